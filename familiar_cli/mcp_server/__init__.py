@@ -1,1 +1,1 @@
-"""The memory for agents, by the Model Context Protocol: tools, resources and prompts."""
+"""The MCP server: memory for agents as tools, resources and prompts."""

@@ -1,4 +1,4 @@
-"""What a model sends to a tool, understood: other names, numbers as strings, and limits."""
+"""Parse tool arguments as models send them: aliases, numbers as strings, and size limits."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 MOST_CHARS: Final = 500_000
 """Most characters of one text that is to be written; no memory file is longer."""
 
-_MOST_SHORT_CHARS: Final = 20_000  # of what is looked for, a name, a path, a date
-_MOST_CHANGES_CHARS: Final = 16_000_000  # of all that an embodiment pushes at once
+_MOST_SHORT_CHARS: Final = 20_000  # of a query, a name, a path or a date
+_MOST_CHANGES_CHARS: Final = 16_000_000  # of a push by an embodiment
 _LONG: Final = frozenset({"content", "append", "old_text", "new_text", "text", "message"})
 _CHANGES: Final = frozenset({"identityChanges", "memoryChanges"})
-_NAMED: Final = 5  # of the arguments that were not understood
+_NAMED: Final = 5  # of the unknown arguments
 
 _SYNONYMS: Final[Mapping[str, frozenset[str]]] = {
     name: frozenset(others.split())
@@ -95,10 +95,10 @@ _NO: Final = frozenset({"false", "no", "0", "off"})
 
 
 def read_arguments(tool: Tool, sent: Mapping[str, Any]) -> tuple[Arguments, list[str]]:
-    """Return the arguments of a call by their own names, and notes about those left out.
+    """Return a call's arguments by parameter name, and notes about those ignored.
 
     Raises:
-        UsageError: One is missing, is too long, or is of another kind than the tool takes.
+        UsageError: One is missing, too long, or of the wrong type.
     """
     named, unknown = _resolve_names(tool, sent)
     check_sizes(tool.name, named | {name: sent[name] for name in unknown})
@@ -121,10 +121,10 @@ def read_arguments(tool: Tool, sent: Mapping[str, Any]) -> tuple[Arguments, list
 
 
 def check_sizes(what: str, sent: Mapping[str, Any]) -> None:
-    """Check how long the arguments of a call, a prompt or a resource are.
+    """Check the sizes of the arguments of a call, a prompt or a resource.
 
     Raises:
-        UsageError: One is too long; nothing looked at it any further.
+        UsageError: One is too long; it was not processed.
     """
     for name, value in sent.items():
         lengths = [len(name), *_text_lengths(value)]
@@ -156,7 +156,7 @@ def _text_lengths(value: object) -> Iterator[int]:
 
 
 def _resolve_names(tool: Tool, sent: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Sort what was sent by the names of parameters; the rest is not understood."""
+    """Assign arguments to parameters; return the unknown ones, too."""
     parameters = tool.parameters
     plain = {_plain_name(name): name for name in parameters}
     found: dict[str, Any] = {}
@@ -186,7 +186,7 @@ def _plain_name(name: str) -> str:
 
 
 def _is_absent(name: str, value: object) -> bool:
-    """Tell whether an argument says nothing, as models fill in what they do not mean."""
+    """Tell whether an argument is a placeholder that models use for none."""
     return value == "" and name not in {"new_text", "content", "text"}
 
 
@@ -201,10 +201,10 @@ def _describe_unknown(tool: Tool, unknown: Iterable[str]) -> str:
 
 
 def _coerce(schema: Schema, value: Any) -> Any:  # noqa: ANN401  # any plain value
-    """Return a value as a schema wants it, also where it was written as something else.
+    """Convert a value to the schema's type.
 
     Raises:
-        ValueError: It is nothing that the schema could mean.
+        ValueError: It cannot be converted.
     """
     if "anyOf" in schema:
         kinds = [one for one in schema["anyOf"] if _is_of_type(one, value)]
@@ -250,7 +250,7 @@ def _coerce_number(schema: Schema, value: Any) -> int | float:  # noqa: ANN401
             found = float(value.strip().removeprefix("#"))
     elif isinstance(value, int | float) and not isinstance(value, bool):
         found = value
-    is_number = found is not None and abs(found) < 1e15  # noqa: PLR2004  # beyond, none is exact
+    is_number = found is not None and abs(found) < 1e15  # noqa: PLR2004  # larger floats are not exact
     if found is None or not is_number or (is_whole and found != int(found)):
         kind = "a whole number" if is_whole else "a number"
         raise ValueError(f"{_shown(value)} is not {kind}")

@@ -40,15 +40,15 @@ def template(familiar_id: str) -> str:
 
 
 def uri_of(familiar_id: str, rel_path: str) -> str:
-    """Return the address of a file."""
+    """Build the URI of a file."""
     return f"{SCHEME}://{quote(familiar_id)}{_DIRECTORY}{quote(rel_path)}"
 
 
 def path_in(uri: str, familiar_id: str) -> str:
-    """Return the path of the file at an address.
+    """Extract the path from a URI.
 
     Raises:
-        NotFoundError: The address is none of this familiar's.
+        NotFoundError: The URI is not one of this familiar's.
     """
     try:
         parts = urlsplit(uri)
@@ -64,10 +64,10 @@ def path_in(uri: str, familiar_id: str) -> str:
 
 
 def read(caller: Caller, uri: str) -> str:
-    """Return the visible part of the file at an address, cut to what clients take.
+    """Return the visible part of the file at a URI, truncated to what clients accept.
 
     Raises:
-        NotFoundError: There is no such file.
+        NotFoundError: No such file.
         UnsafePathError: Its path leads outside the memory.
     """
     seen = see(caller, path_in(uri, caller.familiar.paths.id))
@@ -85,7 +85,7 @@ def read(caller: Caller, uri: str) -> str:
 
 
 def paths(caller: Caller) -> list[str]:
-    """Return the paths of all files, sorted."""
+    """List the paths of all files, sorted."""
     try:
         files = caller.familiar.memory.walk().files
     except NotFoundError:
@@ -94,10 +94,10 @@ def paths(caller: Caller) -> list[str]:
 
 
 def page_of(paths: list[str], cursor: str | None) -> tuple[list[str], str | None]:
-    """Return a page of a sorted list, and the cursor of the next one.
+    """Return a page of a sorted list, and the cursor of the next page.
 
     Raises:
-        UsageError: The cursor is none.
+        UsageError: The cursor is invalid.
     """
     start = 0
     if cursor:
@@ -124,10 +124,10 @@ class Prompt:
 
     Args:
         name: Its name.
-        description: What it is for, for a person.
-        takes: Its arguments, with what they are.
-        needs: Those that must be given.
-        make: Returns its words.
+        description: Its purpose, for a person.
+        takes: Arguments with their descriptions.
+        needs: Required arguments.
+        make: Builds the text.
     """
 
     name: str
@@ -138,10 +138,10 @@ class Prompt:
 
 
 def make_prompt(caller: Caller, name: str, arguments: Mapping[str, str]) -> str:
-    """Return the words of a prompt.
+    """Build the text of a prompt.
 
     Raises:
-        UsageError: There is no such prompt, or an argument that it needs is missing.
+        UsageError: No such prompt, or a required argument is missing.
     """
     prompt = PROMPTS.get(name)
     if prompt is None:
@@ -155,7 +155,7 @@ def make_prompt(caller: Caller, name: str, arguments: Mapping[str, str]) -> str:
 
 
 def complete_argument(caller: Caller, argument: str, begun: str) -> list[str]:
-    """Complete an argument; empty where nothing is known of it."""
+    """Complete an argument; empty if nothing is known about it."""
     known = _VALUES.get(argument)
     wanted = fold_word(begun)
     return (
@@ -183,7 +183,7 @@ def _tool_words(caller: Caller, tool: str, arguments: Arguments) -> str:
 
 
 def _people_names(caller: Caller) -> Iterable[str]:
-    """Return who has a file; who only spoke may have done so in private."""
+    """List people with a file; others may have spoken in private only."""
     from familiar_cli.actions.people import people_of
 
     people = people_of(caller.familiar).people

@@ -1,4 +1,4 @@
-"""What a client's own settings have to say, so that it starts the server."""
+"""Settings that MCP clients need in order to start the server."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _CLAUDE_DESKTOP: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """What starts the server in one client.
+    """Settings of one client.
 
     Args:
         client: The client.
-        where: The file that it belongs into.
+        where: The settings file.
         config: What to add to that file.
-        command: A command that adds it instead; empty: there is none.
+        command: A command that adds it; empty if there is none.
     """
 
     client: str
@@ -42,21 +42,21 @@ class ClientConfig:
 
     @property
     def text(self) -> str:
-        """What a person copies."""
+        """The settings to copy."""
         return json.dumps(self.config, indent=2, ensure_ascii=False) + "\n"
 
 
 def config_for(client: str, home: Path, familiar_id: str, more: Sequence[str]) -> ClientConfig:
-    """Return a client's configuration that starts the server for one familiar.
+    """Build a client's settings for one familiar.
 
     Args:
         client: One of `CLIENTS`.
-        home: Where the familiar lives; clients start the server anywhere.
+        home: The familiar's home; clients start the server in any directory.
         familiar_id: The familiar.
         more: Further options of `familiar mcp`.
 
     Raises:
-        UsageError: There is no such client.
+        UsageError: No such client.
     """
     if client not in CLIENTS:
         raise UsageError(f"Unknown client: {client!r}", hint=f"Known: {', '.join(CLIENTS)}.")
@@ -79,8 +79,8 @@ def config_for(client: str, home: Path, familiar_id: str, more: Sequence[str]) -
 
 
 def _program() -> str:
-    """Return where this program is, since clients do not search where a shell does."""
+    """Return this program's path, since clients do not search `PATH` as a shell does."""
     beside = Path(sys.argv[0])
     if beside.stem == "familiar" and beside.is_file():
-        return os.path.abspath(beside)  # noqa: PTH100  # a link stays what it is
+        return os.path.abspath(beside)  # noqa: PTH100  # links are not resolved
     return shutil.which("familiar") or "familiar"

@@ -1,4 +1,4 @@
-"""Tools for what lies on the desk: reminders, tasks, notes, waiting plans, and what is to keep."""
+"""Tools for reminders, tasks, notes, pending plans and significant moments."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ if TYPE_CHECKING:
 
 _LISTS: Final = {"reminder": REMINDERS, "task": TASKS, "note": SCRATCH}
 _MARKS: Final = {"done": ItemStatus.done, "drop": ItemStatus.dropped}
-_DECIDED: Final = 20  # plans that a person decided on, of the newest changes of plans
+_DECIDED: Final = 20  # decided plans among the newest changes
 _LOOKED_AT: Final = 200
 _TITLE_CHARS: Final = 60
 _MOST_NAMES: Final = 20
 
 
 def todo(caller: Caller, arguments: Arguments) -> Answer:
-    """List reminders, tasks and notes, add one, or put a mark on one.
+    """List reminders, tasks and notes, add one, or mark one.
 
     Raises:
-        NotFoundError: There is no such item.
+        NotFoundError: No such item.
         UsageError: An argument that the action needs is missing.
     """
     from familiar_cli.actions.edit_memories import edit_list
@@ -118,10 +118,13 @@ def _list_desk(caller: Caller, kind: str | None) -> Answer:
 
 
 def due_reminder_notes(caller: Caller) -> list[str]:
-    """Say how many reminders became due, each once; their words are data, which `todo` shows."""
+    """Report how many reminders became due, each once.
+
+    Their texts are data, which `todo` shows.
+    """
     from familiar_cli.actions.desk import fire_reminders
 
-    with suppress(FamiliarError, OSError):  # `todo` says what is wrong with the list
+    with suppress(FamiliarError, OSError):  # `todo` reports the error
         new = {item.text for item in fire_reminders(caller.familiar, "mcp")}
         count = sum(item.text in new for item in _items_of(caller, "reminder")) if new else 0
         if count:
@@ -146,7 +149,7 @@ def _items_of(caller: Caller, kind: str) -> Iterator[ToolItem]:
 
 
 def remember(caller: Caller, arguments: Arguments) -> Answer:
-    """Keep a moment in a file of its own."""
+    """Save a moment in a file of its own."""
     from familiar_cli.actions.write_memories import MemoryAddress, create_memory
 
     body = arguments["text"].strip()
@@ -160,7 +163,7 @@ def remember(caller: Caller, arguments: Arguments) -> Answer:
 
 
 def _free_path(caller: Caller, stem: str, text: str) -> str:
-    """Return a path where nothing is yet, or where the same is already."""
+    """Return a path that is unused, or whose file already has this content."""
     store = caller.familiar.memory
     for number in range(1, _MOST_NAMES):
         path = f"{stem}.md" if number == 1 else f"{stem}-{number}.md"
@@ -173,13 +176,13 @@ def _free_path(caller: Caller, stem: str, text: str) -> str:
 
 
 def memory_write(caller: Caller, arguments: Arguments) -> Answer:
-    """Let the memory writer read what was said since its last pass."""
+    """Run the memory writer on the turns since its last pass."""
     from familiar_cli.actions.write_memory import write_memory
     from familiar_cli.familiar import Familiar
     from familiar_cli.work.passes import PATIENCE_S
 
     del arguments
-    own = Familiar(caller.familiar.paths)  # a model belongs to the loop that it is asked in
+    own = Familiar(caller.familiar.paths)  # a model is bound to its event loop
 
     async def write() -> Any:  # noqa: ANN401  # the report of the writer
         try:
@@ -204,7 +207,7 @@ def memory_write(caller: Caller, arguments: Arguments) -> Answer:
 
 
 def plans_list(caller: Caller, arguments: Arguments) -> Answer:
-    """Return the plans that wait, of any session, and what became of the newest others."""
+    """List the pending plans of all sessions, and the outcome of recent ones."""
     from familiar_cli.review.pending import pending_ids, read_pending
 
     del arguments
@@ -213,7 +216,7 @@ def plans_list(caller: Caller, arguments: Arguments) -> Answer:
     for plan_id in ids:
         try:
             item = _waiting_item(caller, read_pending(caller.familiar.memory, plan_id))
-        except (BadInputError, NotFoundError):  # damaged, or decided on meanwhile
+        except (BadInputError, NotFoundError):  # damaged, or decided meanwhile
             continue
         waiting += [item] if item else []
     decided = list(_decided_plans(caller, set(ids)))
@@ -224,7 +227,7 @@ def plans_list(caller: Caller, arguments: Arguments) -> Answer:
 
 
 def _waiting_item(caller: Caller, plan: ReviewPlan) -> ToolItem | None:
-    """Return a plan as a caller may see it; None: all of it is hidden."""
+    """Return a plan as the caller may see it; None if all of it is hidden."""
     viewer = caller.viewer
     diffs = {}
     for file in plan.files:
@@ -269,7 +272,7 @@ def _decided_plans(caller: Caller, waiting: set[str]) -> Iterator[ToolItem]:
         yield ToolItem({**about, "source": change.commit.source, "paths": paths})
 
 
-_PATIENCE_S: Final = 20.0  # clients give up after a minute
+_PATIENCE_S: Final = 20.0  # clients time out after a minute
 
 TOOLS: Final = (
     Tool(

@@ -1,7 +1,7 @@
 """MCP over HTTP: independent requests, so nothing is lost with a connection.
 
-What a client wrote is noted under its session, so that it takes back its own changes only. The id
-of a session is made here and held by the client alone, so it outlives this process.
+Writes are recorded under the client's session, so that it can undo only its own. Session ids are
+made here and held by the client alone, so they outlive this process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SESSION_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
 class Endpoint:
-    """One familiar's memory as an ASGI application. Hosts, origins and tokens are checked before.
+    """One familiar's memory as an ASGI application. Access was checked before.
 
     Args:
         paths: The familiar's files.
@@ -52,7 +52,7 @@ class Endpoint:
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, *, connection: str = ""
     ) -> None:
-        """Answer one request; `connection` identifies its connection, if known."""
+        """Handle one request; `connection` identifies its connection, if known."""
         await self._is_open.wait()
         session, is_new = _session_of(scope, connection)
         scope["state"] = {**scope.get("state", {}), SESSION: session}
@@ -66,7 +66,7 @@ class Endpoint:
         await self._manager.handle_request(scope, receive, send_with_session)
 
     async def aclose(self) -> None:
-        """End what is under way, and let go of the familiar's files."""
+        """Cancel requests under way and close the familiar's files."""
         self._is_ending.set()
         await asyncio.wait({self._holding})
         await self._server.aclose()
@@ -78,10 +78,10 @@ class Endpoint:
 
 
 def _session_of(scope: Scope, connection: str) -> tuple[str, bool]:
-    """Return the session of a request, and whether it is new to its client.
+    """Return the session of a request, and whether it is new to the client.
 
-    A client of a protocol without sessions is known by its connection; behind a proxy, where others
-    may use the same one, each of its requests is a session.
+    A client of a protocol without sessions is identified by its connection. Behind a proxy, which
+    may share connections, each of its requests is a session.
     """
     headers = dict(scope["headers"])
     named = headers.get(_HEADER, b"").decode("latin-1")

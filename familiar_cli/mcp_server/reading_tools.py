@@ -58,7 +58,7 @@ def memory_read(caller: Caller, arguments: Arguments) -> Answer:
     """Return a file, or the files of a day or period, section by section.
 
     Raises:
-        NotFoundError: There is none.
+        NotFoundError: No such file.
         UsageError: Neither a path nor a granularity with a date was given.
     """
     path, find = arguments.get("path"), arguments.get("find", "")
@@ -72,7 +72,7 @@ def memory_read(caller: Caller, arguments: Arguments) -> Answer:
 
 
 def memory_list(caller: Caller, arguments: Arguments) -> Answer:
-    """Return the files there are, the newest first."""
+    """List the files, newest first."""
     files = sorted(
         _list_files(caller, arguments), key=lambda one: (one.day, one.rel_path), reverse=True
     )
@@ -100,7 +100,7 @@ class _File:
 
 
 def _paths_about(caller: Caller, arguments: Arguments) -> list[str]:
-    """Return the files of a granularity that are about a date, of whichever instance."""
+    """List the files of a granularity for a date, from all instances."""
     day = arguments.get("date")
     if not day:
         raise UsageError("memory_read needs a path or a date", hint="memory_list names both.")
@@ -123,7 +123,7 @@ def _paths_about(caller: Caller, arguments: Arguments) -> list[str]:
 
 
 def _begins_with(name: str, wanted: str) -> bool:
-    """Return whether a file's name begins with all that is wanted of it."""
+    """Tell whether a file name starts with the given prefix."""
     stem = name.rpartition(".")[0]
     return stem == wanted or stem.startswith(f"{wanted}_")
 
@@ -153,10 +153,10 @@ def _list_entries(caller: Caller, directory: str) -> list[MemoryEntry]:
 
 
 def asked_days(caller: Caller, arguments: Arguments) -> tuple[date | None, date | None]:
-    """Return the first and the last day that are asked for; None: any.
+    """Return the first and last day of a range; None if unlimited.
 
     Raises:
-        UsageError: One of them cannot be read as a time.
+        UsageError: One of them is not a time.
     """
     after, before = (arguments.get(name) for name in ("after", "before"))
     first = _named_span(caller, after, "after").first if after else None
@@ -164,7 +164,7 @@ def asked_days(caller: Caller, arguments: Arguments) -> tuple[date | None, date 
 
 
 def _named_span(caller: Caller, text: str, argument: str) -> Span:
-    """Return the days that a text means: `2026-01-31`, `2026-W05`, `last week`, `3 days ago`."""
+    """Parse a range of days: `2026-01-31`, `2026-W05`, `last week`, `3 days ago`."""
     from familiar_cli.actions.consolidate import day_named
 
     today = day_named(caller.familiar, None)
@@ -200,7 +200,7 @@ _MOST_HITS: Final = 10
 
 
 def memory_search(caller: Caller, arguments: Arguments) -> Answer:
-    """Return the memories that fit a query, or any of up to five, best first."""
+    """Search memories by one query or up to five, best first."""
     first, last = asked_days(caller, arguments)
     found = search_memories(
         caller.familiar,
@@ -230,11 +230,11 @@ def _memory_facts(memory: FoundMemory) -> dict[str, Any]:
 
 
 def person(caller: Caller, arguments: Arguments) -> Answer:
-    """Answer with the page of a person.
+    """Return a person's page.
 
     Raises:
-        NotFoundError: Nobody is called so, or no file tells of them.
-        UsageError: Several people are.
+        NotFoundError: Nobody has this name, or they have no file.
+        UsageError: Several people have it.
     """
     from familiar_cli.actions.people import show_person
     from familiar_cli.memory.aliases import names_of
@@ -252,11 +252,11 @@ def person(caller: Caller, arguments: Arguments) -> Answer:
 
 
 def relations(caller: Caller, arguments: Arguments) -> Answer:
-    """Return how a page is related to others, or all that is related; nothing private.
+    """Return a page's relations, or all relations, without private ones.
 
     Raises:
-        NotFoundError: Nothing is called so.
-        UsageError: Several things are.
+        NotFoundError: Nothing has this name.
+        UsageError: Several things have it.
     """
     from familiar_cli.actions.graph import neighbourhood, overview
 
@@ -292,7 +292,7 @@ def recent(caller: Caller, arguments: Arguments) -> Answer:
     """Return the newest turns, oldest first.
 
     Raises:
-        NotFoundError: The channel is unknown, or private and of others.
+        NotFoundError: The channel is unknown, or private to others.
     """
     channel = open_channel(caller, arguments)
     wanted = min(arguments.get("limit", _RECENT), _MOST)
@@ -302,11 +302,11 @@ def recent(caller: Caller, arguments: Arguments) -> Answer:
 
 
 def history_search(caller: Caller, arguments: Arguments) -> Answer:
-    """Return the turns that fit some words, best first.
+    """Search past turns by words, best first.
 
     Raises:
-        NotFoundError: The channel is unknown, or private and of others.
-        UsageError: `query` holds no word.
+        NotFoundError: The channel is unknown, or private to others.
+        UsageError: `query` has no words.
     """
     from familiar_cli.actions.search import search_past
 
@@ -338,11 +338,11 @@ def history_search(caller: Caller, arguments: Arguments) -> Answer:
 
 
 def open_channel(caller: Caller, arguments: Arguments) -> str | None:
-    """Return the channel that was asked for; None: all that the caller may hear of.
+    """Return the requested channel; None for all that the caller may see.
 
     Raises:
-        UsageError: It cannot be a channel's id.
-        NotFoundError: It is unknown, or private and of others: which of the two is not said.
+        UsageError: Not a valid channel id.
+        NotFoundError: It is unknown, or private to others; the error does not say which.
     """
     channel = arguments.get("channel")
     if channel is None:
@@ -371,11 +371,11 @@ CHANNEL: Final = "mcp"
 
 
 def context(caller: Caller, arguments: Arguments) -> Answer:
-    """Answer with the prompt of a message, without keeping it.
+    """Return the prompt for a message without storing it.
 
     Raises:
-        NotFoundError: The channel is unknown, or private and of others.
-        LimitError: The message is longer than a prompt may be.
+        NotFoundError: The channel is unknown, or private to others.
+        LimitError: The message exceeds the prompt's limit.
     """
     from familiar_cli.actions.talk import assemble
     from familiar_cli.context.types import Said
@@ -389,10 +389,10 @@ def context(caller: Caller, arguments: Arguments) -> Answer:
 
 
 def why(caller: Caller, arguments: Arguments) -> Answer:
-    """Return why a file or a turn was in a prompt, or was not.
+    """Explain why a file or a turn was in a prompt, or was not.
 
     Raises:
-        NotFoundError: There is no such prompt, file or turn that the caller may hear of.
+        NotFoundError: No such prompt, file or turn is visible to the caller.
     """
     from familiar_cli.actions.sent import explain_piece as why_of
 
@@ -415,7 +415,7 @@ def _find_trace(caller: Caller, arguments: Arguments) -> Trace:
 
 
 def _newest_prompt(caller: Caller) -> int | None:
-    """Return the newest turn whose prompt the caller may hear of; None: there is none at all."""
+    """Return the newest turn whose prompt the caller may see, if any."""
     from familiar_cli.actions.sent import find_trace
 
     history, viewer = caller.familiar.history, caller.viewer
@@ -430,10 +430,10 @@ def _newest_prompt(caller: Caller) -> int | None:
 
 
 def _check_open(caller: Caller, subject: str) -> None:
-    """Make sure that a turn which was asked about is of an open channel.
+    """Check that a requested turn belongs to a visible channel.
 
     Raises:
-        NotFoundError: It is not.
+        NotFoundError: It does not.
     """
     kind, _, number = subject.partition(":")
     turn = caller.familiar.history.turn(int(number)) if kind == "turn" else None
@@ -442,7 +442,7 @@ def _check_open(caller: Caller, subject: str) -> None:
 
 
 def _is_visible(caller: Caller, piece: Fragment) -> bool:
-    """Tell whether no source of a piece is hidden from the caller now."""
+    """Tell whether all sources of a piece are visible to the caller now."""
     viewer, familiar = caller.viewer, caller.familiar
     first, last = piece.turns or (piece.turn_id or 0, piece.turn_id or -1)
     turns = (familiar.history.turn(number) for number in range(first, last + 1))
@@ -453,7 +453,7 @@ def _is_visible(caller: Caller, piece: Fragment) -> bool:
     try:
         text = familiar.memory.read_file(piece.rel_path)
         return not private_spans(text, viewer, piece.rel_path)
-    except FamiliarError:  # nobody can tell any more
+    except FamiliarError:  # no longer known
         return False
 
 

@@ -1,4 +1,4 @@
-"""The MCP server: calls checked and answered from a familiar, and subscriptions to changes."""
+"""The MCP server: checks and answers calls, and reports changes to subscribers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ FileStamps = dict[str, tuple[int, int]]
 
 
 class ChangeWatcher:
-    """Tells clients which files changed, whoever changed them.
+    """Notifies clients of changed files, whoever changed them.
 
     Args:
         paths: The familiar's files.
@@ -69,7 +69,7 @@ class ChangeWatcher:
     async def listen(
         self, ctx: ServerRequestContext[Any, Any], params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """Tell a client of changes for as long as it listens; protocol 2026-07-28 and later."""
+        """Notify a client of changes while it listens; protocol 2026-07-28 and later."""
         self._listening += 1
         self._begin()
         try:
@@ -78,16 +78,16 @@ class ChangeWatcher:
             self._listening -= 1
 
     def subscribe(self, uri: str, session: ServerSession) -> None:
-        """Tell a client of changes of one file; before protocol 2026-07-28."""
+        """Subscribe a client to one file; before protocol 2026-07-28."""
         self._sessions.setdefault(uri, []).append(session)
         self._begin()
 
     def unsubscribe(self, uri: str) -> None:
-        """Tell the client no more."""
+        """End a subscription."""
         self._sessions.pop(uri, None)
 
     async def aclose(self) -> None:
-        """End it."""
+        """Stop watching."""
         self._listen.close()
         if self._work:
             self._work.cancel()
@@ -119,7 +119,7 @@ class ChangeWatcher:
             return {
                 path: (seen.st_mtime_ns, seen.st_size)
                 for path, seen in files
-                if is_readable(path, NOBODY)  # every client is told
+                if is_readable(path, NOBODY)  # all clients are notified
             }
         except FamiliarError:
             return {}
@@ -131,8 +131,8 @@ INSTRUCTIONS: Final = (
 )
 _BY_NAME: Final = {tool.name: tool for tool in TOOLS}
 _CLIENT_CHARS: Final = 40
-_URI_CHARS: Final = 200  # of what an error repeats
-_EMBED_EVERY_S: Final = 10.0  # it takes about a second where a model is
+_URI_CHARS: Final = 200  # of input repeated in an error
+_EMBED_EVERY_S: Final = 10.0  # takes about a second with a model
 SESSION: Final = "familiar.session"
 """Key of the client's session in the request state; without it, there is a single client."""
 
@@ -145,12 +145,12 @@ class ServerOptions:
     """How a server treats its callers.
 
     Args:
-        channel_id: Their own channel; None: they have none.
+        channel_id: Their own channel; None if they have none.
         allow_write: Writing tools write; otherwise they make plans.
-        client: What to call a client that does not say its name.
-        embodiments: Programs that keep a copy may register by `sync_pull`.
-        lasts: A connection lasts, so that a client may be told of changes at any time.
-        tell: Told in words what whoever runs the server should know.
+        client: Name of clients that do not send one.
+        embodiments: Embodiments may register by `sync_pull`.
+        lasts: Connections persist, so that clients can be notified at any time.
+        tell: Callback for messages to whoever runs the server.
     """
 
     channel_id: str | None = None
@@ -175,7 +175,7 @@ class MemoryServer:
     ) -> None:
         self._paths = paths
         self._pool = pool
-        # Calls are worked off in their order; a thread each would change it.
+        # Calls run in order; with a thread each they would not.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="familiar-mcp")
         self._embedding: asyncio.Task[None] | None = None
         self._embedded_at_s = 0.0
@@ -203,7 +203,7 @@ class MemoryServer:
         )
 
     async def aclose(self) -> None:
-        """End what clients wait for, and let go of the familiar's files."""
+        """Cancel what clients wait for, and close the familiar's files."""
         await self._watching.aclose()
         if self._embedding:
             self._embedding.cancel()
@@ -345,9 +345,9 @@ class MemoryServer:
         return await asyncio.get_running_loop().run_in_executor(self._thread, run)
 
     def _embed_soon(self) -> None:
-        """Embed some pending texts in the background, at intervals.
+        """Compute some missing vectors in the background, at intervals.
 
-        Whatever goes wrong, the next search tells of it.
+        Errors are reported by the next search.
         """
         if self._embedding is None or stopwatch_s() - self._embedded_at_s > _EMBED_EVERY_S:
             self._embedded_at_s = stopwatch_s()
@@ -359,7 +359,7 @@ class MemoryServer:
                 await in_thread(familiar.finder.embed_some)
 
     def _client(self, ctx: Context) -> str:
-        """Return the client's name as it may stand in the journal."""
+        """Return the client's name, made safe for the journal."""
         sent = ctx.session.client_params
         name = framed(sent.client_info.name, _CLIENT_CHARS) if sent else ""
         return name or self._manner.client
@@ -400,7 +400,7 @@ _TOOL_OF: Final = {
 
 
 def without_commands(text: str) -> str:
-    """Return a text for a model, which has tools and no shell."""
+    """Rewrite a text for a model, which has tools and no shell."""
     kept: list[str] = []
     for sentence in _SENTENCES.split(text):
         named = _COMMAND.sub(_name_tool, sentence).replace("Run `", "Call `")
@@ -420,7 +420,7 @@ _FOR_A_PERSON: Final = "That is for the person who runs this server."
 
 @contextmanager
 def _as_errors(**data: str) -> Iterator[None]:
-    """Let a failure of ours reach the client as an error of the protocol, with its hint."""
+    """Convert our errors to protocol errors with their hints."""
     try:
         yield
     except FamiliarError as error:

@@ -1,4 +1,4 @@
-"""The server over standard input and output, until the client leaves or a signal asks to stop."""
+"""The server over standard input and output, until the client leaves or a signal arrives."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 _STDIN: Final = 0
 _READ_BYTES: Final = 64 * 1024
 _MOST_LINE_BYTES: Final = 32 * 1024 * 1024
-_ANSWERING_S: Final = 30  # for what was asked before the client closed its end
+_ANSWERING_S: Final = 30  # for requests sent before the client closed its end
 
 
 async def serve_stdio(paths: FamiliarPaths, manner: ServerOptions) -> None:
     """Serve one client over standard input and output; only in the main thread.
 
-    The protocol keeps both to itself: whatever else writes to standard output meanwhile, of this
-    process or a child of it, goes to standard error, and what reads standard input finds its end.
+    The protocol has both to itself: other output to stdout, by this process or its children, goes
+    to stderr, and other readers of stdin find its end.
     """
     stop = asyncio.Event()
     with stopped_by_signals(stop):
@@ -50,20 +50,20 @@ async def _serve(server: MemoryServer) -> None:
     asked = _Asked()
     protocol = server.protocol
     with _claimed_stdin() as descriptor:
-        lines = cast("Any", _lines(descriptor, asked))  # all that is done with it is `async for`
+        lines = cast("Any", _lines(descriptor, asked))  # it is used with `async for` only
         try:
             async with stdio_server(stdin=lines) as (read, write):
                 options = protocol.create_initialization_options()
                 await protocol.run(read, cast("Any", _Answers(write, asked)), options)
         except* BrokenPipeError:
-            pass  # the client is gone
+            pass  # the client has disconnected
 
 
 class _Asked:
-    """The requests that have no answer yet.
+    """Requests without an answer yet.
 
-    The protocol's loop breaks off what is under way as soon as its input ends. A client that sends
-    all it wants to know and closes its end is to be answered all the same.
+    The SDK's loop cancels what is under way as soon as its input ends. A client that sends all its
+    requests and closes its end must still be answered.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class _Asked:
         self._changed = asyncio.Event()
 
     def sent(self, line: str) -> None:
-        """Take note of a message of the client's."""
+        """Note a message from the client."""
         try:
             message = json.loads(line)
         except ValueError:
@@ -85,13 +85,13 @@ class _Asked:
             self._open.add(asked)
 
     def answered(self, asked: object) -> None:
-        """Take note of an answer, or that none is wanted any more."""
+        """Note an answer, or that none is needed any more."""
         if isinstance(asked, int | str):
             self._open.discard(asked)
         self._changed.set()
 
     async def all_answered(self) -> None:
-        """Wait until every request has its answer, for as long as that may take."""
+        """Wait until every request has its answer, however long that takes."""
         try:
             async with asyncio.timeout(_ANSWERING_S):
                 while self._open:
@@ -102,10 +102,10 @@ class _Asked:
 
 
 class _Answers:
-    """A stream of answers on which those that go out are noted.
+    """A stream that notes the answers sent through it.
 
     Args:
-        stream: The transport's own.
+        stream: The transport's own stream.
         asked: Where they are noted.
     """
 
@@ -120,7 +120,7 @@ class _Answers:
             self._asked.answered(getattr(message.message, "id", None))
 
     async def aclose(self) -> None:
-        """End the stream."""
+        """Close the stream."""
         await self._stream.aclose()
 
     async def __aenter__(self) -> Self:
@@ -131,10 +131,10 @@ class _Answers:
 
 
 async def _lines(descriptor: int, asked: _Asked) -> AsyncIterator[str]:
-    """Yield the lines that come in, until their end.
+    """Yield incoming lines until the end.
 
-    A thread waits for them that ends with the process, because nothing can wake it: while a client
-    is silent, a signal must still end the program.
+    They are read by a daemon thread, since nothing can wake it: a signal must end the program even
+    while a client is silent.
     """
     loop = asyncio.get_running_loop()
     waiting: asyncio.Queue[bytes | None] = asyncio.Queue(1)
@@ -148,7 +148,7 @@ async def _lines(descriptor: int, asked: _Asked) -> AsyncIterator[str]:
                     asyncio.run_coroutine_threadsafe(waiting.put(line), loop).result()
                 if len(rest) > _MOST_LINE_BYTES:
                     break
-        except (OSError, RuntimeError):  # closed from the other side, or the loop has ended
+        except (OSError, RuntimeError):  # closed by the other side, or the loop has ended
             pass
         if not loop.is_closed():
             asyncio.run_coroutine_threadsafe(waiting.put(None), loop)
@@ -163,10 +163,10 @@ async def _lines(descriptor: int, asked: _Asked) -> AsyncIterator[str]:
 
 
 def _whole(line: str) -> str:
-    """Return a message without halves of characters.
+    """Replace lone surrogates in a message.
 
-    JSON can escape one half of a pair alone; the SDK cannot read such a line, and would leave the
-    request that it holds without an answer.
+    JSON can escape one half of a pair alone. The SDK cannot parse such a line, and would leave the
+    request unanswered.
     """
     if "\\ud" not in line.lower():
         return line
@@ -179,7 +179,7 @@ def _whole(line: str) -> str:
 
 @contextmanager
 def _claimed_stdin() -> Iterator[int]:
-    """Lend standard input under another number; who reads it by its own finds its end."""
+    """Move standard input to another descriptor; readers of the original find its end."""
     descriptor = os.dup(_STDIN)
     nothing = os.open(os.devnull, os.O_RDONLY)
     try:

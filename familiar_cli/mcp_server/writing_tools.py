@@ -57,7 +57,7 @@ _PLACE: Final[dict[str, Schema]] = {
 
 
 def memory_create(caller: Caller, arguments: Arguments) -> Answer:
-    """Write a memory down."""
+    """Create a memory."""
     from familiar_cli.actions.write_memories import create_memory
 
     named = arguments.get("instanceId") or arguments.get("sourceInstance")
@@ -132,7 +132,7 @@ def memory_delete(caller: Caller, arguments: Arguments) -> Answer:
 
 
 def memory_undo(caller: Caller, arguments: Arguments) -> Answer:
-    """Take back what this session wrote."""
+    """Undo this session's writes."""
     from familiar_cli.actions.write_memories import take_back
 
     done = take_back(caller.familiar, writer_of(caller), everything=arguments.get("all", False))
@@ -143,12 +143,12 @@ def memory_undo(caller: Caller, arguments: Arguments) -> Answer:
 
 
 def memory_consolidate(caller: Caller, arguments: Arguments) -> Answer:
-    """Make weeks, months and years."""
+    """Summarise days into weeks, months and years."""
     from familiar_cli.actions.consolidate import Consolidated, consolidate_memories
     from familiar_cli.familiar import Familiar
 
     async def consolidate() -> Consolidated:
-        async with Familiar(caller.familiar.paths) as own:  # a model belongs to one event loop
+        async with Familiar(caller.familiar.paths) as own:  # a model is bound to one event loop
             return await consolidate_memories(
                 own,
                 may_write=caller.allow_write,
@@ -167,7 +167,7 @@ def memory_consolidate(caller: Caller, arguments: Arguments) -> Answer:
 
 
 def writer_of(caller: Caller, instance: str = "") -> Writer:
-    """Return as whom a caller writes."""
+    """Return the source under which a caller writes."""
     from familiar_cli.actions.write_memories import Writer
 
     return Writer(
@@ -197,7 +197,7 @@ def _place(caller: Caller, arguments: Arguments, instance: str) -> MemoryAddress
 
 
 def _new_place(caller: Caller, arguments: Arguments, instance: str) -> MemoryAddress:
-    """Return where a memory goes: where nothing else is said, to today's."""
+    """Choose a path for a new memory; by default today's file."""
     if not arguments.get("path") and not arguments.get("date"):
         is_of_a_day = arguments.get("granularity", DAILY_DIR) in {DAILY_DIR, SIGNIFICANT_DIR}
         arguments = {**arguments, "date": named_day(caller, None) if is_of_a_day else "-"}
@@ -211,14 +211,14 @@ def _new_place(caller: Caller, arguments: Arguments, instance: str) -> MemoryAdd
 
 
 def named_day(caller: Caller, name: str | None) -> str:
-    """Return a day that somebody named, as files are called; today, where nobody did."""
+    """Parse a day into a file name's form; today if none is given."""
     from familiar_cli.actions.consolidate import day_named
 
     return day_named(caller.familiar, name).isoformat()
 
 
 def describe_write(made: WriteOutcome) -> Answer:
-    """Return what became of a change."""
+    """Describe the outcome of a change."""
     about: dict[str, Any] = {"path": made.rel_path, "status": made.outcome}
     if made.plan_id:
         about["plan"] = made.plan_id
@@ -256,7 +256,7 @@ def sync_pull(caller: Caller, arguments: Arguments) -> Answer:
 
 
 def sync_push(caller: Caller, arguments: Arguments) -> Answer:
-    """Take in what an embodiment changed."""
+    """Apply an embodiment's changes."""
     from familiar_cli.actions.embodiments import push
     from familiar_cli.sync.participants import Device
 
@@ -278,7 +278,7 @@ def sync_push(caller: Caller, arguments: Arguments) -> Answer:
 
 
 def sync_status(caller: Caller, arguments: Arguments) -> Answer:
-    """Return how far each embodiment is."""
+    """Report each embodiment's progress."""
     from familiar_cli.actions.embodiments import sync_state
 
     del arguments
@@ -359,7 +359,7 @@ def _received(one: Received) -> dict[str, Any]:
 def _content(sent: dict[str, Any]) -> str | None:
     if sent.get("deleted") is True:
         return None
-    return _text(sent, "content") or _text(sent, "text")  # the latter as sync_pull calls it
+    return _text(sent, "content") or _text(sent, "text")  # the latter is sync_pull's name for it
 
 
 def _clock(sent: dict[str, Any]) -> dict[str, int] | None:

@@ -1,1 +1,1 @@
-"""The ui room: how values look on a terminal, in a pipe and as JSON."""
+"""Rendering of values on a terminal, in a pipe and as JSON."""

@@ -1,4 +1,4 @@
-"""Pages of `import` and `export`: what each file was, and what lies in an export."""
+"""Pages of `import` and `export`: what each file was, and what an export contains."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def import_page(items: Sequence[ImportItem], *, dry_run: bool) -> RenderableType:
-    """Describe what each file was taken for, and what became of it."""
+    """Describe what each file was recognised as, and what became of it."""
     parts: list[RenderableType] = []
     for item in items:
         if item.done:
@@ -57,7 +57,7 @@ def _done_page(done: Done, *, dry_run: bool) -> RenderableType:
 
 
 def items_data(items: Sequence[ImportItem], *, dry_run: bool) -> list[dict[str, Any]]:
-    """Return the data of `--json`, one entry for each file."""
+    """Build the data for `--json`, one entry per file."""
     return [
         {
             "path": str(item.path),
@@ -77,7 +77,7 @@ def items_data(items: Sequence[ImportItem], *, dry_run: bool) -> list[dict[str, 
 
 
 def warnings_of(items: Sequence[ImportItem]) -> Iterator[str]:
-    """Yield what was odd about the files."""
+    """Yield what was unusual about the files."""
     for item in items:
         for done in item.done:
             if isinstance(done, ImportedFolder):
@@ -88,7 +88,7 @@ def warnings_of(items: Sequence[ImportItem]) -> Iterator[str]:
 
 
 def exported_page(done: Export, *, dry_run: bool) -> RenderableType:
-    """Describe what an export holds of each familiar."""
+    """Describe what an export contains of each familiar."""
     deed = "Would export" if dry_run else "Exported"
     rows = [
         [

@@ -1,4 +1,4 @@
-"""A conversation in the terminal, and its commands: lines that begin with `/`."""
+"""A conversation in the terminal, and its commands, which begin with `/`."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ A message that begins with / is sent with a space or another / before it."""  # 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command.
+    """A command of the chat.
 
     Args:
-        act: Does it, given what stands behind the command; returns an exit code or None.
-        meaning: What it does, for `/help`.
-        argument: What may stand behind it, for `/help`.
-        offers: What Tab offers for that.
+        act: Runs it with its argument; returns an exit code or None.
+        meaning: Description for `/help`.
+        argument: Placeholder of the argument for `/help`.
+        offers: Completions of the argument.
     """
 
     act: Callable[[Conversation, str], int | None]
@@ -69,10 +69,10 @@ class Command:
 
 
 def run_command(chat: Conversation, line: str) -> int:
-    """Do what a line that begins with `/` says. Returns the exit code.
+    """Run a line that begins with `/`. Returns the exit code.
 
     Raises:
-        FamiliarError: It could not be done; the message says what is unchanged.
+        FamiliarError: The command failed; the message says what is unchanged.
     """
     name, _, argument = line.strip().partition(" ")
     command = COMMANDS.get(name)
@@ -85,7 +85,7 @@ def run_command(chat: Conversation, line: str) -> int:
 
 
 def complete_line(chat: Conversation, typed: str) -> tuple[int, list[str]]:
-    """Return the completions of a line, and the character from which they replace it."""
+    """Return the completions of a line, and the offset from which they replace it."""
     if not typed.startswith("/") or "\n" in typed:
         return 0, []
     name, space, argument = typed.partition(" ")
@@ -122,7 +122,7 @@ def _reply_again(chat: Conversation, _: str) -> int:
 
     if chat.said.off_record:
         return chat.take(chat.forget_last())
-    first = answer_last_turn(chat.familiar, chat.said)  # as after a failure
+    first = answer_last_turn(chat.familiar, chat.said)  # as after an error
     return chat.take(first or again(chat.familiar, chat.said))
 
 
@@ -336,20 +336,20 @@ _ON: Final = "Back on the record. What was said off the record is forgotten."
 
 @dataclass(slots=True)
 class Conversation:
-    """One conversation.
+    """A conversation.
 
     Args:
-        familiar: Whom one talks to.
-        said: Who speaks, where and how; its text does not matter.
-        out: Where the words go.
-        take_turn: Takes a turn, given what is said, `on_text` and `on_wait`; Ctrl-C ends the reply,
-            and what came of it is the result.
-        interactive: A person is typing: failures are told and the conversation goes on. From a
-            pipe, the first failure ends it.
+        familiar: The familiar.
+        said: Template of each message: speaker, channel and modality; its text is ignored.
+        out: Where output goes.
+        take_turn: Takes a turn, given the message, `on_text` and `on_wait`; Ctrl-C ends the reply
+            and returns the partial result.
+        interactive: A person is typing: errors are reported and the conversation continues. From a
+            pipe, the first error ends it.
 
     Attributes:
-        draft: What is to stand in the line editor next, unsent.
-        edited: The turn that the next line replaces; None: none.
+        draft: Text to put into the line editor next, unsent.
+        edited: The turn that the next line replaces, if any.
         is_over: The person has asked to leave.
     """
 
@@ -371,7 +371,7 @@ class Conversation:
     _beside: BackgroundNotices = field(init=False)
 
     def __post_init__(self) -> None:
-        """Remember who sits here, if the command line names somebody."""
+        """Remember the speaker if the command line names one."""
         if self.said.author != self.familiar.me(self.said.channel_id).author:
             self._named = self.said.author
         if self.interactive:
@@ -382,7 +382,7 @@ class Conversation:
         """Talk until the lines end. Returns the exit code.
 
         Raises:
-            FamiliarError: A turn failed, and nobody is there to go on.
+            FamiliarError: A turn failed, and nobody is there to continue.
         """
         with keys_kept() if self.interactive else nullcontext():
             code = self._talk()
@@ -405,7 +405,7 @@ class Conversation:
         return 0
 
     def take(self, said: Said) -> int:
-        """Take a turn, show the reply, and begin with what that made due. Returns the exit code.
+        """Take a turn, show the reply, and start the work it made due. Returns the exit code.
 
         Raises:
             FamiliarError: As `actions.talk.take_turn`.
@@ -426,7 +426,7 @@ class Conversation:
         return code
 
     def ask_quietly(self, said: Said) -> TurnResult:
-        """Ask the model without showing or keeping what it says.
+        """Ask the model without showing or storing its reply.
 
         Raises:
             FamiliarError: As `actions.talk.take_turn`.
@@ -437,7 +437,7 @@ class Conversation:
             return self.take_turn(said, lambda _: None, on_wait=self.out.note)
 
     def show(self, reply: str) -> None:
-        """Show something that the familiar says."""
+        """Show a text of the familiar's."""
         if not self._draws:
             say(reply)
             return
@@ -448,7 +448,7 @@ class Conversation:
         say("")
 
     def show_page(self, page: PagePart) -> None:
-        """Show a page; a long one in a pager."""
+        """Show a page, in a pager if it is long."""
         from familiar_cli.ui.page import print_page
 
         print_page(page, in_pager=self._draws)
@@ -456,14 +456,14 @@ class Conversation:
             say("")
 
     def go_to(self, channel_id: str, *, show: bool = True) -> None:
-        """Go on in another channel.
+        """Continue in another channel.
 
         Args:
-            channel_id: Which.
-            show: Show what was said last there.
+            channel_id: The channel.
+            show: Show its last turns.
 
         Raises:
-            FamiliarError: As `_open`; the conversation goes on where it was.
+            FamiliarError: As `_open`; the conversation stays where it was.
         """
         before = self.said
         was_me = before.author == self._me(before.channel_id)
@@ -476,20 +476,20 @@ class Conversation:
             raise
 
     def speak_as(self, author: Author | None) -> None:
-        """Let somebody else speak from here on; None: whoever began the chat."""
+        """Change the speaker from here on; None for the one who began the chat."""
         speaker = author or self._me(self.said.channel_id)
         self.said = replace(self.said, author=speaker)
         label = self.familiar.me(self.said.channel_id).name_of(speaker)
         self.out.note(f"You speak as {label} ({speaker.platform}:{one_line(speaker.user_id)}).")
 
     def turn_record_off(self, *, off: bool) -> None:
-        """Keep nothing from here on, or keep everything again."""
+        """Stop storing turns, or resume."""
         self.said = replace(self.said, off_record=off, remembered=())
         self._last = None
         self.out.note(_OFF if off else _ON)
 
     def forget_last(self) -> Said:
-        """Forget the last exchange off the record, and return what was said in it.
+        """Drop the last off-the-record exchange, and return its message.
 
         Raises:
             NotFoundError: There is none.
@@ -501,7 +501,7 @@ class Conversation:
         return forgotten
 
     def last_trace(self) -> Trace:
-        """Return the record of the last reply.
+        """Return the trace of the last reply.
 
         Raises:
             NotFoundError: There is none.
@@ -511,28 +511,28 @@ class Conversation:
         return self._last or find_trace(self.familiar)
 
     def check_edits(self, name: str) -> None:
-        """Make sure that there is a line editor.
+        """Check that there is a line editor.
 
         Raises:
-            RefusedError: Lines come from a pipe, or are typed without one.
+            RefusedError: Lines come from a pipe, or are typed without an editor.
         """
         if not (self.interactive and can_edit()):
             raise RefusedError(f"{name} needs a terminal with a line editor; nothing was changed")
 
     def _me(self, channel_id: str) -> Author:
-        """Return who speaks in a channel, unless another name was called with `/as`."""
+        """Return the speaker in a channel, unless `/as` named another."""
         return self._named or self.familiar.me(channel_id).author
 
     @property
     def _draws(self) -> bool:
-        """Whether a person sees replies drawn; else they are exact text."""
+        """Whether replies are styled for a person; otherwise they are exact text."""
         return self.interactive and not self.out.as_json and sys.stdout.isatty()
 
     def _open(self) -> None:
-        """Make ready, and show where the conversation stands."""
+        """Prepare a channel, and show its last turns."""
         from familiar_cli.llm.slots import check_usable
 
-        check_usable(self.familiar.models.slot())  # better now than after the first line
+        check_usable(self.familiar.models.slot())  # better now than after the first message
         self._name = self.familiar.name
         if self.interactive:
             self.familiar.finder.load_embedder(optimised=True)
@@ -542,7 +542,7 @@ class Conversation:
             self.out.note(_OFF)
 
     def _begin_in_channel(self, *, show: bool = True) -> None:
-        """Show what was said last, or greet where nothing was said; that is kept with a turn."""
+        """Show the last turns, or greet in a new channel; the first turn stores the greeting."""
         from familiar_cli.actions.talk import opening_of
 
         self._opening = opening_of(self.familiar, self.said)
@@ -557,7 +557,7 @@ class Conversation:
             say("")
 
     def _begin_conversation(self, said: Said) -> Said:
-        """Keep the greeting that was shown; return what is said now that there is one."""
+        """Store the greeting that was shown; return the message that follows it."""
         if not self._opening or said.off_record:
             return said
         modality = str(said.modality)
@@ -566,7 +566,7 @@ class Conversation:
         return replace(said, greeting=None)
 
     def _lines(self) -> Iterator[str]:
-        """Yield what is said: by a person, who can call back what was said, or by a pipe."""
+        """Yield the messages: typed by a person, with a history of earlier ones, or from a pipe."""
         if not self.interactive:
             yield from piped_lines()
         elif can_edit():
@@ -655,7 +655,7 @@ class Conversation:
             finish_work(self.out, self.familiar)
 
     def _remember(self, said: Said, result: TurnResult) -> None:
-        """Hold what was said off the record, for as long as it goes on."""
+        """Remember what was said off the record until that ends."""
         from familiar_cli.actions.change_turns import with_exchange
 
         if self.said.off_record:
@@ -674,7 +674,7 @@ class Conversation:
         return 0 if self.interactive else INTERRUPTED
 
     def _tell_memories(self, result: TurnResult) -> None:
-        """Say in one line which memories the reply rests on."""
+        """Print one line about the memories that the reply used."""
         if not self._draws:
             return
         from familiar_cli.actions.why import explain_reply
@@ -693,7 +693,7 @@ def _is_command(line: str) -> bool:
 
 
 def _as_sent(line: str) -> str:
-    """Return a message without what stands before its `/` so that it is not a command."""
+    """Remove the escape in front of a `/` that does not begin a command."""
     return line[1:] if line.startswith(("//", " /")) else line
 
 

@@ -1,4 +1,4 @@
-"""The line in which a person types: editing, completion, and a dim line that tells of the rest."""
+"""The input line of a chat: editing, completion, and a dim status line."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ _LATE_CTRL_C_S: Final = 1.5
 """For so long after a reply, Ctrl-C was probably meant for the reply."""
 
 _UNSENT: Final = "typed during the reply, not sent"
-_QUIET_S: Final = 0.03  # so long without a key ends a paste
-_LONGEST_PASTE_S: Final = 2.0  # to arrive, after the end of a reply
+_QUIET_S: Final = 0.03  # a pause of this length ends a paste
+_LONGEST_PASTE_S: Final = 2.0  # time for keys to arrive after a reply
 _NEW_LINE: Final = frozenset({Keys.Enter, Keys.ControlJ})
 _EDITING: Final = frozenset(
     {
@@ -59,16 +59,16 @@ _STYLE: Final = Style.from_dict({"bottom-toolbar": "noreverse fg:ansibrightblack
 
 
 class ChatPrompt:
-    """Reads lines from a terminal, of which it takes hold while the block lasts.
+    """Reads lines from a terminal, which it controls inside a `with` block.
 
     What is typed or pasted during a reply becomes part of the next draft; it is never sent by
-    itself. The prompt stands on stderr, so that stdout carries the replies alone.
+    itself. The prompt is written to stderr, so that stdout carries the replies alone.
 
     Args:
-        past: What was said before, oldest first; the arrow keys lead back to it.
-        complete: Given what was typed so far, what may stand there instead, from a place on.
-        status: Says what is going on, the most important last; asked several times a second.
-        on_late_ctrl_c: Called when Ctrl-C came a moment after the end of a reply.
+        past: Earlier messages, oldest first, for the arrow keys.
+        complete: Given the text so far, returns completions and their offset.
+        status: Current activity, most important last; called several times a second.
+        on_late_ctrl_c: Called when Ctrl-C comes just after the end of a reply.
     """
 
     def __init__(
@@ -110,10 +110,10 @@ class ChatPrompt:
         signal.signal(signal.SIGINT, self._before)
 
     def read(self, draft: str = "") -> str | None:
-        """Return what is typed; empty when it was dropped with Ctrl-C, None when the person leaves.
+        """Read a message; empty if Ctrl-C discarded it, None if the person leaves.
 
         Args:
-            draft: What stands there already, before what was typed early.
+            draft: Text in the editor at the start, before what was typed early.
         """
         self._shown = self._status()
         self._has_early = self._early.replay()
@@ -135,7 +135,7 @@ class ChatPrompt:
 
     @contextmanager
     def replying(self) -> Iterator[None]:
-        """Let Ctrl-C interrupt a reply, and keep what is typed from here on for the next line."""
+        """Let Ctrl-C interrupt a reply, and keep what is typed meanwhile for the next line."""
         self._output.enable_bracketed_paste()
         self._output.flush()
         self._early.start()
@@ -148,7 +148,7 @@ class ChatPrompt:
             self._quiet_until_s = stopwatch_s() + _LATE_CTRL_C_S
 
     def _hold_ctrl_c(self, *_: object) -> None:
-        """Keep a Ctrl-C that comes between two lines for what follows."""
+        """Keep a Ctrl-C that comes between two lines for the next step."""
         self._has_ctrl_c = True
 
     def _take_ctrl_c(self) -> bool:
@@ -156,7 +156,7 @@ class ChatPrompt:
         return held
 
     def _is_late(self) -> bool:
-        """Return whether a reply ended a moment ago, and say what Ctrl-C does from now on."""
+        """Tell whether a reply has just ended, and reset what Ctrl-C does."""
         if stopwatch_s() > self._quiet_until_s:
             return False
         self._quiet_until_s = 0.0
@@ -164,9 +164,9 @@ class ChatPrompt:
         return True
 
     def _key_bindings(self) -> KeyBindings:
-        """Return the key bindings.
+        """Build the key bindings.
 
-        Enter sends, but begins a line after a backslash, with Alt, and within a paste that the
+        Enter sends, but inserts a newline after a backslash, with Alt, and within a paste that the
         terminal does not mark as one.
         """
         keys = KeyBindings()
@@ -195,7 +195,7 @@ class ChatPrompt:
         return keys
 
     def _is_paste(self, event: KeyPressEvent) -> bool:
-        """Return whether more has arrived together with this key, as no hand types it."""
+        """Tell whether more keys arrived together with this one, faster than anybody types."""
         return bool(draft_keys(event.key_processor.input_queue)) or self._early.has_more()
 
     def _watch(self) -> None:
@@ -216,7 +216,7 @@ class ChatPrompt:
 
 
 def fit_parts(parts: Sequence[str], width: int) -> str:
-    """Return parts in one line of so many cells; the first ones go if there is no room for all."""
+    """Join parts into one line of so many cells, dropping the first ones if there is no room."""
     line = " · ".join(parts)
     while cell_len(line) > width and len(parts) > 1:
         parts = parts[1:]
@@ -225,7 +225,7 @@ def fit_parts(parts: Sequence[str], width: int) -> str:
 
 
 class _Offers(Completer):
-    """What Tab offers."""
+    """The completions for Tab."""
 
     def __init__(self, complete: Callable[[str], tuple[int, Iterable[str]]]) -> None:
         self._complete = complete
@@ -233,7 +233,7 @@ class _Offers(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterator[Completion]:
-        """Yield what may stand before the cursor."""
+        """Yield completions for the text before the cursor."""
         del complete_event
         typed = document.text_before_cursor
         start, offered = self._complete(typed)
@@ -242,12 +242,12 @@ class _Offers(Completer):
 
 
 class EarlyKeys:
-    """Keeps the keys that are pressed during a reply, for the next line.
+    """Keeps the keys pressed during a reply for the next line.
 
     Windows keeps them itself, and `prompt_toolkit` takes several at once for a paste.
 
     Args:
-        source: The terminal, which echoes nothing meanwhile.
+        source: The terminal, whose echo is off meanwhile.
     """
 
     def __init__(self, source: Input) -> None:
@@ -257,21 +257,21 @@ class EarlyKeys:
         self._wake = os.pipe()
 
     def start(self) -> None:
-        """Begin to keep keys."""
+        """Start capturing keys."""
         if ON_WINDOWS or self._thread:
             return
         self._thread = threading.Thread(target=self._keep, daemon=True, name="familiar-keys")
         self._thread.start()
 
     def stop(self) -> None:
-        """Leave the terminal alone, once it has been quiet for a moment."""
+        """Release the terminal once it has been quiet for a moment."""
         if self._thread:
             os.write(self._wake[1], b".")
             self._thread.join()
             self._thread = None
 
     def replay(self) -> bool:
-        """Stop, and press the keys again in the next line; return whether there were any."""
+        """Stop, and feed the keys to the next line; return whether there were any."""
         if not self._thread:
             return False
         self.stop()
@@ -281,7 +281,7 @@ class EarlyKeys:
         return bool(keys)
 
     def has_more(self) -> bool:
-        """Return whether keys wait to be read."""
+        """Tell whether unread keys are waiting."""
         return not ON_WINDOWS and bool(select.select([self.input.fileno()], [], [], 0)[0])
 
     def _keep(self) -> None:
@@ -299,7 +299,7 @@ class EarlyKeys:
 
 
 def draft_keys(keys: Iterable[KeyPress]) -> list[KeyPress]:
-    """Return the keys that edit a draft; Enter begins a line, unless nothing follows it."""
+    """Return the keys that enter a draft; Enter inserts a newline, unless it comes last."""
     kept = []
     for press in keys:
         if press.key in _NEW_LINE:

@@ -1,4 +1,4 @@
-"""The pages of `familiar context`: a prompt, why something was in it or not, and another reply."""
+"""The pages of `familiar context`: a prompt, an explanation, and another reply."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _STATE_STYLES = {"kept": "green", "cut": "yellow", "out": "red"}
 
 
 def context_page(trace: Trace, zone: tzinfo | None) -> PagePart:
-    """Lay out a prompt; its time is told in `zone`, the familiar's."""
+    """Render a prompt; times are shown in `zone`, the familiar's."""
     parts: list[PagePart] = [_summary_part(trace, zone)]
     for title, part in (
         ("Layers", _layers_part(trace)),
@@ -61,13 +61,13 @@ def context_page(trace: Trace, zone: tzinfo | None) -> PagePart:
 
 
 def found_page(found: Sequence[Fragment]) -> PagePart:
-    """Return which files pieces of memory are from, and what of each is in the prompt."""
+    """Render the files that memories came from, and what of each is in the prompt."""
     rows: list[list[object]] = [[Name(piece.rel_path or ""), piece.text] for piece in found]
     return _table_part(rows) or plain("  nothing that fits")
 
 
 def messages_text(messages: Iterable[TracedMessage]) -> str:
-    """Return the messages as text to read: a line for each role, then what it says."""
+    """Render messages as text: a line for each role, followed by the content."""
     return "\n".join(
         f"--- {number} {message.role}\n{harmless(message.content)}\n"
         for number, message in enumerate(messages, start=1)
@@ -75,14 +75,14 @@ def messages_text(messages: Iterable[TracedMessage]) -> str:
 
 
 def state_of(piece: Fragment) -> str:
-    """Return `kept`, `cut` (a part of it is in the prompt) or `out`."""
+    """Return `kept`, `cut` (partly in the prompt) or `out`."""
     if not piece.kept:
         return "out"
     return "cut" if piece.reason else "kept"
 
 
 def turn_words(trace: Trace) -> str:
-    """Return which turn it is, in words."""
+    """Describe a turn in a few words."""
     if trace.turn is not None:
         return f"turn {trace.turn}"
     return "a dry run: nothing was sent" if trace.request is None else "off the record"
@@ -154,7 +154,7 @@ def _contributions_part(pieces: Sequence[Fragment]) -> PagePart | None:
 
 
 class Contributions:
-    """What was offered, one row a piece; a narrow terminal is spared the lines of the files."""
+    """The contributions of all providers, one row each; narrow terminals omit the files' lines."""
 
     def __init__(self, pieces: Sequence[Fragment]) -> None:
         self._pieces = pieces
@@ -197,7 +197,7 @@ def _contribution_row(same: list[Fragment], *, lines: bool) -> list[object]:
 
 
 def origin_of(same: Sequence[Fragment]) -> str:
-    """Return the file and its lines, or the turns, that pieces of one source come from."""
+    """Return the file and lines, or the turns, of pieces with a common source."""
     turns = [piece.turn_id for piece in same if piece.turn_id is not None]
     first = same[0]
     turns += first.turns or ()
@@ -270,7 +270,7 @@ _EXCERPT_CHARS: Final = 200
 
 
 def recall_page(found: Sequence[Fragment]) -> PagePart:
-    """Return the page."""
+    """Render the search of the past."""
     parts: list[PagePart] = []
     for piece in found:
         head = plain(origin_of([piece]) or piece.source, "bold")
@@ -281,7 +281,7 @@ def recall_page(found: Sequence[Fragment]) -> PagePart:
 
 
 def reply_page(found: ReplyExplanation) -> PagePart:
-    """Lay out why a reply is as it is: the sentence, then what was used, as text."""
+    """Explain a reply: a sentence, followed by the memories used, as text."""
     parts: list[PagePart] = [plain(found.sentence, "bold")]
     for one in found.memories:
         turns = (
@@ -306,7 +306,7 @@ _MOST_RIVALS = 12
 
 
 def why_page(found: Why) -> PagePart:
-    """Return the whole page."""
+    """Render the explanation of a file or turn."""
     prompt = "the prompt" if found.turn is None else f"the prompt of turn {found.turn}"
     verdict = _VERDICTS[found.verdict].format(prompt=prompt)
     parts: list[PagePart] = [plain(f"{found.subject} {verdict}", "bold")]
@@ -365,13 +365,13 @@ def _rival_table(pieces: Sequence[Fragment]) -> PagePart:
 
 
 _WORDS = re.compile(r"\s+|\S+")
-_BESIDE_CHARS = range(100, 1000)  # a pipe is wider: there the replies stand one below the other
-_MOST_PAIRS = 20_000_000  # beyond that, comparing word by word takes seconds
-_ALIKE = 0.3  # below that, marking what is the same would only speckle the text
+_BESIDE_CHARS = range(100, 1000)  # pipes are wider, and show the replies one below the other
+_MOST_PAIRS = 20_000_000  # longer texts take seconds to compare word by word
+_ALIKE = 0.3  # of less similar texts, marks would only speckle the text
 
 
 def replay_page(found: Replayed) -> PagePart:
-    """Return the whole page."""
+    """Render a comparison of two replies."""
     parts: list[PagePart] = [_what_was_sent(found), plain(""), _replay_facts(found), plain("")]
     if found.then is None:
         why = found.error_then or "its reply is not in the history"
@@ -384,7 +384,7 @@ def replay_page(found: Replayed) -> PagePart:
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """Two texts, beside each other where there is room."""
+    """Two texts, side by side if there is room."""
 
     then: Words
     now: Words
@@ -452,7 +452,7 @@ def _node_words(reply: ReplayedReply | None) -> tuple[str, ...]:
 
 
 def _marked(then: str, now: str) -> tuple[Words, Words, str]:
-    """Return both texts, the words that only one of them has marked, and how alike they are."""
+    """Return both texts with their differences marked, and their similarity."""
     if then == now:
         return plain(then), plain(now), "The replies are identical."
     old, new = _WORDS.findall(then), _WORDS.findall(now)

@@ -1,7 +1,7 @@
-"""Put the answer on stdout and the narration on stderr.
+"""Write the answer to stdout and messages to stderr.
 
-Into a pipe the answer is exact; on a terminal it is made harmless. With `--json` stdout carries one
-object and nothing else, whether the command worked or not.
+In a pipe, the answer is exact; on a terminal, it is sanitised. With `--json`, stdout carries one
+object and nothing else, whether the command succeeded or not.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ ENVELOPE_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where one command's words go.
+    """The output of one command.
 
     Args:
         command: The command as typed, without its arguments, e.g. `memory cat`.
         as_json: `--json` was given.
-        quiet: `--quiet` was given; narration is left out, errors are not.
+        quiet: `--quiet` was given; notes are left out, errors are not.
     """
 
     command: str
@@ -52,8 +52,9 @@ class Output:
         """Print the whole answer: `data` with `--json`, else its page.
 
         Args:
-            data: What goes into the envelope; a dataclass gives its fields.
-            page: Text, a page or its parts, None for nothing, or what returns or prints these.
+            data: The envelope's data; a dataclass contributes its fields.
+            page: Text, a page or its parts, None for nothing, or a function that returns or prints
+                these.
         """
         if self.as_json:
             write_json(envelope(self.command, "ok", data))
@@ -74,7 +75,7 @@ class Output:
         *,
         exit_code: int = PartialError.exit_code,
     ) -> NoReturn:
-        """Print an answer of which some parts failed, and leave with `exit_code`."""
+        """Print an answer of which some parts failed, and exit with `exit_code`."""
         import typer
 
         if self.as_json:
@@ -86,32 +87,32 @@ class Output:
         raise typer.Exit(exit_code)
 
     def note(self, text: str) -> None:
-        """Tell what is going on, on stderr."""
+        """Print a progress message on stderr."""
         if not self.quiet:
             _print_error(text + "\n")
 
     def warn(self, text: str) -> None:
-        """Tell of something the user should look at, on stderr."""
+        """Print a warning on stderr."""
         self.note(f"warning: {text}")
 
 
 def is_terminal() -> bool:
-    """Return whether a person can type here, and see what they type."""
+    """Tell whether a person can type here and see what they type."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def say(text: str) -> None:
-    """Print a line or a page on stdout, ending in a newline; harmless on a terminal."""
+    """Print a line or a page on stdout, ending in a newline; sanitised on a terminal."""
     exact(text if text.endswith("\n") else text + "\n")
 
 
 def exact(text: str) -> None:
-    """Print `text` on stdout as it is, or made harmless when a person would see it raw."""
+    """Print `text` on stdout unchanged; sanitised on a terminal."""
     _write_to(sys.stdout, harmless(text) if sys.stdout.isatty() else text)
 
 
 def exact_lines(lines: Iterable[str]) -> None:
-    """Print each line as it comes, whole, ending in a newline, in UTF-8 into a pipe."""
+    """Print each line as it comes, with a newline, in UTF-8 in a pipe."""
     for line in lines:
         if sys.stdout.isatty():
             exact(line + "\n")
@@ -121,7 +122,7 @@ def exact_lines(lines: Iterable[str]) -> None:
 
 
 def exact_bytes(content: bytes) -> None:
-    """Print `content` on stdout: the very bytes into a pipe, harmless text on a terminal."""
+    """Print `content` on stdout: the same bytes in a pipe, sanitised text on a terminal."""
     if sys.stdout.isatty():
         exact(content.decode("utf-8", errors="replace"))
         return
@@ -133,7 +134,7 @@ def exact_bytes(content: bytes) -> None:
 def envelope(
     command: str, status: str, data: object, errors: Sequence[FamiliarError] = ()
 ) -> dict[str, Any]:
-    """Return the one object that every command prints with `--json`."""
+    """Build the object that every command prints with `--json`."""
     return {
         "familiar": ENVELOPE_VERSION,
         "command": command,
@@ -144,22 +145,22 @@ def envelope(
 
 
 def write_json(value: object) -> None:
-    """Print `value` as one line of JSON; non-ASCII stays readable where stdout can carry it."""
+    """Print `value` as one line of JSON; non-ASCII characters stay if stdout can encode them."""
     line = json.dumps(value, ensure_ascii=not _carries_unicode(), default=_json_value)
     _write_to(sys.stdout, harmless_json(line) + "\n")
 
 
 def print_error(error: FamiliarError) -> None:
-    """Print an error, and what to do about it, on stderr."""
+    """Print an error and its hint on stderr."""
     _print_error(f"error: {error}\n")
     if error.hint:
         _print_error(f"hint: {error.hint}\n")
 
 
 def set_up_streams() -> None:
-    """Let neither a closed stream nor a character that a code page lacks stop the program.
+    """Keep closed streams and missing characters of a code page from stopping the program.
 
-    A file or a pipe gets the same bytes on Windows as elsewhere, unless `PYTHONIOENCODING` names
+    Files and pipes get the same bytes on Windows as elsewhere, unless `PYTHONIOENCODING` names
     another encoding.
     """
     sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115, PTH123
@@ -180,7 +181,7 @@ def _carries_unicode() -> bool:
 
 
 def _print_error(text: str) -> None:
-    """Print on stderr; when nobody can read it, nobody needs to be told so."""
+    """Print on stderr, ignoring a closed stream."""
     with suppress(OSError):
         _write_to(sys.stderr, harmless(text))
 

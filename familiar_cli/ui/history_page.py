@@ -1,4 +1,4 @@
-"""The pages of `familiar history`, and what they say with `--json`."""
+"""The pages of `familiar history`, and their JSON."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from familiar_cli.identity import Labels
     from familiar_cli.ui.page import PagePart, Words
 
-_MOST: Final = 24  # rows of one part of the statistics
+_MOST: Final = 24  # rows in each part of the statistics
 _EXCERPT_CHARS: Final = 200
 _CONTEXT_CHARS: Final = 100
 
 
 def channels_page(found: Sequence[ChannelCount], zone: tzinfo | None) -> PagePart:
-    """Return the channels, the one that spoke last first."""
+    """Render the channels, most recent first."""
     rows = [
         [
             plain(one_line(c.channel, 60), "bold"),
@@ -52,15 +52,15 @@ def transcript_page(
     chosen: int | None = None,
     written: Mapping[int, TurnName] = MappingProxyType({}),
 ) -> PagePart:
-    """Return turns as people read them: by channel and day, with who said what when.
+    """Render turns for people: by channel and day, with times and speakers.
 
     Args:
         shown: The turns.
-        standings: What became of them.
-        labels: What people are called.
+        standings: Their status.
+        labels: Labels of people.
         zone: The timezone of the times.
-        chosen: The turn that stands out.
-        written: The names of those that another instance wrote down, if they are to be told.
+        chosen: The highlighted turn.
+        written: Names of turns written by another instance, if they are to be shown.
     """
     parts: list[PagePart] = []
 
@@ -86,7 +86,7 @@ def transcript_data(
     written: Mapping[int, TurnName],
     ids: Mapping[int, str],
 ) -> list[dict[str, Any]]:
-    """Return turns as `--json` prints them, with what became of each, and its imported swipes."""
+    """Build the JSON of turns, with the status of each and its imported swipes."""
     return [
         _turn_data(kept, ids)
         | {"origin": str(written[kept.turn.id]) if kept.turn.id in written else None}
@@ -106,7 +106,7 @@ def _standing_data(became: TurnStatus) -> dict[str, Any]:
 
 
 def _marks_of(became: TurnStatus) -> tuple[str, ...]:
-    """Return the status of a turn in short; empty when it stands alone."""
+    """Describe a turn's status briefly; empty if it is an ordinary one."""
     if became.withdrawn:
         return ("withdrawn",)
     if became.superseded_by:
@@ -118,7 +118,7 @@ def _marks_of(became: TurnStatus) -> tuple[str, ...]:
 def found_page(
     query: str, found: Sequence[TurnHit], labels: Labels, zone: tzinfo | None
 ) -> PagePart:
-    """Return the found turns by day, newest first, with the words marked."""
+    """Render found turns by day, newest first, with matches highlighted."""
     parts: list[PagePart] = []
     hits = sorted(found, key=lambda hit: hit.turn.id)
 
@@ -132,7 +132,7 @@ def found_page(
 
 
 def found_data(query: str, found: Sequence[TurnHit], ids: Mapping[int, str]) -> dict[str, Any]:
-    """Return the found turns as data for `--json`, best first."""
+    """Build the JSON of found turns, best first."""
     return {
         "query": query,
         "hits": [
@@ -148,7 +148,7 @@ def found_data(query: str, found: Sequence[TurnHit], ids: Mapping[int, str]) -> 
 
 
 def stats_page(found: Statistics, labels: Labels, zone: tzinfo | None) -> PagePart:
-    """Return how much was said, with a bar for each number; of long lists the most recent part."""
+    """Render statistics with bars; of long lists, the most recent part."""
     labels = labels.joined(a.author for a in found.authors)
     name = labels.familiar
     authors = [(labels.of(a.author) if a.author else name, a.turns) for a in found.authors]
@@ -174,7 +174,7 @@ def _bar_chart(title: str, rows: Sequence[tuple[str, int]]) -> list[PagePart]:
 
 
 def _more_rows(rows: Sequence[object], what: str) -> list[PagePart]:
-    """Return a line for the rows that are not shown, if there are any."""
+    """Render a line for omitted rows, if there are any."""
     left = len(rows) - _MOST
     return [plain(f"  and {left:,} more {what}; --json has all", "dim")] if left > 0 else []
 
@@ -188,7 +188,7 @@ def _span_line(found: Statistics, zone: tzinfo | None) -> str:
 def _passage_page(
     query: str, hits: Sequence[TurnHit], labels: Labels, zone: tzinfo | None
 ) -> list[PagePart]:
-    """Return hits of one channel, and what was said around them, each turn once."""
+    """Render hits of one channel with the turns around them, each turn once."""
     chosen = {hit.turn.id for hit in hits}
     shown = {kept.turn.id: kept for hit in hits for kept in hit.around}
     parts: list[PagePart] = []
@@ -203,7 +203,7 @@ def _passage_page(
 
 
 def _excerpt_page(query: str, text: str) -> PagePart:
-    """Lay out the part of a text around its first mark, in one line, with all marks."""
+    """Render the part of a text around its first match in one line, with all matches."""
     line = " ".join(harmless(text).split())
     first, _ = next(match_spans(query, line), (0, 0))
     start = max(first - _EXCERPT_CHARS // 3, 0)

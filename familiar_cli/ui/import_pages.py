@@ -39,7 +39,7 @@ _EFFECT_CHARS: Final = 120
 def effects_page(
     in_every_prompt: Sequence[str], found_when_it_fits: Sequence[str], kept: Sequence[str]
 ) -> RenderableType:
-    """Return the three groups, each below its heading; empty ones are left out."""
+    """Render the three groups with headings; empty ones are left out."""
     groups = (
         ("In every prompt", in_every_prompt),
         ("Found when it fits", found_when_it_fits),
@@ -151,11 +151,11 @@ def _book_rows(done: ImportedLorebook) -> Iterator[tuple[str, str, str]]:
             yield kind, style, f"… and {len(paths) - _SHOWN} more; `--json` lists all"
 
 
-_CHATS: Final = 20  # chats that are shown one by one
+_CHATS: Final = 20  # chats listed individually
 _SPEAKERS: Final = 8
 _TEXT_CHARS: Final = 80
 _NOTE_CHARS: Final = 400
-_LINES: Final = 5  # lines that are named for each reason
+_LINES: Final = 5  # lines listed for each reason
 
 
 def imported_chats_page(done: ImportedChats, *, dry_run: bool) -> RenderableType:
@@ -174,7 +174,7 @@ def imported_chats_page(done: ImportedChats, *, dry_run: bool) -> RenderableType
 
 
 def answer_data(done: ImportedChats, *, dry_run: bool) -> dict[str, Any]:
-    """Return the data of `--json`."""
+    """Build the data for `--json`."""
     chats = [_chat_data(chat) for chat in done.chats]
     channels = {chat.channel for chat in done.chats}
     return {
@@ -223,7 +223,7 @@ def _message_data(message: ForeignMessage) -> dict[str, Any]:
 
 
 def _file_entries(done: ImportedChats) -> list[dict[str, Any]]:
-    """Return one entry for each file, failed ones with the reason."""
+    """Return one entry per file; failed ones have a reason."""
     imported: Counter[str] = Counter()
     for chat in done.chats:
         imported[chat.file] += chat.imported
@@ -254,7 +254,7 @@ def _chats_headline(chat: ImportedChat, *, dry_run: bool) -> str:
 
 
 def _chat_facts(chat: ImportedChat) -> Iterator[tuple[str, str]]:
-    """Yield what a file was taken for, who speaks in it, and how it begins."""
+    """Yield the format of a chat file, its speakers, and its beginning."""
     yield "taken for", chat.taken_for
     speakers = [f"{_speaker_words(one)} {one.turns:,}" for one in chat.speakers[:_SPEAKERS]]
     more = len(chat.speakers) - len(speakers)
@@ -317,7 +317,7 @@ def _sum_words(done: ImportedChats, *, dry_run: bool) -> str:
     return f"{len(done.chats):,} chats: {counted(turns, 'turn')} {deed}{more}"
 
 
-_MOST_REASONS: Final = 60  # familiars, and files left out, that are named
+_MOST_REASONS: Final = 60  # familiars and skipped files listed by name
 _DEEDS: Final = {"imported": "made", "updated": "updated"}
 _REASON_CHARS: Final = 200
 _NAME_CHARS: Final = 40
@@ -410,7 +410,7 @@ _STYLES: Final = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
 def card_page(summary: CardSummary, *, framed: bool) -> RenderableType:
-    """Return a card as a page of a picture book; without frames it suits a pipe."""
+    """Render a card with frames, or without them for a pipe."""
     parts = [_card_title(summary, framed=framed)]
     parts += [
         _card_part(field.title, counted(field.tokens, "token"), field.text, framed=framed)
@@ -430,7 +430,7 @@ def card_page(summary: CardSummary, *, framed: bool) -> RenderableType:
 
 
 def findings_page(findings: Sequence[CardFinding]) -> RenderableType:
-    """List the problems and oddities of a card, one line each."""
+    """List the problems of a card, one line each."""
     return column_table(
         [
             plain(f.severity, _STYLES[f.severity]),
@@ -463,7 +463,7 @@ def _card_title(summary: CardSummary, *, framed: bool) -> RenderableType:
 
 
 def _card_part(title: str, fact: str, text: str, *, framed: bool) -> RenderableType:
-    """Return one text of the card: its length, and how it begins."""
+    """Return a text of the card with its length, truncated."""
     if not framed:
         return Group(plain(f"\n{title}, {fact}"), plain(f"  {one_line(text, _LINE_CHARS)}"))
     whole = harmless(text).strip()

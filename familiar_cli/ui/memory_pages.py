@@ -55,7 +55,7 @@ _KILO = 1024
 
 
 def tree_page(files: Iterable[MemoryEntry], zone: tzinfo | None) -> PagePart:
-    """Return files below their directories, with size and time of the last change."""
+    """Render files as a tree, with sizes and times of the last change."""
     rows: list[list[object]] = []
     above: list[str] = []
     for entry in files:
@@ -71,7 +71,7 @@ def tree_page(files: Iterable[MemoryEntry], zone: tzinfo | None) -> PagePart:
 
 
 def pins_page(found: PinnedFiles) -> PagePart:
-    """Return the pinned files with what they cost, and what prompts have for them."""
+    """Render the pinned files with their token counts and the budget for them."""
     rows = [
         [
             plain(pin.rel_path, "bold"),
@@ -85,7 +85,7 @@ def pins_page(found: PinnedFiles) -> PagePart:
 
 
 def hits_page(hits: Iterable[GrepHit]) -> PagePart:
-    """Return hits below the file they are in, with what matched standing out."""
+    """Render hits by file, with matches highlighted."""
     rows: list[list[object]] = []
     above = ""
     for hit in hits:
@@ -100,7 +100,7 @@ def hits_page(hits: Iterable[GrepHit]) -> PagePart:
 
 
 def hit_line(hit: GrepHit) -> str:
-    """Return a hit as other programs read it: `path:line:text`."""
+    """Format a hit for other programs: `path:line:text`."""
     return f"{hit.rel_path}:{hit.line}:{hit.text}"
 
 
@@ -112,21 +112,21 @@ def applied_text(done: Applied, *, dry_run: bool) -> str:
 
 
 def skipped_text(skipped: tuple[Skipped, ...]) -> str:
-    """List in a few lines what was left out and why."""
+    """Summarise what was skipped and why."""
     lines = [f"skipped {s.rel_path!r}: it {s.reason}" for s in skipped[:_MOST_NAMED]]
     more = len(skipped) - _MOST_NAMED
     return "\n".join([*lines, *([f"and {more:,} more; --json names all"] if more > 0 else [])])
 
 
 def size_text(size_bytes: int) -> str:
-    """Return a size for people: `312 B`, `4.1 KB`."""
+    """Format a size for people: `312 B`, `4.1 KB`."""
     if size_bytes < _KILO:
         return f"{size_bytes} B"
     return f"{size_bytes / _KILO:,.1f} KB"
 
 
 def links_page(steps: Iterable[LinkStep]) -> PagePart:
-    """Return the files that were reached, one a line, with the link that led there."""
+    """List the files reached, each with the link that led there."""
     rows = [
         [
             plain(step.distance, "dim"),
@@ -145,7 +145,7 @@ def _link_verb(link: Link) -> str:
 
 
 def files_page(rel_paths: Sequence[str]) -> PagePart:
-    """Return the files that were written into the memory directory, one a line."""
+    """List the files written to the memory directory."""
     return Stack(*(plain(f"   memory/{rel_path}", "green") for rel_path in rel_paths))
 
 
@@ -154,7 +154,7 @@ _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def commit_data(commit: Commit) -> dict[str, Any]:
-    """Return a commit as `--json` shows it."""
+    """Build the JSON of a commit."""
     return {
         "id": commit.id,
         "time": commit.time,
@@ -165,7 +165,7 @@ def commit_data(commit: Commit) -> dict[str, Any]:
 
 
 def change_data(change: LoggedChange) -> dict[str, Any]:
-    """Return a commit and what it changed as `--json` shows it."""
+    """Build the JSON of a commit and its changes."""
     return {
         **commit_data(change.commit),
         "paths": [touched.rel_path for touched in change.touched],
@@ -176,7 +176,7 @@ def change_data(change: LoggedChange) -> dict[str, Any]:
 
 
 def log_page(changes: Iterable[LoggedChange], zone: tzinfo | None) -> PagePart:
-    """Return changes as a table: id, time, source, message."""
+    """Render changes as a table: id, time, source, message."""
     return Columns(
         [
             plain(change.commit.id[:SHORT], "yellow"),
@@ -189,7 +189,7 @@ def log_page(changes: Iterable[LoggedChange], zone: tzinfo | None) -> PagePart:
 
 
 def head_text(change: LoggedChange, zone: tzinfo | None) -> str:
-    """Return the heading of one change, above its differences."""
+    """Render the heading of a change."""
     commit = change.commit
     lines = [
         f"commit  {commit.id}",
@@ -205,18 +205,18 @@ def head_text(change: LoggedChange, zone: tzinfo | None) -> str:
 
 
 def range_text(difference: Difference) -> str:
-    """Return which states are compared."""
+    """Name the two states that are compared."""
     old = difference.old
     return f"{old.id[:SHORT] if old else 'nothing'}..{difference.new.id[:SHORT]}"
 
 
 def diff_text(files: Iterable[FileDiff]) -> str:
-    """Return differences as other programs read them."""
+    """Render differences as a unified diff."""
     return "".join(file.diff for file in files)
 
 
 def diff_page(text: str) -> PagePart:
-    """Return the same with colours."""
+    """Render differences with colours."""
     return Stack(*(plain(line, _STYLES.get(line[:1], "")) for line in text.splitlines()))
 
 
@@ -225,7 +225,7 @@ def blame_text(
     zone: tzinfo | None,
     said: Mapping[int, Sequence[Turn]] | None = None,
 ) -> str:
-    """Return each line behind the commit, time and source that wrote it.
+    """Render each line with the commit, time and source that wrote it.
 
     Args:
         lines: The lines of a file.
@@ -255,7 +255,7 @@ def undone_text(undone: Undone, *, dry_run: bool) -> str:
 
 
 def undone_data(undone: Undone, *, dry_run: bool) -> dict[str, Any]:
-    """Return the same as `--json` shows it."""
+    """Build the JSON of an undo."""
     from dataclasses import asdict
 
     return {
@@ -281,12 +281,12 @@ _HEADER = ("person", "name", "names", "turns", "last seen", "file")
 
 
 def people_page(people: Iterable[KnownPerson], zone: tzinfo | None) -> PagePart:
-    """Return everyone as a table, who spoke last first."""
+    """Render people as a table, most recent speaker first."""
     return Columns((_person_row(person, zone) for person in people), _HEADER, right=(2, 3, 5))
 
 
 def forgotten_text(report: ForgetReport) -> str:
-    """Return what forgetting somebody took, or would take, in words."""
+    """Describe what forgetting somebody removed, or would remove."""
     done = "Would forget" if report.dry_run else "Forgot"
     turns, replies = counted(report.turns, "turn"), counted(report.replies, "reply", "replies")
     records = counted(report.records, "record")
@@ -304,7 +304,7 @@ def forgotten_text(report: ForgetReport) -> str:
 
 
 def shared_line(named: Named) -> str:
-    """Return that several people have a name, in words."""
+    """Say that several people share a name."""
     return f"{named.name!r} is shared by {', '.join(named.slugs)}"
 
 
@@ -327,12 +327,12 @@ _VERDICTS: Final = {"real": "the model agrees", "not": "the model disagrees", "u
 
 
 def housekeeping_page(done: Tidied) -> PagePart:
-    """Return the findings, by check, each with the lines that it rests on."""
+    """Render the findings by check, with the affected lines."""
     return Stack(*_finding_parts(done))
 
 
 def summary_line(done: Tidied) -> str:
-    """Return how much was looked at and found, in one line."""
+    """Summarise in one line how much was checked and found."""
     looked = f"{counted(len(done.checks), 'check')} of {counted(done.files, 'file')}"
     if not done.found:
         return f"Nothing to tidy up: {looked} found nothing."
@@ -395,7 +395,7 @@ _BOXES = {"open": " ", "done": "x", "dropped": "-"}
 
 
 def show_items(out: Output, desk: Desk, *, every: bool) -> None:
-    """Print a list; only what is open, unless `every`."""
+    """Print a list; only open items, unless `every`."""
     shown = [item for item in desk.items if every or item.mark == "open"]
     data = {"rel_path": desk.rel_path, "items": shown, "open": _count_open(desk)}
     out.answer(data | {"due": sum(item.is_due for item in desk.items)}, lambda: _print_items(shown))
@@ -404,7 +404,7 @@ def show_items(out: Output, desk: Desk, *, every: bool) -> None:
 
 
 def show_todo(out: Output, reminders: Desk, tasks: Desk, notes: str, *, every: bool) -> None:
-    """Print both lists under their ids, and the notes; only what is open, unless `every`."""
+    """Print both lists with their ids, and the notes; only open items, unless `every`."""
     lists = {"reminders": reminders, "tasks": tasks}
     shown = {
         name: [item for item in desk.items if every or item.mark == "open"]
@@ -430,7 +430,7 @@ def show_todo(out: Output, reminders: Desk, tasks: Desk, notes: str, *, every: b
 
 
 def show_change(out: Output, done: ItemChange) -> None:
-    """Print how the file changed, and which item it was."""
+    """Print the diff of the file, and the item."""
     out.answer(done, lambda: exact(done.diff))
     item = done.item
     if not done.changed:
@@ -443,7 +443,7 @@ def show_change(out: Output, done: ItemChange) -> None:
 
 
 def show_scratch_change(out: Output, change: ListChange) -> None:
-    """Print how the scratchpad changed."""
+    """Print the diff of the scratchpad."""
     data = {"rel_path": change.rel_path, "text": change.after, "before": change.before}
     more = {"changed": change.changed, "diff": change.diff, "dry_run": change.dry_run}
     out.answer(data | more, lambda: exact(change.diff))
@@ -505,7 +505,7 @@ def built_text(built: IndexBuilt) -> str:
 
 
 def status_page(status: IndexStatus, turns: TurnsStatus, opened: EmbedderChoice) -> PagePart:
-    """Return how the index is."""
+    """Render the state of the index."""
     return named_values(_index_facts(status, turns, opened))
 
 
@@ -540,7 +540,7 @@ def _no_vectors(opened: EmbedderChoice) -> str:
 
 
 def graph_tree(found: Around) -> RenderableType:
-    """Return the page in the middle with what is around it, each page once, near ones first."""
+    """Render a page with its neighbourhood as a tree, each page once, nearest first."""
     from rich.tree import Tree
 
     assert found.center
@@ -567,7 +567,7 @@ def graph_tree(found: Around) -> RenderableType:
 
 
 def overview_text(found: Around) -> str:
-    """Return all relations, one a line."""
+    """List all relations, one per line."""
     titles = {node.path: node for node in found.nodes}
     return "".join(
         f"{_title(edge.source, titles)}: {edge.relation} "
@@ -577,7 +577,7 @@ def overview_text(found: Around) -> str:
 
 
 def edge_text(edge: Edge, path: str, titles: dict[str, GraphPage]) -> str:
-    """Return an edge as one of its ends tells it."""
+    """Render an edge as seen from one end."""
     if path == edge.source:
         return f"{edge.relation} {_titled_path(edge.target, titles)}{edge_span(edge)}"
     if edge.relation == LINKS:
@@ -587,14 +587,14 @@ def edge_text(edge: Edge, path: str, titles: dict[str, GraphPage]) -> str:
 
 
 def edge_span(edge: Edge) -> str:
-    """Return from when until when it holds, in brackets; empty where that is not known."""
+    """Render the period of a relation in brackets; empty if unknown."""
     told = [f"since {edge.since}"] if edge.since else []
     told += [f"until {edge.until}"] if edge.until else []
     return f" ({', '.join(told)})" if told else ""
 
 
 def dot_text(found: Around) -> str:
-    """Return the graph in the language of Graphviz."""
+    """Render the graph in Graphviz's language."""
     nodes = "".join(
         f"  {json.dumps(node.id)} [label={json.dumps(node.title, ensure_ascii=False)}];\n"
         for node in found.nodes

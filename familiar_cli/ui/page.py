@@ -1,4 +1,4 @@
-"""The parts of pages, as values: plain text in a pipe, drawn by Rich on a terminal."""
+"""The parts of pages, as values: plain text in a pipe, rendered by Rich on a terminal."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _GAP = "  "
 
 
 class PagePart(Protocol):
-    """A part of a page, which Rich draws by its `__rich__` or `__rich_console__`."""
+    """A part of a page, which Rich renders by its `__rich__` or `__rich_console__`."""
 
     def lines(self, encoding: str) -> list[str]:
-        """Return its lines as they stand in a pipe of that encoding."""
+        """Return its lines for a pipe with that encoding."""
 
 
 @dataclass(slots=True)
 class Words:
-    """Text from outside, piece by piece with its style: `bold`, `dim`, a colour, or empty."""
+    """Untrusted text in pieces with a style each: `bold`, `dim`, a colour, or empty."""
 
     spans: list[tuple[str, str]]
 
     def append(self, text: object, style: str = "") -> None:
-        """Put more at the end."""
+        """Append text."""
         self.spans.append((str(text), style))
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ class Words:
 
 @dataclass(slots=True)
 class Indented:
-    """A part that stays indented where a terminal wraps it."""
+    """A part that keeps its indentation where a terminal wraps it."""
 
     part: PagePart
     by: int = 4
@@ -70,7 +70,7 @@ class Indented:
     def __rich__(self) -> RenderableType:
         from rich.padding import Padding
 
-        is_text = isinstance(self.part, Words)  # which is not filled with spaces to its right
+        is_text = isinstance(self.part, Words)  # not padded on the right
         return Padding(_draw_part(self.part), (0, 0, 0, self.by), expand=not is_text)
 
 
@@ -92,9 +92,9 @@ class Stack:
 
 @dataclass(slots=True)
 class Columns:
-    """Rows as columns without lines between them; see `terminal.columns`.
+    """Rows in columns without lines between them; see `terminal.columns`.
 
-    A cell is a part, or anything that becomes text by `plain`.
+    A cell is a part, or anything that `plain` converts to text.
     """
 
     rows: Iterable[Sequence[object]]
@@ -103,7 +103,7 @@ class Columns:
     _cells: list[list[PagePart]] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Make a part of every cell."""
+        """Convert every cell to a part."""
         self._cells = [[_as_part(cell) for cell in row] for row in self.rows]
 
     def lines(self, encoding: str) -> list[str]:
@@ -116,7 +116,7 @@ class Columns:
                 widths[number] = max(widths.get(number, 0), *map(_count_cells, cell))
         right = set(self.right)
         lines = [line for row in rows for line in _side_by_side(row, widths, right)]
-        return lines or [""]  # as Rich draws a table without columns
+        return lines or [""]  # as Rich renders a table without columns
 
     def __rich__(self) -> RenderableType:
         from familiar_cli.ui import terminal
@@ -126,12 +126,12 @@ class Columns:
 
 
 def named_values(values: Iterable[tuple[str, object]]) -> Columns:
-    """Return names, dimmed, each beside its value."""
+    """Pair names, dimmed, with their values."""
     return Columns([[plain(name, "dim"), plain(value)] for name, value in values])
 
 
 def plain(text: object, style: str = "") -> Words:
-    """Return text from outside: never markup, never an escape sequence."""
+    """Convert untrusted text: never markup, never an escape sequence."""
     return Words([(str(text), style)])
 
 
@@ -149,12 +149,12 @@ def mark_query(query: str, text: str) -> Words:
 
 
 def local_time(moment: datetime | str | None, zone: tzinfo | None, *, seconds: bool = False) -> str:
-    """Return a moment in a timezone, to the minute, or to the second with its offset.
+    """Format a moment in a timezone, to the minute, or to the second with its offset.
 
     Args:
-        moment: A moment, or one as `clock.iso` writes it; other text is returned as it is, and
-            None as an empty text.
-        zone: The timezone; None: the system's.
+        moment: A moment, or one in the form of `clock.iso`; other text is returned unchanged, and
+            None as an empty string.
+        zone: The timezone; None for the system's.
         seconds: Show seconds and the offset.
     """
     shape = "%Y-%m-%d %H:%M:%S %z" if seconds else "%Y-%m-%d %H:%M"
@@ -168,11 +168,11 @@ def local_time(moment: datetime | str | None, zone: tzinfo | None, *, seconds: b
 
 
 def print_page(*parts: PagePart | RenderableType, in_pager: bool = False) -> None:
-    """Print a page on stdout; nothing if it has no parts. Rich is loaded only where it draws.
+    """Print a page on stdout; nothing if it has no parts. Rich is loaded only on a terminal.
 
     Args:
-        parts: Of what it is made.
-        in_pager: One that is higher than the terminal is shown in the person's pager.
+        parts: The parts.
+        in_pager: Use the person's pager if the page is higher than the terminal.
     """
     if not parts:
         return
@@ -218,7 +218,7 @@ def _fill_width(text: str, width: int, *, to_right: bool) -> str:
 
 
 def _count_cells(text: str) -> int:
-    """Return how wide a terminal shows `text`."""
+    """Return the width of `text` on a terminal."""
     if text.isascii():
         return len(text)
     return sum(map(_character_cells, text))
@@ -235,12 +235,12 @@ NEARLY_FULL = 0.9
 
 
 class Bar:
-    """`used` of `whole` as a bar; a terminal that lacks block characters gets `#` and `.`.
+    """`used` of `whole` as a bar; terminals without block characters get `#` and `.`.
 
     Args:
-        used: How much.
-        whole: Of how much.
-        even: To have all of it is nothing to be warned of.
+        used: The amount used.
+        whole: The limit.
+        even: A full bar is no warning.
     """
 
     def __init__(self, used: int, whole: int, *, even: bool = False) -> None:
@@ -250,7 +250,7 @@ class Bar:
 
     @property
     def filled_chars(self) -> int:
-        """How many characters are filled: none only for nothing, all only for everything."""
+        """The number of filled characters: 0 only for nothing, all only for everything."""
         if self.used <= 0:
             return 0
         if self.used >= self.whole:
@@ -288,7 +288,7 @@ _LONGEST = 1000
 
 
 class Name:
-    """A text without spaces that may take several lines, none of which begins amid a word."""
+    """A text without spaces that may be wrapped, but not within words."""
 
     def __init__(self, text: str, style: str = "") -> None:
         self.text = one_line(text, _LONGEST)

@@ -1,4 +1,4 @@
-"""Progress on stderr: of downloads, and of long work that is counted to its end."""
+"""Progress on stderr: of downloads, and of long work with a known total."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     StepReport = Callable[[str, int, int], None]
 
 
-_EVERY = 100_000  # lines between two notes
-_SHOWN_EVERY = 100  # files between two looks at a terminal
+_EVERY = 100_000  # lines between two reports
+_SHOWN_EVERY = 100  # files between two updates of a terminal
 
 
 @contextmanager
 def show_downloads(out: Output) -> Iterator[Report]:
-    """Show every download that the block reports, and leave the cursor on a fresh line."""
+    """Show the progress of downloads in the block, and end with a newline."""
     if out.quiet:
         yield lambda _: None
     elif sys.stderr.isatty():
@@ -36,7 +36,7 @@ def show_downloads(out: Output) -> Iterator[Report]:
 
 @contextmanager
 def show_count(out: Output, what: str) -> Iterator[Callable[[str, int], None]]:
-    """Show how many lines of which thing are done: a spinner, or now and then a line in a pipe."""
+    """Show a count of processed lines: a spinner, or an occasional line in a pipe."""
     on_terminal = sys.stderr.isatty()
     with spinner(out, f"{what} …") as show:
 
@@ -51,7 +51,7 @@ def show_count(out: Output, what: str) -> Iterator[Callable[[str, int], None]]:
 
 @contextmanager
 def show_steps(out: Output) -> Iterator[Callable[[str, int], None]]:
-    """Show on a terminal which step is being made, of how many files; nothing into a pipe."""
+    """Show the current step and file count on a terminal; nothing in a pipe."""
     with spinner(out, "reading …") as show:
         told = ""
 
@@ -66,7 +66,7 @@ def show_steps(out: Output) -> Iterator[Callable[[str, int], None]]:
 
 @contextmanager
 def show_messages(out: Output) -> Iterator[Callable[[str], None]]:
-    """Show on a terminal what is being done; in a pipe, a line for each thing that is begun."""
+    """Show the current activity on a terminal; in a pipe, print a line for each."""
     with spinner(out, "syncing …") as show:
         tell = show if sys.stderr.isatty() else out.note
         yield lambda what: tell(f"{one_line(what)} …")
@@ -74,7 +74,7 @@ def show_messages(out: Output) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def spinner(out: Output, text: str) -> Iterator[Callable[[str], None]]:
-    """Show `text` beside a spinner where a person watches; what is yielded changes the text."""
+    """Show `text` beside a spinner on a terminal; calling the yielded function changes it."""
     if out.quiet or not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -124,9 +124,9 @@ FEW: Final = 40
 
 @contextmanager
 def show_totals(out: Output) -> Iterator[StepReport]:
-    """Show what the block reports as (what, done, total).
+    """Show progress as (kind of work, done, total).
 
-    Nothing is shown when nobody watches, or of less than `FEW` things, which are done in a moment.
+    Nothing is shown without a terminal, or for fewer than `FEW` items, which take a moment.
     """
     if out.quiet or not sys.stderr.isatty():
         yield lambda _what, _done, _total: None

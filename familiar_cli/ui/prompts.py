@@ -1,4 +1,4 @@
-"""What a person decides at a terminal: pieces of a plan, and a text in their editor."""
+"""Decisions of a person at a terminal: hunks of a plan, and a text in their editor."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _STDERR: Final = 2
 
 @contextmanager
 def edit_text(text: str, name: str) -> Iterator[str]:
-    """Give the text as the person leaves it.
+    """Let the person edit a text, and return it.
 
-    What they wrote is not lost when it cannot be used: it stays in a file, which the error names.
+    If the result cannot be used it stays in a file, which the error names.
 
     Args:
-        text: What they begin with.
-        name: What the file is called; its ending tells the editor what it is.
+        text: The text.
+        name: File name; its ending tells the editor the type.
 
     Raises:
         ConfigError: There is no editor.
-        FamiliarError: The editor cannot be started, or says that it failed.
-        BadInputError: What the person left is not UTF-8.
+        FamiliarError: The editor cannot be started, or failed.
+        BadInputError: The result is not UTF-8.
     """
     command = editor()
     directory = Path(tempfile.mkdtemp(prefix="familiar-"))
@@ -60,11 +60,11 @@ def edit_text(text: str, name: str) -> Iterator[str]:
 
 
 def _run_editor(command: list[str], path: Path) -> None:
-    # What an editor prints is no answer, so it must not go where the answer goes.
+    # What an editor prints is not the answer, so it must not go to stdout.
     stdout = None if sys.stdout.isatty() else _STDERR
     try:
         with _ctrl_c_is_the_editors():
-            # The person's own environment names the program; no shell reads the words.
+            # The person's own environment names the program; no shell is involved.
             ended = subprocess.run([*command, str(path)], stdout=stdout, check=False)  # noqa: S603
     except OSError as error:
         why = error.strerror or str(error)
@@ -79,7 +79,7 @@ def _run_editor(command: list[str], path: Path) -> None:
 
 @contextmanager
 def _ctrl_c_is_the_editors() -> Iterator[None]:
-    """Leave Ctrl-C to the editor, where it means something else."""
+    """Leave Ctrl-C to the editor, where it has another meaning."""
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         yield
@@ -123,7 +123,7 @@ _STYLES: Final = {"+": "green", "-": "red", " ": "dim"}
 
 
 def ask_pieces(plan: ReviewPlan) -> tuple[set[PieceRef], set[PieceRef]]:
-    """Ask about each piece; return which of them, or of their lines, to take and to reject.
+    """Ask about each piece; return the pieces or lines to take and to reject.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was typed.
@@ -151,7 +151,7 @@ def ask_pieces(plan: ReviewPlan) -> tuple[set[PieceRef], set[PieceRef]]:
 
 
 def _ask_lines(number: int, hunk: Hunk, take: set[PieceRef], reject: set[PieceRef]) -> bool:
-    """Ask about each line of a piece; return whether to go on with the next piece."""
+    """Ask about each line of a piece; return whether to continue with the next piece."""
     changed = [line for line in hunk.text.splitlines() if line[:1] in {"-", "+"}]
     for line_number, line in enumerate(changed, 1):
         console(sys.stderr).print(_colour_line(line), soft_wrap=True)
@@ -178,14 +178,14 @@ def ask_line(question: str, default: str) -> str:
 
 
 def ask_hidden(question: str) -> str:
-    """Ask for a line that is not shown. Raises as `ask_line`."""
-    from getpass import getpass  # only who has no key yet needs it
+    """Ask for a line without echo. Raises as `ask_line`."""
+    from getpass import getpass  # only needed without a key
 
     return getpass(f"{question}: ", stream=sys.stderr)
 
 
 def ask_number(question: str, choices: Sequence[str]) -> int:
-    """Ask for one of some choices, until there is one; return its place, from 0.
+    """Ask for a numbered choice until the answer is valid; return its index from 0.
 
     An empty line means the first one. Raises as `ask_line`.
     """
@@ -200,7 +200,7 @@ def ask_number(question: str, choices: Sequence[str]) -> int:
 
 
 def _ask_key(keys: Mapping[str, str]) -> str:
-    """Return one of the keys, asking until there is one."""
+    """Ask until one of the keys is typed, and return it."""
     while True:
         _say_aside(f"Apply it? [{','.join(keys)}] ")
         line = sys.stdin.readline()
@@ -226,12 +226,12 @@ def _colour_line(line: str) -> Text:
 def ask_choice(
     question: str, choices: Sequence[tuple[str, str]], *, has_default: bool = False
 ) -> str:
-    """Ask which of several it is; return the value of the one that is chosen.
+    """Ask for one of several choices; return its value.
 
     Args:
-        question: What is asked.
-        choices: The value of each, and what it means in words.
-        has_default: The first is what an empty line means.
+        question: The question.
+        choices: Values with their descriptions.
+        has_default: An empty line means the first one.
 
     Raises:
         KeyboardInterrupt: Ctrl-C or Ctrl-D was typed.

@@ -1,4 +1,4 @@
-"""A conversation at a terminal or in a pipe: lines in, the reply out, and the work after it."""
+"""A conversation on a terminal or in a pipe: input lines, replies, and background work."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ PROMPT = "> "
 
 
 def can_edit() -> bool:
-    """Return whether there is line editing; on Windows it needs stdout to be the console."""
+    """Tell whether line editing works; on Windows it needs stdout to be the console."""
     return not ON_WINDOWS or sys.stdout.isatty()
 
 
 def asked_lines() -> Iterator[str]:
-    """Yield what a person types where there is no line editing, until Ctrl-D."""
+    """Yield lines typed without a line editor, until Ctrl-D."""
     while True:
         sys.stderr.write(PROMPT)
         sys.stderr.flush()
@@ -65,11 +65,11 @@ def piped_lines() -> Iterator[str]:
 
 
 class ReplyPrinter:
-    """Prints pieces of a reply, and ends it with a newline whatever happens.
+    """Prints pieces of a reply, and always ends it with a newline.
 
     Args:
         silent: Print nothing.
-        begun: What stands before the first piece.
+        begun: Text before the first piece.
     """
 
     def __init__(self, *, silent: bool = False, begun: str = "") -> None:
@@ -92,16 +92,16 @@ class ReplyPrinter:
 
 
 def begun_text(said: Said) -> str:
-    """Return the beginning of a reply that goes on."""
+    """Return the beginning of a reply that is continued."""
     return said.instead_of.content if said.instead_of and said.remake == "continue" else ""
 
 
 class SpokenReply:
-    """Shows a reply to a person who waits for it: who is writing, then their words.
+    """Shows a reply to a person who waits for it: the speaker, then the text.
 
     Args:
-        name: Whose reply it is.
-        begun: What stands before the first piece.
+        name: The speaker.
+        begun: Text before the first piece.
     """
 
     def __init__(self, name: str, begun: str = "") -> None:
@@ -120,7 +120,7 @@ class SpokenReply:
             self._begun = ""
 
     def note(self, text: str) -> None:
-        """Tell what is waited for; it goes away when the reply comes."""
+        """Show why the reply is delayed; the message disappears when it comes."""
         self._stop_waiting()
         self._show_waiting(text)
 
@@ -152,9 +152,9 @@ class SpokenReply:
 
 @contextmanager
 def keys_kept() -> Iterator[None]:
-    """Keep what is typed meanwhile off the screen, for the line editor that comes next.
+    """Keep keys typed meanwhile off the screen, for the line editor.
 
-    Ctrl-C goes on to be heard.
+    Ctrl-C still works.
     """
     try:
         import termios
@@ -169,13 +169,13 @@ def keys_kept() -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(termios.error):  # the terminal is gone
+        with suppress(termios.error):  # the terminal was closed
             termios.tcsetattr(here, termios.TCSANOW, before)
 
 
 @contextmanager
 def ctrl_c_interrupts() -> Iterator[None]:
-    """Let Ctrl-C interrupt the work of this block, as it usually does."""
+    """Let Ctrl-C interrupt this block, as it usually does."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
@@ -202,7 +202,7 @@ _LOOK_EVERY_S: Final = 5.0
 
 
 def begin_work(out: Output, familiar: Familiar, result: TurnResult, *, stays: bool = False) -> None:
-    """Begin with what a turn has made due, and tell of it."""
+    """Start the work that a turn made due, and report it."""
     from familiar_cli.actions.write_memory import begin_due_work
 
     work = begin_due_work(familiar, result, stays=stays)
@@ -217,11 +217,11 @@ def begin_work(out: Output, familiar: Familiar, result: TurnResult, *, stays: bo
 
 
 class BackgroundNotices:
-    """The work beside a conversation: begun after a turn, never waited for, told of in few words.
+    """Starts background work after turns, never waiting for it, and reports it briefly.
 
     Args:
-        out: Where failures are told.
-        familiar: Whose work it is.
+        out: Where errors are reported.
+        familiar: The familiar.
     """
 
     def __init__(self, out: Output, familiar: Familiar) -> None:
@@ -230,10 +230,10 @@ class BackgroundNotices:
         self._words: dict[str, str] = {}
         self._plans = 0
         self._looked_s: float | None = None
-        self._events: deque[Event] = deque()  # from the thread of jobs
+        self._events: deque[Event] = deque()  # called from the jobs' thread
 
     def begin(self, result: TurnResult) -> None:
-        """Begin with what a turn has made due."""
+        """Start the work that a turn made due."""
         from familiar_cli.actions.write_memory import begin_due_work
 
         work = begin_due_work(self._familiar, result)
@@ -243,25 +243,25 @@ class BackgroundNotices:
             self._words["summary"] = f"summarising {counted(turns, 'earlier turn')}"
         if turns := work.written_turns:
             self._words["memory"] = f"writing memory from {counted(turns, 'turn')}"
-        if work.plans and work.plans != self._plans:  # told once, not after each reply
+        if work.plans and work.plans != self._plans:  # reported once, not after each reply
             self._out.note(f"{waiting_words(work.plans)}.")
         self._plans = work.plans
 
     def make_way(self) -> None:
-        """Let a new turn go first."""
+        """Pause for a new turn."""
         from familiar_cli.actions.write_memory import make_way
 
         make_way(self._familiar)
 
     def status(self) -> str:
-        """Say what is under way, and tell of what has failed since the last time."""
+        """Describe current work, and report errors since the last call."""
         _tell_failures(self._out, self._familiar.jobs.ended())
         self._look()
         self._tell_jobs()
         return self._under_way()
 
     def _look(self) -> None:
-        """Tell of due reminders, once each, and start the due jobs."""
+        """Report due reminders, once each, and start due jobs."""
         from familiar_cli.actions.desk import fire_reminders, reminder_line
         from familiar_cli.actions.job_schedule import has_due_jobs
         from familiar_cli.clock import stopwatch_s
@@ -271,10 +271,10 @@ class BackgroundNotices:
         if self._looked_s is not None and now_s - self._looked_s < _LOOK_EVERY_S:
             return
         self._looked_s = now_s
-        with suppress(FamiliarError, OSError):  # `familiar todo ls` says what is wrong
+        with suppress(FamiliarError, OSError):  # `familiar todo ls` reports the error
             for item in fire_reminders(self._familiar, "chat"):
                 self._out.note(reminder_line(item))
-        with suppress(FamiliarError, OSError):  # `familiar job ls` says what is wrong
+        with suppress(FamiliarError, OSError):  # `familiar job ls` reports the error
             if has_due_jobs(self._familiar):
                 self._familiar.jobs.add(_JOBS, self._run_jobs)
                 self._familiar.jobs.start()
@@ -283,7 +283,7 @@ class BackgroundNotices:
         from familiar_cli.actions.job_schedule import run_due_jobs
         from familiar_cli.familiar import Familiar
 
-        own = Familiar(self._familiar.paths, self._familiar.tell)  # with models of this thread
+        own = Familiar(self._familiar.paths, self._familiar.tell)  # models are bound to threads
         async with own:
             await run_due_jobs(own, self._events.append)
 
@@ -299,7 +299,7 @@ class BackgroundNotices:
                 self._out.note(event.message)
 
     def leave(self) -> None:
-        """Wait for what is under way, aloud; Ctrl-C breaks it off."""
+        """Wait visibly for the work under way; Ctrl-C stops it."""
         _tell_failures(self._out, self._familiar.jobs.ended())
         words = self._under_way()
         if words:
@@ -313,7 +313,7 @@ class BackgroundNotices:
 
 
 def leave_work(out: Output, familiar: Familiar, result: TurnResult) -> None:
-    """Leave what a turn has made due to a daemon or a later turn."""
+    """Leave the work that a turn made due to a daemon or a later turn."""
     from familiar_cli.actions.write_memory import leave_due_work
     from familiar_cli.errors import FamiliarError
 
@@ -324,7 +324,7 @@ def leave_work(out: Output, familiar: Familiar, result: TurnResult) -> None:
 
 
 def finish_work(out: Output, familiar: Familiar) -> None:
-    """Wait for the work after a reply, and tell what was not done; Ctrl-C breaks it off."""
+    """Wait for the work after a reply, and report what was not done; Ctrl-C stops it."""
     limit_s = familiar.config.context.jobs_limit_s
     try:
         _tell_undone(out, familiar.jobs.drain(limit_s), f"took more than {limit_s:g} s")
@@ -359,10 +359,10 @@ def _job_kind(job: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChatOutput(Output):
-    """The words of a chat with a person."""
+    """The output of a chat with a person."""
 
     def note(self, text: str) -> None:
-        """Tell what is going on, on stderr."""
+        """Print a progress message on stderr."""
         if self.quiet or not sys.stderr.isatty():
             Output.note(self, text)
         else:
@@ -370,7 +370,7 @@ class ChatOutput(Output):
 
 
 def tell_error(error: FamiliarError) -> None:
-    """Tell of an error, and what to do about it; the chat goes on."""
+    """Report an error and its hint; the chat continues."""
     if not sys.stderr.isatty():
         print_error(error)
         return

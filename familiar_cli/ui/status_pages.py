@@ -41,16 +41,16 @@ if TYPE_CHECKING:
     from familiar_cli.work.passes import PassFailure
     from familiar_cli.writer.contract import WriterReport
 
-MOST_DUE = 5  # reminders, or files in conflict, that a status names
+MOST_DUE = 5  # reminders or conflicting files listed in a status
 
 
 def status_page(status: FamiliarStatus, zone: tzinfo | None = None) -> PagePart:
-    """Return how one familiar is, in its timezone; what is empty says what to do next."""
+    """Render the state of one familiar in its timezone; empty parts say what to do next."""
     return named_values(_status_lines(status, zone))
 
 
 def list_page(rows: Sequence[ListedFamiliar]) -> PagePart:
-    """Return the familiars as a table; `*` marks the one that commands mean."""
+    """Render the familiars as a table; `*` marks the default."""
     body = [
         [
             "*" if row.chosen else " ",
@@ -145,7 +145,7 @@ def _written_words(status: FamiliarStatus, zone: tzinfo | None) -> str:
 
 
 def _failure_words(failure: PassFailure, zone: tzinfo | None) -> str:
-    """Describe a failure: when, why, the remedy, and what tries it again."""
+    """Describe a failure: time, reason, remedy, and what retries it."""
     hint = failure.hint
     again = "" if "again" in hint else "Then run it again." if hint else "Run it again."
     mend = " ".join(part for part in (hint, again) if part)
@@ -203,7 +203,7 @@ _STATES = {"ready": "yes", "partial": "in part", "absent": "no"}
 
 
 def models_page(models: Sequence[ListedModel]) -> PagePart:
-    """Return the models as a table."""
+    """Render the models as a table."""
     rows = [
         [
             plain(model.name, "bold" if model.state == "ready" else ""),
@@ -222,12 +222,12 @@ def models_page(models: Sequence[ListedModel]) -> PagePart:
 
 
 def size_words(size_bytes: int) -> str:
-    """Return a size in words."""
+    """Format a size."""
     return f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.1f} MB"  # noqa: PLR2004
 
 
 def probe_page(slot: str, where: str, probe: Probe, window_tokens: int = 0) -> PagePart:
-    """Return how a model did, and how many tokens its server says that it reads."""
+    """Render the result of a model test, with the context size reported by the server."""
     lines = [*_speed_lines(slot, where, probe)]
     lines += [("reads", f"{window_tokens:,} tokens")] if window_tokens else []
     return named_values(lines)
@@ -249,12 +249,12 @@ def _speed_lines(slot: str, where: str, probe: Probe) -> Iterator[tuple[str, str
 
 
 class Narrator:
-    """Prints what happens: lines for people on stderr, and with `--json` one line each on stdout.
+    """Prints events: for people on stderr, and with `--json` one line each on stdout.
 
     Args:
-        out: Where the command's words go.
-        once: It does what is due and ends: with `--json` there is only the answer, and failures are
-            told at the end.
+        out: The command's output.
+        once: It does what is due and ends: with `--json` there is only the answer, and errors are
+            reported at the end.
 
     Attributes:
         passes: The passes of the memory writer that did something, as `--json` shows them.
@@ -266,7 +266,7 @@ class Narrator:
         self.passes: list[dict[str, Any]] = []
 
     def report(self, report: WriterReport) -> None:
-        """Print what a pass of the memory writer did, unless that is nothing."""
+        """Print what a pass of the memory writer did, if anything."""
         if not report.turns_covered and report.error is None:
             return
         self.passes.append(report.to_json())
@@ -282,7 +282,7 @@ class Narrator:
             self._out.note(f"error: {event.message}" if event.error else event.message)
 
     def end(self, data: dict[str, Any], errors: Sequence[FamiliarError]) -> None:
-        """Print the answer, and what failed."""
+        """Print the answer, and the errors."""
         imported = data["imported"]
         waiting = data["remaining"] - imported
         self._out.note(
@@ -294,7 +294,7 @@ class Narrator:
             wait = "waits" if imported == 1 else "wait"
             told = f"{counted(imported, 'imported turn')} {wait} for `familiar write-memory`."
             self._out.note(told)
-        if errors:  # it ended because it was told to, so the exit code is that of success
+        if errors:  # it was asked to stop, so the exit code is 0
             self._out.partial(data, errors, lambda: None, exit_code=0)
         self._out.answer(data, lambda: None)
 
@@ -303,7 +303,7 @@ _TEXT_CHARS: Final = 160
 
 
 def line_of(turn: ServedLine, zone: tzinfo | None) -> str:
-    """Return a turn as one line: time, number, channel, how it was recognised, speaker, words."""
+    """Render a turn as one line: time, number, channel, how it was matched, speaker, text."""
     at = turn.at.astimezone(zone)
     cut = " (broke off)" if turn.partial else ""
     said = one_line(turn.text, _TEXT_CHARS)
@@ -316,7 +316,7 @@ _VALUE_CHARS = 48
 
 
 def settings_page(rows: Sequence[Effective], where: Sequence[tuple[str, str, str]]) -> PagePart:
-    """Return all settings as a table: each value, and where it comes from.
+    """Render all settings as a table with values and sources.
 
     Args:
         rows: The settings.
@@ -328,7 +328,7 @@ def settings_page(rows: Sequence[Effective], where: Sequence[tuple[str, str, str
 
 
 def setting_page(row: Effective) -> PagePart:
-    """Return everything about one setting."""
+    """Render everything about one setting."""
     setting = row.setting
     lines = [
         ("value", value_words(row.value)),
@@ -344,7 +344,7 @@ def setting_page(row: Effective) -> PagePart:
 
 
 def value_words(value: object) -> str:
-    """Return a value as text; an empty text is shown as such."""
+    """Format a value; an empty text is shown as such."""
     if isinstance(value, tuple | list):
         return json.dumps(list(value), ensure_ascii=False)
     return '""' if value == "" else str(value)
@@ -373,7 +373,7 @@ _CHANNEL_VALUE_CHARS = 60
 
 
 def channels_page(rows: Sequence[ListedChannel], zone: tzinfo | None) -> PagePart:
-    """Return the channels as a table."""
+    """Render the channels as a table."""
     body: list[list[object]] = [
         [
             Name(row.id, "bold"),
@@ -402,7 +402,7 @@ def _branch_words(row: ListedChannel) -> str:
 
 
 def channel_page(shown: ShownChannel, zone: tzinfo | None) -> PagePart:
-    """Return the settings of one channel."""
+    """Render the settings of one channel."""
     row = shown.listed
     last = f"{counted(row.turns, 'turn')}, the last at {local_time(row.last_at, zone)}"
     said = last if row.turns else "no turns yet"
@@ -461,7 +461,7 @@ def _count_words(counts: Mapping[str, int]) -> str:
 
 
 def sync_status_page(found: SyncStatus, zone: tzinfo | None) -> PagePart:
-    """Return remotes, instances and conflicts."""
+    """Render remotes, instances and conflicts."""
     remotes = Columns(
         [
             plain(one.name, "cyan"),
@@ -525,7 +525,7 @@ def _trust_words(one: DeviceTrust) -> str:
 
 
 def conflicts_text(found: Sequence[OpenConflict]) -> str:
-    """Return conflicts with what the other version of each has instead."""
+    """Render conflicts with the differing lines of the other version."""
     return "\n".join(
         f"{one.path}: the version of {one.theirs or 'another machine'} is {one.copy}\n{one.diff}"
         for one in found

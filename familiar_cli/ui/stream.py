@@ -1,4 +1,4 @@
-"""Text on a terminal while it streams: made harmless, styled, and wrapped between words."""
+"""Text on a terminal while it streams: sanitised, styled, and wrapped between words."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ CODE: Final = "green"
 _QUOTES: Final = {"“": "”", "«": "»", "「": "」", "『": "』", "„": "“"}
 _RUNS: Final = "*`"
 _FENCE: Final = 3
-_LONGEST_RUN: Final = 8  # what is longer is a line that somebody drew
+_LONGEST_RUN: Final = 8  # longer runs are drawn lines
 
 
 class Styler:
-    """Gives each part of a text its style, whatever the pieces are in which it comes.
+    """Styles a text that arrives in pieces of any size.
 
     Attributes:
-        is_sign: The part that was yielded last only opens or closes an action, bold or code.
+        is_sign: The part yielded last is a delimiter of an action, bold or code.
     """
 
     def __init__(self) -> None:
         self.is_sign = False
-        self._run = ""  # signs of which more may come
-        self._before = "\n"  # what stands before them
+        self._run = ""  # delimiters that may continue
+        self._before = "\n"  # the character before them
         self._action = self._bold = self._fenced = self._in_code = False
-        self._quote = ""  # what ends the quote
+        self._quote = ""  # the closing quotation mark
         self._line_has_text = False
 
     def feed(self, text: str) -> Iterator[tuple[str, str]]:
-        """Take more text; yield parts of it, each with its style."""
+        """Take more text; yield styled parts."""
         for character in text:
             if self._run and character != self._run[0]:
                 yield from self._end_run(character)
@@ -65,7 +65,7 @@ class Styler:
                 self._before = character
 
     def end(self) -> Iterator[tuple[str, str]]:
-        """Yield what is left; the text is whole."""
+        """Yield the rest at the end of the text."""
         if self._run:
             yield from self._end_run("\n")
 
@@ -77,7 +77,7 @@ class Styler:
         return " ".join(name for name, holds in parts if holds)
 
     def _plain(self, character: str) -> tuple[str, str]:
-        """Return one character that is not a sign of a run, with its style."""
+        """Style one character that is not part of a run of delimiters."""
         if character == "\n":
             self._end_line()
             return character, ""
@@ -94,14 +94,14 @@ class Styler:
         return character, self._style
 
     def _end_line(self) -> None:
-        """A quote and code end with their line; an action with its paragraph."""
+        """Close quotes and code at the end of a line, and actions at the end of a paragraph."""
         self._quote, self._in_code = "", False
         if not self._line_has_text:
             self._action = self._bold = False
         self._line_has_text = False
 
     def _end_run(self, after: str) -> Iterator[tuple[str, str]]:
-        """Decide what a run of signs means, now that it is known what follows."""
+        """Decide what a run of delimiters means, now that the next character is known."""
         run, self._run = self._run, ""
         before, self._before = self._before, run[-1]
         style = self._style
@@ -133,17 +133,17 @@ class Styler:
 
 
 def _delimiter_style(before: str, after: str) -> str:
-    """Return the style of a sign: that of what it opens or closes."""
+    """Return the style of a delimiter: that of what it encloses."""
     return after if len(after) > len(before) else before
 
 
 _CLUSTERS: Final = regex.compile(r"\X")
-_MOST_CLUSTER_CHARS: Final = 64  # a letter with more marks than that is no letter
+_MOST_CLUSTER_CHARS: Final = 64  # more marks than any script uses
 _TAB: Final = "    "
 _SPACES: Final = frozenset(" \t")
 _LINE_ENDS: Final = frozenset("\u2028\u2029")
 _DASHES: Final = frozenset("-\u2013\u2014")
-# What may not begin a line in Chinese and Japanese, and what may not end one.
+# Characters that must not begin or end a line in Chinese and Japanese.
 _CLINGS_BACK: Final = frozenset(
     "、。，．・：；？！ー々ゝゞヽヾぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶ〜…‥）」』】〕〉》〗”’"
     "!),.:;?]}\"'*_`%»"
@@ -153,13 +153,13 @@ _CLINGS_ON: Final = frozenset("（「『【〔〈《〖“‘([{«*\"'`_")
 
 @dataclass(frozen=True, slots=True)
 class StyledText:
-    """A part of the text, and how it is shown.
+    """A styled part of the text.
 
     Args:
-        text: As it came; all texts, joined, are what came.
-        shown: As a terminal is to have it: a line break in place of the spaces before a word that
-            has no room, nothing in place of spaces that have none.
-        style: The style it came with.
+        text: The original text; all parts joined give the input.
+        shown: What the terminal gets: a newline in place of the spaces before a word that does not
+            fit, nothing in place of spaces that do not fit.
+        style: Its style.
     """
 
     text: str
@@ -175,12 +175,12 @@ class _Cluster:
 
 
 class Wrapper:
-    """Wraps text piece by piece.
+    """Wraps text that arrives in pieces.
 
     Args:
-        width: Tells how many cells a line may have, >= 2; asked before each word, since a person
-            may resize the terminal meanwhile.
-        column: How many cells of the first line are taken.
+        width: Returns the cells in a line, >= 2; called before each word, since a person may resize
+            the terminal.
+        column: Cells already used in the first line.
     """
 
     def __init__(self, width: Callable[[], int], column: int = 0) -> None:
@@ -192,7 +192,7 @@ class Wrapper:
         self._spaces: list[_Cluster] = []
 
     def feed(self, text: str, style: str = "") -> Iterator[StyledText]:
-        """Take more text and yield what can be shown of all that came."""
+        """Take more text and yield what can be shown by now."""
         if not text:
             return
         *whole, last = _split_clusters(self._tail + text)
@@ -201,11 +201,11 @@ class Wrapper:
             yield from self._add(cluster, styles)
             styles = style
         self._tail, self._tail_style = last, styles
-        if last[0] in _SPACES:  # a mark may follow it, but the word before it is whole
+        if last[0] in _SPACES:  # a mark may follow it, but the word before it is complete
             yield from self._end_word()
 
     def end(self) -> Iterator[StyledText]:
-        """Yield what is left; the text is whole."""
+        """Yield the rest at the end of the text."""
         tail, self._tail = self._tail, ""
         if tail:
             yield from self._add(tail, self._tail_style)
@@ -231,7 +231,7 @@ class Wrapper:
             self._word_cells += cluster.cells
 
     def _may_part(self, before: _Cluster, after: _Cluster) -> bool:
-        """Return whether a line may end between two clusters that no space parts."""
+        """Tell whether a line may break between two clusters without a space."""
         if after.text in _CLINGS_BACK or before.text in _CLINGS_ON:
             return False
         if before.text in _DASHES:
@@ -239,7 +239,7 @@ class Wrapper:
         return before.cells > 1 or after.cells > 1
 
     def _end_word(self) -> Iterator[StyledText]:
-        """Put the word where it has room."""
+        """Place the word where it fits."""
         word, self._word = self._word, []
         cells, self._word_cells = self._word_cells, 0
         if not word:
@@ -256,7 +256,7 @@ class Wrapper:
             yield StyledText(cluster.text, cluster.text, cluster.style)
 
     def _break(self) -> StyledText:
-        """Begin a line in place of the spaces that wait."""
+        """Start a new line in place of the pending spaces."""
         text = "".join(space.text for space in self._spaces)
         self._spaces, self._column = [], 0
         return StyledText(text, "\n")
@@ -268,14 +268,14 @@ class Wrapper:
         self._spaces = []
 
     def _drop_spaces(self) -> Iterator[StyledText]:
-        """Leave out spaces that end a line."""
+        """Drop spaces at the end of a line."""
         if self._spaces:
             yield StyledText("".join(space.text for space in self._spaces), "")
             self._spaces = []
 
 
 def _split_clusters(text: str) -> list[str]:
-    """Return the letters of a text, each with its marks, and none without end."""
+    """Split a text into characters with their combining marks, limiting the marks."""
     found = []
     for cluster in _CLUSTERS.findall(text):
         while len(cluster) > _MOST_CLUSTER_CHARS:
@@ -290,7 +290,7 @@ _NAME_CHARS: Final = 40
 
 
 def columns_of(stream: TextIO) -> int:
-    """Return how many cells a line has now; `COLUMNS` does not know of a resized terminal."""
+    """Return the current width in cells; `COLUMNS` does not follow a resized terminal."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or _USUAL_COLUMNS
     except (OSError, ValueError):
@@ -298,7 +298,7 @@ def columns_of(stream: TextIO) -> int:
 
 
 def print_wrapped(stream: TextIO, text: str, style: str = "") -> None:
-    """Print lines of the program's own, wrapped between words."""
+    """Print the program's own lines, wrapped between words."""
     wrapper = Wrapper(lambda: columns_of(stream) - 1)
     pieces = (*wrapper.feed(harmless(text.rstrip("\n")) + "\n"), *wrapper.end())
     shown = Text("".join(piece.shown for piece in pieces), style=style)
@@ -307,12 +307,12 @@ def print_wrapped(stream: TextIO, text: str, style: str = "") -> None:
 
 
 class StreamedText:
-    """One text, piece by piece; it ends with a line break, whatever happens.
+    """One text that arrives in pieces; it always ends with a newline.
 
     Args:
         stream: The terminal.
-        speaker: Who says it; stands before the first word.
-        style: Of all of it.
+        speaker: The speaker's name, printed first.
+        style: The style of the whole text.
     """
 
     def __init__(self, stream: TextIO, speaker: str = "", style: str = "") -> None:
@@ -321,7 +321,7 @@ class StreamedText:
         self._style = style
         self._styler = Styler()
         self._speaker = f"{one_line(speaker, _NAME_CHARS)}: " if speaker else ""
-        # The last column stays free: some terminals begin a line when it is filled.
+        # The last column stays free: some terminals wrap when it is filled.
         self._wrapper = Wrapper(lambda: columns_of(stream) - 1, cell_len(self._speaker))
         self._ends_line = True
 
@@ -332,14 +332,14 @@ class StreamedText:
         self.end()
 
     def __call__(self, text: str) -> None:
-        """Show more of it."""
+        """Show a piece."""
         self._show_speaker()
         for part, style in self._styler.feed(harmless(text)):
             self._show(self._wrapper.feed(part, style))
         self._stream.flush()
 
     def end(self) -> None:
-        """Show what is left."""
+        """Show the rest."""
         for part, style in self._styler.end():
             self._show(self._wrapper.feed(part, style))
         self._show(self._wrapper.end())
@@ -366,18 +366,18 @@ class StreamedText:
 TURNS: Final = 6
 """So many of the latest are shown."""
 
-_LAST_CHARS: Final = 1200  # of the last exchange, each turn
+_LAST_CHARS: Final = 1200  # of each turn in the last exchange
 _EARLIER_CHARS: Final = 300
 
 
 def show_past(turns: Sequence[Turn], name: str, me: Me, zone: tzinfo | None) -> None:
-    """Show turns with their days and times, dimmed; long ones are cut.
+    """Show turns with days and times, dimmed; long ones are truncated.
 
     Args:
-        turns: What was said, oldest first.
-        name: The familiar's.
-        me: Who sits here.
-        zone: Where that is.
+        turns: The turns, oldest first.
+        name: The familiar's name.
+        me: The person at the terminal.
+        zone: The timezone.
     """
     day = ""
     arranged = in_pairs(turns)
@@ -400,7 +400,7 @@ def _speaker_name(turn: Turn, name: str, me: Me) -> str:
 
 
 def _cut_words(text: str, most: int) -> str:
-    """Return the beginning of a text, up to a word; all of it if it is short."""
+    """Truncate a text after a word, if it is long."""
     if len(text) <= most:
         return text
     head, _, _ = text[:most].rpartition(" ")

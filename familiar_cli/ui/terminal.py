@@ -1,7 +1,7 @@
-"""Where pages meet the terminal: the one place that makes a Rich console.
+"""The only place that creates Rich consoles.
 
 A page is a Rich renderable. On a terminal it fits the width and has colour, unless `NO_COLOR` says
-otherwise; in a pipe the same page is plain text of its natural width, with no space at line ends.
+otherwise; in a pipe the same page is plain text of its natural width, without trailing spaces.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from rich.console import ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 
-_WORD = 16  # columns: what is longer, such as a path, may be folded
-_NATURAL_WIDTH = 100_000  # wider than any line a page has
+_WORD = 16  # columns: longer text, such as a path, may be folded
+_NATURAL_WIDTH = 100_000  # wider than any line of a page
 
 
 def print_page(
@@ -39,7 +39,7 @@ def print_page(
         if height < shown.height:
             shown.print(*parts, sep="\n")
             return
-        shown.width -= 1  # a line that fills its row is two rows in `less`
+        shown.width -= 1  # a line that fills its row takes two in `less`
         with shown.pager(styles=pager_has_colour()):
             shown.print(*parts, sep="\n")
         return
@@ -48,12 +48,12 @@ def print_page(
 
 
 def console(stream: TextIO) -> Console:
-    """Return a console on a terminal; nothing printed on it is read as markup."""
+    """Create a console for a terminal; nothing printed on it is parsed as markup."""
     return Console(file=stream, markup=False, highlight=False, emoji=False)
 
 
 def as_plain(*parts: RenderableType, encoding: str = "utf-8") -> str:
-    """Return a page as plain text; marks that `encoding` lacks are drawn with ASCII."""
+    """Render a page as plain text; characters missing in `encoding` are replaced by ASCII."""
     buffer = _Buffer(encoding)
     plain = Console(
         file=buffer,
@@ -70,7 +70,7 @@ def as_plain(*parts: RenderableType, encoding: str = "utf-8") -> str:
 
 
 def plain(text: object, style: str = "") -> Text:
-    """Return text from outside as a renderable: never markup, never an escape sequence."""
+    """Convert untrusted text to a renderable: never markup, never an escape sequence."""
     return Text(harmless(str(text)), style=style)
 
 
@@ -80,14 +80,14 @@ def column_table(
     *,
     right: Iterable[int] = (),
 ) -> RenderableType:
-    """Return rows as columns without lines between them.
+    """Render rows as columns without lines between them.
 
-    With a header, on a terminal too narrow for them, each row is told line by line instead.
+    With a header, on a terminal too narrow for them, each row is rendered line by line instead.
 
     Args:
         rows: The cells, row by row.
-        header: The names of the columns, if they shall be shown.
-        right: Which columns are aligned to the right.
+        header: Names of the columns, if they are to be shown.
+        right: Columns aligned to the right.
     """
     names, made = list(header), [list(row) for row in rows]
     table = _make_table(made, names, set(right))
@@ -107,7 +107,7 @@ def _make_table(rows: list[list[RenderableType]], names: list[str], to_right: se
 
 
 class _Rows:
-    """A table with a header that takes another shape where its words would be cut to pieces."""
+    """A table with a header that changes its form if words would be broken."""
 
     def __init__(self, table: Table, rows: list[list[RenderableType]], names: list[str]) -> None:
         self._table, self._cells, self._names = table, rows, names
@@ -126,7 +126,7 @@ class _Rows:
             yield Padding(_make_table(pairs, [], set()), (0, 0, 0, 2))
 
     def _needed(self, console: Console, options: ConsoleOptions) -> int:
-        """Return the width at which no column is cut inside a word of usual length."""
+        """Return the width at which no column breaks a word of ordinary length."""
         needed = 2 * (len(self._names) - 1)
         for cells in zip(self._names, *self._cells, strict=True):
             least = (Measurement.get(console, options, cell).minimum for cell in cells)
@@ -135,7 +135,7 @@ class _Rows:
 
 
 class _Buffer(io.StringIO):
-    """A text buffer that says which encoding its text will end in."""
+    """A text buffer that reports the encoding of its target."""
 
     def __init__(self, encoding: str) -> None:
         super().__init__()

@@ -27,7 +27,7 @@ _MOST_REFUSALS = 10
 
 
 def pass_text(report: WriterReport) -> str:
-    """Return the files that changed, one a line: `update people/discord-42.md +3 -1`."""
+    """List the changed files, one per line: `update people/discord-42.md +3 -1`."""
     return "".join(
         f"{f.operation} {f.rel_path} +{f.added} -{f.removed}\n" for f in report.files.values()
     )
@@ -68,7 +68,7 @@ def estimate_text(told: dict[str, Any]) -> str:
 
 
 def plan_line(plan: ReviewPlan, zone: tzinfo | None) -> str:
-    """Return a plan in one line."""
+    """Describe a plan in one line."""
     files = ", ".join(file.rel_path for file in plan.files)
     return (
         f"{plan.id}  {one_line(local_time(plan.created, zone))}  {rests_on(plan)}  "
@@ -83,7 +83,7 @@ def rests_on(plan: ReviewPlan) -> str:
 
 
 def waiting_reason(plan: ReviewPlan) -> str:
-    """Return why a plan waits."""
+    """Explain why a plan is pending."""
     if plan.why == "held":
         return "a rule requires your review"
     asked = (any(plan.turns) or plan.rests_on) and not plan.source.startswith("mcp:")
@@ -91,7 +91,7 @@ def waiting_reason(plan: ReviewPlan) -> str:
 
 
 def plan_text(plan: ReviewPlan) -> str:
-    """Return a plan piece by piece, numbered as `--hunk` takes them."""
+    """Render a plan piece by piece, numbered for `--hunk`."""
     parts = []
     for number, (file, hunk) in enumerate(plan.hunks, 1):
         new = " (new file)" if file.before is None else " (deleted)" if file.deletes else ""
@@ -150,7 +150,7 @@ def consolidation_text(report: ConsolidationReport, *, dry_run: bool = False) ->
 
 
 def consolidation_notices(report: ConsolidationReport, *, dry_run: bool = False) -> Iterator[str]:
-    """Yield what a person should know of a run beside the files."""
+    """Yield notices about a run besides its files."""
     waiting = list(report.waiting.items())
     for name, reason in waiting[:_MOST_LINES]:
         yield f"{name} waits: {one_line(reason, _REASON_CHARS)}"
@@ -168,7 +168,7 @@ def consolidation_notices(report: ConsolidationReport, *, dry_run: bool = False)
 
 
 def yours_told(yours: Sequence[Rewritten], zone: tzinfo | None) -> Iterator[str]:
-    """Yield what a person rewrote, since when, and how to give it back."""
+    """Yield the files a person rewrote, since when, and how to give them back."""
     for one in yours[:_MOST_LINES]:
         what = f"{one.rel_path} is yours since {local_time(one.since, zone)} and no longer updated"
         yield f"{what}; to hand it back: `{one.give_back}`"
@@ -177,7 +177,7 @@ def yours_told(yours: Sequence[Rewritten], zone: tzinfo | None) -> Iterator[str]
 
 
 def digests_page(tiers: Sequence[DigestStatus], zone: tzinfo | None) -> PagePart:
-    """Return how the digests stand; times are told in `zone`."""
+    """Render the state of the digests; times are in `zone`."""
     rows = [
         [
             digest_path(tier.name),
@@ -209,7 +209,7 @@ def digest_text(made: Distilled, *, dry_run: bool = False) -> str:
 
 
 def digest_notes(made: Distilled, *, dry_run: bool = False) -> Iterator[str]:
-    """Yield what a person should know beside that."""
+    """Yield further notices about a digest."""
     if made.outcome == "nothing":
         below = {"mid": "short", "long": "mid"}.get(made.name)
         what = _NO_SESSIONS
@@ -232,7 +232,7 @@ def _refusal_lines(name: str, refused: Sequence[Refused]) -> Iterator[str]:
 
 
 def digest_state(tier: DigestStatus) -> str:
-    """Return in words how a digest stands."""
+    """Describe the state of a digest."""
     if tier.problem:
         return one_line(tier.problem, _REASON_CHARS)
     if tier.plan_id or tier.rejected:

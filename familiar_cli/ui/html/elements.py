@@ -1,4 +1,4 @@
-"""Templates of HTML, and elements of SVG from Python values: a plain text is escaped."""
+"""HTML templates, and SVG elements built from Python values; plain text is escaped."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from familiar_cli.when import day_words
 if TYPE_CHECKING:
     from datetime import datetime, tzinfo
 
-# Controls, lone surrogates, and marks that reorder or hide text: shown by their number. Joiners are
-# not among them, since emoji and several scripts need them.
+# Controls, lone surrogates, and marks that reorder or hide text are shown by their numbers. Joiners
+# are not among them, since emoji and several scripts need them.
 _UNSEEN: Final = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069"
     r"\ufeff\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9:-]*")
-_BARE: Final = frozenset({"title", "text", "tspan"})  # they hold no elements of HTML
+_BARE: Final = frozenset({"title", "text", "tspan"})  # they contain no HTML elements
 
 
 class Html(str):
-    """Markup that needs no escaping any more."""
+    """Markup that is already escaped."""
 
     __slots__ = ()
 
@@ -39,31 +39,29 @@ class Html(str):
 
 
 def el(name: str, /, *children: str, **attributes: object) -> Html:
-    """Return one element.
+    """Build one element.
 
     Args:
         name: Its name.
-        children: What is in it: markup stays, any other text is escaped.
-        attributes: None and False leave an attribute out, True gives it no value. `class_` is
-            `class`, and an underscore is a hyphen.
+        children: Its content: markup stays, other text is escaped.
+        attributes: None and False omit an attribute, True gives it no value. `class_` is `class`,
+            and underscores become hyphens.
     """
     shown = _escape_text if name in _BARE else text
     inner = "".join(child if isinstance(child, Html) else shown(child) for child in children)
     start = f"<{name}{''.join(_attribute_text(key, value) for key, value in attributes.items())}>"
     if name == "pre":
-        inner = (
-            f"\n{inner}"  # a browser drops a newline at its beginning: not one of the text's own
-        )
+        inner = f"\n{inner}"  # a browser drops the first newline, which must not be the text's own
     return Html(f"{start}{inner}</{name}>")
 
 
 def joined(*parts: Html) -> Html:
-    """Return several elements one after another."""
+    """Concatenate elements."""
     return Html("\n".join(parts))
 
 
 def text(value: str) -> Html:
-    """Return text that shows as it is: no markup, and what cannot be seen by its number."""
+    """Escape text, showing invisible characters by their numbers."""
     seen = escape(value.replace("\r\n", "\n"), quote=True)
     return Html(
         _UNSEEN.sub(lambda found: f'<span class="unseen">{_short_number(found)}</span>', seen)
@@ -75,7 +73,7 @@ def _escape_text(value: str) -> Html:
 
 
 def plain(value: str) -> str:
-    """Return text for an attribute or a title, where there can be no markup at all."""
+    """Convert text for an attribute or a title, where markup is impossible."""
     return _UNSEEN.sub(lambda found: f"[{_short_number(found)}]", value.replace("\r\n", "\n"))
 
 
@@ -94,12 +92,12 @@ def _attribute_text(key: str, value: object) -> str:
 
 
 def layer_class(layer: object) -> str:
-    """Return the class that gives a layer its colour."""
+    """Return the CSS class for a layer's colour."""
     return f"layer-{str(layer).replace('_', '-')}"
 
 
 def _finalize(value: object) -> object:
-    """Return a value for a template, with hidden and reordering marks as numbers."""
+    """Convert a value for a template, showing hidden and reordering marks by their numbers."""
     if value is None:
         return ""
     return value if hasattr(value, "__html__") else plain(str(value))
@@ -111,7 +109,7 @@ _TAGS: Final = {"bold": "strong", "italic": "em", "cyan": "q", "green": "code"}
 
 @lru_cache(maxsize=2048)
 def spoken(value: str) -> Html:
-    """Return what somebody said, with actions, quotes, bold and code as a terminal shows them."""
+    """Render speech, with actions, quotes, bold and code as on a terminal."""
     from familiar_cli.ui.stream import Styler  # Rich
 
     styler = Styler()
@@ -127,12 +125,12 @@ def spoken(value: str) -> Html:
 
 
 def _exact(value: str) -> Html:
-    """Return a text for a field of a form, which sends it back to the character."""
+    """Escape a text for a form field, so that it is sent back unchanged."""
     return Html(escape(value, quote=True))
 
 
 def _moment(at: datetime | None, zone: tzinfo | None, form: str = "%Y-%m-%d %H:%M") -> str:
-    """Return a time as people read it where the familiar lives; empty: there is none.
+    """Format a time in the familiar's timezone; empty if there is none.
 
     `day` gives `25 August 2026`, and `long` the time as well; any other form is `strftime`'s.
     """
@@ -145,14 +143,14 @@ def _moment(at: datetime | None, zone: tzinfo | None, form: str = "%Y-%m-%d %H:%
 
 
 def _size(size_bytes: int) -> str:
-    from familiar_cli.ui.memory_pages import size_text  # it loads more than needed
+    from familiar_cli.ui.memory_pages import size_text  # loads more than needed
 
     return size_text(size_bytes)
 
 
 @cache
 def environment(package: str) -> jinja2.Environment:
-    """Return the template environment of a package; a missing name is an error."""
+    """Build the template environment of a package; a missing name is an error."""
     made = jinja2.Environment(
         loader=jinja2.PackageLoader(package),
         autoescape=True,

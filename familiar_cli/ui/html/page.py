@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 
 def page(trace: Trace) -> str:
-    """Return the whole page. It needs no network and holds no script."""
+    """Render the whole page, without scripts or external resources."""
     style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
     return draw_part("page", trace, Html(style)) + "\n"
 
 
 def draw_part(name: str, trace: Trace, *more: object) -> Html:
-    """Return one section of the page, or all `sections`.
+    """Render one section of the page, or all `sections`.
 
     Args:
         name: Its macro in `templates/trace.html`.
         trace: The turn.
-        more: What else the macro takes.
+        more: Further arguments of the macro.
     """
     return Html(getattr(_macros(), name)(trace, *more).strip())
 
@@ -57,7 +57,7 @@ def _macros() -> SimpleNamespace:
 
 
 def _diagrams(trace: Trace) -> Html:
-    """Return the diagram of where the budget went, for wide and for narrow pages."""
+    """Render the budget diagram for wide and for narrow pages."""
     found = flows_of(trace)
     total = (trace.used_tokens, trace.budget_tokens)
     label = (
@@ -71,7 +71,7 @@ def _diagrams(trace: Trace) -> Html:
 
 
 def _alike_pieces(trace: Trace) -> list[tuple[int, list[Fragment]]]:
-    """Return the pieces, those that share a row together, each with the number of the first."""
+    """Group the pieces that share a row, with the number of the first in each."""
     numbered = enumerate(trace.contributions, start=1)
     groups = groupby(numbered, key=lambda one: (row_key(one[1]), one[1].reason))
     rows = (list(alike) for _, alike in groups)
@@ -85,7 +85,7 @@ def _tokens_of(pieces: Sequence[Fragment]) -> str:
 
 
 def _tiles_element(trace: Trace) -> list[tuple[str, str, str]]:
-    """Return the numbers at the top: what each is, its value, and a note."""
+    """Render the numbers at the top: label, value and note."""
     fates = Counter(state_of(piece) for piece in trace.contributions)
     tiles = [
         ("tokens", f"{trace.used_tokens:,}", f"of {trace.budget_tokens:,}, by {trace.counter}")

@@ -1,4 +1,4 @@
-"""Pictures as SVG: a Sankey diagram of a prompt's budget, and who is around somebody."""
+"""SVG pictures: a Sankey diagram of a prompt's budget, and a graph of neighbours."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ MARKS: Final = {"kept": "●", "cut": "◐", "out": "○"}
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One or more alike pieces.
+    """One piece, or several similar ones.
 
     Args:
-        layer: What they were paid from.
+        layer: The layer whose budget they use.
         state: `kept`, `cut` or `out`.
-        name: Who offered them.
-        origin: The file or the turns that they come from.
-        sent_tokens: What is in the prompt.
-        lost_tokens: What is not.
-        reason: Why not.
-        count: How many pieces.
+        name: The provider.
+        origin: The source file or turns.
+        sent_tokens: Tokens in the prompt.
+        lost_tokens: Tokens left out.
+        reason: Why they were left out.
+        count: Number of pieces.
     """
 
     layer: str
@@ -54,12 +54,12 @@ class Flow:
 
     @property
     def tokens(self) -> int:
-        """What was offered."""
+        """Tokens offered."""
         return self.sent_tokens + self.lost_tokens
 
     @property
     def title(self) -> str:
-        """All of it in words."""
+        """Full description."""
         pieces = f" ({self.count} pieces)" if self.count > 1 else ""
         origin = f"\n{self.origin}" if self.origin else ""
         lost = f", {self.lost_tokens} left out" if self.lost_tokens else ""
@@ -70,7 +70,7 @@ class Flow:
 
 
 def flows_of(trace: Trace, most: int = MOST_FLOWS) -> list[Flow]:
-    """Return the flows by layer, in the order of the record, without empty pieces."""
+    """Group the flows by layer, in the order of the trace, without empty pieces."""
     order = {layer.name: number for number, layer in enumerate(trace.layers)}
     pieces = [piece for piece in trace.contributions if piece.offered_tokens > 0]
     pieces.sort(key=lambda piece: order.get(str(piece.layer), len(order)))
@@ -102,7 +102,7 @@ def _make_flow(alike: Sequence[Fragment]) -> Flow:
 
 
 def _fewer_flows(found: list[Flow], most: int) -> list[Flow]:
-    """Return at most about `most` flows: the small ones of one layer and state become one."""
+    """Merge small flows of the same layer and state until about `most` remain."""
     if len(found) <= most:
         return found
     large = set(sorted(range(len(found)), key=lambda n: -found[n].tokens)[:most])
@@ -129,9 +129,9 @@ def _sum(one: Flow, other: Flow) -> Flow:
     )
 
 
-_HEIGHT: Final = 380.0  # of all ribbons together, without the gaps between them
+_HEIGHT: Final = 380.0  # of all ribbons together, without gaps
 _THINNEST: Final = 2.5
-_SLOT: Final = 19.0  # the least room of a label
+_SLOT: Final = 19.0  # minimum height of a label
 _GAP: Final = 3.0
 _LAYER_GAP: Final = 14.0
 _MARGIN: Final = 12.0
@@ -142,14 +142,14 @@ BAR: Final = 9.0
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """How wide a diagram is, where its columns begin, and how much text its labels hold.
+    """The size of a diagram and its labels.
 
     Args:
-        name: Its class, and the beginning of its ids.
-        width: Of all.
-        columns: Where the prompt, the layers and the pieces stand.
-        label_cells: Most character cells of a piece's label.
-        with_origin: Whether a label also names the file.
+        name: Its class, and the prefix of its ids.
+        width: Total width.
+        columns: Positions of the prompt, the layers and the pieces.
+        label_cells: Maximum cells of a piece's label.
+        with_origin: Whether labels include the file.
     """
 
     name: str
@@ -165,7 +165,7 @@ NARROW: Final = Frame("narrow", 360.0, (0.0, 46.0, 184.0), 16, with_origin=False
 
 @dataclass(frozen=True, slots=True)
 class Ribbon:
-    """A band of one thickness from one column to the next."""
+    """A band of constant thickness between two columns."""
 
     x0: float
     y0: float
@@ -178,7 +178,7 @@ class Ribbon:
 
     @property
     def path(self) -> str:
-        """The outline as SVG draws it."""
+        """The outline as an SVG path."""
         middle = (self.x0 + self.x1) / 2
         low0, low1 = self.y0 + self.thickness, self.y1 + self.thickness
         there = (
@@ -190,7 +190,7 @@ class Ribbon:
 
 @dataclass(frozen=True, slots=True)
 class SankeyNode:
-    """A bar at which ribbons begin or end, and its label."""
+    """A bar at which ribbons begin or end, with its label."""
 
     x: float
     y: float
@@ -206,7 +206,7 @@ class SankeyNode:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """A diagram that is ready to be drawn."""
+    """A laid-out diagram."""
 
     frame: Frame
     height: float
@@ -217,12 +217,12 @@ class Diagram:
 def lay_out(
     flows: Sequence[Flow], layers: Iterable[LayerUse], total: tuple[int, int], frame: Frame
 ) -> Diagram:
-    """Return where everything stands. No two labels of a column overlap.
+    """Lay out a diagram so that no two labels of a column overlap.
 
     Args:
-        flows: What flows, by layer.
+        flows: Flows by layer.
         layers: The budget of each layer.
-        total: The tokens that the prompt has, and that it may have.
+        total: Tokens of the prompt, and their limit.
         frame: The size.
     """
     scale = _HEIGHT / max(sum(flow.tokens for flow in flows), 1)
@@ -245,7 +245,7 @@ def lay_out(
 
 
 def _ribbon_sizes(flow: Flow, scale: float) -> tuple[float, float]:
-    """Return how thick the ribbons of what is sent and of what is lost are."""
+    """Return the thickness of the ribbons for sent and for lost tokens."""
     sent = max(flow.sent_tokens * scale, _THINNEST) if flow.sent_tokens else 0.0
     lost = max(flow.lost_tokens * scale, _THINNEST) if flow.lost_tokens else 0.0
     return sent, lost
@@ -254,7 +254,7 @@ def _ribbon_sizes(flow: Flow, scale: float) -> tuple[float, float]:
 def _place_column(
     flows: Sequence[Flow], y: float, scale: float, frame: Frame
 ) -> list[tuple[SankeyNode, Flow, float]]:
-    """Return each piece's node, and where its slot ends."""
+    """Return each piece's node, and the end of its space."""
     placed = []
     for flow in flows:
         sent, lost = _ribbon_sizes(flow, scale)
@@ -273,7 +273,7 @@ def _place_column(
 
 
 def _labels(flow: Flow, frame: Frame) -> tuple[str, str]:
-    """Return the name of a piece, and as much of its file as there is room for beside it."""
+    """Return a piece's name, and as much of its file as fits beside it."""
     from rich.cells import cell_len
 
     name = one_line(flow.name if frame.with_origin else flow.name.rpartition(".")[2])
@@ -339,14 +339,14 @@ def _root_node(
 
 
 def head_cells(label: str, cells: int) -> str:
-    """Return the beginning of `label` in at most `cells` character cells; wide ones take two."""
+    """Truncate the end of `label` to at most `cells` character cells; wide ones take two."""
     from rich.cells import cell_len, set_cell_size
 
     return label if cell_len(label) <= cells else set_cell_size(label, cells - 1).rstrip() + "…"
 
 
 def tail_cells(label: str, cells: int) -> str:
-    """Return the end of `label` in at most `cells` character cells; empty if there are too few."""
+    """Truncate the start of `label` to at most `cells` character cells; empty if too few."""
     from rich.cells import cell_len
 
     if cell_len(label) <= cells:
@@ -358,7 +358,7 @@ def tail_cells(label: str, cells: int) -> str:
 
 
 def sankey_svg(diagram: Diagram, label: str) -> Html:
-    """Return the diagram as an SVG element, named `label` for those who do not see it."""
+    """Render the diagram as an SVG element with the accessible name `label`."""
     frame = diagram.frame
     size = f"0 0 {frame.width:g} {diagram.height:.0f}"
     ribbons = [_draw_ribbon(ribbon, frame) for ribbon in diagram.ribbons]
@@ -444,23 +444,23 @@ _STEP: Final = 210
 _MARGIN_X: Final = 110
 _MARGIN_Y: Final = 50
 _LINE: Final = 14
-_NAME_WIDTH: Final = 130  # what the name of a page takes on a ring
-_MOST_LABELLED: Final = 13  # pages; between more, the words of relations cover one another
-_ARROWS: Final = "→↘↓↙←↖↑↗"  # as one looks at it: y grows downwards
+_NAME_WIDTH: Final = 130  # space for a name on a ring
+_MOST_LABELLED: Final = 13  # with more pages, the labels of relations overlap
+_ARROWS: Final = "→↘↓↙←↖↑↗"  # in screen coordinates: y grows downwards
 
 
 def ego_page(found: Around) -> str:
-    """Return a page for a browser that loads nothing and runs no script."""
+    """Render a page without scripts or external resources."""
     title = found.center.title if found.center else ""
     return str(_macros().page(title, ego_svg(found))).strip() + "\n"
 
 
 def ego_svg(found: Around, href: Callable[[GraphPage], str] = lambda _: "") -> Html:
-    """Return the picture. Whatever a memory says is text in it.
+    """Render the neighbourhood. Text from memory is escaped.
 
     Args:
-        found: What is around somebody.
-        href: Where a page leads to; empty: nowhere.
+        found: The neighbourhood.
+        href: Returns the link of a page; empty for none.
     """
     nodes = found.nodes[:MOST_NODES]
     places = _place_nodes(_rings_around(found, nodes))
@@ -477,7 +477,7 @@ def _macros() -> Any:  # noqa: ANN401  # the macros are attributes
 
 
 def _box(places: dict[str, Place]) -> tuple[str, ...]:
-    """Return the view box that holds the circles and their names."""
+    """Return the view box around the circles and their names."""
     xs, ys = zip(*places.values(), strict=True)
     left, top = min(xs) - _MARGIN_X, min(ys) - _MARGIN_Y
     width, height = max(xs) + _MARGIN_X - left, max(ys) + _MARGIN_Y - top
@@ -485,7 +485,7 @@ def _box(places: dict[str, Place]) -> tuple[str, ...]:
 
 
 def _rings_around(found: Around, nodes: tuple[GraphPage, ...]) -> list[list[str]]:
-    """Return the pages by how many steps they are away."""
+    """Group the pages by their distance."""
     left = [node.path for node in nodes]
     rings = [[left.pop(0)]]
     while left:
@@ -502,7 +502,7 @@ def _rings_around(found: Around, nodes: tuple[GraphPage, ...]) -> list[list[str]
 
 
 def _place_nodes(rings: list[list[str]]) -> dict[str, Place]:
-    """Return where each page stands; a ring that its names would fill goes on outside it."""
+    """Place each page; a ring without room for its names continues outside it."""
     places: dict[str, Place] = {}
     circles: list[list[str]] = []
     for ring in rings:
@@ -525,7 +525,7 @@ def _line_kind(edge: Edge) -> str:
 def _edge_labels(
     edges: list[Edge], places: dict[str, Place]
 ) -> list[tuple[str, str, float, float]]:
-    """Return each relation, its arrow and its place; those of the same two below one another."""
+    """Return each relation with its arrow and position; those between the same two are stacked."""
     beside: Counter[frozenset[str]] = Counter()
     labels = []
     for edge in edges:
