@@ -1,1 +1,1 @@
-"""The commands room: one module per command or noun. Each parses, calls one function, renders."""
+"""The commands: one module per command or noun. Each parses, calls one function, and renders."""

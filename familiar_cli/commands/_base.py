@@ -1,4 +1,4 @@
-"""What every command shares: the global options, wherever they stand, and where its words go."""
+"""What all commands share: global options in any position, output, and access to the familiar."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _META = "familiar_cli.globals"
-_DASHED_TEXT = re.compile(r"-[^\s=]*\s|-\d")  # no option has a space in it, or is a number
+_DASHED_TEXT = re.compile(r"-[^\s=]*\s|-\d")  # options contain no spaces and are not numbers
 _CLAUSE_END = re.compile(r"[:;,.](?:\s|$)")
 
 
 @dataclass(slots=True)
 class Globals:
-    """The options that stand before or after any command."""
+    """The options that may come before or after any command."""
 
     home: str | None = None
     familiar: str | None = None
@@ -41,13 +41,13 @@ class Globals:
 
 
 def globals_of(ctx: typer.Context) -> Globals:
-    """Return the global options given so far on this command line."""
+    """Return the global options parsed so far."""
     found: Globals = ctx.meta.setdefault(_META, Globals())
     return found
 
 
 def output(ctx: typer.Context) -> Output:
-    """Return where this command's words go."""
+    """Return the output of this command."""
     from familiar_cli.ui.emit import Output
 
     given = globals_of(ctx)
@@ -80,7 +80,7 @@ def _global_options() -> list[TyperOption]:
             "as_json",
             type=bool,
             is_flag=True,
-            is_eager=True,  # what ends the program early, as --version, knows of it
+            is_eager=True,  # known to options that end the program early, such as --version
             default=False,
             help="Print a single JSON object.",
         ),
@@ -97,7 +97,7 @@ def _global_options() -> list[TyperOption]:
 
 
 def _check_values(ctx: Any, args: list[str], params: Sequence[Any]) -> None:  # noqa: ANN401
-    """Make sure that no option takes the next one for its value, as in `--html --json`.
+    """Check that no option takes the next one as its value, as in `--html --json`.
 
     Raises:
         UsageError: One would.
@@ -118,7 +118,7 @@ def _check_values(ctx: Any, args: list[str], params: Sequence[Any]) -> None:  # 
 
 
 def _options_first(args: list[str], params: Sequence[Any]) -> list[str]:
-    """Return `args` with a `--` before the first text, when a text begins with a dash."""
+    """Insert `--` before the first text if a text begins with a dash."""
     if "--" in args or not any(_DASHED_TEXT.match(word) for word in args):
         return args
     with_value = {name for p in params if not getattr(p, "is_flag", True) for name in p.opts}
@@ -138,13 +138,13 @@ class FamiliarCommand(TyperCommand):
         self.params.extend(_global_options())
 
     def get_short_help_str(self, limit: int = 45) -> str:
-        """Return the first clause of the help, whole, for the list of a group's commands."""
+        """Return the first clause of the help, untruncated, for the list of a group's commands."""
         del limit
         words = " ".join((self.help or "").partition("\n\n")[0].split())
         return _CLAUSE_END.split(words, maxsplit=1)[0] + "."
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
-        """Read the command line; a word such as `- a list item` or `-3` is text, not an option."""
+        """Parse the command line; a word such as `- a list item` or `-3` is text, not an option."""
         if ctx.resilient_parsing:  # a shell completes the line
             return super().parse_args(ctx, args)
         _check_values(ctx, args, self.params)
@@ -159,14 +159,14 @@ class FamiliarGroup(TyperGroup):
         self.params.extend(_global_options())
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
-        """Read the options that stand before the command."""
+        """Parse the options before the command."""
         if ctx.resilient_parsing:  # a shell completes the line
             return super().parse_args(ctx, args)
         _check_values(ctx, args, self.params)
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
-        """Find the command that `args` begin with, or say which one was probably meant."""
+        """Find the command at the start of `args`, or suggest one in the error."""
         from familiar_cli.errors import UsageError
 
         name = args[0]
@@ -180,16 +180,16 @@ class FamiliarGroup(TyperGroup):
         )
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
-        """Find a command by its name or by another usual one, such as `list` for `ls`."""
+        """Find a command by its name or an alias, such as `list` for `ls`."""
         return super().get_command(ctx, self.own_name(cmd_name, self.commands))
 
     @staticmethod
     def own_name(name: str, known: Container[str]) -> str:
-        """Return the name under which a group with the commands `known` has `name`."""
+        """Resolve an alias to the name of a command in `known`."""
         return name if name in known else ALIASES.get(name, name)
 
     def suggest_command(self, ctx: Any, words: Sequence[str]) -> str | None:  # noqa: ANN401
-        """Name the command that an unknown one probably means."""
+        """Suggest the command that an unknown one was probably meant to be."""
         from familiar_cli.text import nearest
 
         guess = nearest(words[0], self.list_commands(ctx))
@@ -217,7 +217,7 @@ class App(typer.Typer):
 
 
 class _DeferredCommands(Mapping[str, Any]):
-    """The commands of a group, each built when it is first looked up: most are never run."""
+    """The commands of a group, each built on first lookup, since most are never run."""
 
     def __init__(self, app: App, groups: Mapping[str, Any]) -> None:
         self._app, self._built = app, dict(groups)
@@ -257,7 +257,7 @@ def build_command(app: App, name: str) -> Any:  # noqa: ANN401  # Click's classe
 
 
 def group(help_text: str) -> App:
-    """Return an app that stays a group of commands even while it holds only one."""
+    """Create an app that stays a group even with a single command."""
     app = App(help=help_text, no_args_is_help=True)
 
     @app.callback()
@@ -267,7 +267,7 @@ def group(help_text: str) -> App:
 
 
 def familiar_of(ctx: typer.Context) -> Familiar:
-    """Return the familiar that this command line means."""
+    """Open the familiar selected on the command line."""
     from familiar_cli.familiar import Familiar
 
     given = globals_of(ctx)
@@ -275,10 +275,10 @@ def familiar_of(ctx: typer.Context) -> Familiar:
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run `work` in an event loop; commands start one nowhere else.
+    """Run `work` in an event loop; commands start none elsewhere.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C came; `work` was cancelled, and has ended.
+        KeyboardInterrupt: Ctrl-C was typed; `work` was cancelled and has ended.
     """
     import asyncio
 
@@ -287,7 +287,7 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
 
 @contextmanager
 def with_models(familiar: Familiar) -> Iterator[Familiar]:
-    """Hand `familiar` on to a command that asks models, and end them with it."""
+    """Provide `familiar` to a command that asks models, and close them at the end."""
     try:
         yield familiar
     finally:
@@ -295,7 +295,7 @@ def with_models(familiar: Familiar) -> Iterator[Familiar]:
 
 
 def moment_of(familiar: Familiar, text: str | None) -> datetime | None:
-    """Return the moment that an option such as `--since` means, where the familiar lives.
+    """Parse a time given as an option, in the familiar's timezone.
 
     Raises:
         UsageError: It is not a time.
@@ -309,20 +309,20 @@ def moment_of(familiar: Familiar, text: str | None) -> datetime | None:
 
 
 def day_of(familiar: Familiar, text: str | None) -> date | None:
-    """Return the day that an option means, where the familiar lives; see `moment_of`."""
+    """Parse a day given as an option, in the familiar's timezone; see `moment_of`."""
     moment = moment_of(familiar, text)
     return moment.astimezone(familiar.zone).date() if moment else None
 
 
 def home_of(ctx: typer.Context) -> Path:
-    """Return where the familiars live, for this command line."""
+    """Return the directory of the familiars for this command line."""
     from familiar_cli.config.home import find_home
 
     return find_home(globals_of(ctx).home)
 
 
 def warn_of_network(ctx: typer.Context) -> None:
-    """Warn where the home is on a network file system."""
+    """Warn if the home is on a network file system."""
     from familiar_cli.config.mounts import network_warning
 
     if warning := network_warning(home_of(ctx)):
@@ -331,9 +331,9 @@ def warn_of_network(ctx: typer.Context) -> None:
 
 
 def text_or_stdin(text: str, *, exact: bool = False) -> str:
-    """Return `text`, or all of standard input when it is `-`.
+    """Return `text`, or all of standard input if it is `-`.
 
-    Unless it is to be `exact`, a byte order mark is dropped, and lines end as on POSIX: shells on
+    Unless `exact`, a byte order mark is removed and line endings become those of POSIX: shells on
     Windows add both.
 
     Raises:
@@ -361,18 +361,18 @@ def answer_content(
     *,
     force: bool,
 ) -> None:
-    """Write a result into `file`, or on stdout when it is `-`.
+    """Write a result to `file`, or to stdout if it is `-`.
 
     Args:
-        out: Where the words go.
+        out: The command's output.
         content: The result.
         file: The file.
-        data: What `--json` tells of the file.
-        inline: What it tells when there is none.
-        force: A file that is there already is overwritten.
+        data: Data for `--json` if a file is written.
+        inline: Data for `--json` otherwise.
+        force: Overwrite an existing file.
 
     Raises:
-        ConflictError: There is one, and `force` is not set.
+        ConflictError: The file exists, and `force` is not set.
     """
     from pathlib import Path
 
@@ -388,10 +388,10 @@ def answer_content(
 
 
 def read_card_at(file: str) -> Card:
-    """Return the card in `file`, or in standard input when it is `-`.
+    """Read the card in `file`, or from standard input if it is `-`.
 
     Raises:
-        FamiliarError: There is none; the message says what the file is, and which command takes it.
+        FamiliarError: Not a card; the message says what the file is, and which command takes it.
     """
     from familiar_cli.imports.cards import read_card
     from familiar_cli.imports.what_is_it import taken_for
@@ -402,10 +402,10 @@ def read_card_at(file: str) -> Card:
 
 
 def file_or_stdin(file: str) -> tuple[bytes, str]:
-    """Return the bytes of `file`, or of standard input when it is `-`, and a name for messages.
+    """Read `file`, or standard input if it is `-`; return its bytes and a name for messages.
 
     Raises:
-        NotFoundError: There is no such file.
+        NotFoundError: No such file.
         BadInputError: It is a directory, or too large.
     """
     import sys

@@ -1,4 +1,4 @@
-"""The table of contents: every command, where it is listed, and what other programs call it."""
+"""The table of contents: every command, its section, and its aliases."""
 
 from __future__ import annotations
 
@@ -175,15 +175,15 @@ _CALLED: Final = {
 CALLED: Final = {word: name for name, words in _CALLED.items() for word in words.split()}
 """What other programs call a command."""
 
-_LONGEST: Final = 3  # words of a name
+_LONGEST: Final = 3  # words in a name
 
 
 def meant_command(words: Sequence[str], *, least: int = 1) -> str | None:
-    """Find the command that words such as `chat history` or `memry` probably mean.
+    """Suggest the command meant by words such as `chat history` or `memry`.
 
     Args:
-        words: What was typed, without options.
-        least: Most words may be ignored at the end, but so many count.
+        words: The words typed, without options.
+        least: Minimum number of words that must match; the others, at the end, are ignored.
     """
     lowered = [word.lower() for word in words[:_LONGEST]]
     for count in range(len(lowered), least - 1, -1):

@@ -24,26 +24,26 @@ def turn_name(text: str) -> str:
 
 
 def dry_run(clause: str = "") -> Any:  # noqa: ANN401  # as `typer.Option` itself
-    """Return the option `--dry-run`; `clause` says what a command does all the same, or not."""
+    """Build the option `--dry-run`; `clause` names an exception."""
     return typer.Option(
         "--dry-run", help=f"Show what would be done; change nothing{clause and f' ({clause})'}."
     )
 
 
 def since(what: str) -> Any:  # noqa: ANN401  # as above
-    """Return the option `--since` of a command that chooses among `what`."""
+    """Build the option `--since` of a command that selects `what`."""
     return typer.Option(
         "--since", metavar="WHEN", help=f"Only {what} since this time: 7d, yesterday, 2026-01-31, …"
     )
 
 
 def most(what: str) -> Any:  # noqa: ANN401  # as above
-    """Return the option `-k` of a command that finds `what`."""
+    """Build the option `-k` of a command that finds `what`."""
     return typer.Option("--k", "-k", min=1, metavar="N", help=f"Maximum number of {what} to show.")
 
 
 def name(help_text: str) -> Any:  # noqa: ANN401  # as above
-    """Return the option `--name`, whose value a reader must be able to see."""
+    """Build the option `--name`, whose value must have visible characters."""
     return typer.Option("--name", metavar="NAME", callback=_check_visible, help=help_text)
 
 
@@ -107,7 +107,7 @@ MemoryPath = Annotated[str, typer.Argument(metavar="PATH", help="File, e.g. peop
 
 
 def index_words(out: Output, familiar: Familiar) -> None:
-    """Make what came in searchable by its words; where that fails, what came in stands."""
+    """Index the words of imported files; a failure does not affect the import."""
     from familiar_cli.ui.progress import show_totals
 
     try:
@@ -118,11 +118,11 @@ def index_words(out: Output, familiar: Familiar) -> None:
 
 
 def warn_of_pins(out: Output, familiar: Familiar) -> None:
-    """Warn if prompts have too little room for all that is pinned."""
+    """Warn if prompts have too little room for all pinned files."""
     from contextlib import suppress
 
     from familiar_cli.actions.prompt import list_pins
 
-    with suppress(FamiliarError), familiar:  # where settings are wrong, other commands say so
+    with suppress(FamiliarError), familiar:  # other commands report invalid settings
         if shortage := list_pins(familiar).shortage:
             out.warn(f"{shortage}; see `familiar memory pins`")

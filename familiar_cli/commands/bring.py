@@ -105,7 +105,7 @@ def import_files(
             for item in items:
                 _choose_kind(out, item)
                 _import_item(out, importer, item)
-                importer.options = options  # what was answered holds for one file
+                importer.options = options  # an answer holds for one file
             _index_all(ctx, out, importer)
     made = [item for item in items if item.kind in ("card", "persona", "export") and item.done]
     notes = [] if dry_run else [n for one in personas_in(made) for n in adopt_jobs(home, one)]
@@ -117,7 +117,7 @@ def import_files(
 
 @contextmanager
 def _files_at(paths: Sequence[str]) -> Iterator[list[Path]]:
-    """Give the files that are named; standard input becomes one for as long as it is needed."""
+    """Yield the named files; standard input becomes a temporary one."""
     import shutil
     import sys
     import tempfile
@@ -131,7 +131,7 @@ def _files_at(paths: Sequence[str]) -> Iterator[list[Path]]:
 
 
 def _choose_kind(out: Output, item: ImportItem) -> None:
-    """Ask what a file is that can be read in two ways; without a terminal it is the safest."""
+    """Ask how to interpret an ambiguous file; without a terminal, choose the safest way."""
     from familiar_cli.ui.prompts import ask_choice
 
     if not item.others:
@@ -147,7 +147,7 @@ def _choose_kind(out: Output, item: ImportItem) -> None:
 
 
 def _import_item(out: Output, importer: FileImporter, item: ImportItem) -> None:
-    """Import one item, and ask what only a person knows."""
+    """Import one item, asking for what only a person knows."""
     from familiar_cli.errors import FamiliarError, UsageError
     from familiar_cli.ui.progress import show_count
     from familiar_cli.ui.prompts import ask_choice
@@ -189,7 +189,7 @@ def _index_all(ctx: typer.Context, out: Output, importer: FileImporter) -> None:
 
 
 def _report_items(out: Output, items: Sequence[ImportItem], *, dry_run: bool) -> None:
-    """Print what became of everything; what failed alone is the error.
+    """Print the outcome of every item; a single failure is the command's error.
 
     Raises:
         FamiliarError: Nothing could be imported.

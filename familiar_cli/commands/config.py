@@ -348,7 +348,7 @@ def _edits(
 def _subscribe(
     familiar: Familiar, channel_id: str, subscribe: bool | None, dry_run: bool
 ) -> bool | None:
-    """Return whether the channel is listened to now; None when that was not asked for."""
+    """Change a subscription; return the new state, or None if unchanged."""
     if subscribe is None:
         return None
     if not dry_run:
@@ -489,7 +489,7 @@ def try_model(
 
 
 def _settings(ctx: typer.Context) -> LLMSettings:
-    """Return the settings of the familiar that is meant, or the defaults while there is none."""
+    """Return the selected familiar's settings, or the defaults without one."""
     from familiar_cli.commands._base import home_of
     from familiar_cli.config.home import list_familiars
     from familiar_cli.config.schema import LLMSettings

@@ -1,4 +1,4 @@
-"""`familiar todo`: reminders, tasks and notes; and its older names."""
+"""`familiar todo`: reminders, tasks and notes; and its earlier names."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def mark_dropped(ctx: typer.Context, number: Number, *, dry_run: DryRun = False)
 
 
 def _share_command(name: str, command: Callable[..., None], examples: str) -> None:
-    """Give both lists a command, each with examples of its own."""
+    """Add a command to both lists, each with its own examples."""
     for noun, app in (("remind", remind_app), ("task", task_app)):
         lines = "".join(f"\nfamiliar {noun} {name}{words}" for words in examples.split("|"))
         app.command(name, help=f"{command.__doc__}\n\n\b{lines}")(command)
@@ -205,10 +205,10 @@ def _list_of(ctx: typer.Context) -> str:
 
 
 def _read_id(text: str) -> tuple[str, int]:
-    """Return the list and the number that an id such as `r1` names.
+    """Parse an id such as `r1` into a list and a number.
 
     Raises:
-        UsageError: It is none.
+        UsageError: It is invalid.
     """
     from familiar_cli.errors import UsageError
 

@@ -1,4 +1,4 @@
-"""`familiar help`: every command, one of them, or what mentions a word."""
+"""`familiar help`: all commands, one of them, or a search by a word."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _list_commands(root: Any, path: Sequence[str] = ()) -> Iterator[_Row]:  # no
 
 
 def _walk_to(root: Any, path: Sequence[str]) -> Any:  # noqa: ANN401  # Click's context and command
-    """Return the command at a path; None: there is none."""
+    """Find the command at a path, if any."""
     command = root.command
     for name in path:
         find = getattr(command, "get_command", None)
@@ -100,7 +100,7 @@ def _walk_to(root: Any, path: Sequence[str]) -> Any:  # noqa: ANN401  # Click's 
 
 
 def _help_of(root: Any, words: Sequence[str]) -> str:  # noqa: ANN401
-    """Return the help of the command that `words` name exactly; empty: none."""
+    """Return the help of the command named exactly by `words`; empty if none."""
     command = _walk_to(root, words)
     if command is None:
         return ""
@@ -110,12 +110,12 @@ def _help_of(root: Any, words: Sequence[str]) -> str:  # noqa: ANN401
 
 
 def _find_commands(root: Any, words: Sequence[str]) -> list[_Row]:  # noqa: ANN401
-    """Find the commands that mention all of `words`, those named so first."""
+    """Find the commands that mention all of `words`, matching names first."""
     wanted = [fold(word) for word in words]
     meant = {CALLED.get(fold("-".join(words))), *(CALLED.get(word) for word in wanted)}
     found = []
     for name, line in _list_commands(root):
-        if name == "help":  # its own examples are no answer
+        if name == "help":  # its own examples do not count
             continue
         command = _walk_to(root, name.split())
         params = " ".join(f"{' '.join(p.opts)} {getattr(p, 'help', '')}" for p in command.params)
@@ -128,13 +128,13 @@ def _find_commands(root: Any, words: Sequence[str]) -> list[_Row]:  # noqa: ANN4
 
 
 def _has_word(text: str, word: str) -> bool:
-    """Tell whether a word of `text` begins with `word`, or with its singular."""
+    """Tell whether a word of `text` starts with `word`, or with its singular."""
     stem = word[:-1] if word.endswith("s") and len(word) > 3 else word  # noqa: PLR2004
     return text.startswith(stem) or any(f"{before}{stem}" in text for before in " -`'\"(/[\n")
 
 
 def _find_pages(words: Sequence[str]) -> list[_Row]:
-    """Find the pages of the documentation that mention all of `words`, by title first."""
+    """Find the pages of the documentation that mention all of `words`, matching titles first."""
     from familiar_cli.markdown import title_of
 
     wanted = [fold(word) for word in words]
@@ -152,7 +152,7 @@ def _find_pages(words: Sequence[str]) -> list[_Row]:
 
 
 def _words_meant(root: Any, words: Sequence[str]) -> list[str]:  # noqa: ANN401
-    """Correct words that nothing mentions, by those of commands, titles and settings."""
+    """Correct unknown words by those of commands, titles and settings."""
     from familiar_cli.config.settings import all_settings
     from familiar_cli.markdown import title_of
 
@@ -183,7 +183,7 @@ def _found_page(text: str, commands: list[_Row], pages: list[_Row]) -> list[Page
 
 
 def _whole_tree(root: Any) -> list[PagePart]:  # noqa: ANN401
-    """Lay out every command by section; a group is followed by the names of its commands."""
+    """List all commands by section; a group is followed by the names of its commands."""
     from familiar_cli.ui.page import Columns, Indented, Name, plain
 
     parts: list[PagePart] = []

@@ -242,7 +242,7 @@ def choose(
 
 
 def _was_read(familiar: Familiar, turns: Sequence[int]) -> bool:
-    """Tell whether memory may have been written from some turns that no longer stand."""
+    """Tell whether memory may rest on turns that no longer stand."""
     from familiar_cli.history.outgoing import unread_among
 
     return len(unread_among(familiar.history, turns)) < len(turns)
@@ -371,7 +371,7 @@ def _span(
 
 
 def _newest(familiar: Familiar, span: TurnFilter, last: int | None) -> list[Kept]:
-    """Return the turns that are meant; of the last conversation when none is named."""
+    """Return the selected turns; by default those of the last conversation."""
     from familiar_cli.errors import NotFoundError
     from familiar_cli.history.selection import newest_turns
 

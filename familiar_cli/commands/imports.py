@@ -144,7 +144,7 @@ def _deliver_card(
 
 
 def _inline(content: bytes, card_format: str) -> dict[str, object]:
-    """Return the card as it fits into JSON."""
+    """Return the card in a form for JSON."""
     import base64
     import json
 
@@ -163,7 +163,7 @@ def _counter() -> TokenCounter:
 
 import_lorebook_app = App()
 
-_MANY = 1000  # more than a second's work
+_MANY = 1000  # takes more than a second
 
 
 @import_lorebook_app.command()

@@ -1,4 +1,4 @@
-"""How it begins: `demo` and `init`."""
+"""The commands `demo` and `init`."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def _make_personas(
     overwrite: bool,
     dry_run: bool,
 ) -> None:
-    """Make a familiar of each persona; one that fails does not stop the others."""
+    """Create a familiar from each persona; a failure does not stop the others."""
     from dataclasses import asdict
 
     from familiar_cli.errors import FamiliarError
@@ -250,7 +250,7 @@ def _make_personas(
 
 
 def adopt_jobs(home: Path, familiar_id: str) -> list[str]:
-    """Add a persona's own jobs to the familiar's; return what a person should know of them."""
+    """Add a persona's jobs to the familiar's; return notices for the person."""
     from familiar_cli.actions.job_schedule import adopt_crons
     from familiar_cli.errors import FamiliarError
     from familiar_cli.familiar import Familiar
@@ -312,7 +312,7 @@ def _no_source() -> FamiliarError:
 
 
 def familiar_option(home: Path, familiar_id: str) -> str:
-    """Return the option that a command needs to mean this familiar, if it needs one."""
+    """Return the option by which a command selects this familiar, if it needs one."""
     from familiar_cli.config.home import find_familiar
     from familiar_cli.errors import FamiliarError
 
@@ -389,7 +389,7 @@ def _home(keep: str | None) -> Iterator[Path]:
 
 
 def _familiar(out: Output, home: Path) -> dict[str, Any]:
-    """Unpack the card and the lorebook, write down a memory, and tell of it."""
+    """Import the card and the lorebook, write a memory, and report it."""
     from importlib.resources import files
 
     from familiar_cli.familiar import Familiar
@@ -421,7 +421,7 @@ def _load(home: Path) -> Familiar:
 
 
 def _get_model(out: Output, familiar: Familiar) -> str:
-    """Make sure that a model can answer; return why none can, or an empty string."""
+    """Make sure that a model can reply; return the reason if none can, else an empty string."""
     from familiar_cli.config.home import cache_dir
     from familiar_cli.errors import FamiliarError
     from familiar_cli.llm.client import load_engine
@@ -433,7 +433,7 @@ def _get_model(out: Output, familiar: Familiar) -> str:
     slot = familiar.models.slot()
     try:
         if slot.preset == "local":
-            load_engine()  # before anything is fetched for it
+            load_engine()  # before anything is downloaded
         if slot.preset == "local" and not path_of(slot.model, cache_dir()):
             with show_downloads(out) as report:
                 pull_all([slot.model], cache_dir(), report)
@@ -448,7 +448,7 @@ def _get_model(out: Output, familiar: Familiar) -> str:
 
 
 def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
-    """Ask the questions, and show below each reply which memories it had."""
+    """Ask the questions, and show below each reply which memories it used."""
     from familiar_cli.actions.why import explain_reply
     from familiar_cli.context.trace import read_trace
     from familiar_cli.ui.context_page import reply_page
@@ -484,7 +484,7 @@ def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
 
 
 def _only_assemble(out: Output, familiar: Familiar, why_not: str) -> dict[str, Any]:
-    """Show the prompt of the last question without asking anybody."""
+    """Show the prompt of the last question without asking a model."""
     from familiar_cli.actions.talk import assemble
     from familiar_cli.ui.context_page import context_page
 
@@ -496,11 +496,11 @@ def _only_assemble(out: Output, familiar: Familiar, why_not: str) -> dict[str, A
 
 
 def found_in_memory(trace: Trace) -> list[Fragment]:
-    """Return the pieces that a search of memory put into a prompt."""
+    """Return the memories in a prompt that a search found."""
     return [p for p in trace.contributions if p.kept and p.rel_path and p.score is not None]
 
 
-def _said(question: str) -> Any:  # noqa: ANN401  # named where it is imported
+def _said(question: str) -> Any:  # noqa: ANN401  # its type is imported late
     from familiar_cli.context.types import Said
     from familiar_cli.identity import Author
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def me_page(shown: ShownMe) -> PagePart:
-    """Return who somebody is, and where each part of it is said."""
+    """Render the person's name, pronouns and description, with the source of each."""
     values = {
         "name": shown.name or f"none; {shown.label} in prompts",
         "pronouns": shown.pronouns,
@@ -51,7 +51,7 @@ def me_page(shown: ShownMe) -> PagePart:
 
 
 def me_data(shown: ShownMe, edit: Edit | None = None, *, dry_run: bool = False) -> dict[str, Any]:
-    """Return the same as `--json` shows it, and what was changed."""
+    """Build the data for `--json`, with the changes made."""
     return asdict(shown) | {
         "changed": bool(edit and edit.changes and not dry_run),
         "path": str(edit.path) if edit else None,
@@ -304,7 +304,7 @@ def _tell(out: Output, done: PeopleChange) -> None:
 
 
 me_app = App()
-_MOST_CHARS = 20_000  # of a description; a prompt has no room for more
+_MOST_CHARS = 20_000  # of a description; a prompt holds no more
 
 
 @me_app.command()
@@ -398,7 +398,7 @@ def me(
 
 
 def _familiar(ctx: typer.Context, channel: str | None) -> Familiar | None:
-    """Return the familiar that is meant; None where none is, and none needs to be."""
+    """Open the selected familiar; None if there is none and none is needed."""
     from familiar_cli.errors import NotFoundError, UsageError
 
     try:
@@ -410,7 +410,7 @@ def _familiar(ctx: typer.Context, channel: str | None) -> Familiar | None:
 
 
 def _again(ctx: typer.Context, familiar: Familiar | None) -> Familiar | None:
-    """Return the familiar as its files are now."""
+    """Open the familiar again with its current settings."""
     return None if familiar is None else familiar_of(ctx)
 
 
@@ -440,7 +440,7 @@ def _short(text: str, origin: str) -> str:
 
 
 def _persona(file: str, name: str | None) -> dict[str, str | None]:
-    """Return SillyTavern's data of a persona; given options take precedence."""
+    """Read a persona from SillyTavern's settings; explicit options take precedence."""
     from familiar_cli.imports.sillytavern import choose_persona, read_personas
 
     raw, origin = file_or_stdin(file)

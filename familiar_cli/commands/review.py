@@ -195,7 +195,7 @@ def _decide(
 
 
 def _refs(hunk: list[str] | None, plan: ReviewPlan) -> set[PieceRef]:
-    """Return the pieces and lines that are named; all pieces if none is."""
+    """Parse the named pieces and lines; all pieces if none is named."""
     import re
 
     from familiar_cli.errors import UsageError

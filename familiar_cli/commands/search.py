@@ -87,7 +87,7 @@ def _place(hit: Hit | PastHit, zone: tzinfo | None) -> PagePart:
 
 
 def _text_parts(hit: Hit | PastHit, query: str) -> Iterator[PagePart]:
-    """Yield the best line with the words of the query marked, then what surrounds it, dimmed."""
+    """Yield the best line with the query's words highlighted, then its context, dimmed."""
     from familiar_cli.fts import match_spans
     from familiar_cli.ui.page import mark_query
 
@@ -96,7 +96,7 @@ def _text_parts(hit: Hit | PastHit, query: str) -> Iterator[PagePart]:
         return
     body = _HEADINGS.sub("", hit.text).strip() or hit.text.strip()
     best = hit.best.strip()
-    if best not in body:  # it is a heading, which stands above
+    if best not in body:  # it is the heading shown above
         lines = [line for line in body.splitlines() if line.strip()]
         best = next((line for line in lines if any(match_spans(query, line))), lines[0])
     before, _, after = body.partition(best)
@@ -277,7 +277,7 @@ def _tell(out: Output, found: SearchResult, min_score: float) -> None:
 
 
 def _catch_up(out: Output, familiar: Familiar, found: SearchResult) -> None:
-    """Give some waiting pieces their vectors, now that the answer is there."""
+    """Compute some missing vectors after the answer."""
     if not (found.waiting and familiar.finder.embedder.embedder):
         return
     from familiar_cli.errors import FamiliarError

@@ -1,4 +1,4 @@
-"""What runs until it is stopped: `serve`, `web`, `mcp` and `daemon`."""
+"""Commands that run until stopped: `serve`, `web`, `mcp` and `daemon`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from familiar_cli.serve.running import Listening
     from familiar_cli.ui.emit import Output
 
-_NAMED = 10  # familiars that are named when the server begins
+_NAMED = 10  # familiars listed when the server starts
 
 serve_app = App(invoke_without_command=True)
 
@@ -253,10 +253,10 @@ def rm(
 
 
 def _require_packages(what: str, extra: str, *names: str) -> None:
-    """Make sure that the packages of an extra are installed.
+    """Check that the packages of an extra are installed.
 
     Raises:
-        ConfigError: One is not.
+        ConfigError: One is missing.
     """
     from importlib.util import find_spec
 
@@ -273,7 +273,7 @@ def _require_packages(what: str, extra: str, *names: str) -> None:
 
 
 def _tokens(given: str | None, home: Path, set_to: str) -> TokenFile:
-    """Return the tokens in a file; one that the settings name is looked for in the home."""
+    """Read the tokens in a file; a path from the settings is relative to the home."""
     from pathlib import Path
 
     from familiar_cli.config.serving import TokenFile, read_tokens
@@ -452,7 +452,7 @@ def mcp(
 
 
 def _own_options(channel: str | None, *, allow_write: bool, embodiments: bool) -> list[str]:
-    """Return the options that whoever starts the server shall give as well."""
+    """Return the options with which this server can be started again."""
     words = ["--channel", channel] if channel is not None else []
     words += ["--allow-write"] if allow_write else []
     return [*words, "--embodiments"] if embodiments else words

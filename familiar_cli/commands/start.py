@@ -1,4 +1,4 @@
-"""`familiar start`: from nothing to a first reply, by the commands that it tells."""
+"""`familiar start`: from nothing to a first reply, by commands that it shows."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ def start(
 
 @dataclass(slots=True)
 class _Wizard:
-    """Asks for what is missing, and does it by commands.
+    """Asks for missing parts, and sets them up by running commands.
 
     Args:
         ctx: The command line.
-        out: Where the words go.
-        home: Where the familiars live.
+        out: The command's output.
+        home: The directory of the familiars.
 
     Attributes:
         familiar_id: The familiar, once it is known.
@@ -95,7 +95,7 @@ class _Wizard:
     done: list[str] = field(default_factory=list)
 
     def choose_familiar(self, card: str | None, template: str | None) -> None:
-        """Go on with the familiar that is there, or make one."""
+        """Use the existing familiar, or make one."""
         from familiar_cli.config.home import find_familiar
         from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
 
@@ -153,7 +153,7 @@ class _Wizard:
         self._take_new(before)
 
     def _take_new(self, before: set[str]) -> None:
-        """Choose one of the familiars that were made."""
+        """Choose one of the new familiars."""
         from familiar_cli.config.home import list_familiars
         from familiar_cli.errors import NotFoundError
 
@@ -168,7 +168,7 @@ class _Wizard:
             self._do("use", self.familiar_id)
 
     def choose_model(self, preset: str | None, url: str | None, model: str | None) -> None:
-        """Set which model answers, unless one is set already."""
+        """Configure a model, unless one is configured."""
         from familiar_cli.errors import UsageError
 
         if preset == "custom" and not url:
@@ -255,7 +255,7 @@ class _Wizard:
         self._ask_key()
 
     def _ask_key(self) -> None:
-        """Ask for the key of a hosted model, where there is none."""
+        """Ask for the key of a hosted model if there is none."""
         from familiar_cli.actions.start import keep_key
         from familiar_cli.errors import UsageError
         from familiar_cli.llm.slots import PRESETS
@@ -276,7 +276,7 @@ class _Wizard:
                 return
 
     def _check_model(self) -> None:
-        """Fetch the built-in model, if it is the one that answers; else see what is missing."""
+        """Download the built-in model if it is configured; otherwise check the model server."""
         from familiar_cli.config.home import cache_dir
         from familiar_cli.llm.slots import check_usable
         from familiar_cli.models.store import path_of
@@ -288,7 +288,7 @@ class _Wizard:
         check_usable(slot)
 
     def choose_name(self, name: str | None) -> None:
-        """Set what the person is called, unless that is known."""
+        """Set the person's name, unless it is known."""
         from familiar_cli.ui.prompts import ask_line
 
         if name is None:
@@ -301,7 +301,7 @@ class _Wizard:
             self._do("me", "--name", name.strip())
 
     def talk(self, say: str | None) -> None:
-        """Chat, or say one thing; without a terminal and words, tell how."""
+        """Chat, or send one message; without a terminal and a message, say how."""
         reply: dict[str, Any] = {}
         if say is not None:
             if self.out.as_json:
@@ -323,7 +323,7 @@ class _Wizard:
         return is_terminal()
 
     def _choose(self, question: str, words: Sequence[str], values: Sequence[Any]) -> Any:  # noqa: ANN401
-        """Return what a person chooses; the first where there is no choice, or nobody to ask."""
+        """Ask for a choice; take the first one if it is the only one, or if nobody can be asked."""
         from familiar_cli.ui.prompts import ask_number
 
         if len(words) == 1 or not self._asks:
@@ -336,10 +336,10 @@ class _Wizard:
         return Familiar.load_from_disk(self.home, self.familiar_id, self.out.warn)
 
     def _do(self, *words: str, shown: bool = False) -> str:
-        """Tell a command and run it; return what it printed unless that is shown."""
+        """Show and run a command; return its output unless it was shown."""
         given = globals_of(self.ctx)
         where = ["--home", given.home] if given.home else []
-        # What one is called holds for all familiars.
+        # A person's name applies to all familiars.
         about = ["--familiar", self.familiar_id] if self.familiar_id and words[0] != "me" else []
         told = [*words, *where, *(about if given.familiar else [])]
         command = " ".join(["familiar", *map(typed, told)])

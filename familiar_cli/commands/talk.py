@@ -97,7 +97,7 @@ def said_as(
 
 
 def greeting_number(greeting: int | None, *, no_greeting: bool) -> int | None:
-    """Return which greeting opens a new conversation, 0 for none; see `Said.greeting`.
+    """Return the number of the greeting for a new conversation, 0 for none; see `Said.greeting`.
 
     Raises:
         UsageError: The options contradict each other.
@@ -110,7 +110,7 @@ def greeting_number(greeting: int | None, *, no_greeting: bool) -> int | None:
 
 
 def hint_of_me(out: Output, familiar: Familiar, said: Said) -> str:
-    """Return how a person at a terminal can say who they are; empty where they need not be told."""
+    """Return a hint on how to say who one is, or an empty string if it is not needed."""
     from familiar_cli.actions import me
     from familiar_cli.ui.emit import is_terminal
 
@@ -125,10 +125,10 @@ def reply_to(
     stream: bool = True,
     on_wait: Callable[[str], None],
 ) -> TurnResult:
-    """Take a turn; Ctrl-C ends the reply, and what came of it is the result.
+    """Take a turn; Ctrl-C ends the reply, and the partial result is returned.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C came before anything was kept.
+        KeyboardInterrupt: Ctrl-C was typed before anything was stored.
         FamiliarError: As `take_turn`.
     """
     from familiar_cli.actions.talk import take_turn
@@ -247,7 +247,7 @@ def show_prompt(out: Output, familiar: Familiar, said: Said) -> None:
 def take_turn(
     out: Output, familiar: Familiar, said: Said, *, dry_run: bool, stream: bool
 ) -> TurnResult | None:
-    """Take a turn and print the reply; or only print the prompt of it."""
+    """Take a turn and print the reply, or print its prompt only."""
     if dry_run:
         show_prompt(out, familiar, said)
         return None
@@ -269,7 +269,7 @@ def take_turn(
 
 
 def _go_on(out: Output, familiar: Familiar, result: TurnResult, *, background: bool) -> None:
-    """Do what the turn has made due, or leave it."""
+    """Start the work that a turn made due, or leave it."""
     from familiar_cli.ui.reply import begin_work, finish_work, leave_work
 
     if not background:
@@ -322,7 +322,7 @@ def _remake(
     dry_run: bool,
     stream: bool,
 ) -> None:
-    """Take the turn that `find` makes of the last exchange of a channel."""
+    """Take the turn that `find` derives from a channel's last exchange."""
     from familiar_cli.context.types import Said
 
     with with_models(familiar_of(ctx)) as familiar:
