@@ -326,9 +326,9 @@ def _attributes(item: ToolItem) -> str:
 
 
 def _word(value: object) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
-    return str(value)
+    if isinstance(value, dict):
+        value = [f"{name}: {one}" for name, one in value.items()]
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _beginning(text: str, room: int, counter: TokenCounter) -> str:

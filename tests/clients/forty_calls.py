@@ -107,7 +107,7 @@ async def call_by_pydantic_ai(command: Sequence[str]) -> list[Result]:
 
     transport = StdioTransport(command[0], [*command[1:]], env=dict(os.environ))
     found = []
-    async with MCPToolset(transport) as toolset:
+    async with MCPToolset(transport, init_timeout=60) as toolset:
         for name, arguments in CALLS:
             try:
                 found.append(

@@ -3,6 +3,8 @@
 # ruff: noqa: E501  # a case a line
 from __future__ import annotations
 
+import re
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -168,6 +170,8 @@ async def test_where_a_memory_is_from_stays_in_its_front_matter():
                 chatIds=["c1"],
             )
         pulled = await called(client, "sync_pull", instanceId="phone")
+        told = (await client.call_tool("sync_pull", {"instanceId": "phone"})).content[0].text
+    assert re.search(r' clock="[\w-]+: \d+"', told)
     text = text_of("daily/2026-01-05_desk.md")
     assert (
         text
