@@ -51,7 +51,7 @@ from familiar_cli.writer.contract import REWRITES, Operation, Refusal
 from familiar_cli.writer.grounds import session_title
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from familiar_cli.history.rows import Turn
@@ -341,7 +341,10 @@ class Applying:
 
     def _put(self, operation: Operation, after: str) -> bool:
         if len(after.encode("utf-8", errors="replace")) > self.max_file_bytes:
-            why = f"the file would be larger than {self.max_file_bytes:,} bytes; trim it first"
+            self.held.append(operation)
+            why = (
+                f"the file would be larger than {self.max_file_bytes:,} bytes; trim it first; held"
+            )
             return self._refuse(operation, "too_large", why)
         try:
             self.draft.put(operation.rel_path, after)
@@ -537,11 +540,11 @@ def _taken_by(store: MemoryStore, verdicts: Sequence[JudgedBatch]) -> StepOutcom
     """Apply judged batches to a draft, leaving out files that memory would reject.
 
     Such a file does not affect the others, and nothing links to it: everything is recomputed as if
-    it had not been proposed.
+    it had not been proposed. What only lacks room is held.
     """
     refused: dict[str, Refusal] = {}
     while True:
-        left = [_without_paths(verdict, refused) for verdict in verdicts]
+        left = [_without_refused(verdict, refused) for verdict in verdicts]
         applied = applied_to(Draft(store), left, store.limits.max_file_bytes)
         new = {r.rel_path: r for r in _refused_by(store, applied.draft)}
         if new.keys() <= refused.keys():
@@ -553,12 +556,13 @@ def _taken_by(store: MemoryStore, verdicts: Sequence[JudgedBatch]) -> StepOutcom
     return applied
 
 
-def _without_paths(verdict: JudgedBatch, rel_paths: Container[str]) -> JudgedBatch:
-    kept, held = (
-        tuple(o for o in some if o.rel_path not in rel_paths)
-        for some in (verdict.operations, verdict.held)
-    )
-    return replace(verdict, operations=kept, held=held)
+def _without_refused(verdict: JudgedBatch, refused: Mapping[str, Refusal]) -> JudgedBatch:
+    kept = tuple(o for o in verdict.operations if o.rel_path not in refused)
+    held = [o for o in verdict.operations if (r := refused.get(o.rel_path)) and r.rail == LIMIT]
+    return replace(verdict, operations=kept, held=(*verdict.held, *held))
+
+
+LIMIT: Final = "limit"
 
 
 def _refused_by(store: MemoryStore, draft: Draft) -> Iterator[Refusal]:
@@ -566,8 +570,10 @@ def _refused_by(store: MemoryStore, draft: Draft) -> Iterator[Refusal]:
         try:
             with store.transaction(MEMORY_WRITER, "check", dry_run=True) as tx:
                 tx.write(file.rel_path, file.after)
-        except (LimitError, UnsafePathError) as error:
-            yield Refusal(file.rel_path, "limit", str(error))
+        except LimitError as error:
+            yield Refusal(file.rel_path, LIMIT, f"{error}; held")
+        except UnsafePathError as error:
+            yield Refusal(file.rel_path, "path", str(error))
 
 
 SUFFIX: Final = ".jsonl"

@@ -23,6 +23,7 @@ from familiar_cli.llm.types import Completion, ScriptedModel, Usage
 from familiar_cli.memory.layout import WRITER_JSON
 from familiar_cli.memory.pages.lines import PLAIN, Numbering, turn_ids
 from familiar_cli.memory.store.store import Limits, MemoryStore
+from familiar_cli.review.pending import read_pending
 from familiar_cli.work.passes import exclusive
 from familiar_cli.writer import applying
 from familiar_cli.writer.applying import Runs
@@ -578,6 +579,8 @@ def test_nothing_links_to_a_topic_that_the_memory_refuses(tmp_path):
     )
 
     assert [refusal.rel_path for refusal in report.refused] == ["topics/beekeeping.md"]
+    assert report.held == ["topics/beekeeping.md"]  # and waits until there is room
+    assert "Bees live behind the house." in read_pending(world.store, report.pending).files[0].after
     assert "keeps bees" in world.read(ANNAS)
     assert "beekeeping" not in world.read(ANNAS)
     world.history.close()

@@ -10,6 +10,7 @@ from familiar_cli.errors import ModelTimeoutError, UnusableReplyError
 from familiar_cli.identity import Author
 from familiar_cli.memory.pages.lines import visible_in
 from familiar_cli.memory.pages.relations import kinds_of, relations_in
+from familiar_cli.review.pending import decide_plan, read_pending
 from familiar_cli.text import slugify
 from familiar_cli.visibility import NOBODY
 from tests.support.cases import each
@@ -182,9 +183,14 @@ def test_one_over_cap_file_stops_no_pass(tmp_path):
 
     assert (rails(report), list(report.files)) == (["too_large"], [BOBS])
     assert "trim it" in report.refused[0].reason
-    assert (world.watermark, world.read(ANNAS)) == (2, full)
+    assert (world.watermark, world.read(ANNAS), report.held) == (2, full, [ANNAS])
     world.say()
     assert world.write(NOTHING).error is None
+
+    (world.store.root / ANNAS).write_text(full[:2000])
+    plan = read_pending(world.store, report.pending)
+    decide_plan(world.store, plan, apply=range(1, len(plan.hunks) + 1))
+    assert "keeps bees" in world.read(ANNAS)
     world.history.close()
 
 
