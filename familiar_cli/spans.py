@@ -39,6 +39,8 @@ _NOON: Final = 12
 _MOST_ALONE_CHARS: Final = 200
 _THIRD: Final = 4  # months of a year
 _THIRDS: Final = ((1, 10), (11, 10), (-10, 10))
+_IN_MONTH: Final = {"day": (1, 1, None), "week": (7, 7, None), "weekend": (7, 2, _SATURDAY)}
+"""Days from one to the next, days of one, and the weekday that it begins on."""
 _SINCE: Final = "since"
 _UNTIL: Final = "until"
 _SENTENCE_ENDS: Final = ".!?;。！？؟\n"
@@ -71,12 +73,14 @@ class Yearly:
         day: The day of the month; negative: counted from its end, the last is -1; 0: all of it.
         months: How many months it has.
         days: How many days it has, from `day` on.
+        weekday: It begins on the first such day from `day` on; None: on `day`.
     """
 
     month: int
     day: int = 0
     months: int = 1
     days: int = 1
+    weekday: int | None = None
 
     def near(self, day: date) -> Span:
         """Return the one nearest to `day`; of two the earlier.
@@ -116,6 +120,9 @@ class Yearly:
         if self.day:
             length = monthrange(year, self.month)[1]
             first = self.day if self.day > 0 else length + 1 + self.day
+            if self.weekday is not None:
+                begin = _weekday(self.weekday, 1, date(year, self.month, first) - timedelta(days=1))
+                return Span(begin.first, begin.first + timedelta(days=self.days - 1))
             return Span(
                 date(year, self.month, first),
                 date(year, self.month, min(first + self.days - 1, length)),
@@ -430,7 +437,7 @@ class _Reader:
             "pm": {True: language.pm},
             "half": {True: language.half},
             "part": dict(enumerate(language.parts)),
-            "ordinal": dict(enumerate(language.ordinals, 1)),
+            "ordinal": dict(zip((1, 2, 3, 4, -1), language.ordinals, strict=False)),
         }
         self._values = {kind: _by_word(values) for kind, values in listed.items()}
         begin, end = (r"(?<!\w)", r"(?!\w)") if language.spaced else ("", "")
@@ -528,7 +535,7 @@ def _span(said: Mapping[str, Any], today: date | None, tense: int = 0) -> Span |
         ValueError: No calendar holds it.
         OverflowError: The same.
     """
-    if "part" in said or "ordinal" in said or {"way", "unit", "month"} <= said.keys():
+    if said.keys() & {"part", "ordinal"}:
         return _part(said, today)
     is_counted = "number" in said or "ago" in said or "ahead" in said
     if is_counted or said.keys() & {"near", "way"}:
@@ -542,7 +549,7 @@ def _span(said: Mapping[str, Any], today: date | None, tense: int = 0) -> Span |
 
 
 def _part(said: Mapping[str, Any], today: date | None) -> Span | Yearly | None:
-    """Return the beginning, middle or end of a longer time, or a week of a month.
+    """Return a third of a longer time, or the first, second, ... or last of something in a month.
 
     Raises:
         ValueError: No calendar holds it.
@@ -550,11 +557,13 @@ def _part(said: Mapping[str, Any], today: date | None) -> Span | Yearly | None:
     """
     month = said.get("month")
     if "part" not in said:
-        way, number = said.get("way", 0), said.get("ordinal", 0)
-        if not month or said["unit"] != "week" or (not number and way >= 0):
+        number = said["ordinal"]
+        if said["unit"] not in _IN_MONTH:
             return None
-        week = Yearly(month, _WEEK * (number - 1) + 1 if number else -_WEEK, days=_WEEK)
-        return week.of(said["year"]) if "year" in said else week
+        step, days, weekday = _IN_MONTH[said["unit"]]
+        day = step * (number - 1) + 1 if number > 0 else -step
+        found = Yearly(month, day, days=days, weekday=weekday)
+        return found.of(said["year"]) if "year" in said else found
     part, year = said["part"], said.get("year")
     if not month and year is None and today:
         whole = _away(said["unit"], said["way"], today, whole=True)

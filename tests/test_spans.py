@@ -130,6 +130,20 @@ def test_no_calendar_is_left(text, today) -> None:
         ("the first week of January 2023", "2023-01-01", "2023-01-07"),
         ("the last week of January 2023", "2023-01-25", "2023-01-31"),
         ("the last week of February 2024", "2024-02-23", "2024-02-29"),
+        ("the last weekend of March 2023", "2023-03-25", "2023-03-26"),
+        ("the last weekend of March 2018", "2018-03-31", "2018-04-01"),
+        ("the second weekend in July 2023", "2023-07-08", "2023-07-09"),
+        ("the first day of March 2023", "2023-03-01", "2023-03-01"),
+        ("the last day of February 2024", "2024-02-29", "2024-02-29"),
+        ("das letzte Wochenende im März 2023", "2023-03-25", "2023-03-26"),
+        ("am letzten Wochenende des März 2023", "2023-03-25", "2023-03-26"),
+        ("le dernier week-end de mars 2023", "2023-03-25", "2023-03-26"),
+        ("el último fin de semana de marzo de 2023", "2023-03-25", "2023-03-26"),
+        ("2023年3月の最後の週末", "2023-03-25", "2023-03-26"),
+        ("2023年3月最后一个周末", "2023-03-25", "2023-03-26"),
+        ("عطلة نهاية الأسبوع الأخيرة من مارس 2023", "2023-03-25", "2023-03-26"),
+        ("la dernière semaine de janvier 2023", "2023-01-25", "2023-01-31"),
+        ("die letzte Woche im Januar 2023", "2023-01-25", "2023-01-31"),
         ("early June 2022", "2022-06-01", "2022-06-10"),
         ("mid-June 2022", "2022-06-11", "2022-06-20"),
         ("late June 2022", "2022-06-21", "2022-06-30"),
@@ -257,7 +271,7 @@ def test_a_table_is_complete(name) -> None:
     assert table.alone
     assert table.clocks
     assert len(table.numbers) >= 10
-    assert (len(table.parts), len(table.ordinals), len(table.season_names)) == (3, 4, 4)
+    assert (len(table.parts), len(table.ordinals), len(table.season_names)) == (3, 5, 4)
     assert table.sides.keys() == {"joined", "since", "until"}
     kinds = {"day", "about", "week", "weekend", "month", "season", "year"}
     assert table.written.keys() == kinds

@@ -67,7 +67,7 @@ class Language:
         pm: After noon.
         half: Half past.
         parts: Words for the beginning, the middle and the end.
-        ordinals: First to fourth.
+        ordinals: First to fourth, and last.
         past: A regular expression for words that tell of the past, to know which Monday is meant.
         future: The same, of what is to come.
         sides: Regular expressions for what stands before a time and after it, where all `since` or
