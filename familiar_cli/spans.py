@@ -562,7 +562,7 @@ def _part(said: Mapping[str, Any], today: date | None) -> Span | Yearly | None:
             return None
         step, days, weekday = _IN_MONTH[said["unit"]]
         day = step * (number - 1) + 1 if number > 0 else -step
-        found = Yearly(month, day, days=days, weekday=weekday)
+        found = Yearly(said["month"], day, days=days, weekday=weekday)
         return found.of(said["year"]) if "year" in said else found
     part, year = said["part"], said.get("year")
     if not month and year is None and today:
