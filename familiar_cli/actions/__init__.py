@@ -1,1 +1,1 @@
-"""The actions room: what a person can do with a familiar, as the commands name it."""
+"""What a person can do with a familiar; each module serves the commands of its name."""

@@ -1,7 +1,7 @@
-"""Back up familiars to a directory, or any address that fsspec opens, and restore them.
+"""Back up familiars to a directory, or to any address that fsspec opens, and restore them.
 
-A backup is a manifest below `<target>/<familiar>/`, written last, and packs with the pieces of
-files that no earlier manifest has; docs/how-to/back-up.md describes both.
+A backup is a manifest in `<target>/<familiar>/`, written last, and packs with the pieces of files
+that no earlier manifest has; docs/how-to/back-up.md describes both.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _LOCK_S: Final = 60.0
 _SPARED: Final = timedelta(days=1)  # packs of a backup that another machine may be writing
 _STAMP: Final = "%Y%m%dT%H%M%S%fZ"
 _HISTORY: Final = "history.db"
-# What comes back by itself, or means nothing on another machine.
+# Derived files, and files without meaning on another machine.
 _SKIPPED_DIRS: Final = frozenset({"memory/.index", "recall", "replying", "runs/locks"})
 _SKIPPED: Final = re.compile(
     r"(.*/)?([^/]*\.lock(\.next|\.holder)?|\.lock\.(next|holder)|\.tmp-familiar-[^/]*)"
@@ -64,7 +64,7 @@ _SKIPPED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Where a piece of a file is: in which pack, from which byte, how many, and its hash."""
+    """Location of a piece of a file: pack, offset, length, and hash."""
 
     pack: str
     start: int
@@ -74,7 +74,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class BackedUpFile:
-    """One file of a backup; `path` is POSIX below the familiar, or `../me.toml`."""
+    """A file in a backup; `path` is POSIX, relative to the familiar, or `../me.toml`."""
 
     path: str
     size: int
@@ -84,7 +84,7 @@ class BackedUpFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All that one backup holds."""
+    """The contents of one backup."""
 
     familiar: str
     at: str
@@ -93,7 +93,7 @@ class Manifest:
 
     @property
     def packs(self) -> frozenset[str]:
-        """The packs that it needs."""
+        """The packs that it uses."""
         return frozenset(piece.pack for file in self.files for piece in file.pieces)
 
     def to_bytes(self) -> bytes:
@@ -105,7 +105,7 @@ class Manifest:
         """Decode a manifest.
 
         Raises:
-            RemoteDamagedError: It is damaged, or of a later version.
+            RemoteDamagedError: It is damaged, or written by a later version.
         """
         try:
             told = json.loads(zlib.decompress(raw))
@@ -133,10 +133,10 @@ class BackupTarget:
 
     Args:
         address: A directory, or an address that fsspec opens, such as `s3://bucket/familiars`.
-        sealing: Encrypts what is written and decrypts what is read.
+        sealing: Encrypts and decrypts files.
 
     Raises:
-        UsageError: fsspec does not know such an address, or needs a package for it.
+        UsageError: fsspec does not support the address, or needs a package for it.
     """
 
     def __init__(self, address: str, sealing: Sealing) -> None:
@@ -155,7 +155,7 @@ class BackupTarget:
         self.is_local = "file" in self._files.protocol
 
     def names(self, familiar_id: str) -> list[str]:
-        """List what is there of a familiar, sorted: oldest first."""
+        """List the files of a familiar, oldest first."""
         with self._told("listed"):
             self._files.invalidate_cache()
             try:
@@ -165,7 +165,7 @@ class BackupTarget:
         return sorted(name.rstrip("/").rpartition("/")[2] for name in there)
 
     def familiars(self) -> list[str]:
-        """List the familiars that have a backup there."""
+        """List the familiars with backups."""
         with self._told("listed"):
             try:
                 there = self._files.ls(self._root, detail=False)
@@ -175,7 +175,7 @@ class BackupTarget:
         return [name for name in names if manifest_names(self.names(name))]
 
     def read(self, familiar_id: str, name: str) -> bytes:
-        """Read a file, decrypted."""
+        """Read and decrypt a file."""
         with self._told("read"):
             try:
                 raw: bytes = self._files.cat_file(f"{self._root}/{familiar_id}/{name}")
@@ -191,7 +191,7 @@ class BackupTarget:
         return plain.getvalue()
 
     def write(self, familiar_id: str, name: str, content: bytes) -> str:
-        """Write a file, whole or not at all; return its name there."""
+        """Write a file atomically; return its name."""
         if self._sealing.seals:
             sealed = io.BytesIO()
             self._sealing.seal(io.BytesIO(content), sealed)
@@ -212,12 +212,12 @@ class BackupTarget:
 
     @contextmanager
     def _told(self, done: str) -> Iterator[None]:
-        """Turn what a storage library raises into one of our errors."""
+        """Convert errors of a storage library to ours."""
         try:
             yield
         except FamiliarError:
             raise
-        except Exception as error:  # each library has classes of its own
+        except Exception as error:  # each library has its own error classes
             raise FamiliarError(
                 f"{self.address!r} could not be {done}: {one_line(str(error), 200)}; "
                 "no backup was finished or changed",
@@ -226,21 +226,21 @@ class BackupTarget:
 
 
 def manifest_names(names: Iterable[str]) -> list[str]:
-    """Pick the manifests among names, oldest first."""
+    """Select the manifests among names, oldest first."""
     return [name for name in names if name.removesuffix(SEALED).endswith(MANIFEST)]
 
 
 @dataclass(frozen=True, slots=True)
 class BackupReport:
-    """What a backup did.
+    """The result of a backup.
 
     Args:
-        familiar: Whose.
+        familiar: The familiar.
         name: Name of the backup, for `familiar restore --backup`.
-        files: How many files it holds.
-        bytes: How large they are.
-        written_bytes: How much of that was new to the target.
-        removed: Backups that retention removed.
+        files: Number of files in it.
+        bytes: Their total size.
+        written_bytes: The part of it that was new to the target.
+        removed: Backups removed by retention.
     """
 
     familiar: str
@@ -252,7 +252,7 @@ class BackupReport:
 
 
 class _PackWriter:
-    """Collects pieces into packs; a piece that an earlier backup has is not written again."""
+    """Collects pieces into packs, skipping those that an earlier backup has."""
 
     def __init__(self, target: BackupTarget, familiar_id: str, stamp: str) -> None:
         self._target = target
@@ -275,7 +275,7 @@ class _PackWriter:
         return digest
 
     def flush(self) -> None:
-        """Write the pack so far."""
+        """Write the current pack."""
         if not self._waiting:
             return
         name = f"{self._stamp}-{token_hex(4)}.pack"
@@ -289,19 +289,19 @@ class _PackWriter:
 def back_up(
     paths: FamiliarPaths, target: BackupTarget, *, keep: int = 0, progress: Progress | None = None
 ) -> BackupReport:
-    """Back up a familiar, also while others talk to it.
+    """Back up a familiar while it is in use.
 
-    Memory cannot change meanwhile; what is said goes on, and is in it up to a moment.
+    Memory is locked meanwhile; conversations continue, and the backup has them up to one moment.
 
     Args:
         paths: The familiar.
-        target: Where to.
-        keep: How many backups of it to keep there; 0: all.
-        progress: Told what is read, how many files are, and how many there will be.
+        target: The target.
+        keep: Number of its backups to keep there; 0 for all.
+        progress: Called with the kind of work, the number of files done, and the total.
 
     Raises:
-        LockedError: Another process backs it up, or writes memory all the time.
-        FamiliarError: It cannot be read, or the target not written.
+        LockedError: Another process is backing it up, or keeps writing memory.
+        FamiliarError: The familiar cannot be read, or the target cannot be written.
     """
     state = paths.root / ".backups" / sha256(target.address.encode()).hexdigest()[:16]
     state.parent.mkdir(exist_ok=True)
@@ -336,11 +336,11 @@ def back_up(
 
 
 def _known_pieces(state: Path, there: frozenset[str]) -> dict[str, Piece]:
-    """Return the pieces of the last backup whose packs are still there."""
+    """Return the pieces of the last backup whose packs still exist."""
     try:
         last = Manifest.from_bytes(state.read_bytes())
     except (OSError, RemoteDamagedError):
-        return {}  # all is written again
+        return {}  # everything is written again
     pieces = (piece for file in last.files for piece in file.pieces)
     return {piece.sha256: piece for piece in pieces if piece.pack in there}
 
@@ -348,7 +348,7 @@ def _known_pieces(state: Path, there: frozenset[str]) -> dict[str, Piece]:
 def _read_files(
     paths: FamiliarPaths, packs: _PackWriter, progress: Progress | None
 ) -> Iterator[tuple[str, int, str, list[str]]]:
-    """Read all files into packs; yield each path, its size, its hash and those of its pieces."""
+    """Read all files into packs; yield each path with its size, its hash and its pieces."""
     chosen = sorted(_files_in(paths.root))
     for done, rel_path in enumerate(chosen):
         if progress:
@@ -393,7 +393,7 @@ def _add_file(file: IO[bytes], packs: _PackWriter) -> tuple[int, str, list[str]]
 
 @contextmanager
 def _copied_history(paths: FamiliarPaths) -> Iterator[Path]:
-    """Copy the history as it is at one moment, by SQLite's own backup."""
+    """Copy the history as of one moment, by SQLite's backup API."""
     copy = Path(temp_in(str(paths.root), ".db"))
     try:
         with closing(connect(paths.history, 10.0)) as source, closing(connect(copy, 10.0)) as made:
@@ -405,7 +405,7 @@ def _copied_history(paths: FamiliarPaths) -> Iterator[Path]:
 
 
 def _retire(target: BackupTarget, familiar_id: str, keep: int) -> tuple[str, ...]:
-    """Remove all but the newest backups, and the packs that only they need."""
+    """Remove all but the newest backups, and the packs that only they use."""
     names = target.names(familiar_id)
     manifests = manifest_names(names)
     old = manifests[: max(len(manifests) - keep, 0)]
@@ -429,18 +429,18 @@ def _packs_of(target: BackupTarget, familiar_id: str, name: str) -> frozenset[st
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What verification found: the backups that are whole, and what is wrong with others."""
+    """The result of verification: intact backups, and the problems of others."""
 
     whole: tuple[str, ...]
     problems: dict[str, str] = field(default_factory=dict)
 
 
 def verify_backups(target: BackupTarget, familiar_ids: Sequence[str] = ()) -> Verified:
-    """Read every piece of every backup, and compare it with its hash.
+    """Read every piece of every backup, and verify its hash.
 
     Args:
-        target: Where they are.
-        familiar_ids: Only of these; empty: of all.
+        target: The target.
+        familiar_ids: Only these familiars; empty for all.
 
     Raises:
         NotFoundError: There are no backups.
@@ -468,12 +468,12 @@ def verify_backups(target: BackupTarget, familiar_ids: Sequence[str] = ()) -> Ve
 
 
 def _bad_packs(target: BackupTarget, manifest: Manifest, checked: dict[str, str]) -> Iterator[str]:
-    """Yield what is wrong with each pack of a backup; empty: nothing.
+    """Yield the problem of each pack of a backup; an empty string for none.
 
     Args:
-        target: Where it is.
+        target: The target.
         manifest: The backup.
-        checked: What was found of single pieces, filled in.
+        checked: Results for individual pieces, filled in.
     """
     by_pack: dict[str, set[Piece]] = {}
     for file in manifest.files:
@@ -493,7 +493,7 @@ def _bad_packs(target: BackupTarget, manifest: Manifest, checked: dict[str, str]
 
 
 def _unpack(pack: bytes, piece: Piece) -> bytes | None:
-    """Return the content of a piece; None: it is damaged."""
+    """Return the content of a piece; None if it is damaged."""
     try:
         content = zlib.decompress(pack[piece.start : piece.start + piece.length])
     except zlib.error:
@@ -503,7 +503,7 @@ def _unpack(pack: bytes, piece: Piece) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A familiar that was restored: its id here, from which backup, and how many files."""
+    """A restored familiar: its id, the backup's name, and the number of files."""
 
     familiar: str
     backup: str
@@ -519,20 +519,20 @@ def restore(
     backup: str = "",
     progress: Progress | None = None,
 ) -> Restored:
-    """Restore a familiar that is not there; nothing of it appears until all of it is right.
+    """Restore a familiar that does not exist; it appears only once it is complete.
 
-    People whom the home knows to be forgotten are forgotten again.
+    People who were forgotten in this home are forgotten again.
 
     Args:
-        target: Where its backups are.
-        home: Where it is to live.
+        target: The target.
+        home: The directory for it.
         familiar_id: Its id.
-        backup: Name of the backup; empty: the newest.
-        progress: Told what is written, how many files are, and how many there will be.
+        backup: Name of the backup; empty for the newest.
+        progress: Called with the kind of work, the number of files done, and the total.
 
     Raises:
-        ConflictError: There is such a familiar; nothing was changed.
-        NotFoundError: There is no such backup.
+        ConflictError: The familiar exists; nothing was changed.
+        NotFoundError: No such backup.
         RemoteDamagedError: The backup is damaged; nothing was restored.
     """
     paths = FamiliarPaths(home / familiar_id)
@@ -563,9 +563,9 @@ def restore(
 def _write_files(
     target: BackupTarget, manifest: Manifest, root: Path, progress: Progress | None
 ) -> bytes | None:
-    """Write the files of a backup below a new directory; return the content of `me.toml`, if any.
+    """Write the files of a backup to a new directory; return the content of `me.toml`, if any.
 
-    A pack is read once for each run of files whose pieces are in it.
+    Each pack is read once per run of files whose pieces it holds.
     """
     root.mkdir(mode=0o700)
     me, last, pack = None, "", b""
@@ -618,14 +618,14 @@ def _time_of(name: str) -> str:
 
 
 def words_of(report: BackupReport) -> str:
-    """Say in one line what a backup did."""
+    """Describe the result of a backup in one line."""
     written = f"{report.written_bytes / 1e6:,.1f} MB of {report.bytes / 1e6:,.1f} MB written"
     removed = f"; {counted(len(report.removed), 'older backup')} removed" if report.removed else ""
     return f"{report.familiar}: {report.name}, {counted(report.files, 'file')}, {written}{removed}"
 
 
 def familiars_to_back_up(home: Path, given: str | None) -> list[FamiliarPaths]:
-    """List the familiar that is named, or all of a home.
+    """List the selected familiar, or all of a home.
 
     Raises:
         NotFoundError: There is none.

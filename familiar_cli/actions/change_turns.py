@@ -1,4 +1,4 @@
-"""Change what was said: other replies, other words, branches; and the small things of a chat."""
+"""Change past turns: other replies, edits and branches; and helpers of the chat."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from familiar_cli.history.rows import Turn
     from familiar_cli.history.selection import Kept
 
-_LAST = 20  # turns of a channel among which the question of its last reply is looked for
+_LAST = 20  # newest turns searched for the question of the last reply
 
 
 def again(familiar: Familiar, said: Said) -> Said:
     """Turn `said` into a request to replace the last reply of its channel.
 
     Raises:
-        NotFoundError: Nothing was said in the channel.
+        NotFoundError: The channel has no turns.
         RefusedError: Its last turn is not a reply.
     """
     return replace_last_reply(familiar, replace(said, remake="again"))
@@ -46,19 +46,19 @@ def go_on(familiar: Familiar, said: Said) -> Said:
     """Turn `said` into a request to continue the last reply of its channel.
 
     Raises:
-        NotFoundError: Nothing was said in the channel.
+        NotFoundError: The channel has no turns.
         RefusedError: Its last turn is not a reply.
     """
     return replace_last_reply(familiar, replace(said, remake="continue"))
 
 
 def replace_last_reply(familiar: Familiar, said: Said) -> Said:
-    """Return `said` with the last reply of its channel, and what that replies to, as they are now.
+    """Update `said` with its channel's last reply and the turn that it answers.
 
-    What asks for no reply in place of another is returned as it is.
+    Requests that replace no reply are returned unchanged.
 
     Raises:
-        NotFoundError: Nothing was said in the channel.
+        NotFoundError: The channel has no turns.
         RefusedError: Its last turn is not a reply.
     """
     if not said.remake:
@@ -109,25 +109,25 @@ def _retry_hint(last: Turn, channel_id: str) -> str:
     return "Run `familiar history show`."
 
 
-_LAST_TURNS: Final = 40  # turns of a channel among which it is looked for
+_LAST_TURNS: Final = 40  # newest turns searched for it
 
 
 @dataclass(frozen=True, slots=True)
 class StandingExchange:
-    """What a person said, and what the familiar said to it, as it stands."""
+    """A message and its replies that stand now."""
 
     said: Turn
     replies: tuple[Turn, ...]
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        """All of it, in order."""
+        """Its turns, in order."""
         return (self.said, *self.replies)
 
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """The replies of which one stands, in the order in which they came."""
+    """Alternative replies, of which one stands, in the order of their creation."""
 
     replies: tuple[Turn, ...]
     standing: int
@@ -138,7 +138,7 @@ def last_turn(familiar: Familiar, channel_id: str) -> Turn:
     """Return the last turn of a channel.
 
     Raises:
-        NotFoundError: Nothing was said there.
+        NotFoundError: The channel has no turns.
     """
     turns = in_pairs(familiar.history.recent(channel_id, _LAST_TURNS, viewer=OWNER))
     if turns:
@@ -150,8 +150,8 @@ def last_exchange(familiar: Familiar, channel_id: str) -> StandingExchange:
     """Return the last exchange of a channel.
 
     Raises:
-        NotFoundError: Nothing was said there.
-        RefusedError: The channel is a branch, and only shares it.
+        NotFoundError: The channel has no turns.
+        RefusedError: The exchange belongs to the channel from which this one branched.
     """
     turns = in_pairs(familiar.history.recent(channel_id, _LAST_TURNS, viewer=OWNER))
     at = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=None)
@@ -167,10 +167,10 @@ def last_exchange(familiar: Familiar, channel_id: str) -> StandingExchange:
 
 
 def answer_last_turn(familiar: Familiar, said: Said) -> Said | None:
-    """Turn `said` into a request to answer the last turn of its channel; None if it is a reply.
+    """Turn `said` into a request to answer its channel's last turn; None if that is a reply.
 
     Raises:
-        NotFoundError: Nothing was said there.
+        NotFoundError: The channel has no turns.
     """
     last = last_turn(familiar, said.channel_id)
     if last.role != "user":
@@ -182,7 +182,7 @@ def take_back(familiar: Familiar, channel_id: str) -> StandingExchange:
     """Withdraw the last exchange of a channel, and return it.
 
     Raises:
-        NotFoundError: Nothing was said there.
+        NotFoundError: The channel has no turns.
     """
     exchange = last_exchange(familiar, channel_id)
     withdraw_turns(familiar.history, [turn.id for turn in exchange.turns])
@@ -190,10 +190,10 @@ def take_back(familiar: Familiar, channel_id: str) -> StandingExchange:
 
 
 def alternatives(familiar: Familiar, channel_id: str) -> Alternatives:
-    """Return the replies to what was said last in a channel.
+    """Return the alternative replies to the last message of a channel.
 
     Raises:
-        NotFoundError: Nothing was said there, or there is no reply to it.
+        NotFoundError: The channel has no turns, or no reply to the last message.
     """
     exchange = last_exchange(familiar, channel_id)
     if not exchange.replies:
@@ -207,11 +207,11 @@ def alternatives(familiar: Familiar, channel_id: str) -> Alternatives:
 
 
 def choose_reply(familiar: Familiar, channel_id: str, number: int) -> Turn:
-    """Let one of the replies to what was said last stand, by its number from 1; return it.
+    """Select one of the replies to a channel's last message, by number from 1; return it.
 
     Raises:
-        NotFoundError: There is none of that number.
-        RefusedError: There is but one.
+        NotFoundError: No such reply.
+        RefusedError: There is only one.
     """
     replies = alternatives(familiar, channel_id).replies
     if len(replies) == 1:
@@ -229,7 +229,7 @@ def choose_reply(familiar: Familiar, channel_id: str, number: int) -> Turn:
 
 
 def swipes_in(kept: Kept) -> tuple[str, ...]:
-    """Return the swipes that an imported turn came with."""
+    """Return the swipes of an imported turn."""
     from familiar_cli.imports.chat_lines import swipes_of
     from familiar_cli.imports.foreign_chat import SILLY_TAVERN
 
@@ -237,19 +237,19 @@ def swipes_in(kept: Kept) -> tuple[str, ...]:
 
 
 def choose_swipe(familiar: Familiar, turn_id: int, number: int) -> tuple[int, tuple[int, ...]]:
-    """Let a swipe of an imported reply stand, as a turn of its own.
+    """Select a swipe of an imported reply, which becomes a turn of its own.
 
     Returns:
-        That turn, and those that do not stand any more.
+        That turn, and the turns that no longer stand.
 
     Args:
-        familiar: Whose.
-        turn_id: The reply as it was imported, or what stands in its place.
-        number: The swipe, counted from 1.
+        familiar: The familiar.
+        turn_id: The imported reply, or the turn in its place.
+        number: The swipe, from 1.
 
     Raises:
-        NotFoundError: There is no such turn, or no such swipe.
-        RefusedError: What stands there was withdrawn.
+        NotFoundError: No such turn or swipe.
+        RefusedError: The turn was withdrawn.
     """
     history = familiar.history
     became = turn_statuses(history, [turn_id]).get(turn_id)
@@ -281,11 +281,11 @@ EDIT: Final = "edit"
 
 
 def edit_turn(familiar: Familiar, turn_id: int, text: str) -> Turn:
-    """Write down what a turn should have said, in its place; return the new turn.
+    """Replace a turn's text by adding a new turn in its place; return the new turn.
 
     Raises:
-        NotFoundError: There is no such turn.
-        UsageError: The text is empty, or the same as before.
+        NotFoundError: No such turn.
+        UsageError: The text is empty or unchanged.
         RefusedError: The turn was replaced or withdrawn.
     """
     turn = familiar.history.turn(turn_id)
@@ -306,13 +306,13 @@ def edit_turn(familiar: Familiar, turn_id: int, text: str) -> Turn:
 
 
 def say_again(familiar: Familiar, said: Said, turn: Turn) -> Said:
-    """Write `said.text` down in place of a turn; return what asks for a reply to it.
+    """Replace a turn's text by `said.text`; return a request for a reply to it.
 
-    The new reply takes the place of the old one, if there is one.
+    The new reply replaces the old one, if any.
 
     Raises:
-        RefusedError: The turn is not the last that was said any more.
-        UsageError: The text is empty, or the same as before.
+        RefusedError: The turn is no longer the last message.
+        UsageError: The text is empty or unchanged.
     """
     exchange = last_exchange(familiar, turn.channel_id)
     if exchange.said.id != turn.id:
@@ -332,10 +332,10 @@ def say_again(familiar: Familiar, said: Said, turn: Turn) -> Said:
 
 
 def forget_last(said: Said) -> Said:
-    """Return `said` with the words of the last exchange off the record, which is forgotten.
+    """Return `said` with the message of the last off-the-record exchange, which is dropped.
 
     Raises:
-        NotFoundError: Nothing was said off the record.
+        NotFoundError: There is none.
     """
     heard = said.remembered
     at = max((n for n, spoken in enumerate(heard) if spoken.role == "user"), default=None)
@@ -345,7 +345,7 @@ def forget_last(said: Said) -> Said:
 
 
 def with_exchange(heard: tuple[Spoken, ...], said: Said, reply: str) -> tuple[Spoken, ...]:
-    """Return what is remembered off the record after another exchange; the reply may be empty."""
+    """Append an exchange to the off-the-record memory; the reply may be empty."""
     spoken = (Spoken("user", said.text, said.author), Spoken("assistant", reply))
     return (*heard, *(spoken if reply.strip() else spoken[:1]))
 
@@ -363,19 +363,19 @@ def as_the_person(said: Said) -> Said:
 
 
 def only_words(reply: str, name: str) -> str:
-    """Return a line as it was asked for: without the name that models put in front all the same."""
+    """Remove the name that some models put in front of a line."""
     line = reply.strip()
     head, colon, rest = line.partition(":")
     return rest.strip() if colon and head.strip(" *").casefold() == name.casefold() else line
 
 
 def speaking_as(familiar: Familiar, named: str) -> Author:
-    """Return who is meant by `PLATFORM:ID`, by the name of an owner or of an earlier speaker.
+    """Resolve `PLATFORM:ID`, the owner's name, or the name of an earlier speaker.
 
-    Another name is that of a new person, with an account of their own.
+    Any other name creates a new person with an account of their own.
 
     Raises:
-        UsageError: No account can be made of the name.
+        UsageError: The name cannot form an account.
     """
     if ":" in named:
         return parse_author(named)
@@ -392,18 +392,18 @@ def speaking_as(familiar: Familiar, named: str) -> Author:
 
 
 def people_here(familiar: Familiar) -> dict[str, Author]:
-    """Return who spoke, the latest last, by the names that the owner knows them by."""
+    """List the speakers, most recent last, by the names that the owner uses."""
     me = familiar.me()
     speakers = [speaker.author for speaker in familiar.history.speakers(OWNER)]
     return {me.name_of(author): author for author in reversed(speakers)}
 
 
 def take_note(familiar: Familiar, text: str) -> str:
-    """Put a line at the end of the notes, as an item of a list; return the path of the file.
+    """Append a line to the notes as a list item; return the path of the file.
 
     Raises:
-        UsageError: There are no words.
-        LimitError: The file has no room for it.
+        UsageError: The line is empty.
+        LimitError: The file is full.
     """
     line = " ".join(harmless(text).split())
     if not line:
@@ -415,7 +415,7 @@ def take_note(familiar: Familiar, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Branched:
-    """A branch, and whether what is said there stays there."""
+    """A branch, and whether it is private."""
 
     branch: Branch
     private: bool
@@ -434,19 +434,19 @@ class Branched:
 def branch_channel(
     familiar: Familiar, channel_id: str, turn_id: int, parent: str | None = None
 ) -> Branched:
-    """Begin a channel whose past is that of another one up to a turn, with its settings.
+    """Start a channel that shares another one's past up to a turn, and its settings.
 
     Args:
-        familiar: Whose.
+        familiar: The familiar.
         channel_id: The new channel.
-        turn_id: The last turn that it shares.
-        parent: The channel that it leaves; None: that of the turn.
+        turn_id: The last shared turn.
+        parent: The channel to branch from; None for that of the turn.
 
     Raises:
-        NotFoundError: There is no such turn, or it is not in the past of `parent`.
+        NotFoundError: No such turn, or it is not in the past of `parent`.
         ConflictError: The new channel has turns already, or is another branch.
         RefusedError: The turn was replaced or withdrawn.
-        ConfigError: The parent's settings cannot be read or written; there is no branch.
+        ConfigError: The parent's settings cannot be read or written; no branch was made.
     """
     familiar.channels.path(channel_id)  # it has a name
     turn = familiar.history.turn(turn_id)

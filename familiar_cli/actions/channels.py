@@ -1,4 +1,4 @@
-"""The channels of a familiar: what was said there, and its settings."""
+"""The channels of a familiar: their turns and settings."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ListedChannel:
-    """One channel in the list of all.
+    """A channel in the list of channels.
 
     Args:
         id: Its id.
-        label: What it is called, e.g. `#general`.
-        kind: Of which kind it is.
-        mode: How one talks there when one writes.
-        private: What is said there stays there.
-        turns: How many turns it has.
-        last_at: When the last one was said; None: nothing was said yet.
-        subscribed: As what it is listened to: `text`, `voice`, both or neither.
-        problem: Why its file cannot be used; then it counts as private.
+        label: Its label, e.g. `#general`.
+        kind: Its kind.
+        mode: Its mode for text.
+        private: Its turns are private.
+        turns: Number of turns.
+        last_at: Time of the last turn, if any.
+        subscribed: Modalities it is subscribed with: `text`, `voice`, both or neither.
+        problem: Why its file cannot be used; it then counts as private.
         withdrawn: It is left out of prompts, memory and search.
-        parent: The channel that it branched off; None: it is not a branch.
-        parent_turn: The last turn that they share; None: there is none.
+        parent: The channel from which it branched, if any.
+        parent_turn: The last shared turn, if any.
     """
 
     id: str
@@ -52,7 +52,7 @@ class ListedChannel:
 
 @dataclass(frozen=True, slots=True)
 class ShownChannel:
-    """A channel with everything that holds there, and the tokens that a prompt really has."""
+    """A channel with its effective settings and its token budget."""
 
     channel: Channel
     listed: ListedChannel
@@ -69,10 +69,10 @@ class ShownChannel:
 
 
 def channels_of(familiar: Familiar) -> list[ListedChannel]:
-    """Return the channels that have turns, settings or a subscription; the latest first.
+    """List the channels that have turns, settings or a subscription, most recent first.
 
     Raises:
-        ConfigError: The familiar's settings, or the subscriptions, cannot be read.
+        ConfigError: The familiar's settings or subscriptions cannot be read.
     """
     with_turns = {summary.channel_id: summary for summary in familiar.history.channels()}
     branches = {branch.channel_id: branch for branch in familiar.history.branches()}
@@ -90,8 +90,8 @@ def shown_channel(familiar: Familiar, channel_id: str, modality: str = "text") -
     """Return the settings of a channel for messages of `modality`.
 
     Raises:
-        UsageError: There is no such modality.
-        ConfigError: The channel's file has something wrong in it.
+        UsageError: No such modality.
+        ConfigError: The channel's file is invalid.
     """
     from familiar_cli.actions.prompt import allowance_in, channel_in
 

@@ -1,4 +1,4 @@
-"""What chat programs bring: whole chats as they show them, and the turns of the server."""
+"""Store whole chats as chat programs show them, and follow the turns of the server."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class ClientChat:
     """A chat as its program shows it.
 
     Args:
-        name: The stem of its file.
-        directory: The directory of the file in `chats`; empty for a group's.
-        group: What the group is called; None: it is not a group's.
-        lines: The lines of its file, the head first.
+        name: Stem of its file name.
+        directory: Its directory in `chats`; empty for a group chat.
+        group: Name of the group, if it is a group chat.
+        lines: The lines of the file, header first.
     """
 
     name: str
@@ -47,10 +47,10 @@ class ClientChat:
 
 
 def parse_client_chat(body: Mapping[str, Any]) -> ClientChat:
-    """Return the chat that a request holds.
+    """Parse the chat in a request.
 
     Raises:
-        UsageError: It holds none.
+        UsageError: It contains none.
     """
     name, directory, group = body.get("chat"), body.get("directory") or "", body.get("group")
     lines = body.get("lines")
@@ -67,10 +67,10 @@ def parse_client_chat(body: Mapping[str, Any]) -> ClientChat:
 
 
 def keep_client_chat(familiar: Familiar, chat: ClientChat) -> ImportedChat:
-    """Bring the history up to what a chat program shows.
+    """Update the history to what a chat program shows.
 
     Raises:
-        FamiliarError: It cannot be written down.
+        FamiliarError: The history cannot be written.
     """
     with tempfile.TemporaryDirectory(prefix="familiar-") as scratch:
         place = Path(scratch, chat.directory or "group chats")
@@ -99,16 +99,16 @@ def chat_reading(
     character: tuple[str, ...] = (),
     mine: tuple[str, ...] = (),
 ) -> Reading:
-    """Return how chats from elsewhere are read.
+    """Build the options for reading foreign chats.
 
     Args:
-        familiar: Who reads them.
-        person: Who speaks to the character in them, as `PLATFORM:ID`.
-        character: Names that are the familiar's in them; empty: those that it has anywhere.
-        mine: My names in them; empty: I am whoever they say is their user.
+        familiar: The familiar.
+        person: The account of the person who speaks to the character, as `PLATFORM:ID`.
+        character: Names of the familiar in the chats; empty for its usual ones.
+        mine: The owner's names in them; empty for whoever is the chats' user.
 
     Raises:
-        UsageError: `person` names nobody.
+        UsageError: `person` is not an account.
     """
     memory, history = familiar.memory, familiar.history
     known = known_names(memory, familiar_id=familiar.paths.id, name=familiar.config.name)
@@ -126,17 +126,17 @@ def chat_reading(
 
 
 def owned_reading(reading: Reading) -> Reading:
-    """Return how chats of a program of mine are read: its user is me, under whatever name."""
+    """Build the options for chats of the owner's own program, whose user is the owner."""
     return replace(reading, cast=replace(reading.cast, is_mine=True))
 
 
 def solo_reading(reading: Reading) -> Reading:
-    """Return how a character reads a chat of its own, in which it may bear another name."""
+    """Build the options for a character's own chats, in which it may have another name."""
     return replace(reading, cast=replace(reading.cast, unnamed="familiar"))
 
 
 def group_reading(reading: Reading, chat: str, group: str) -> Reading:
-    """Return how a member reads a chat of a group, in which it may never have spoken."""
+    """Build the options for group chats, in which the member may never have spoken."""
     stem = slugify(chat) or "chat"
     name = slugify(group, max_chars=40)
     return replace(
@@ -155,17 +155,17 @@ _BATCH: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class ServedLine:
-    """One turn, as the log of the server shows it.
+    """A turn in the server's log.
 
     Args:
         turn: Its number.
-        at: When it was said, in UTC.
-        channel_id: The channel.
-        who: Who said it.
-        text: The words.
-        partial: It broke off before its end.
-        reply_to: The turn that it replies to; None: it is not a reply.
-        match: As what it was recognised: new words, a reply, or another wording of a turn.
+        at: Its time in UTC.
+        channel_id: Its channel.
+        who: Its author.
+        text: Its text.
+        partial: It was interrupted.
+        reply_to: The turn that it answers, if any.
+        match: How it was matched: new, a reply, or an edit of a turn.
     """
 
     turn: int
@@ -198,7 +198,7 @@ def newest_served(familiar: Familiar, limit: int) -> list[ServedLine]:
 
 
 def follow_served(familiar: Familiar, first: Sequence[ServedLine]) -> Iterator[ServedLine]:
-    """Yield `first`, and then each turn that comes, until the caller stops asking."""
+    """Yield `first` and then each new turn, until the caller stops."""
     yield from first
     name, seen = familiar.name, familiar.history.newest_id()
     while True:
@@ -226,7 +226,7 @@ def _served_line(turn: Turn, name: str) -> ServedLine:
 
 
 def match_of(turn: Turn) -> str:
-    """Describe how a line was recognised when it came: new, a reply, or another wording."""
+    """Describe how a turn was matched when it came: new, a reply, or an edit."""
     if turn.place is not None and turn.place != turn.id:
         return f"in place of turn {turn.place}"
     return "new" if turn.reply_to is None else f"reply to turn {turn.reply_to}"

@@ -23,7 +23,7 @@ from familiar_cli.consolidation.library import newest_sessions, private_shelves
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.consolidation.periods import TIERS, day_at, parse_period, parse_tier, read_period
 from familiar_cli.errors import FamiliarError
-from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
+from familiar_cli.familiar import Familiar  # noqa: TC001  # types of public functions are inspected
 from familiar_cli.memory.layout import new_run_id, path_in_scope, scope_of_path
 from familiar_cli.review.pending import read_plans
 from familiar_cli.when import read_day
@@ -48,12 +48,12 @@ SLOT: Final = "consolidation"
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationOptions:
-    """How work is done.
+    """Options of a consolidation.
 
     Args:
-        dry_run: Nothing is written, and no model is asked.
-        review: Everything that a model writes waits for a person.
-        on_wait: Told in one line what is waited for.
+        dry_run: Write nothing, and ask no model.
+        review: Everything written by a model awaits review.
+        on_wait: Called with a one-line message during waits.
     """
 
     dry_run: bool = False
@@ -62,12 +62,12 @@ class ConsolidationOptions:
 
 
 class Consolidating:
-    """One familiar's consolidation.
+    """The consolidation of one familiar.
 
     Args:
-        familiar: Whose.
-        now: The moment to look from; None: the present.
-        shelf: The private scope whose digests are made; None: the public ones.
+        familiar: The familiar.
+        now: The current time; None for the real one.
+        shelf: The private scope whose digests are made; None for the public ones.
     """
 
     def __init__(
@@ -94,17 +94,17 @@ class Consolidating:
     ) -> ConsolidationReport:
         """Make the days, weeks, months and years that are due; see `Consolidator.run`.
 
-        First come the public ones, then those of each private scope.
+        Public ones come first, then those of each private scope.
 
         Args:
             how: Options of the pass.
-            tiers: Only these.
+            tiers: Only these granularities.
             only: Only this period.
-            again: Also what is up to date.
-            on_step: Told after each period.
+            again: Include periods that are up to date.
+            on_step: Called after each period.
 
         Raises:
-            LockedError: Another process is still at it.
+            LockedError: Another process is consolidating.
             FamiliarError: The memory or the history cannot be read.
         """
 
@@ -145,9 +145,9 @@ class Consolidating:
     async def distill(
         self, name: Name, how: ConsolidationOptions, *, again: bool = False
     ) -> tuple[Distilled, str]:
-        """Make a digest, and tell the person's own program; return it, and what went wrong there.
+        """Make a digest and run the person's hook; return the digest, and the hook's error.
 
-        Of the digests of private scopes no program is told.
+        The hook is not run for digests of private scopes.
 
         Raises:
             FamiliarError: As `Distiller.make`.
@@ -173,28 +173,28 @@ class Consolidating:
         return made, problem
 
     def private(self) -> list[Consolidating]:
-        """Return the same for each private scope."""
+        """Return an instance for each private scope."""
         shelves = private_shelves(self._familiar.memory)
         return [Consolidating(self._familiar, self.today.now, shelf) for shelf in shelves]
 
     def rewritten(self) -> tuple[Rewritten, ...]:
-        """Return the files that a person rewrote, which are not made again."""
-        with suppress(FamiliarError):  # `familiar doctor` says what is wrong with the journal
+        """List the files that a person rewrote, which are not made again."""
+        with suppress(FamiliarError):  # `familiar doctor` reports problems of the journal
             return rewritten_files(self._familiar.memory, self._familiar.paths.journal)
         return ()
 
     def distiller(self) -> Distiller:
-        """Return the distiller, which knows the states of the digests."""
+        """Build the distiller, which knows the states of the digests."""
         return self._distiller(ConsolidationOptions())
 
     async def run_due(
         self, how: ConsolidationOptions, *, at_once: bool = True
     ) -> dict[str, list[Event]]:
-        """Do what is due, and return what came of each command. What failed stays due.
+        """Do what is due, and return the events of each command. What failed stays due.
 
         Args:
             how: Options of the pass.
-            at_once: Also what failed a short time ago.
+            at_once: Include what failed a short time ago.
         """
         work: dict[str, Callable[[], Awaitable[list[Event]]]] = {}
         if self._familiar.config.consolidation.auto == "on":
@@ -212,10 +212,10 @@ class Consolidating:
     async def _attempt(
         self, command: str, work: Callable[[], Awaitable[list[Event]]]
     ) -> list[Event]:
-        """Do one kind of work; its failure is an event."""
+        """Do one kind of work; its failure becomes an event."""
         try:
             return await work()
-        except Exception as error:  # noqa: BLE001  # what one kind raises stops no other
+        except Exception as error:  # noqa: BLE001  # an error of one kind does not stop the others
             retry_in_s = self._familiar.passes.named(command).retry_in_s
             return [failed(command, as_failure(error), retry_in_s)]
 
@@ -235,7 +235,7 @@ class Consolidating:
     async def _all_distilled(self, name: Name, how: ConsolidationOptions) -> list[Event]:
         events = await self._distilled(name, how)
         for one in self.private():
-            events += await one._distilled(name, how)  # noqa: SLF001  # of the same class
+            events += await one._distilled(name, how)  # noqa: SLF001  # same class
         return events
 
     async def _distilled(self, name: Name, how: ConsolidationOptions) -> list[Event]:
@@ -272,9 +272,9 @@ class Consolidating:
         return frozenset(day_at(at, zone, cutoff) for at in times)
 
     def _chats_of(self, session: str, turns: Sequence[Cited]) -> tuple[str, ...]:
-        """Return the channels of turns that were said in a session, as far as this history knows.
+        """Return the channels of a session's turns, if they are in this history.
 
-        In another machine's session the same numbers mean other turns.
+        In a session of another machine, the same numbers mean other turns.
         """
         local = (self._familiar.numbering.local(one).values() for one in turns)
         found = (self._familiar.history.turn(turn_id) for ids in local for turn_id in ids)
@@ -331,7 +331,7 @@ class Consolidating:
 
 
 def day_named(familiar: Familiar, name: str | None) -> date:
-    """Return the day that `name` means; today, by the person's own clock, when there is none.
+    """Parse a day; today by the owner's clock if empty.
 
     Raises:
         UsageError: It is not a day.
@@ -354,7 +354,7 @@ def _find_digest(set_to: DistillSettings, name: Name) -> Digest:
 
 @dataclass(frozen=True, slots=True)
 class Consolidated:
-    """What came of it: files made, plans that wait by period, and what failed."""
+    """The result: files made, plans that await review by period, and failures."""
 
     made: tuple[str, ...]
     plans: dict[str, str]
@@ -367,13 +367,13 @@ async def consolidate_memories(
     """Make the weeks, months and years that are due, or one of them.
 
     Args:
-        familiar: Whose memory.
-        may_write: Write at once; otherwise what a model wrote waits for a person.
-        granularity: Only this one; empty: all of them. Private scopes are not told of.
+        familiar: The familiar.
+        may_write: Write at once; otherwise what a model wrote awaits review.
+        granularity: Only this one; empty for all. Private scopes are not mentioned.
         period: Only this period, e.g. `2026-W05`, even if it is up to date.
 
     Raises:
-        UsageError: There is no such granularity or period.
+        UsageError: No such granularity or period.
         FamiliarError: No model can be asked, or the memory cannot be read.
     """
     tier = parse_tier(granularity) if granularity else None

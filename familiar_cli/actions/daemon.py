@@ -1,6 +1,6 @@
-"""Stay, write memory while others talk, and make days, weeks, years and digests when due.
+"""Background passes: write memory, and make days, weeks, years and digests when due.
 
-It works in a thread with files of its own. A network that is not there is a line in `status`.
+They run in a thread with files of its own. An unreachable network is a line in `status`.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 LAST_S: Final = 8.0
 """The longest wait for the sync at the end; what it does not send goes the next time."""
 
-_SOON_S: Final = 2.0  # between two visits to a familiar with turns that have no vector
-_LOOK_S: Final = 30.0  # how often it is looked whether there is a remote by now
+_SOON_S: Final = 2.0  # between visits to a familiar that lacks vectors
+_LOOK_S: Final = 30.0  # interval of checks for a new remote
 
 
 class BackgroundSync:
-    """Syncs one familiar for whoever stays.
+    """Syncs one familiar in a long-running process.
 
     Args:
-        familiar: Which.
-        tell: Told of what happened.
+        familiar: The familiar.
+        tell: Called with each event.
     """
 
     def __init__(self, familiar: Familiar, tell: Callable[[Event], None]) -> None:
@@ -54,13 +54,13 @@ class BackgroundSync:
         self._told = ""
 
     async def watch(self) -> None:
-        """Sync every `sync.interval_s` seconds, later and later while it fails."""
+        """Sync every `sync.interval_s` seconds, with growing pauses while it fails."""
         while True:
             wait_s = await self.sync_if_due()
             await asyncio.sleep(_LOOK_S if math.isinf(wait_s) else wait_s)
 
     async def sync_if_due(self) -> float:
-        """Sync unless the last try just failed; return after how many seconds to do so again."""
+        """Sync unless the last attempt just failed; return the seconds until the next one."""
         failures = self._familiar.passes.named(SYNCING)
         if not failures.retry_in_s:
             await self.once()
@@ -74,14 +74,14 @@ class BackgroundSync:
         try:
             report = await in_thread(self._sync)
         except LockedError:
-            return  # somebody is at it
-        except Exception as error:  # noqa: BLE001  # memory is written all the same
+            return  # another process is syncing
+        except Exception as error:  # noqa: BLE001  # memory is written anyway
             self._failed(as_failure(error))
         else:
             self._done(report)
 
     async def last(self) -> None:
-        """Sync at the end, as far as that is quick."""
+        """Sync at the end, if that is quick."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self.sync_if_due(), LAST_S)
 
@@ -91,7 +91,7 @@ class BackgroundSync:
             is_on = self._familiar.config.sync.interval_s > 0
             has_memory = any(self._familiar.paths.memory.iterdir())
             return is_on and has_memory and bool(remotes_of(self._familiar).all())
-        except (OSError, FamiliarError):  # `sync` and `doctor` say what is wrong
+        except (OSError, FamiliarError):  # `sync` and `doctor` report the error
             return False
 
     def _sync(self) -> SyncReport:
@@ -127,21 +127,21 @@ REMIND_S: Final = 15.0
 """How often it is looked whether a reminder is due."""
 _REMINDING: Final = "todo ls"
 _JOBS: Final = "job ls"
-_LOOKING: Final = "history stats"  # the commands that show the same trouble
+_LOOKING: Final = "history stats"  # commands that fail for the same reason
 _EMBEDDING: Final = "index build"
 
 
 class Daemon:
-    """Runs the background passes of one familiar. Whatever one of them raises, it goes on.
+    """Runs the background passes of one familiar. An error in one of them does not stop the others.
 
     Args:
-        familiar: Whose memory.
+        familiar: The familiar.
         stop: Ends it; a pass under way is cancelled between two steps.
         on_report: Called after each pass of the memory writer.
-        on_event: Called with everything else that happens.
+        on_event: Called with all other events.
 
     Attributes:
-        errors: What failed last and has not succeeded since, by the command that does it.
+        errors: The last error of each command that has not succeeded since.
         syncing: The part that syncs.
     """
 
@@ -162,11 +162,11 @@ class Daemon:
         self.errors: dict[str, FamiliarError] = {}
 
     async def catch_up(self) -> None:
-        """Do all that waits or is due, at once, and return.
+        """Do all pending and due work, and return.
 
         Raises:
-            ConfigError: Something is missing to talk to the model.
-            OSError: What happened could not be printed.
+            ConfigError: The model is not configured.
+            OSError: An event could not be printed.
         """
 
         async def work() -> None:
@@ -189,17 +189,17 @@ class Daemon:
         await self._run(work())
 
     async def watch(self, poll_s: float) -> None:
-        """Catch up, and go on whenever something waits or is due, until it is stopped.
+        """Catch up, then work whenever something is pending or due, until stopped.
 
-        A pass that failed is retried later and later; see `failures.RETRY_AFTER`.
+        A failed pass is retried with growing pauses; see `failures.RETRY_AFTER`.
 
         Args:
-            poll_s: How often to look for new turns.
+            poll_s: Interval at which to look for new turns.
 
         Raises:
-            ConfigError: Something is missing to talk to the model.
+            ConfigError: The model is not configured.
             FamiliarError: The history cannot be read.
-            OSError: What happened could not be printed.
+            OSError: An event could not be printed.
         """
         set_to, history = self._familiar.config.memory_writer, self._familiar.history
         seen = history.newest_id()
@@ -226,13 +226,13 @@ class Daemon:
         await self.syncing.last()
 
     async def visit(self, *, is_first: bool, is_active: bool) -> float:
-        """Do what is due now; return after how many seconds turns are due that wait.
+        """Do what is due now; return the seconds until waiting turns are due.
 
-        For whoever looks after many familiars and cannot stay with one. Without a model nothing is
+        For a process with many familiars, which cannot stay with one. Without a model nothing is
         written, and the rest is done.
 
         Args:
-            is_first: All turns that wait are written, as by one that begins to watch.
+            is_first: Write all waiting turns, as `watch` does at its start.
             is_active: Somebody talked to it since the last visit; otherwise the first visit only
                 looks for turns.
 
@@ -255,7 +255,7 @@ class Daemon:
         return min(wait_s, _SOON_S) if await self._embed_some() else wait_s
 
     async def _write_due(self, waiting: int, *, is_first: bool) -> float:
-        """Write the turns that are due; return in how many seconds the others are."""
+        """Write the turns that are due; return the seconds until others are."""
         set_to, history = self._familiar.config.memory_writer, self._familiar.history
         newest = history.last_turn()
         silence_s = (now() - newest.at).total_seconds() if newest else 0.0
@@ -268,7 +268,7 @@ class Daemon:
         if waiting and (is_due or is_first) and not self._writing.retry_in_s:
             try:
                 await self._write()
-            except Exception as error:  # noqa: BLE001  # the next visit is made all the same
+            except Exception as error:  # noqa: BLE001  # the next visit takes place anyway
                 self._failed(as_failure(error))
             waiting = self._count_waiting()
         if not waiting:
@@ -287,7 +287,7 @@ class Daemon:
     async def _run(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             with self._writing.recording():
-                memory_writer(self._familiar, on_wait=self._note)  # or it could never write
+                memory_writer(self._familiar, on_wait=self._note)  # otherwise it could never write
             await until_stopped(work, self._stop)
         finally:
             work.close()
@@ -308,13 +308,13 @@ class Daemon:
             await scheduler.close()
 
     def _look(self, scheduler: MemoryWriterScheduler, seen: int) -> int:
-        """Tell the scheduler of new turns, and return the newest one."""
+        """Report new turns to the scheduler, and return the newest one."""
         try:
             newest = self._familiar.history.newest_id()
             if newest != seen:
                 scheduler.notify_turn()
         except Exception as error:  # noqa: BLE001  # the history may be readable at the next look
-            if _LOOKING not in self.errors:  # or it would be told at each look
+            if _LOOKING not in self.errors:  # otherwise it would be reported each time
                 self._tell(failed(_LOOKING, as_failure(error), 0))
             return seen
         self.errors.pop(_LOOKING, None)
@@ -333,9 +333,9 @@ class Daemon:
             await asyncio.sleep(min(wait_s, REMIND_S))
 
     async def _run_jobs(self) -> float:
-        """Run the jobs that are due; return in how many seconds others are.
+        """Run the due jobs; return the seconds until the next one.
 
-        What stays wrong is told once.
+        A persistent error is reported once.
         """
         events: list[Event] = []
         try:
@@ -374,7 +374,7 @@ class Daemon:
             raise report.error
 
     async def _summarise(self) -> None:
-        """Summarise the turns that commands left; `status` tells of a failure, too."""
+        """Summarise the turns that commands left; `status` reports errors, too."""
         try:
             await self._familiar.summary_keeper.catch_up()
         except Exception as error:  # noqa: BLE001  # periods are made all the same
@@ -425,7 +425,7 @@ class Daemon:
         self._print(lambda: self._on_event(event))
 
     def _print(self, call: Callable[[], None]) -> None:
-        """Print something; when nobody can read it any more, end."""
+        """Print an event; end if nobody can read it any more."""
         try:
             call()
         except OSError as error:

@@ -1,4 +1,4 @@
-"""What lies on a familiar's desk, with the time it is there."""
+"""Reminders, tasks and notes, with times in the familiar's timezone."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class ListedItem:
 
     Args:
         number: Its number.
-        text: What it says, without its time.
+        text: Its text, without its time.
         mark: `open`, `done` or `dropped`.
-        due: Its time as it is written; None: it has none.
-        at: When that is, in UTC; None where it says nothing that can be read.
-        is_due: It is open and its time has come; for a reminder also one without a time.
-        line: Where it stands in the file, from 1.
-        every: How it comes again, e.g. `every monday 09:00`; None: it does not.
+        due: Its time as written, if any.
+        at: The same in UTC; None if it cannot be parsed.
+        is_due: It is open and its time has come; a reminder without a time always is.
+        line: Its line in the file, from 1.
+        every: Its recurrence, e.g. `every monday 09:00`, if any.
     """
 
     number: int
@@ -50,7 +50,7 @@ class ListedItem:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """A list, with the items that are done."""
+    """A list, including done items."""
 
     rel_path: str
     items: tuple[ListedItem, ...]
@@ -58,14 +58,14 @@ class Desk:
 
 @dataclass(frozen=True, slots=True)
 class ItemChange:
-    """What became of an item, or would.
+    """The result of changing an item.
 
     Args:
         rel_path: Its list.
-        item: The item, as it is now.
-        changed: The file is another one now.
-        diff: How; unified, empty when nothing changed.
-        dry_run: Nothing was changed.
+        item: The item after the change.
+        changed: The file changed.
+        diff: A unified diff, empty if nothing changed.
+        dry_run: Nothing was written.
     """
 
     rel_path: str
@@ -141,13 +141,13 @@ def mark_todo(
 
 
 def fire_reminders(familiar: Familiar, face: str) -> list[ListedItem]:
-    """Return the reminders whose time has come and that `face` has not told yet.
+    """Return the due reminders that `face` has not shown yet.
 
-    Each is told once by each face, one that comes again once each time.
+    Each is shown once by each face, recurring ones once each time.
 
     Args:
-        familiar: Whose reminders.
-        face: Who tells, e.g. `chat`.
+        familiar: The familiar.
+        face: Who shows them, e.g. `chat`.
 
     Raises:
         BadInputError: The file of reminders is not UTF-8.
@@ -165,13 +165,13 @@ def fire_reminders(familiar: Familiar, face: str) -> list[ListedItem]:
 
 
 def reminder_words(item: ListedItem) -> str:
-    """Return what a reminder that is due tells a person, in one line."""
+    """Describe a due reminder in one line."""
     when = f" (due since {item.due})" if item.due else ""
     return f"Reminder: {one_line(item.text, _LINE_CHARS)}{when}"
 
 
 def reminder_line(item: ListedItem) -> str:
-    """Return `reminder_words`, and what to type when it is done."""
+    """Describe a due reminder, with the command that marks it as done."""
     return f"{reminder_words(item)}. `familiar todo done r{item.number}`"
 
 
@@ -181,7 +181,7 @@ def _occurrence_key(item: DeskItem, moment: datetime, familiar: Familiar) -> str
 
 
 def _read_told(path: Path) -> dict[str, list[str]]:
-    """Read which reminders each face has told; a damaged file is as good as none."""
+    """Read which reminders each face has shown; a damaged file counts as empty."""
     try:
         told = json.loads(read_plain(path))
     except (OSError, ValueError):
@@ -200,8 +200,8 @@ def _finish_item(familiar: Familiar, change: ListChange) -> ItemChange:
 def list_items(
     items: tuple[DeskItem, ...], rel_path: str, moment: datetime, zone: tzinfo | None
 ) -> tuple[ListedItem, ...]:
-    """Describe the items of a list as they stand at a moment."""
-    # A reminder that names no time is due at any; a task without one is never late.
+    """Describe the items of a list at a given time."""
+    # A reminder without a time is always due; a task without one never is.
     timed = [item for item in items if rel_path == REMINDERS or (item.due and item.due.at(zone))]
     due = {item.number for item in due_items(timed, moment, zone)}
     return tuple(_listed_item(item, zone, is_due=item.number in due) for item in items)

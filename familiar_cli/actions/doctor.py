@@ -1,4 +1,4 @@
-"""`familiar doctor`: run every check; those of the machine and of models stand here."""
+"""`familiar doctor`: runs all checks, and those of the machine and the models."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MOST_NAMED = 5
 
 
 def ask(slot: ResolvedSlot) -> Diagnosis:
-    """Return how the server of `slot` answers. The key goes to it, and nowhere else."""
+    """Check how the model server of `slot` answers. The key is sent to it only."""
     from familiar_cli.llm.wire import FailedError, is_loopback
 
     if environment.offline() and not is_loopback(slot.base_url):
@@ -63,7 +63,7 @@ def ask(slot: ResolvedSlot) -> Diagnosis:
 
 
 def _check_window(slot: ResolvedSlot, listed: bytes) -> str:
-    """Ask how much the model reads, so that prompts go by it; return that in words."""
+    """Measure the model's context size, which limits prompts; describe the result."""
     from familiar_cli.llm.open import learn_window
 
     tokens = asyncio.run(learn_window(slot, listed))
@@ -71,7 +71,7 @@ def _check_window(slot: ResolvedSlot, listed: bytes) -> str:
 
 
 async def fetch_models(slot: ResolvedSlot) -> tuple[int, bytes]:
-    """Return the status of the list of models, and the list where there is one."""
+    """Request the list of models; return the status, and the list if there is one."""
     from familiar_cli.llm import wire
 
     url = f"{slot.base_url}/models"
@@ -105,7 +105,7 @@ def _judge_status(slot: ResolvedSlot, status: int, body: bytes) -> Diagnosis:
 
 
 def model_names(body: bytes) -> list[str]:
-    """Return the names in a list of models; none when it is not one."""
+    """Return the names in a list of models; none if it is not one."""
     try:
         found: Any = json.loads(body)
         return [str(entry["id"]) for entry in found["data"]]
@@ -117,7 +117,7 @@ OLDEST_PYTHON = (3, 11)
 
 
 def python(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look at the Python that runs this."""
+    """Check the Python version."""
     del target
     found = f"{platform.python_version()} on {platform.system()}"
     if sys.version_info < OLDEST_PYTHON:
@@ -135,7 +135,7 @@ _OLD_DISTRIBUTION = "familiar-cli"
 
 
 def _has_old_distribution() -> bool:
-    """Tell whether the program is installed under its old name; others may bear that, too."""
+    """Tell whether the program is also installed under its old name, which others may have, too."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
@@ -146,7 +146,7 @@ def _has_old_distribution() -> bool:
 
 
 def sqlite(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look for SQLite and its full-text search."""
+    """Check for SQLite and its full-text search."""
     del target
     import sqlite3
 
@@ -163,7 +163,7 @@ def sqlite(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def home(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look at the directory where familiars live."""
+    """Check the directory of the familiars."""
     from familiar_cli.imports.import_plan import remove_abandoned
 
     where = f"{target.home} ({target.home_reason})"
@@ -182,7 +182,7 @@ def home(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def cache(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look at the directory for model files."""
+    """Check the directory for model files."""
     problem = _why_unwritable(target.cache)
     if problem:
         mend = "Give yourself write permission, or set FAMILIAR_CACHE to another place."
@@ -192,7 +192,7 @@ def cache(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def _why_unwritable(directory: Path) -> str:
-    """Return why nothing can be written into `directory`, or where it is to be made; or nothing."""
+    """Return why a directory cannot be written or created, or an empty string."""
     there = directory
     while not os.path.lexists(there) and there != there.parent:
         there = there.parent
@@ -206,7 +206,7 @@ def _why_unwritable(directory: Path) -> str:
 
 
 def tokenizer(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look for an encoding on disk."""
+    """Check for an encoding on disk."""
     from familiar_cli import tokens
     from familiar_cli.models.store import TOKEN_ENCODING, encoding_path
 
@@ -224,7 +224,7 @@ def tokenizer(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def local(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look for the library that runs a model inside the program; it can be added."""
+    """Check for the library that runs a local model."""
     if _main_slot(target).preset != "local":
         return
     try:
@@ -238,7 +238,7 @@ def local(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def model(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look whether a model is chosen, and is on disk where it must be."""
+    """Check that a model is configured, and on disk if it is local."""
     slot = _main_slot(target)
     if slot.preset == "local":
         is_file = slot.model.endswith(".gguf")
@@ -254,7 +254,7 @@ def model(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def writer(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look at how the model that writes memory is asked."""
+    """Check the settings of the memory writer's model."""
     from familiar_cli.llm.slots import PLAN_TOKENS, for_plans, resolve_slot
     from familiar_cli.writer.contract import bounds_for
 
@@ -269,7 +269,7 @@ def writer(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def key(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look whether the key is there; it is never shown."""
+    """Check for the key, which is never shown."""
     from familiar_cli.config.environment import keys_file
     from familiar_cli.llm.slots import PRESETS
 
@@ -282,7 +282,7 @@ def key(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def server(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Ask the server for its models, for three seconds at most."""
+    """Request the server's models, waiting three seconds at most."""
     slot = _main_slot(target)
     if slot.preset == "local":
         return
@@ -341,7 +341,7 @@ CHECKS: dict[str, Callable[[CheckTarget], Iterator[Diagnosis]]] = {
 
 
 def examine(home: str | None = None, familiar: str | None = None) -> list[Diagnosis]:
-    """Return how every part is. Works also when there is no familiar, and with broken settings."""
+    """Run all checks. Works also without a familiar, and with broken settings."""
     target = _find_target(home, familiar)
     return [
         replace(found, name=name)
@@ -352,13 +352,13 @@ def examine(home: str | None = None, familiar: str | None = None) -> list[Diagno
 
 
 def preview_upgrade(home: Path, familiar: str | None = None) -> list[Diagnosis]:
-    """Say what this version changes in familiars of an earlier one when it first uses them.
+    """Describe what this version changes in familiars of earlier ones on first use.
 
     Nothing is changed.
 
     Args:
-        home: Where the familiars live.
-        familiar: The one to look at; None: all of them.
+        home: The directory of the familiars.
+        familiar: Only this one; None for all.
     """
     chosen = (
         [find_familiar(home, familiar)]
@@ -399,11 +399,11 @@ def _find_target(home: str | None, familiar: str | None) -> CheckTarget:
     try:
         paths = familiar_and_reason(where, familiar)[0]
     except (FamiliarError, OSError):
-        paths = None  # the check of the familiar says why
+        paths = None  # the check `familiar` says why
     try:
         config = load_config(paths.config) if paths else CharacterConfig()
     except FamiliarError:
-        config = CharacterConfig()  # the check of the settings says why
+        config = CharacterConfig()  # the check `settings` says why
     return CheckTarget(where, reason, familiar, cache_dir(), paths, config)
 
 

@@ -35,13 +35,13 @@ Verdict = Literal["ok", "warn", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """How one part is.
+    """The result of a check.
 
     Args:
-        name: The part; empty until `examine` fills it in.
-        verdict: `ok`, `warn` (works, but look at it) or `fail` (does not work).
-        detail: What was found, in one line.
-        mend: What to do about it; empty when there is nothing to do.
+        name: The part; filled in by `examine`.
+        verdict: `ok`, `warn` (works, but deserves a look) or `fail` (does not work).
+        detail: The finding, in one line.
+        mend: The remedy; empty if none is needed.
     """
 
     name: str
@@ -67,15 +67,15 @@ def fail(detail: str, mend: str) -> Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class CheckTarget:
-    """What the checks look at.
+    """The subject of the checks.
 
     Args:
-        home: Where the familiars live.
-        home_reason: What decided that.
+        home: The directory of the familiars.
+        home_reason: What selected it.
         given: The familiar that was asked for, if any.
-        cache: Where model files are kept.
-        found: The familiar's files; None when it is not clear which one is meant.
-        config: Its settings; the defaults when they cannot be read.
+        cache: The directory of model files.
+        found: The familiar's files; None if none is selected.
+        config: Its settings; defaults if they cannot be read.
     """
 
     home: Path
@@ -95,11 +95,11 @@ class CheckTarget:
 # The smallest of fastembed's models for the languages that the program knows.
 _MULTILINGUAL: Final = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 _CHINESE: Final = "BAAI/bge-small-zh-v1.5"
-MOST_NAMED = 3  # so many entries are named, the others are counted
+MOST_NAMED = 3  # number of entries named; the others are counted
 
 
 def familiar(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look which familiar is meant."""
+    """Check which familiar is selected."""
     from familiar_cli.config.home import familiar_and_reason
 
     try:
@@ -112,7 +112,7 @@ def familiar(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def settings(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look whether the settings can be read."""
+    """Check that the settings can be read."""
     from familiar_cli.config.settings import effective_settings
 
     own = sum(row.source == "file" for row in effective_settings(target.paths.config))
@@ -120,7 +120,7 @@ def settings(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def memory(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look at every file of the memory."""
+    """Check every memory file."""
     from familiar_cli.actions.status import walk_of
     from familiar_cli.memory.store.store import MemoryStore
 
@@ -133,7 +133,7 @@ def memory(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def pins(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look whether prompts have room for all that is pinned, and may show it."""
+    """Check that prompts have room for all pinned files, and may show them."""
     from familiar_cli.actions.prompt import list_pins
     from familiar_cli.familiar import Familiar
     from familiar_cli.memory.store.store import MemoryStore
@@ -144,7 +144,7 @@ def pins(target: CheckTarget) -> Iterator[Diagnosis]:
             familiar.memory = MemoryStore(target.paths.memory)
             found = list_pins(familiar, by_index=False)
     except FamiliarError:
-        return  # the checks of the settings and of the character say why
+        return  # the checks of settings and character say why
     if not found.pins:
         return
     if found.shortage:
@@ -159,7 +159,7 @@ def pins(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def yours(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look what a person rewrote of that which the program made."""
+    """List generated files that a person rewrote."""
     from familiar_cli.consolidation.calendar import rewritten_files
     from familiar_cli.memory.store.store import MemoryStore
 
@@ -169,7 +169,7 @@ def yours(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def people(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look whether every person can be told from the others, and every file be read."""
+    """Check that people can be told apart, and that their files can be read."""
     from contextlib import closing
 
     from familiar_cli.memory.aliases import Aliases
@@ -228,7 +228,7 @@ def privacy(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def lock(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look whether somebody holds the familiar, or held it and died."""
+    """Check whether another process holds the familiar, or died holding it."""
     from familiar_cli.memory.store.store import hold_lock, lock_holder
 
     if not target.paths.lock.exists():
@@ -245,7 +245,7 @@ def lock(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def history(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look whether the history is whole, without changing it."""
+    """Check the integrity of the history without changing it."""
     from familiar_cli.history.schema import foreign_objects
     from familiar_cli.history.store import HistoryStore
 
@@ -277,7 +277,7 @@ def history(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look whether memory rests on turns that were replaced or withdrawn."""
+    """Check whether memory rests on turns that were replaced or withdrawn."""
     from familiar_cli.files import is_plain
     from familiar_cli.history.store import HistoryStore, marked_count, removed_turns
     from familiar_cli.housekeeping.lines import Options
@@ -300,7 +300,7 @@ def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def recall(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look how many turns can be found by meaning."""
+    """Count the turns that can be found by meaning."""
     from familiar_cli.files import is_plain
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.index.build import SOME
@@ -329,7 +329,7 @@ def recall(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def meaning(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look whether the models that find suit the language, and are there."""
+    """Check that the search models suit the language and are on disk."""
     from familiar_cli.config.schema import EMBEDDERS
     from familiar_cli.languages import ENGLISH
     from familiar_cli.models.store import find_any, path_of_model
@@ -369,7 +369,7 @@ def _language_of(target: CheckTarget) -> str:
 
 
 def traces(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look whether the newest trace can be read."""
+    """Check that the newest trace can be read."""
     from familiar_cli.context.trace import latest_trace, trace_ids
 
     try:
@@ -383,7 +383,7 @@ def traces(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def keeping(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look whether the work that keeps memory has failed and not succeeded since."""
+    """Check whether background passes have failed and not succeeded since."""
     from familiar_cli.files import check_own
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.review.pending import pending_ids, turns_in_review, waiting_words
@@ -417,7 +417,7 @@ def _large_files(files: tuple[MemoryEntry, ...], most_bytes: int) -> Iterator[Di
 
 
 def _quick_check(target: CheckTarget) -> str:
-    """Return SQLite's complaint about the file, or an empty text."""
+    """Return SQLite's error about the file, or an empty string."""
     import sqlite3
     from contextlib import closing
 
@@ -438,7 +438,7 @@ def _shorten_names(names: list[str]) -> str:
 
 
 def journal(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look at the journal without changing it."""
+    """Check the journal without changing it."""
     from familiar_cli.memory.journal.edits import refused_files
     from familiar_cli.memory.journal.finish import check_mark, read_mark
     from familiar_cli.memory.journal.history import History
@@ -481,7 +481,7 @@ def sync(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def _compare_files(target: CheckTarget, repository: Repository) -> Iterator[Diagnosis]:
-    """Compare every file with the newest commit; what differs was changed by hand."""
+    """Compare every file with the newest commit; differences are edits by hand."""
     from familiar_cli.memory.journal.edits import Edits
     from familiar_cli.memory.store.files import Tree
 
@@ -523,7 +523,7 @@ _KEY: Final = re.compile(r"[\w-]+[ \t]*:")
 
 
 def marks(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Look at front matter, records and comments; each that cannot be read is one finding."""
+    """Check front matter, records and comments; each unreadable one is a finding."""
     from familiar_cli.memory.store.store import MemoryStore
 
     store = MemoryStore(target.paths.memory)
@@ -533,7 +533,7 @@ def marks(target: CheckTarget) -> Iterator[Diagnosis]:
             try:
                 text = store.read_file(entry.rel_path)
             except FamiliarError:
-                continue  # the memory's own check tells of it
+                continue  # the check `memory` reports it
             found += [f"{entry.rel_path}:{line}: {what}" for line, what in damage_in(text)]
     for one in found[:_MOST]:
         yield warn(one, _MEND)
@@ -542,7 +542,7 @@ def marks(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def damage_in(text: str) -> list[tuple[int, str]]:
-    """Return the damaged machine parts of a file: the line of each, and what is wrong."""
+    """Return the damaged machine-readable parts of a file: line and problem."""
     return [*_front_problems(text), *_comment_problems(text)]
 
 
@@ -576,7 +576,7 @@ def _bad_yaml(head: str) -> int | None:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         return 2 + (mark.line if mark else 0)
-    except (ValueError, RecursionError):  # such as a day that there is not
+    except (ValueError, RecursionError):  # such as an impossible date
         return 2
     return None
 

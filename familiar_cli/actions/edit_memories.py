@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from familiar_cli.actions.write_memories import MemoryAddress, WriteOutcome, Writer
     from familiar_cli.familiar import Familiar
 
-_NAMED: Final = 5  # places of a text that stands in several
-_SECTION_LEVEL: Final = 2  # of a section that is added
+_NAMED: Final = 5  # positions of an ambiguous text
+_SECTION_LEVEL: Final = 2  # of an added section
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +117,10 @@ def edit_list(
     """Edit a list, such as the tasks, preserving private parts.
 
     Args:
-        familiar: Whose memory.
-        writer: Who writes.
+        familiar: The familiar.
+        writer: The author of the change.
         rel_path: The list; it need not exist.
-        change: Returns its new text, given the old.
+        change: Returns the new text, given the old.
 
     Raises:
         RefusedError: A rule forbids it; nothing was changed.

@@ -1,8 +1,8 @@
-"""Sync with embodiments: programs that keep a copy of the familiar, and are no git.
+"""Sync with embodiments: programs with a copy of the familiar that do not use git.
 
-One pulls what changed since it last did, works with its copy, and pushes what it changed, each with
-the version that it began with. What it pushes passes the rules of every program that writes; what
-would delete or halve much waits for a person, whatever the program may do.
+An embodiment pulls the changes since its last sync, works with its copy, and pushes its own
+changes, each with the version it is based on. Pushed changes follow the rules for all programs that
+write; one that would delete or halve much awaits review, whatever the program may do.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ if TYPE_CHECKING:
     from familiar_cli.sync.journal_past import Clock, FilePasts, Merged, Order
 
 _TRIES: Final = 20  # others may write the same files at the same time
-_FEW: Final = 3  # files that may be deleted at once, however few there are
-_SHARE: Final = 0.2  # of all files, as many may be deleted at once
+_FEW: Final = 3  # files that may always be deleted at once
+_SHARE: Final = 0.2  # share of all files that may be deleted at once
 
 Result = Literal[
     "applied", "merged", "conflict", "unchanged", "stale", "kept", "planned", "held", "refused"
@@ -76,7 +76,7 @@ Result = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """How far an embodiment has come: the version of the memory, and what tells it from others."""
+    """An embodiment's progress: the version of the memory, and what identifies the memory."""
 
     version: int
     hash: str
@@ -84,10 +84,10 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class SharedEntry:
-    """A file as an embodiment gets it.
+    """A file as sent to an embodiment.
 
     Args:
-        file: Which.
+        file: The file.
         content: Its text.
         clock: Its clock.
         by: The instance that changed it last.
@@ -104,19 +104,20 @@ class SharedEntry:
 
     @property
     def version(self) -> int:
-        """How often it was changed."""
+        """The number of changes."""
         return sum(self.clock.values())
 
 
 @dataclass(frozen=True, slots=True)
 class EmbodimentPull:
-    """What an embodiment gets.
+    """The answer to a pull.
 
     Args:
-        entries: The files that are new or changed, sorted by path.
-        deleted: The files that are gone.
-        token: What it has seen, once it has taken all of this in.
-        is_whole: These are all files: what else the embodiment has is from an older memory.
+        entries: New or changed files, sorted by path.
+        deleted: Deleted files.
+        token: The version that the embodiment has once it applied this.
+        is_whole: These are all files: anything else that the embodiment has is from an older
+            memory.
         is_known: The embodiment is registered, so that it may push.
     """
 
@@ -129,14 +130,14 @@ class EmbodimentPull:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One change as an embodiment sends it.
+    """One change sent by an embodiment.
 
     Args:
-        place: Which file.
-        content: Its text; None: it was deleted.
-        clock: The clock of the version that it began with; None: that of its last sync.
-        chats: Where new bullets were said.
-        source: The instance that new bullets are from; empty: the embodiment.
+        place: The file.
+        content: Its text; None if it was deleted.
+        clock: The clock of the version it is based on; None for that of the last sync.
+        chats: Conversations in which new bullets were said.
+        source: The instance that new bullets are from; empty for the embodiment.
     """
 
     place: MemoryAddress
@@ -148,17 +149,18 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What became of one change.
+    """The result of one change.
 
     Args:
-        rel_path: The file; as it was sent, where it names none.
-        result: What became of it. Only `refused`, `planned` and `held` are not done with.
-        order: Where it stood to what was here; None: that was not looked at.
+        rel_path: The file; as sent if it is not a valid path.
+        result: The result. Only `refused`, `planned` and `held` are not final.
+        order: The causal order against the version here; None if not compared.
         clock: The file's clock now.
-        content: The file's text now, where it is another than was sent; None: as sent, or gone.
-        is_gone: The file is not there.
-        plan_id: The plan that waits.
-        copy: Where the version is that is not in the file.
+        content: The file's text now if it differs from the one sent; None otherwise, or if it is
+            gone.
+        is_gone: The file does not exist.
+        plan_id: The pending plan.
+        copy: Path of the version that is not in the file.
         reason: Why it was refused.
     """
 
@@ -175,7 +177,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """A deleted file that embodiments still have to hear of."""
+    """A deleted file that embodiments must still be told of."""
 
     file: SharedFile
     version: int
@@ -184,7 +186,7 @@ class Tombstone:
 
 @dataclass(frozen=True, slots=True)
 class SyncState:
-    """How far each embodiment is."""
+    """The progress of each embodiment."""
 
     token: Token
     devices: tuple[Device, ...]
@@ -201,14 +203,14 @@ def pull(
 ) -> EmbodimentPull:
     """Return the changes since an embodiment last pulled, or everything if that is unknown.
 
-    With this it says that it holds the version `since`, and has heard of all deletions up to it.
+    The call confirms that it has the version `since`, and knows of all deletions up to it.
 
     Args:
-        familiar: Whose memory.
+        familiar: The familiar.
         device_id: The embodiment.
-        since: The version of the memory that it last took in.
-        goes_on: It asks for another part of the same answer, so nobody looks at the files again.
-        registers: One that is not known is, from now on.
+        since: The version that it applied last.
+        goes_on: It requests another part of the same answer, so files are not scanned again.
+        registers: Register an unknown embodiment.
     """
     if goes_on:
         familiar.file_pasts.read_on()
@@ -231,7 +233,7 @@ def _collect_changes(pasts: FilePasts, known: int) -> EmbodimentPull:
         if versions[-1].at <= known:
             continue
         file = shared_file(rel_path)
-        assert file is not None  # no others are looked at
+        assert file is not None  # others are ignored
         text = pasts.text(rel_path, versions[-1])
         if versions[-1].is_gone:
             deleted.append(file)
@@ -249,17 +251,17 @@ def push(
     changes: Sequence[Sent],
     since: Token | None = None,
 ) -> tuple[tuple[Received, ...], Token]:
-    """Take in what an embodiment changed; return what became of each change, and the new version.
+    """Apply an embodiment's changes; return the result of each, and the new version.
 
     Args:
-        familiar: Whose memory.
-        writer: As whom it is written.
+        familiar: The familiar.
+        writer: The author of the changes.
         device: The embodiment.
-        changes: What it changed.
-        since: The version of the memory that it last took in.
+        changes: The changes.
+        since: The version that it applied last.
 
     Raises:
-        NotFoundError: It is not known here, or was forgotten: it has to pull first.
+        NotFoundError: It is unknown, or was forgotten: it has to pull first.
         ConflictError: Others kept changing the same files; nothing was changed.
     """
     devices = Devices(familiar.paths.embodiments)
@@ -290,7 +292,7 @@ def push(
 
 
 def sync_state(familiar: Familiar) -> SyncState:
-    """Return how far each embodiment is, and of which deletions it has not heard."""
+    """Return each embodiment's progress, and the deletions it has not been told of."""
     pasts = _read_past(familiar)
     devices = Devices(familiar.paths.embodiments).all()
     tombstones = []
@@ -305,19 +307,19 @@ def sync_state(familiar: Familiar) -> SyncState:
 
 
 def forget_device(familiar: Familiar, device_id: str) -> bool:
-    """Forget an embodiment: it has to pull before it may push. Tells whether it was known."""
+    """Forget an embodiment: it has to pull before it may push. Returns whether it was known."""
     return Devices(familiar.paths.embodiments).forget(device_id)
 
 
 @dataclass(slots=True)
 class _Push:
-    """One push under way.
+    """A push under way.
 
     Args:
-        familiar: Whose memory.
-        writer: As whom it is written.
+        familiar: The familiar.
+        writer: The author of the changes.
         device: The embodiment.
-        seen: The version of the memory that it last took in.
+        seen: The version that it applied last.
     """
 
     familiar: Familiar
@@ -330,7 +332,7 @@ class _Push:
     sent: dict[str, str | None] = field(default_factory=dict)
 
     def take(self, changes: Sequence[Sent]) -> list[Received]:
-        """Judge, merge and write; what is refused stops nothing else."""
+        """Check, merge and write changes; refused ones do not affect the others."""
         numbers: dict[str, int] = {}
         for number, sent in enumerate(changes):
             try:
@@ -371,7 +373,7 @@ class _Push:
         return rel_path
 
     def _words(self, rel_path: str, sent: Sent, here: FileHere, change: EmbodimentChange) -> str:
-        """Return the sent text with tags added to new bullets."""
+        """Return the text sent, with tags added to new bullets."""
         text = check_content(sent.content or "")
         if not (file := shared_file(rel_path)) or file.category:
             return text
@@ -394,7 +396,7 @@ class _Push:
         return None if full is None else _shareable_text(full)
 
     def _wanted(self, merged: Merged, numbers: Mapping[str, int]) -> dict[str, str | None]:
-        """Return the whole text of each file that is to change; what cannot be is refused."""
+        """Return the new text of each file to change; invalid changes are refused."""
         wanted: dict[str, str | None] = {}
         for rel_path, text in merged.texts.items():
             full = self.full.get(rel_path)
@@ -415,7 +417,7 @@ class _Push:
         return wanted
 
     def _waiting(self, wanted: Mapping[str, str | None]) -> set[str]:
-        """Return the files whose change waits for a person."""
+        """List the files whose change awaits review."""
         if not self.writer.may_write:
             return set(wanted)
         pasts = self.familiar.file_pasts
@@ -429,14 +431,14 @@ class _Push:
         }
 
     def _plan(self, files: Mapping[str, str | None]) -> dict[str, str]:
-        """Make a plan of changes, and return its id by path."""
+        """Make plans of changes, and return their ids by path."""
         if not files:
             return {}
         planned = [
             PlannedFile(path, self._before(path), text or "", deletes=text is None)
             for path, text in sorted(files.items())
         ]
-        # What an embodiment sends now holds all that still waits of what it sent before.
+        # What an embodiment sends includes its earlier changes that still await review.
         what = f"sync with {self.device}"
         waiting = plans_of(self.familiar.memory, self.writer)
         before = next((plan for plan in waiting if plan.rests_on.endswith(what)), None)
@@ -486,7 +488,7 @@ def _shareable_text(text: str) -> str:
 
 
 def _conflict_copies(store: MemoryStore) -> dict[str, str]:
-    """Return the files below `conflicts/` with their texts; others are left out."""
+    """Return the texts of the files in `conflicts/`; others are left out."""
     found = {}
     with suppress(NotFoundError):
         for entry in store.walk(CONFLICTS_DIR).files:
@@ -496,7 +498,7 @@ def _conflict_copies(store: MemoryStore) -> dict[str, str]:
 
 
 def _read_past(familiar: Familiar) -> FilePasts:
-    """Return the past of all files, with what people changed by hand up to now."""
+    """Return the history of all files, including edits by hand up to now."""
     store, repository = familiar.memory, familiar.journal.repository
     if not repository.exists and store.root.is_dir():
         with hold_lock(store.lock_path, store.lock_timeout_s):
@@ -508,7 +510,7 @@ def _read_past(familiar: Familiar) -> FilePasts:
 
 
 def _version_of(familiar: Familiar, since: Token | None) -> int:
-    """Return which version of this memory a token means; 0: none."""
+    """Return the version of this memory that a token stands for; 0 if none."""
     pasts = familiar.file_pasts
     if since is None or not 0 < since.version <= pasts.count:
         return 0
@@ -527,7 +529,7 @@ def _shared_entry(
 
 
 def _with_clock(familiar: Familiar, one: Received) -> Received:
-    """Return the outcome of a change, with the file as it is now."""
+    """Complete the result of a change with the file's current state."""
     versions = familiar.file_pasts.versions(one.rel_path)
     if one.result == "refused" or not versions:
         return replace(one, content=None, is_gone=one.result == "unchanged")

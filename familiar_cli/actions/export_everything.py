@@ -1,4 +1,4 @@
-"""`familiar export`: all familiars in a directory of files that other programs read."""
+"""`familiar export`: all familiars in a directory of files that other programs can read."""
 
 from __future__ import annotations
 
@@ -68,18 +68,18 @@ familiar itself.
 
 @dataclass(frozen=True, slots=True)
 class FamiliarExport:
-    """What an export holds of one familiar.
+    """The exported data of one familiar.
 
     Args:
         id: Its id, and the name of its directory.
-        name: What it is called.
+        name: Its name.
         card: Whether it has a card.
         lorebooks: The file of each lorebook.
-        chats: The file of each channel, by the channel.
-        private: The channels that are private to somebody.
-        channel_kinds: What kind of conversation the channels are, where that was said.
-        turns: How many turns it has.
-        files: How many files of memory it has.
+        chats: The file of each channel, by channel.
+        private: Private channels.
+        channel_kinds: Kinds of the channels, where declared.
+        turns: Number of turns.
+        files: Number of memory files.
         warnings: What could not be exported, and why.
     """
 
@@ -97,12 +97,12 @@ class FamiliarExport:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What was exported, or would be.
+    """The result of an export.
 
     Args:
         path: The directory.
-        public: What is private to somebody was left out.
-        familiars: What it holds of each familiar.
+        public: Private content was left out.
+        familiars: The exported data of each familiar.
     """
 
     path: str
@@ -119,19 +119,19 @@ def export_familiars(
     force: bool = False,
     dry_run: bool = False,
 ) -> Export:
-    """Export all familiars of a home, or one of them. An export is there wholly or not at all.
+    """Export all familiars of a home, or one of them, completely or not at all.
 
     Args:
-        home: Where the familiars live.
-        directory: Where the export goes.
-        only: The one familiar; None: all.
-        public: Leave out what is private to somebody.
-        force: An earlier export in `directory` is replaced.
+        home: The directory of the familiars.
+        directory: Target of the export.
+        only: Only this familiar; None for all.
+        public: Leave out private content.
+        force: Replace an earlier export in `directory`.
         dry_run: Leave nothing on disk.
 
     Raises:
-        NotFoundError: There is no such familiar, or none at all.
-        ConflictError: Something else is in `directory`, or an export, without `force`.
+        NotFoundError: No such familiar, or none at all.
+        ConflictError: `directory` contains something else, or an export, without `force`.
         FamiliarError: Something cannot be read or written.
     """
     ids = [find_familiar(home, only).id] if only else list_familiars(home)
@@ -164,7 +164,7 @@ def _check_target(directory: Path, *, force: bool) -> None:
 
 @contextmanager
 def _staging_for(directory: Path, *, keep: bool) -> Iterator[Path]:
-    """Give a directory to build in, and put it into place, if it is kept, when that went well."""
+    """Provide a directory to build in, and move it into place on success."""
     if not keep:
         with tempfile.TemporaryDirectory(prefix="familiar-") as scratch:
             yield Path(scratch)
@@ -284,7 +284,7 @@ def _export_turns(familiar: Familiar, place: Path, channels: Sequence[str], view
 
 
 def _export_memory(familiar: Familiar, place: Path, viewer: Viewer, warnings: list[str]) -> int:
-    """Write the files of a memory as they are, without what the viewer may not see."""
+    """Write the memory files unchanged, without content that the viewer may not see."""
     listing = familiar.memory.walk(hidden=True)
     warnings += [
         f"{one_line(one.rel_path)} was not exported: {one.reason}" for one in listing.skipped
@@ -300,7 +300,7 @@ def _export_memory(familiar: Familiar, place: Path, viewer: Viewer, warnings: li
 
 
 def _visible_content(familiar: Familiar, rel_path: str, viewer: Viewer) -> bytes | None:
-    """Return what of a file of memory may be exported; None: nothing."""
+    """Return the exportable part of a memory file; None if there is none."""
     if not is_synced(rel_path) or rel_path == _IGNORED:
         return None
     raw = familiar.memory.read_bytes(rel_path)
@@ -312,7 +312,7 @@ def _visible_content(familiar: Familiar, rel_path: str, viewer: Viewer) -> bytes
 
 
 def _describe_export(done: Export) -> str:
-    """Return the page that says what is what."""
+    """Write the README of the export."""
     parts = [_ABOUT.format(made=f"{now():%Y-%m-%d}", what=_PUBLIC if done.public else _ALL)]
     for one in done.familiars:
         facts = [

@@ -1,4 +1,4 @@
-"""Facts of memory: listed, confirmed, corrected, forgotten; and changes of them as sentences."""
+"""Facts of memory: listed, confirmed, corrected, forgotten; and memory changes as sentences."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ _HEAD_BYTES: Final = 2_000
 _SHOWN_CHARS: Final = 300
 _MOST_OF_DAY: Final = 2
 _KEY_CHARS: Final = 32
-_REFRESH_S: Final = 0.1  # for the index; what it has not read is looked at
+_REFRESH_S: Final = 0.1  # time for the index; files it has not read are read directly
 _PINS_S: Final = 5.0  # thousands of files take a tenth of a second
-_NOT_KNOWN: Final = (LORE_DIR, SELF_DIR)  # what it is, and not what it learned
+_NOT_KNOWN: Final = (LORE_DIR, SELF_DIR)  # its character, not what it learned
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownFact:
-    """One line of a page that says something.
+    """A line of a page that states a fact.
 
     Args:
         rel_path: The page.
         line: The whole line, without its end.
-        theme: The heading that it stands below.
-        days: The turns that it cites and a viewer may see, by day; None: it cites none.
-        is_private: It stands in a private section.
+        theme: Its heading.
+        days: Cited turns that a viewer may see, by day; None if it cites none.
+        is_private: It is in a private section.
     """
 
     rel_path: str
@@ -67,32 +67,32 @@ class KnownFact:
 
     @property
     def words(self) -> str:
-        """What a reader sees of it."""
+        """The text as a reader sees it."""
         return readable_text(without_marker(self.line.strip()))
 
     @property
     def key(self) -> str:
-        """What names the line, as it is now, to `find_fact`."""
+        """Identifies the line in its current form for `find_fact`."""
         return sha256_of(self.line.encode())[:_KEY_CHARS]
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether a person said that it is right."""
+        """Whether a person confirmed it."""
         return is_confirmed(self.line)
 
     @property
     def day(self) -> int:
-        """The newest day that it was said, as an ordinal; 0: no day is known."""
+        """The newest day on which it was said, as an ordinal; 0 if unknown."""
         return max(self.days).toordinal() if self.days else 0
 
     @property
     def times_said(self) -> int:
-        """How many turns it rests on."""
+        """The number of turns it rests on."""
         return sum(map(len, (self.days or {}).values()))
 
 
 def facts_in(familiar: Familiar, rel_path: str, text: str, viewer: Viewer) -> list[KnownFact]:
-    """Return what a page says that a viewer may see, in its order."""
+    """List the facts of a page that a viewer may see, in order."""
     found = [one for one in fact_lines(text, rel_path) if viewer.sees(one[2])]
     lines = [line.text.rstrip("\r\n") for line, _, _ in found]
     cited = familiar.numbering.cited_days(lines, viewer)
@@ -109,7 +109,7 @@ def facts_in(familiar: Familiar, rel_path: str, text: str, viewer: Viewer) -> li
 
 
 def find_fact(familiar: Familiar, rel_path: str, key: str) -> str:
-    """Return the line of a page that a key names.
+    """Find the line that a key identifies.
 
     Raises:
         ConflictError: The page no longer has it; nothing was changed.
@@ -124,10 +124,10 @@ def find_fact(familiar: Familiar, rel_path: str, key: str) -> str:
 
 
 def known_people(familiar: Familiar, viewer: Viewer, most: int) -> list[tuple[str, str]]:
-    """Return the pages of whom a familiar knows best: its person's, or else the latest speakers'.
+    """Return the pages of the people a familiar knows best: its owner's, or the latest speakers'.
 
     Returns:
-        The path and the text of each.
+        Path and text of each.
     """
     memory = familiar.memory
     mine = [people_path(slug) for slug in sorted(familiar.me().slugs)]
@@ -140,7 +140,7 @@ def known_people(familiar: Familiar, viewer: Viewer, most: int) -> list[tuple[st
 
 
 def pinned_pages(familiar: Familiar) -> list[tuple[str, str]]:
-    """Return the pinned pages of memory that are no lore and no character, with their texts."""
+    """Return the pinned pages that are neither lore nor character, with their texts."""
     from familiar_cli.index.build import find_pins, pins_in_files
 
     index = familiar.index
@@ -161,9 +161,9 @@ def _readable(memory: MemoryStore, rel_path: str) -> str:
 
 
 def best_facts(facts: Sequence[KnownFact], most: int) -> list[KnownFact]:
-    """Return the facts to show first: confirmed ones, then in turns new ones and those said often.
+    """Select the facts to show first: confirmed ones, then new and frequent ones in turns.
 
-    Of the new ones no day fills the list alone.
+    No single day fills the list with new ones.
     """
     said: Counter[int] = Counter()
     new, repeated = list[KnownFact](), list[KnownFact]()
@@ -177,7 +177,7 @@ def best_facts(facts: Sequence[KnownFact], most: int) -> list[KnownFact]:
 
 
 def newest_facts(facts: Iterable[KnownFact]) -> list[KnownFact]:
-    """Return facts, those said last first."""
+    """Sort facts, most recently said first."""
     return sorted(facts, key=lambda fact: fact.day, reverse=True)
 
 
@@ -191,7 +191,7 @@ def confirm_fact(familiar: Familiar, rel_path: str, line: str, day: date) -> Non
 
 
 def correct_fact(familiar: Familiar, rel_path: str, line: str, words: str) -> None:
-    """Put a person's words in the place of a line; without words, take it out.
+    """Replace a line by a person's words, or remove it if there are none.
 
     Raises:
         ConflictError: The page no longer has that line; nothing was changed.
@@ -203,10 +203,10 @@ def correct_fact(familiar: Familiar, rel_path: str, line: str, words: str) -> No
 
 
 def forget_fact(familiar: Familiar, rel_path: str, line: str) -> tuple[int, ...]:
-    """Take a line out wherever memory says the same, and what it rests on out of recall.
+    """Remove a line wherever memory says the same, and hide the turns it rests on from recall.
 
     Returns:
-        The turns that are not recalled any more.
+        The turns that are now hidden.
 
     Raises:
         ConflictError: The page no longer has that line; nothing was changed.
@@ -278,7 +278,7 @@ _PLACES: Final = {
 
 
 def page_title(memory: MemoryStore, rel_path: str) -> str:
-    """Return what a page is called: its title, or the day that it is about."""
+    """Return a page's title, or the day that it covers."""
     directory = rel_path.partition("/")[0]
     dated = _DATED.search(rel_path)
     if directory in _PLACES and dated:
@@ -303,13 +303,13 @@ _MADE: Final = ("consolidation", "distill")
 
 
 class ChangeSentence(NamedTuple):
-    """What a change of memory did, as a sentence.
+    """A sentence about a change of memory.
 
     Args:
         kind: What happened, such as `learned`.
-        words: What it happened to.
+        words: The subject.
         rel_path: The page.
-        line: The line that came, or went; empty: it is about the page.
+        line: The line added or removed; empty if the whole page changed.
     """
 
     kind: str
@@ -321,12 +321,12 @@ class ChangeSentence(NamedTuple):
 def change_sentences(
     source: str, files: Sequence[FileDiff], title: Callable[[str], str]
 ) -> list[ChangeSentence]:
-    """Return a change of memory as sentences.
+    """Describe a change of memory in sentences.
 
     Args:
-        source: Who made it.
-        files: What it changed.
-        title: Gives what a page is called.
+        source: Source of the change.
+        files: The changed files.
+        title: Returns the title of a page.
     """
     pages = [file for file in files if is_page(file.rel_path)]
     return [one for file in pages for one in _sentences_of_file(source, file, title)]
@@ -356,7 +356,7 @@ def _sentences_of_file(
             yield ChangeSentence("corrected by you", words, path, line)
         elif not old:
             yield ChangeSentence(_LEARNED.get(source, "added"), _short(line), path, line)
-    # What a summary said before is no loss once a newer one stands there.
+    # A summary that a newer one replaced is no loss.
     for key in lost if source == "human" or not new else ():
         yield ChangeSentence("taken out", _short(known[key]), path, known[key])
     if not (gone or new):
@@ -364,7 +364,7 @@ def _sentences_of_file(
 
 
 def _changed_lines(diff: str) -> tuple[list[str], list[str]]:
-    """Return the lines that say something and went away or came, of a unified diff."""
+    """Return the facts removed and added by a unified diff."""
     lines = diff.split("\n")
     gone, new = (
         [line[1:] for line in lines if line.startswith(sign) and not line.startswith(sign * 3)]
@@ -384,7 +384,7 @@ def _is_key(words: str) -> bool:
 
 
 def person_themes(facts: Iterable[KnownFact]) -> dict[str, list[KnownFact]]:
-    """Return facts by their headings, the newest first."""
+    """Group facts by heading, newest first."""
     themes: dict[str, list[KnownFact]] = {}
     for fact in facts:
         themes.setdefault(fact.theme, []).append(fact)

@@ -23,14 +23,14 @@ MOST_OPEN: Final = 8
 
 
 class Poolable(Protocol):
-    """Object that a pool can keep open."""
+    """An object that a pool can keep open."""
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a settings file that it read has changed since then."""
+        """Whether a settings file has changed since it was read."""
 
     async def aclose(self) -> None:
-        """Release its files and models."""
+        """Close its files and models."""
 
 
 T = TypeVar("T", bound=Poolable)
@@ -46,17 +46,16 @@ class _Entry(Generic[T]):
 
 
 class FamiliarPool(Generic[T]):
-    """Pool that opens each familiar of a home once, for event-loop tasks and for threads.
+    """A pool that opens each familiar of a home once, for event-loop tasks and for threads.
 
-    One whose settings changed is opened anew for whoever asks next, and closed when the last user
-    of the old one has left. Beyond `most_open`, the least recently used of those that nobody uses
-    are closed.
+    After a change of settings, the next user gets a newly opened familiar; the old one is closed by
+    its last user. Beyond `most_open`, the least recently used idle familiars are closed.
 
     Args:
-        home: Where the familiars live.
-        build: Opens one; it must be quick.
-        most_open: How many stay open, unless more are used at once.
-        on_leave: Called with the id of a familiar that somebody has just used.
+        home: The directory of the familiars.
+        build: Opens one; it must be fast.
+        most_open: Number that stay open, unless more are in use at once.
+        on_leave: Called with a familiar's id after each use.
     """
 
     def __init__(
@@ -72,10 +71,10 @@ class FamiliarPool(Generic[T]):
         self._most_open = most_open
         self._on_leave = on_leave
         self._lock = threading.Lock()
-        self._entries: dict[str, _Entry[T]] = {}  # the least recently used stands first
+        self._entries: dict[str, _Entry[T]] = {}  # least recently used first
 
     def __len__(self) -> int:
-        """Return how many familiars are open."""
+        """Count the open familiars."""
         return len(self._entries)
 
     @asynccontextmanager
@@ -83,11 +82,11 @@ class FamiliarPool(Generic[T]):
         """Lease a familiar to a task; several tasks may use it at once.
 
         Args:
-            name: Its id; None: the chosen one, or the only one.
+            name: Its id; None for the chosen or only one.
 
         Raises:
-            NotFoundError: There is no such familiar.
-            UsageError: There are several, and none was chosen.
+            NotFoundError: No such familiar.
+            UsageError: There are several, and none is chosen.
         """
         entry, retired = self._enter(name)
         try:
@@ -104,7 +103,7 @@ class FamiliarPool(Generic[T]):
 
         Args:
             name: As in `lease`.
-            alone: Do not wait for whoever has it: open it for this caller only.
+            alone: Do not wait for its user: open it for this caller only.
 
         Raises:
             NotFoundError, UsageError: As `lease`.
@@ -137,7 +136,7 @@ class FamiliarPool(Generic[T]):
             await item.aclose()
 
     def _enter(self, name: str | None) -> tuple[_Entry[T], list[T]]:
-        """Enter a familiar's entry, and list what is to be closed: the replaced, the unused."""
+        """Add a user to a familiar's entry; list entries to close: replaced or unused ones."""
         paths = find_familiar(self.home, name)
         with self._lock:
             entry, retired = self._entries.pop(paths.id, None), []
@@ -157,7 +156,7 @@ class FamiliarPool(Generic[T]):
             return entry, [*retired, *self._retire_unused()]
 
     def _leave(self, entry: _Entry[T]) -> list[T]:
-        """Leave an entry, and list what is to be closed."""
+        """Remove a user from an entry; list entries to close."""
         if self._on_leave:
             self._on_leave(entry.familiar_id)
         with self._lock:
@@ -166,17 +165,17 @@ class FamiliarPool(Generic[T]):
             return [*left, *self._retire_unused()]
 
     def _retire_unused(self) -> list[T]:
-        """Take out the least recently used familiars beyond the limit that nobody uses."""
+        """Remove the least recently used idle familiars beyond the limit."""
         unused = [name for name, entry in self._entries.items() if not entry.users]
         extra = unused[: max(len(self._entries) - self._most_open, 0)]
         return [self._entries.pop(name).item for name in extra]
 
 
 def pages_pool(home: Path, tell: Callable[[str], None]) -> FamiliarPool[Familiar]:
-    """Return a pool for servers, which caches the past instead of reading all files each time.
+    """Build a pool for servers, which caches the past instead of reading all files each time.
 
     Args:
-        home: Where the familiars live.
+        home: The directory of the familiars.
         tell: Callback for messages to a person.
     """
 

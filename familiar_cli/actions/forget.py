@@ -1,4 +1,4 @@
-"""`familiar people export` and `forget`: what is known of a person, for them, and without them."""
+"""`familiar people export` and `forget`: a person's data, exported for them and erased."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ _TRIES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class ForgetReport:
-    """What forgetting a person took, or would take.
+    """What forgetting a person erased, or would erase.
 
     Args:
-        turns: Turns of theirs that lose their words.
-        replies: Turns of the familiar that do, too.
-        files: Files of the memory that are deleted.
-        changed: Files of the memory that lose lines, and how many bytes each.
+        turns: Their turns, which lose their text.
+        replies: The familiar's turns that lose their text, too.
+        files: Memory files that are deleted.
+        changed: Memory files that lose lines, with the bytes removed from each.
         records: Traces, records of passes and the like that are deleted.
-        quoting: Turns of others that name or quote them, for a person to decide on.
-        order: The order that travels with the memory; empty for a dry run.
+        quoting: Other people's turns that name or quote them, for a person to decide on.
+        order: The order that is synced with the memory; empty for a dry run.
         dry_run: Nothing was changed.
         not_covered: What forgetting cannot reach.
     """
@@ -85,11 +85,11 @@ class ForgetReport:
 
 
 def _accounts(familiar: Familiar, person: str) -> list[Author]:
-    """Return all accounts of whoever is meant: also those merged into one.
+    """Return all accounts of a person, including merged ones.
 
     Raises:
-        NotFoundError: Nobody is called so.
-        UsageError: Several people are.
+        NotFoundError: Nobody has this name.
+        UsageError: Several people have it.
     """
     with closing(familiar.names()) as names:
         names.refresh(thorough=True)
@@ -129,7 +129,7 @@ class _Forgetting:
         )
 
     def _distinct_names(self, pages: dict[str, str], known: Sequence[Author]) -> set[str]:
-        """Return the names of the person that are nobody else's, the familiar's among them."""
+        """Return the names that only this person has, the familiar included."""
         own = [name for slug in self.slugs if slug in pages for name in names_of(pages[slug])]
         for author in known:
             own += filter(None, (author.username, author.display_name, author.user_id))
@@ -161,7 +161,7 @@ class _Forgetting:
         return self.found.traces.is_named_in(words) or self.found.traces.is_quoted_in(words)
 
     def changes(self) -> dict[str, tuple[bytes, bytes | None]]:
-        """Return the files of the memory that change: each before and after."""
+        """Return the memory files that change, before and after."""
         memory = self._familiar.memory
         found: dict[str, tuple[bytes, bytes | None]] = {}
         if not memory.root.is_dir():
@@ -175,7 +175,7 @@ class _Forgetting:
         return found
 
     def records(self) -> list[Path]:
-        """Return the derived files that name or quote the person, or are made again anyway."""
+        """List the derived files that name or quote the person, or are rebuilt anyway."""
         found = [self._root / name for name in _DERIVED]
         found += self._root.glob(f"{_KNOWN_FILE}*")
         for directory in _RECORDS:
@@ -202,7 +202,7 @@ class _Forgetting:
         return self.eraser.mentions(f"{path.name}\n{text}".replace("\\n", "\n"))
 
     def report(self, *, dry_run: bool) -> ForgetReport:
-        """Tell what is taken."""
+        """Report what is erased."""
         changes = self.changes()
         return ForgetReport(
             len(self.found.said),
@@ -216,14 +216,14 @@ class _Forgetting:
         )
 
     def carry_out(self, built_on: Collection[str]) -> None:
-        """Take the person out of everything: first what is derived, last the turns themselves."""
+        """Erase the person: derived data first, the turns themselves last."""
         self._remove_records()
         self._rewrite_memory(built_on)
         bury_turns(self._familiar.history, self._order, self.found)
-        self._remove_records()  # what was indexed again meanwhile
+        self._remove_records()  # content indexed again meanwhile
         _note_order(self._familiar, self._order)
         with suppress(OSError):
-            os.utime(self._familiar.paths.config)  # a server opens the familiar anew
+            os.utime(self._familiar.paths.config)  # makes servers open the familiar again
 
     def _remove_records(self) -> None:
         for path in self.records():
@@ -245,7 +245,7 @@ class _Forgetting:
                         else:
                             tx.write(path, after, expect=sha256_of(before), any_size=True)
             with hold_lock(memory.lock_path, memory.lock_timeout_s):
-                if self.changes():  # somebody wrote about them meanwhile
+                if self.changes():  # they were written about meanwhile
                     continue
                 if repository.exists:
                     signature = self._familiar.instance
@@ -268,15 +268,15 @@ def forget_person(
     """Forget a person on this machine, and order it on all others.
 
     Args:
-        familiar: Who forgets.
-        person: Whom: a slug, `PLATFORM:ID` or a name.
-        turns: Turns of others that lose their words as well, by number or `INSTANCE:NUMBER`.
-        dry_run: Tell what would be taken, and change nothing.
+        familiar: The familiar.
+        person: The person: a slug, `PLATFORM:ID` or a name.
+        turns: Other people's turns that lose their text as well, by number or `INSTANCE:NUMBER`.
+        dry_run: Report what would be erased, and change nothing.
 
     Raises:
-        NotFoundError: Nobody is called so, or there is no such turn.
-        RefusedError: It is an owner.
-        FamiliarError: Something cannot be written; the same command carries on.
+        NotFoundError: Nobody has this name, or there is no such turn.
+        RefusedError: It is the owner.
+        FamiliarError: Something cannot be written; running the command again continues.
     """
     accounts = _accounts(familiar, person)
     me = familiar.me()
@@ -306,10 +306,10 @@ def forget_person(
 
 
 def carry_out_order(familiar: Familiar, order: ForgetOrder, built_on: Collection[str] = ()) -> None:
-    """Carry out an order that another machine gave, or that a restored backup does not know.
+    """Carry out an order from another machine, or one that a restored backup lacks.
 
     Args:
-        familiar: Who forgets.
+        familiar: The familiar.
         order: The order.
         built_on: Versions of the memory in which it was carried out.
     """
@@ -329,7 +329,7 @@ def _read_orders(path: Path) -> dict[str, list[str]]:
 
 
 def _note_order(familiar: Familiar, order: ForgetOrder) -> None:
-    """Remember an order in the home as well."""
+    """Record an order in the home as well."""
     path = _orders_path(familiar)
     known = _read_orders(path)
     lines = known.setdefault(familiar.paths.id, [])
@@ -339,10 +339,10 @@ def _note_order(familiar: Familiar, order: ForgetOrder) -> None:
 
 
 def carry_out_known_orders(familiar: Familiar) -> int:
-    """Carry out the orders that the home knows and a restored familiar does not; return how many.
+    """Carry out the home's orders that a restored familiar lacks; return their number.
 
     Raises:
-        BadInputError: An order makes no sense.
+        BadInputError: An order is invalid.
     """
     done = {order.id for order in orders_of(familiar.history)}
     lines = _read_orders(_orders_path(familiar)).get(familiar.paths.id, [])
@@ -353,19 +353,19 @@ def carry_out_known_orders(familiar: Familiar) -> int:
 
 
 def export_person(familiar: Familiar, person: str, target: Path) -> dict[str, int]:
-    """Write everything by and about a person into a new directory, for them.
+    """Write everything by and about a person to a new directory, for them.
 
     Args:
-        familiar: Whose memory.
-        person: Whom: a slug, `PLATFORM:ID` or a name.
-        target: The directory; it must be empty or not there.
+        familiar: The familiar.
+        person: The person: a slug, `PLATFORM:ID` or a name.
+        target: The directory; it must be empty or missing.
 
     Returns:
-        How many turns, replies, lines of memory and files were written.
+        The numbers of turns, replies, lines of memory and files written.
 
     Raises:
-        NotFoundError: Nobody is called so.
-        ConflictError: The directory has something in it.
+        NotFoundError: Nobody has this name.
+        ConflictError: The directory is not empty.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ConflictError(

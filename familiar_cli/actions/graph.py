@@ -46,7 +46,7 @@ _EDGES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class EntityNode:
-    """A node: its id, its type such as `person`, and what it is called."""
+    """A node: its id, its type such as `person`, and its label."""
 
     id: str
     type: str
@@ -67,7 +67,7 @@ class EntityEdge:
 
 @dataclass(frozen=True, slots=True)
 class EntityGraph:
-    """What of a graph is not deleted, and how much could not be read."""
+    """The undeleted part of a graph, and the number of unreadable entries."""
 
     nodes: tuple[EntityNode, ...]
     edges: tuple[EntityEdge, ...]
@@ -75,10 +75,10 @@ class EntityGraph:
 
 
 def read_graph(path: Path) -> EntityGraph:
-    """Return the graph in a file.
+    """Read the graph in a file.
 
     Raises:
-        BadInputError: It cannot be read, or holds no graph.
+        BadInputError: It is unreadable, or not a graph.
     """
     try:
         raw = read_plain(path, MOST_BYTES + 1)
@@ -96,7 +96,7 @@ def read_graph(path: Path) -> EntityGraph:
 
 
 def graph_json(graph: EntityGraph) -> dict[str, Any]:
-    """Return a graph as entity-core's JSON has it."""
+    """Convert a graph to entity-core's JSON."""
     nodes = [
         {"id": n.id, "type": n.type, "label": n.label, "description": n.description}
         for n in graph.nodes
@@ -182,12 +182,12 @@ class Around:
     """A part of the graph.
 
     Args:
-        center: The page in the middle; None: an overview of all that is related.
-        nodes: The pages, the one in the middle first.
-        edges: The relations and links between them.
-        depth: How many steps away.
+        center: The page at the centre; None for an overview.
+        nodes: The pages, the centre first.
+        edges: Relations and links between them.
+        depth: Number of steps from the centre.
         is_cut: There are more pages.
-        unread: How many pages were not read yet, so what they say is missing.
+        unread: Number of pages not read yet, whose relations are missing.
     """
 
     center: GraphPage | None
@@ -209,12 +209,12 @@ class Around:
 
 
 def node_json(node: GraphPage) -> dict[str, Any]:
-    """Return a node as plain values."""
+    """Convert a node to plain values."""
     return {"id": node.id, "path": node.path, "title": node.title, "kind": node.kind}
 
 
 def edge_json(edge: Edge) -> dict[str, Any]:
-    """Return an edge as plain values; what is not known is null."""
+    """Convert an edge to plain values; unknown ones are null."""
     return {
         "from": edge.source.removesuffix(".md"),
         "to": edge.target.removesuffix(".md"),
@@ -240,18 +240,18 @@ def neighbourhood(
     """Return the neighbourhood of the page that `name` refers to.
 
     Args:
-        familiar: Whose memory.
+        familiar: The familiar.
         name: A person as `familiar people` takes one, a page's path or title.
-        depth: How many steps.
-        viewer: Who will see it.
-        most: Most pages.
-        links: Links between pages count, too.
-        thorough: Look at every page, also where the directories say that nothing has changed.
-        within_s: Seconds after which no more pages are read for it.
+        depth: Number of steps.
+        viewer: The viewer.
+        most: Maximum number of pages.
+        links: Include links between pages.
+        thorough: Check every page, even in directories that seem unchanged.
+        within_s: Stop reading pages for it after this many seconds.
 
     Raises:
-        NotFoundError: Nothing is called so.
-        UsageError: Several things are.
+        NotFoundError: Nothing has this name.
+        UsageError: Several things have it.
         FamiliarError: The graph cannot be used.
     """
     with closing(familiar.relations()) as graph:
@@ -271,14 +271,14 @@ def overview(
     thorough: bool = True,
     within_s: float = inf,
 ) -> Around:
-    """Return every page that has a relation, and the relations.
+    """Return all pages with relations, and the relations.
 
     Args:
-        familiar: Whose memory.
-        viewer: Who will see it.
-        most: Most pages.
-        thorough: Look at every page, also where the directories say that nothing has changed.
-        within_s: Seconds after which no more pages are read for it.
+        familiar: The familiar.
+        viewer: The viewer.
+        most: Maximum number of pages.
+        thorough: Check every page, even in directories that seem unchanged.
+        within_s: Stop reading pages for it after this many seconds.
 
     Raises:
         FamiliarError: The graph cannot be used.
@@ -291,7 +291,7 @@ def overview(
 
 
 def _find_page(familiar: Familiar, graph: RelationIndex, name: str, *, thorough: bool) -> str:
-    """Return the page that a name means: a path of one, else a person, else a title."""
+    """Find the page with a path, else a person's page, else the page with a title."""
     for path in (name, f"{name}.md"):
         if path in graph.titles([path]):
             return path
@@ -326,15 +326,15 @@ _OWN: Final = "self"
 
 @dataclass(slots=True)
 class ImportedGraph:
-    """What an import did, or would do.
+    """The result of importing a graph.
 
     Args:
-        pages: The pages that were made.
-        files: The files that changed.
-        relations: How many relations were added.
-        known: How many were there already.
-        left_out: How many edges could not be taken over.
-        diff: The change; unified.
+        pages: New pages.
+        files: Changed files.
+        relations: Number of relations added.
+        known: Number of relations that existed.
+        left_out: Number of edges that could not be imported.
+        diff: The unified diff.
         dry_run: Nothing was changed.
     """
 
@@ -348,13 +348,13 @@ class ImportedGraph:
 
 
 def import_graph(familiar: Familiar, path: Path, *, dry_run: bool = False) -> ImportedGraph:
-    """Take the edges of a graph over as relations, in one transaction. Again adds only what is new.
+    """Import the edges of a graph as relations, in one transaction; repeats add only new ones.
 
-    A node is the page that is called so; where there is none, one is made. The node of the entity
-    itself, and what is deleted, stays out.
+    A node becomes the page with its name, which is created if missing. The node of the entity
+    itself, and deleted ones, are left out.
 
     Raises:
-        BadInputError: The file holds no graph.
+        BadInputError: The file is not a graph.
         FamiliarError: The memory cannot be used; nothing was changed.
     """
     graph = read_graph(path)
@@ -385,7 +385,7 @@ def import_graph(familiar: Familiar, path: Path, *, dry_run: bool = False) -> Im
 
 
 def export_graph(familiar: Familiar) -> EntityGraph:
-    """Return all relations that are not private as nodes and edges."""
+    """Return all public relations as nodes and edges."""
     found = overview(familiar, viewer=NOBODY, most=100_000)
     nodes = [EntityNode(node.id, node.kind, node.title) for node in found.nodes]
     edges = [
@@ -408,7 +408,7 @@ def _page_of(
     draft: Draft,
     done: ImportedGraph,
 ) -> str:
-    """Return the page of a node, made if need be; empty: several are called so, or none can be."""
+    """Find or create the page of a node; empty if the name is ambiguous or invalid."""
     if node.id in places:
         return places[node.id]
     found = known.named(node.label)
@@ -425,7 +425,7 @@ def _page_of(
 
 
 def _add_item(draft: Draft, rel_path: str, made: Relation, heading: str) -> bool:
-    """Add a relation to a page, unless it states it already; tell whether it was new."""
+    """Add a relation to a page unless it is stated already; tell whether it was new."""
     text = draft.text(rel_path) or ""
     for there in relations_in(text, rel_path).relations:
         is_same = (fold(there.relation), there.target) == (fold(made.relation), made.target)
@@ -437,7 +437,7 @@ def _add_item(draft: Draft, rel_path: str, made: Relation, heading: str) -> bool
 
 
 def as_json(done: ImportedGraph) -> dict[str, Any]:
-    """Return an import as plain values."""
+    """Convert an import to plain values."""
     return {
         "relations": done.relations,
         "known": done.known,

@@ -1,4 +1,4 @@
-"""What housekeeping found, and the plans that would mend it: put before a person, never made."""
+"""Housekeeping: findings, and plans to fix them, which a person applies."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _ID_CHARS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class FindingWithPlan:
-    """One finding, the plan that would mend it, and what a model made of it.
+    """A finding with its plan and a model's judgement.
 
     Args:
-        finding: What was found.
-        plan_id: The plan that waits for a person; None: there is none.
-        rejected: A person said no to the plan, so it is not made again.
-        judgement: What the model says; None: it was not asked, or said nothing of this one.
+        finding: The finding.
+        plan_id: The pending plan, if any.
+        rejected: A person rejected the plan, so it is not made again.
+        judgement: The model's judgement, if it was asked and gave one.
     """
 
     finding: Finding
@@ -74,15 +74,15 @@ class FindingWithPlan:
 
 @dataclass(frozen=True, slots=True)
 class Tidied:
-    """What a look through the memory came to.
+    """The result of a housekeeping run.
 
     Args:
-        found: The findings, the most urgent first.
-        checks: Which checks were made.
-        files: How many files they looked at.
-        proposed: The plans that are new.
-        skipped: What could not be read.
-        problem: Why the model said nothing, or not of all.
+        found: The findings, most urgent first.
+        checks: The checks made.
+        files: Number of files checked.
+        proposed: New plans.
+        skipped: Unreadable files.
+        problem: Why the model's judgement is missing or incomplete.
     """
 
     found: tuple[FindingWithPlan, ...]
@@ -114,20 +114,20 @@ async def tidy_up(
     on_wait: Callable[[str], None] = lambda _: None,
     on_step: Callable[[str, int], None] = lambda _step, _done: None,
 ) -> Tidied:
-    """Look through a familiar's memory; with `propose`, leave a plan for each thing to mend.
+    """Check a familiar's memory; with `propose`, make a plan for each fixable finding.
 
     Args:
-        familiar: Whose memory.
-        names: Which checks; none: all.
-        since: Only findings about a file that was changed then or later.
-        propose: Make plans, which wait for `familiar review`.
-        again: Also those that a person said no to.
+        familiar: The familiar.
+        names: The checks; all if empty.
+        since: Only findings about files changed at or after this time.
+        propose: Make plans, which await `familiar review`.
+        again: Include plans that a person rejected.
         ask_model: Have the model of the slot `consolidation` judge each finding.
-        on_wait: Told in one line before a busy server is asked again.
-        on_step: Told what is being done, and how many files are read.
+        on_wait: Called with a message before a busy server is retried.
+        on_step: Called with the current step and the number of files read.
 
     Raises:
-        NotFoundError: There is no such check.
+        NotFoundError: No such check.
         FamiliarError: The memory cannot be used.
     """
     set_to = familiar.config
@@ -165,27 +165,27 @@ async def tidy_up(
 
 
 class _Past:
-    """What is known of turns that memory names; a history that cannot be read is named."""
+    """What is known of cited turns; an unreadable history is reported."""
 
     def __init__(self, familiar: Familiar) -> None:
         self._familiar = familiar
         self.skipped: tuple[Skipped, ...] = ()
 
     def day_of(self, turn_id: int) -> date | None:
-        """Return the day on which a turn was said; None when that is not known."""
+        """Return the day of a turn; None if unknown."""
         turn = self._read(lambda: self._familiar.history.turn(turn_id), None)
         return to_zone(turn.at, self._familiar.zone).date() if turn else None
 
     def fallen(self, turn_ids: Collection[int]) -> dict[int, str]:
-        """Return which of some turns no longer stand, and what became of each."""
+        """Return which turns no longer stand, and why."""
         return self._read(lambda: removed_turns(self._familiar.history, turn_ids), {})
 
     def doubles(self) -> list[DoubledChannel]:
-        """Return the channels that repeat turns of others."""
+        """Return the channels that repeat other channels' turns."""
         return self._read(lambda: find_doubles(self._familiar.history), [])
 
     def numbering(self) -> Numbering:
-        """Return which turns citations mean; those of other machines as far as that is known."""
+        """Return the mapping of citations to turns, including other machines' as far as known."""
         numbering = self._familiar.numbering
 
         def find(instance: str, numbers: Collection[int]) -> Mapping[int, int]:
@@ -195,7 +195,7 @@ class _Past:
         return replace(numbering, find=find)
 
     def phrases(self) -> Phrases:
-        """Return the wordings of the familiar's language; English where it cannot be told."""
+        """Return the phrases of the familiar's language; English if it is unknown."""
         return self._read(lambda: self._familiar.phrases, ENGLISH)
 
     def _read(self, read: Callable[[], T], otherwise: T) -> T:
@@ -211,9 +211,9 @@ class _Past:
 
 
 def plan_of(finding: Finding) -> ReviewPlan | None:
-    """Return the plan that would mend what was found; None: it takes a person's judgement.
+    """Make the plan that fixes a finding; None if it takes a person's judgement.
 
-    The same finding always gives a plan of the same name, so that it waits only once.
+    The same finding always gives a plan with the same name, so that there is only one.
     """
     if not finding.repair:
         return None
@@ -233,7 +233,7 @@ def plan_of(finding: Finding) -> ReviewPlan | None:
 
 
 def _new_plans(repairs: Iterable[ReviewPlan | None], plans: Plans) -> dict[str, ReviewPlan]:
-    """Return the plans, by name, that neither wait nor were rejected."""
+    """Return the plans, by name, that are neither pending nor rejected."""
     return {
         plan.id: plan
         for plan in repairs
@@ -242,7 +242,7 @@ def _new_plans(repairs: Iterable[ReviewPlan | None], plans: Plans) -> dict[str, 
 
 
 def _propose_plans(store: MemoryStore, new: Collection[ReviewPlan], run: str) -> None:
-    """Put plans before a person, in one transaction."""
+    """Store plans for review in one transaction."""
     if not new:
         return
     message = f"propose {len(new)} repairs"
@@ -271,7 +271,7 @@ async def _judge_findings(
 ) -> tuple[dict[int, Judgement], FamiliarError | None]:
     """Ask the model to judge the findings. If it fails, all of them stay.
 
-    Findings that quote what was said in private are not shown to it.
+    Findings that quote private text are not sent to it.
     """
     from familiar_cli.llm.asking import Asker
     from familiar_cli.llm.slots import check_usable

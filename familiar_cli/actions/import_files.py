@@ -1,4 +1,4 @@
-"""`familiar import`: whatever a file or directory is, given to the importer that takes it."""
+"""`familiar import`: recognise files and directories, and pass each to its importer."""
 
 from __future__ import annotations
 
@@ -68,17 +68,17 @@ _FIRST: Final = ("folder", "export", "persona", "card", "lorebook", "memories", 
 
 @dataclass(frozen=True, slots=True)
 class FileImportOptions:
-    """What `familiar import` was told.
+    """Options of `familiar import`.
 
     Args:
-        familiar_id: The familiar; empty: the one that is made, named in the chat, or chosen.
-        kind: What the files are; empty: what they are recognised as.
+        familiar_id: The familiar; empty for the new one, the one in the chat, or the chosen one.
+        kind: The kind of all files; empty to recognise it.
         person: The account of the user in chats, as `PLATFORM:ID`.
-        mine: My names in chats.
+        mine: The owner's names in chats.
         character: The familiar's names in chats.
-        dates: The order of dates in numbers.
-        update: Files whose source has changed may be written anew.
-        force: So may files that a person edited.
+        dates: The order of numeric dates.
+        update: Rewrite files whose source has changed.
+        force: Rewrite even files that a person edited.
         dry_run: Write nothing.
     """
 
@@ -93,7 +93,7 @@ class FileImportOptions:
     dry_run: bool = False
 
     def answered(self, option: str, value: str) -> FileImportOptions:
-        """Return the options with one more, which was asked for."""
+        """Return the options with an answer added."""
         if option == "--character":
             return replace(self, character=(*self.character, value))
         if option == "--me":
@@ -103,16 +103,16 @@ class FileImportOptions:
 
 @dataclass(slots=True)
 class ImportItem:
-    """A file or directory, what it is, and what became of it.
+    """A file or directory, its kind, and the result of its import.
 
     Args:
         path: The file or directory.
-        kind: What it was taken for; empty: nobody knows it.
-        title: The same in words.
-        others: What else it could have been taken for.
-        familiar: The familiar that it went into, or that was made of it.
-        done: What became of it: one report for each familiar.
-        error: Why it was not imported, or not all of it.
+        kind: Its kind; empty if not recognised.
+        title: Description of the kind.
+        others: Other possible kinds.
+        familiar: The familiar it was imported into, or that was made from it.
+        done: Reports, one for each familiar.
+        error: Why it was not imported, or not completely.
     """
 
     path: Path
@@ -125,11 +125,11 @@ class ImportItem:
 
 
 def recognise_items(paths: Sequence[Path], kind: str = "") -> list[ImportItem]:
-    """Return what each file or directory is, in the order in which they are imported.
+    """Recognise files and directories, and sort them into import order.
 
     Args:
         paths: The files and directories.
-        kind: What they are, if a person says so.
+        kind: Their kind, if a person stated it.
     """
     items = [item for path in paths for item in _recognise_items(path, _KINDS.get(kind, kind))]
     order = {name: number for number, name in enumerate(_FIRST)}
@@ -158,7 +158,7 @@ def _recognise_items(path: Path, kind: str) -> Iterator[ImportItem]:
 
 
 def personas_in(items: Sequence[ImportItem]) -> list[str]:
-    """Return the ids of the familiars that were made of persona folders."""
+    """Return the ids of the familiars made from persona folders."""
     reports = [one for item in items if item.kind == "persona" for one in item.done]
     return [one.id for one in reports if isinstance(one, FamiliarReport)]
 
@@ -193,12 +193,12 @@ def import_files(
 
 
 class FileImporter:
-    """Imports one file after another.
+    """Imports files one after another.
 
     Args:
-        home: Where the familiars live.
-        options: What was told.
-        tell: Told what a person should know.
+        home: The directory of the familiars.
+        options: The options.
+        tell: Callback for messages to a person.
     """
 
     def __init__(self, home: Path, options: FileImportOptions, tell: Callable[[str], None]) -> None:
@@ -211,19 +211,18 @@ class FileImporter:
         self._scratch = ExitStack()
 
     def close(self) -> None:
-        """Delete what only a rehearsal needed."""
+        """Delete the temporary files of a dry run."""
         self._scratch.close()
 
     def run(self, item: ImportItem, report: OnProgress | None = None) -> None:
-        """Import one item; an error is kept in it.
+        """Import one item; an error is stored in it.
 
         Args:
             item: The item.
-            report: Told what is read, and how much of it is done.
+            report: Called with the kind of work and its progress.
 
         Raises:
-            FamiliarError: It can be read in several ways, of which `question` tells; nothing was
-                imported.
+            FamiliarError: It is ambiguous, as `question` explains; nothing was imported.
         """
         importers = {
             "folder": self._import_folder,
@@ -288,7 +287,7 @@ class FileImporter:
             )
 
     def _make(self, item: ImportItem, make: Callable[..., FamiliarReport]) -> None:
-        """Make a familiar; in a rehearsal also one aside, for what else is to go into it."""
+        """Make a familiar; in a dry run also a temporary one, into which the rest is imported."""
         made = make(self._home, dry_run=self.options.dry_run)
         item.done.append(made)
         item.familiar = made.id
@@ -407,10 +406,10 @@ class FileImporter:
         return replace(found, dates=options.dates)
 
     def stranger_in(self, item: ImportItem) -> tuple[str, str]:
-        """Return who is the only person in a chat and bears another name than mine, and mine.
+        """Return the name of a chat's only person, if it differs from the owner's, and the owner's.
 
         Returns:
-            Two empty strings where nobody is to be asked about.
+            Two empty strings if there is no question.
         """
         if item.kind != "chat" or item.path.is_dir() or self.options.mine or self.options.person:
             return "", ""
@@ -424,7 +423,7 @@ class FileImporter:
         return "", ""
 
     def _familiar_in(self, item: ImportItem) -> str:
-        """Return the familiar that speaks in a chat, if it is not the one that is meant anyway."""
+        """Return the familiar that speaks in a chat, unless it is the selected one."""
         known = [*self._made, *(i for i in list_familiars(self._home) if i not in self._made)]
         is_said = bool(self.options.familiar_id or self.options.character)
         if is_said or item.path.is_dir() or len(known) < 2:  # noqa: PLR2004
@@ -445,10 +444,10 @@ class FileImporter:
         return chat is not None
 
     def _meant(self) -> str:
-        """Return the familiar that things go into unless they say otherwise.
+        """Return the default familiar for imports.
 
         Raises:
-            FamiliarError: None is there, or several are and none was chosen.
+            FamiliarError: There is none, or there are several and none is chosen.
         """
         if self.options.familiar_id in self._made:
             return self.options.familiar_id

@@ -1,4 +1,4 @@
-"""`familiar import-sillytavern`: a whole data folder becomes familiars, one a character."""
+"""`familiar import-sillytavern`: import a whole data folder, a familiar per character."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _NOT_NAMED: Final = "not named by `--only`"
 
 @dataclass(slots=True)
 class _Character:
-    """One character of the folder: its file, and the familiar that it is."""
+    """A character of the folder: its file and its familiar."""
 
     file: FoundFile
     name: str
@@ -90,21 +90,22 @@ def import_folder(
     dry_run: bool = False,
     progress: OnProgress = lambda _what, _done, _total: None,
 ) -> ImportedFolder:
-    """Make a familiar of each character in `folder`, or bring those that are there up to it.
+    """Make or update a familiar for each character in `folder`.
 
-    What is there already is not taken again, so an import that was broken off is run again. One
-    file that cannot be taken does not stop the others.
+    Known content is not imported again, so an interrupted import can be repeated. A file that
+    cannot be imported does not stop the others.
 
     Args:
-        home: Where the familiars live; it is made when it is not there.
+        home: The directory of the familiars; created if missing.
         folder: The data folder.
-        only: Names or files of the characters that are wanted; empty: all.
-        mine: My names in the chats; empty: those of the folder's personas, if one is mine.
-        dry_run: Leave nothing on disk; the answer is the same.
-        progress: Told how many of how many files are done.
+        only: Names or files of the wanted characters; empty for all.
+        mine: The owner's names in the chats; empty for those of the folder's personas, if one is
+            the owner's.
+        dry_run: Leave nothing on disk; the result is the same.
+        progress: Called with the number of files done, and the total.
 
     Raises:
-        NotFoundError: The folder has no such character.
+        NotFoundError: No such character in the folder.
         ConfigError: `home` cannot be read.
     """
     with _place_for(home, dry_run=dry_run) as place:
@@ -115,7 +116,7 @@ def import_folder(
 
 @contextmanager
 def _place_for(home: Path, *, dry_run: bool) -> Iterator[Path]:
-    """Give the home that new familiars are made in: one that goes again for a dry run."""
+    """Provide the home for new familiars: a temporary one for a dry run."""
     if not dry_run:
         yield home
         return
@@ -124,14 +125,14 @@ def _place_for(home: Path, *, dry_run: bool) -> Iterator[Path]:
 
 
 class _Bringing:
-    """Brings a folder in, character by character.
+    """Imports a folder, character by character.
 
     Args:
-        home: Where the familiars live.
-        place: Where new ones are made; another place than `home`: it is only a rehearsal.
+        home: The directory of the familiars.
+        place: Directory for new ones; differs from `home` in a dry run.
         folder: The data folder.
-        mine: My names in the chats, if I said so.
-        progress: Told how many of how many files are done.
+        mine: The owner's names in the chats, if stated.
+        progress: Called with the number of files done, and the total.
     """
 
     def __init__(
@@ -161,7 +162,7 @@ class _Bringing:
         return self._place != self._home
 
     def meet(self, only: tuple[str, ...]) -> None:
-        """Find out who is in the folder, which familiars they are, and what belongs to them."""
+        """Read the folder: its characters, their familiars, and the files of each."""
         for file in self._folder.files:
             if file.reason:
                 outcome: Outcome = "refused" if "cannot be read" in file.reason else "skipped"
@@ -174,7 +175,7 @@ class _Bringing:
         self._choose(only)
 
     def run(self) -> ImportedFolder:
-        """Bring in everything that was met."""
+        """Import everything found by `meet`."""
         for file in self._folder.of("settings"):
             if not self._register.knows(file):
                 outcome, reason = self._who_i_am(file)
@@ -201,7 +202,7 @@ class _Bringing:
                 self._personas.update(fold(persona.name) for persona in found)
 
     def _who_i_am(self, file: FoundFile) -> tuple[Outcome, str]:
-        """Take the persona that is chosen, unless the home says already who its owner is."""
+        """Import the selected persona, unless the home says who its owner is."""
         command = f"`familiar me --from-sillytavern {typed(str(file.path))} --name NAME`"
         try:
             raw, origin = read_foreign(file.path), file.rel_path
@@ -224,7 +225,7 @@ class _Bringing:
         return "imported", ""
 
     def _read_characters(self) -> None:
-        """Read every card once; one that is there twice is one character."""
+        """Read every card once; duplicates are one character."""
         by_content: dict[str, _Character] = {}
         # A picture comes before the JSON of the same name: SillyTavern itself knows pictures only.
         for file in sorted(self._folder.of("character"), key=lambda f: f.path.suffix != ".png"):
@@ -242,7 +243,7 @@ class _Bringing:
         self._characters.sort(key=lambda character: character.file.rel_path)
 
     def _recognise(self) -> None:
-        """Find the familiars that were made of these cards, and ids for the others."""
+        """Find the familiars made from these cards, and ids for new ones."""
         there = list_familiars(self._home)
         wanted = {character.file.rel_path: character.face for character in self._characters}
         known = match_names(wanted, self._faces(there))
@@ -259,13 +260,13 @@ class _Bringing:
             try:
                 card = original_card(Familiar(FamiliarPaths(self._home / familiar_id)).memory)
             except FamiliarError:
-                continue  # whoever uses it is told what is wrong with it
+                continue  # its importer reports the error
             if card:
                 found[familiar_id] = face_of(card)
         return found
 
     def _give_chats(self) -> None:
-        """Give each chat to the character whose directory it is in."""
+        """Assign each chat to the character of its directory."""
         exact = {character.file.stem: character for character in reversed(self._characters)}
         alike: dict[str, list[_Character]] = {}
         for character in self._characters:
@@ -284,7 +285,7 @@ class _Bringing:
                 )
 
     def _give_group_chats(self) -> None:
-        """Give each chat of a group to every member of it."""
+        """Assign each group chat to every member."""
         members = {file.path.name: c for c in self._characters for file in (c.file, *c.same)}
         of_chat: dict[str, CharacterGroup] = {}
         for file in self._folder.of("group"):
@@ -315,7 +316,7 @@ class _Bringing:
                 self._register.note(file, "skipped", "no member of its group is in `characters`")
 
     def _choose(self, only: tuple[str, ...]) -> None:
-        """Leave out who is not named by `only`, if anybody is."""
+        """Drop the characters that `only` does not select, if it selects any."""
         wanted = set(map(fold, only))
         for file, reason in self._broken.items():
             if not wanted or _names_of(file) & wanted:
@@ -346,7 +347,7 @@ class _Bringing:
         )
 
     def _bring(self, character: _Character) -> None:
-        """Make the familiar of a character, and bring in what belongs to it."""
+        """Make the familiar of a character, and import its files."""
         self._step()
         home = self._place if character.is_new else self._home
         familiar = Familiar(FamiliarPaths(home / character.id))
@@ -383,7 +384,7 @@ class _Bringing:
     def _card(
         self, home: Path, familiar: Familiar, character: _Character, card: Card
     ) -> tuple[Outcome, str, tuple[str, ...]]:
-        """Make the familiar, or bring it up to its card; its outcome, the reason, and warnings."""
+        """Make or update the familiar of a card; return the outcome, the reason, and warnings."""
         if character.is_new:
             made = create_familiar(home, card, _open_memory, familiar_id=character.id)
             return "imported", "", made.warnings
@@ -414,7 +415,7 @@ class _Bringing:
     def _books(
         self, familiar: Familiar, character: _Character, card: Card, *, dry_run: bool
     ) -> Iterator[Outcome]:
-        """Import the books of a character; yield what became of each."""
+        """Import the lorebooks of a character; yield each outcome."""
         names = set(self._links.of(character.file.stem, card))
         for name in sorted(names & self._worlds.keys()):
             file = self._worlds[name]
@@ -455,12 +456,12 @@ class _Bringing:
         return done
 
     def _reading(self, familiar: Familiar) -> Reading:
-        """Return how chats are read: they are mine where one of the folder's personas is."""
+        """Build the options for chats: they are the owner's if one of the folder's personas is."""
         reading = chat_reading(familiar, mine=self._mine)
         name = (reading.cast.me and reading.cast.me.display_name) or show_me(self._home, None).name
         if not name or fold(name) in self._personas:
             return owned_reading(reading)
-        me = replace(reading.cast.me or NEUTRAL, display_name=name)  # a rehearsal has no home
+        me = replace(reading.cast.me or NEUTRAL, display_name=name)  # a dry run has no home
         return replace(reading, cast=replace(reading.cast, me=me))
 
     def _note_chats(
@@ -485,7 +486,7 @@ class _Bringing:
         try:
             familiar.finder.index_words()
         except FamiliarError:
-            return  # the next search makes up for it, or says what is wrong
+            return  # the next search does it, or reports the error
 
     def _name_the_rest(self) -> None:
         for file in self._folder.files:
@@ -507,7 +508,7 @@ class _Bringing:
 
 
 def _free_id(wanted: str, taken: Collection[str]) -> str:
-    """Return an id that no familiar has: `wanted`, or that with a number."""
+    """Return an unused id: `wanted`, or that with a number."""
     numbered = (f"{wanted}-{number}" for number in count(2))
     return next(name for name in chain([wanted], numbered) if name not in taken)
 
@@ -521,7 +522,7 @@ def _open_memory(paths: FamiliarPaths) -> MemoryStore:
 
 
 def _import_book(familiar: Familiar, file: FoundFile, *, dry_run: bool) -> tuple[Outcome, str]:
-    """Import a book; return what became of it, and why."""
+    """Import a lorebook; return the outcome and the reason."""
     book = load_book(read_foreign(file.path), origin=file.path.name)
     into, _ = place_for(book, familiar.memory)
     is_new = not familiar.memory.exists(f"{into}/.lorebook.json")
@@ -539,7 +540,7 @@ def _import_book(familiar: Familiar, file: FoundFile, *, dry_run: bool) -> tuple
 
 
 def _import_newest(familiar: Familiar, book: Lorebook, *, dry_run: bool) -> ImportedLorebook:
-    """Import a book, with what has changed; one from the card that says the same stays as it is."""
+    """Import a lorebook with its changes; an identical one from the card stays as it is."""
     try:
         return import_lorebook(familiar.memory, book, dry_run=dry_run)
     except ConflictError:
@@ -549,7 +550,7 @@ def _import_newest(familiar: Familiar, book: Lorebook, *, dry_run: bool) -> Impo
 
 
 def _character_names(character: _Character) -> set[str]:
-    """Return by which names `--only` knows a character, folded."""
+    """Return the case-folded names by which `--only` selects a character."""
     own = {fold(character.name), character.face.name, character.id}
     return own.union(*map(_names_of, (character.file, *character.same)))
 

@@ -1,4 +1,4 @@
-"""Jobs that a person schedules: a message that the familiar writes first, or a background pass."""
+"""Scheduled jobs: a message that the familiar writes first, or a background pass."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MISSED: Final = ("run", "skip")
 GRACE: Final = timedelta(hours=1)
 """What is later than this was missed, e.g. because nothing ran."""
 
-_AGAIN_S: Final = 60.0  # after a job that cannot run as it is, or that another process runs
+_AGAIN_S: Final = 60.0  # pause after a job that is invalid or runs in another process
 _MOST_JOBS: Final = 200
 _MOST_CHARS: Final = 2_000
 _HEAD: Final = "# Jobs of this familiar; see `familiar job --help`. You may edit them.\n"
@@ -52,16 +52,16 @@ _RULES: Final = "Write e.g. `every day 8:00`, `every monday 9:00` or `every 2 ho
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One job, as `jobs.toml` holds it.
+    """A job in `jobs.toml`.
 
     Args:
         id: Its id.
-        when: How it comes again, as `parse_recurrence` reads it.
-        added: Since when, ISO 8601; nothing earlier is caught up with.
-        say: What the familiar is to write about; empty: it writes nothing.
+        when: Its recurrence, in the form of `parse_recurrence`.
+        added: Its start, ISO 8601; earlier times are not caught up with.
+        say: Topic of the message; empty for none.
         run: One of `RUNS`, or empty.
-        channel: Where it writes.
-        missed: One of `MISSED`: what happens with a time that nobody was there for.
+        channel: The channel of the message.
+        missed: One of `MISSED`: what happens to missed times.
     """
 
     id: str
@@ -74,10 +74,10 @@ class Job:
 
     @property
     def rule(self) -> Recurrence:
-        """When it comes again.
+        """Its recurrence.
 
         Raises:
-            ConfigError: `when` cannot be read as a rule.
+            ConfigError: `when` cannot be parsed.
         """
         rule = parse_recurrence(self.when)
         if rule is None:
@@ -86,18 +86,18 @@ class Job:
 
     @property
     def what(self) -> str:
-        """What it does, in a line."""
+        """Its work, in one line."""
         return self.run or f"say in {self.channel}: {one_line(self.say, 60)}"
 
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """When a job ran last.
+    """The last run of a job.
 
     Args:
-        last: The time that was dealt with last, ISO 8601; None: none was.
-        outcome: `done` or `skipped`; empty: neither yet.
-        turn: The turn that it made; None: none.
+        last: The last time handled, ISO 8601, if any.
+        outcome: `done` or `skipped`; empty if neither yet.
+        turn: The turn that it made, if any.
     """
 
     last: str | None = None
@@ -125,7 +125,7 @@ def read_jobs(familiar: Familiar) -> list[Job]:
 
 
 def _check_job(job: Job) -> Job:
-    """Return the job if it can run.
+    """Return the job if it is valid.
 
     Raises:
         UsageError: It says and runs nothing, or both, or something that does not exist.
@@ -150,9 +150,9 @@ def add_job(familiar: Familiar, wanted: Job, *, dry_run: bool = False) -> Job:
     """Add a job; return it with its id.
 
     Args:
-        familiar: Whose.
-        wanted: The job; without an id it gets one of its words.
-        dry_run: Only check it.
+        familiar: The familiar.
+        wanted: The job; its id defaults to one made from its text.
+        dry_run: Only validate it.
 
     Raises:
         UsageError: It can never run, or its id is taken.
@@ -190,7 +190,7 @@ def remove_job(familiar: Familiar, job_id: str, *, dry_run: bool = False) -> Job
     """Remove a job.
 
     Raises:
-        NotFoundError: There is none with that id.
+        NotFoundError: No such job.
         ConfigError: `jobs.toml` is damaged.
     """
     import tomlkit  # as above
@@ -209,7 +209,7 @@ def remove_job(familiar: Familiar, job_id: str, *, dry_run: bool = False) -> Job
 
 
 def read_state(familiar: Familiar, job: Job) -> JobState:
-    """Read when a job ran last; a damaged file is as good as none."""
+    """Read the last run of a job; a damaged file counts as empty."""
     try:
         state = JobState(**json.loads(read_plain(_state_path(familiar, job.id))))
         if state.last:
@@ -220,7 +220,7 @@ def read_state(familiar: Familiar, job: Job) -> JobState:
 
 
 def next_run(familiar: Familiar, job: Job) -> datetime:
-    """Return when a job runs next, in UTC: a time that is due already, else the first to come."""
+    """Return a job's next time in UTC: one that is due, else the next one."""
     due = _due_time(familiar, job)
     return due or next_occurrence(job.rule, now(), familiar.zone, _first_day(familiar, job))
 
@@ -240,13 +240,13 @@ def has_due_jobs(familiar: Familiar) -> bool:
 
 
 async def run_due_jobs(familiar: Familiar, tell: Callable[[Event], None]) -> float:
-    """Run the jobs whose time has come, each time once; return in how many seconds others are due.
+    """Run the due jobs, once for each time; return the seconds until the next one.
 
-    Whoever stays calls it. What another process runs is left to it.
+    Called by long-running processes. Jobs that another process is running are skipped.
 
     Args:
-        familiar: Whose.
-        tell: Given what happened.
+        familiar: The familiar.
+        tell: Called with each event.
     """
     try:
         jobs = read_jobs(familiar)
@@ -261,7 +261,7 @@ async def run_due_jobs(familiar: Familiar, tell: Callable[[Event], None]) -> flo
                 await _run_due(familiar, job, tell)
             wait_s = (next_run(familiar, job) - now()).total_seconds()
         except LockedError:
-            pass  # another process is at it
+            pass  # another process is running it
         except FamiliarError as error:
             tell(failed("job ls", error, familiar.passes.job(job.id).retry_in_s))
         waits.append(max(wait_s, familiar.passes.job(job.id).retry_in_s, 1.0))
@@ -275,7 +275,7 @@ async def _run_due(familiar: Familiar, job: Job, tell: Callable[[Event], None]) 
 
     async def work() -> None:
         due = _due_time(familiar, job)
-        if due is None:  # another process was quicker
+        if due is None:  # another process was faster
             return
         if job.missed == "skip" and now() - due > GRACE:
             _write_state(familiar, job, JobState(iso(due), "skipped"))
@@ -289,10 +289,10 @@ async def _run_due(familiar: Familiar, job: Job, tell: Callable[[Event], None]) 
 
 
 async def run_job_now(familiar: Familiar, job_id: str) -> int | None:
-    """Run a job at once, beside its times; return the turn that it made, if any.
+    """Run a job outside its schedule; return the turn that it made, if any.
 
     Raises:
-        NotFoundError: There is no such job.
+        NotFoundError: No such job.
         FamiliarError: It failed.
     """
     job = next((job for job in read_jobs(familiar) if job.id == job_id), None)
@@ -345,7 +345,7 @@ async def _make_files(familiar: Familiar, what: str) -> None:
 
 
 def _due_time(familiar: Familiar, job: Job) -> datetime | None:
-    """Return the latest time that has come and was not dealt with; None: there is none."""
+    """Return the latest due time that was not handled, if any."""
     state = read_state(familiar, job)
     due = last_occurrence(job.rule, now(), familiar.zone, _first_day(familiar, job))
     return due if due > parse_iso(state.last or job.added) else None
@@ -373,7 +373,7 @@ _TEXT_KEYS: Final = ("message", "prompt", "say", "text", "task", "content")
 
 
 def adopt_crons(familiar: Familiar) -> tuple[list[Job], list[str]]:
-    """Add the jobs of an imported persona; return those that are new, and why others are not run.
+    """Add the jobs of an imported persona; return the new ones, and why others do not run.
 
     Raises:
         ConfigError: `jobs.toml` is damaged.
@@ -404,7 +404,7 @@ def adopt_crons(familiar: Familiar) -> tuple[list[Job], list[str]]:
 
 
 def _job_of_cron(entry: dict[str, Any]) -> Job | None:
-    """Return the job that an entry of a persona means; None: none, or it is switched off."""
+    """Convert an entry of a persona to a job; None if it is disabled or means none."""
     if entry.get("enabled", True) is not True:
         return None
     schedule = next((entry[key] for key in _SCHEDULE_KEYS if isinstance(entry.get(key), str)), "")
@@ -428,7 +428,7 @@ _CRON_DAYS: Final = ("sunday", "monday", "tuesday", "wednesday", "thursday", "fr
 
 
 def rule_of_cron(schedule: str) -> str:
-    """Return a cron expression such as `0 8 * * 1-5` as people write it; empty: nothing says so."""
+    """Convert a cron expression such as `0 8 * * 1-5` to a recurrence; empty if there is none."""
     found = _CRON.fullmatch(" ".join(schedule.split()))
     if found is None:
         return schedule if parse_recurrence(schedule) else ""

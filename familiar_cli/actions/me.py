@@ -1,4 +1,4 @@
-"""Who I am: what the home, a familiar and a channel say of it, and how to change that."""
+"""The owner's identity: what the home, a familiar and a channel say, and how to change it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ NAMES = tuple(entry.name for entry in fields(MeSettings))
 
 @dataclass(frozen=True, slots=True)
 class ShownMe:
-    """Who I am, and where that is said.
+    """The owner's identity, and its sources.
 
     Args:
-        label: What I am called in a prompt.
-        account: The account under which my words are kept, as `PLATFORM:ID`.
-        sources: The file that says each setting, by its name; `default`: none does.
-        also: My other accounts.
-        owners: The home's other owners, as `--as` names them.
+        label: The owner's label in prompts.
+        account: The account that their turns are stored under, as `PLATFORM:ID`.
+        sources: The file that defines each setting, by name; `default` if none.
+        also: Further accounts.
     """
 
     name: str
@@ -47,13 +46,12 @@ class ShownMe:
 
 @dataclass(frozen=True, slots=True)
 class MePlace:
-    """A file that says who I am.
+    """A file that describes the owner.
 
     Args:
         path: The file.
-        root: What the file holds.
-        title: Where it holds, in words.
-        prefix: What stands before a setting's name there.
+        root: Its schema.
+        title: Its scope, in words.
     """
 
     path: Path
@@ -65,16 +63,10 @@ class MePlace:
 def show_me(
     home: Path, familiar: Familiar | None, channel_id: str = "", owner: str | None = None
 ) -> ShownMe:
-    """Return who an owner is in a channel of a familiar; without one, at the home.
-
-    Args:
-        home: The home.
-        familiar: Which familiar; None: any.
-        channel_id: Which channel; empty: any.
-        owner: Which of the other owners; None: the first owner.
+    """Return the owner's identity in a channel of a familiar; by default in the home.
 
     Raises:
-        ConfigError: A file has something wrong in it.
+        ConfigError: A file is invalid.
     """
     written = load_written(home / ME_FILE, HomeSettings)
     owners = tuple(written.settings.owners)
@@ -141,11 +133,10 @@ def home_owners(home: Path) -> Me:
 def place_of_me(
     home: Path, familiar: Familiar | None, channel_id: str = "", owner: str | None = None
 ) -> MePlace:
-    """Return the file that says who I am in a channel, in a familiar, or else in all of the home.
+    """Return the file that describes the owner in a channel, in a familiar, or in the home.
 
     Raises:
-        ConfigError: It has something wrong in it.
-        UsageError: `owner` cannot be the name of one.
+        ConfigError: It is invalid.
     """
     if owner is not None:
         title = f"for the owner {check_owner(owner)!r}, everywhere in this home"
@@ -166,10 +157,10 @@ def change_me(
     channel_id: str = "",
     dry_run: bool = False,
 ) -> Edit:
-    """Say who I am in one place. What is not among `values` stays.
+    """Change the owner's identity in one file. Settings missing in `values` stay.
 
     Raises:
-        ConfigError: The file cannot be changed; it is as it was.
+        ConfigError: The file cannot be changed; it stays as it was.
     """
     from familiar_cli.config.edit import set_values
 
@@ -183,7 +174,7 @@ def with_accounts(home: Path, place: MePlace, accounts: Sequence[str]) -> str:
     """Return the value of `also` with more accounts added.
 
     Raises:
-        UsageError: One of them is not an account, or another owner's.
+        UsageError: One of them is not an account.
     """
     named = [parse_author(account) for account in accounts if account]
     for owner in other_owners(load_written(home / ME_FILE, HomeSettings).settings):
@@ -198,10 +189,10 @@ def with_accounts(home: Path, place: MePlace, accounts: Sequence[str]) -> str:
 
 
 def forget_me(place: MePlace, *, dry_run: bool = False) -> Edit:
-    """Take out of one file all that it says of me.
+    """Remove the owner's identity from one file.
 
     Raises:
-        NotFoundError: It says nothing.
+        NotFoundError: The file does not contain any.
     """
     from familiar_cli.config.edit import unset_values
 
@@ -233,17 +224,17 @@ def author_in_channel(
     *,
     field: str = "The account",
 ) -> Author:
-    """Return who says something in a channel: an account or an owner; None: the first owner.
+    """Resolve the author `PLATFORM:ID` in a channel; None for the owner.
 
     Raises:
-        UsageError: `account` names nobody.
-        ConfigError: The settings have something wrong in them.
+        UsageError: `account` is not an account.
+        ConfigError: The settings are invalid.
     """
     return who_speaks(account, name, familiar.me(channel_id), field=field)
 
 
 def hint_of_me(familiar: Familiar, author: Author | None) -> str:
-    """Return how to say who one is, for whoever speaks for the first time and has not said it."""
+    """Return a hint for a first-time speaker on how to say who they are."""
     try:
         me = familiar.me()
     except ConfigError:
