@@ -370,7 +370,7 @@ def only_words(reply: str, name: str) -> str:
 
 
 def speaking_as(familiar: Familiar, named: str) -> Author:
-    """Resolve `PLATFORM:ID`, the owner's name, or the name of an earlier speaker.
+    """Resolve `PLATFORM:ID`, or the name of an owner or an earlier speaker.
 
     Any other name creates a new person with an account of their own.
 

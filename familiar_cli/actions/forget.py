@@ -275,7 +275,7 @@ def forget_person(
 
     Raises:
         NotFoundError: Nobody has this name, or there is no such turn.
-        RefusedError: It is the owner.
+        RefusedError: It is an owner.
         FamiliarError: Something cannot be written; running the command again continues.
     """
     accounts = _accounts(familiar, person)

@@ -1,4 +1,4 @@
-"""The owner's identity: what the home, a familiar and a channel say, and how to change it."""
+"""Who I am: what the home, a familiar and a channel say of it, and how to change that."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ NAMES = tuple(entry.name for entry in fields(MeSettings))
 
 @dataclass(frozen=True, slots=True)
 class ShownMe:
-    """The owner's identity, and its sources.
+    """Who I am, and where that is said.
 
     Args:
-        label: The owner's label in prompts.
-        account: The account that their turns are stored under, as `PLATFORM:ID`.
-        sources: The file that defines each setting, by name; `default` if none.
-        also: Further accounts.
+        label: What I am called in a prompt.
+        account: The account under which my words are kept, as `PLATFORM:ID`.
+        sources: The file that says each setting, by its name; `default`: none does.
+        also: My other accounts.
+        owners: The home's other owners, as `--as` names them.
     """
 
     name: str
@@ -46,12 +47,13 @@ class ShownMe:
 
 @dataclass(frozen=True, slots=True)
 class MePlace:
-    """A file that describes the owner.
+    """A file that says who I am.
 
     Args:
         path: The file.
-        root: Its schema.
-        title: Its scope, in words.
+        root: What the file holds.
+        title: Where it holds, in words.
+        prefix: What stands before a setting's name there.
     """
 
     path: Path
@@ -63,10 +65,16 @@ class MePlace:
 def show_me(
     home: Path, familiar: Familiar | None, channel_id: str = "", owner: str | None = None
 ) -> ShownMe:
-    """Return the owner's identity in a channel of a familiar; by default in the home.
+    """Return who an owner is in a channel of a familiar; without one, at the home.
+
+    Args:
+        home: The home.
+        familiar: Which familiar; None: any.
+        channel_id: Which channel; empty: any.
+        owner: Which of the other owners; None: the first owner.
 
     Raises:
-        ConfigError: A file is invalid.
+        ConfigError: A file has something wrong in it.
     """
     written = load_written(home / ME_FILE, HomeSettings)
     owners = tuple(written.settings.owners)
@@ -133,10 +141,11 @@ def home_owners(home: Path) -> Me:
 def place_of_me(
     home: Path, familiar: Familiar | None, channel_id: str = "", owner: str | None = None
 ) -> MePlace:
-    """Return the file that describes the owner in a channel, in a familiar, or in the home.
+    """Return the file that says who I am in a channel, in a familiar, or else in all of the home.
 
     Raises:
-        ConfigError: It is invalid.
+        ConfigError: It has something wrong in it.
+        UsageError: `owner` cannot be the name of one.
     """
     if owner is not None:
         title = f"for the owner {check_owner(owner)!r}, everywhere in this home"
@@ -157,10 +166,10 @@ def change_me(
     channel_id: str = "",
     dry_run: bool = False,
 ) -> Edit:
-    """Change the owner's identity in one file. Settings missing in `values` stay.
+    """Say who I am in one place. What is not among `values` stays.
 
     Raises:
-        ConfigError: The file cannot be changed; it stays as it was.
+        ConfigError: The file cannot be changed; it is as it was.
     """
     from familiar_cli.config.edit import set_values
 
@@ -174,7 +183,7 @@ def with_accounts(home: Path, place: MePlace, accounts: Sequence[str]) -> str:
     """Return the value of `also` with more accounts added.
 
     Raises:
-        UsageError: One of them is not an account.
+        UsageError: One of them is not an account, or another owner's.
     """
     named = [parse_author(account) for account in accounts if account]
     for owner in other_owners(load_written(home / ME_FILE, HomeSettings).settings):
@@ -189,10 +198,10 @@ def with_accounts(home: Path, place: MePlace, accounts: Sequence[str]) -> str:
 
 
 def forget_me(place: MePlace, *, dry_run: bool = False) -> Edit:
-    """Remove the owner's identity from one file.
+    """Take out of one file all that it says of me.
 
     Raises:
-        NotFoundError: The file does not contain any.
+        NotFoundError: It says nothing.
     """
     from familiar_cli.config.edit import unset_values
 
@@ -224,17 +233,17 @@ def author_in_channel(
     *,
     field: str = "The account",
 ) -> Author:
-    """Resolve the author `PLATFORM:ID` in a channel; None for the owner.
+    """Return who says something in a channel: an account or an owner; None: the first owner.
 
     Raises:
-        UsageError: `account` is not an account.
-        ConfigError: The settings are invalid.
+        UsageError: `account` names nobody.
+        ConfigError: The settings have something wrong in them.
     """
     return who_speaks(account, name, familiar.me(channel_id), field=field)
 
 
 def hint_of_me(familiar: Familiar, author: Author | None) -> str:
-    """Return a hint for a first-time speaker on how to say who they are."""
+    """Return how to say who one is, for whoever speaks for the first time and has not said it."""
     try:
         me = familiar.me()
     except ConfigError:

@@ -1,4 +1,4 @@
-"""Who a familiar knows: reading their files, and naming, merging and splitting people."""
+"""The people a familiar knows: reading their files, and naming, merging and splitting people."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PeopleDraft:
-    """What a change of people comes to: the files, and how many lines move."""
+    """A change of people: the files, and the number of lines moved."""
 
     draft: Draft
     moved: int
@@ -66,10 +66,10 @@ class PeopleDraft:
 def with_name(
     store: MemoryStore, slug: str, name: str, beginning: str, phrases: Phrases = ENGLISH
 ) -> PeopleDraft:
-    """Return the change that gives somebody one more name; a new file begins with `beginning`.
+    """Draft adding a name to a person; a new file starts with `beginning`.
 
     Raises:
-        UsageError: `name` can be no name.
+        UsageError: `name` is not valid.
     """
     draft = Draft(store)
     before = draft.text(people_path(slug))
@@ -80,11 +80,11 @@ def with_name(
 
 
 def without_name(store: MemoryStore, slug: str, name: str) -> PeopleDraft:
-    """Return the change that takes a name out of the list of somebody's aliases.
+    """Draft removing a name from a person's aliases.
 
     Raises:
-        NotFoundError: They have no file, or their list does not say `name`.
-        UsageError: A line of the list says other names as well.
+        NotFoundError: They have no file, or their list does not contain `name`.
+        UsageError: A line of the list contains other names as well.
     """
     draft = Draft(store)
     before = _person_text(draft, slug)
@@ -105,21 +105,21 @@ def merge_files(
     phrases: Phrases = ENGLISH,
     titles: Mapping[str, str] = MappingProxyType({}),
 ) -> PeopleDraft:
-    """Return the change that puts all that is known of `other` into the file of `kept`.
+    """Draft merging the file of `other` into that of `kept`.
 
-    The file of `other` stays, and says whose it is. Links to it lead to `kept`. A file that is not
-    there yet is made.
+    The file of `other` stays, and refers to `kept`. Links to it are redirected. A missing file is
+    created.
 
     Args:
         store: The memory.
-        kept: The slug of the person whose file is kept.
-        other: The slug of the account that is theirs, too.
-        phrases: The language of the files.
-        titles: The titles of those who are known by what they said, by slug.
+        kept: Slug of the person whose file is kept.
+        other: Slug of the account that is theirs, too.
+        phrases: Language of the files.
+        titles: Titles of people without a file who have spoken, by slug.
 
     Raises:
-        UsageError: They are the same already.
-        NotFoundError: One of them has no file, and never said anything.
+        UsageError: They are merged already.
+        NotFoundError: One of them has no file and never spoke.
     """
     draft, pages = Draft(store), LinkedPages(store)
     if kept == other:
@@ -157,21 +157,21 @@ def split_draft(
     *,
     numbering: Numbering = PLAIN,
 ) -> PeopleDraft:
-    """Return the change that gives `other` a file of their own again.
+    """Draft giving `other` a file of their own again.
 
-    Lines that rest on turns of `other` alone move there; all others stay where they are.
+    Lines that rest on turns of `other` alone move there; all others stay.
 
     Args:
         store: The memory.
-        other: The slug that was merged into somebody else.
-        said_by: Gives the slug of who said a turn.
-        phrases: In which language a new list of names is headed.
-        titles: The titles of those who are known by what they said, by slug.
-        numbering: Which turns lines name.
+        other: Slug that was merged into another person.
+        said_by: Returns the slug of a turn's author.
+        phrases: Language of the heading of a new list of names.
+        titles: Titles of people without a file who have spoken, by slug.
+        numbering: The mapping of citations to turns.
 
     Raises:
         UsageError: They were not merged.
-        NotFoundError: `other` has no file, and never said anything.
+        NotFoundError: `other` has no file and never spoke.
     """
     draft = Draft(store)
     theirs = _person_text(draft, other, titles.get(other, ""))
@@ -204,11 +204,11 @@ def split_draft(
 def rename_files(
     store: MemoryStore, slug: str, old: str, new: str, phrases: Phrases = ENGLISH
 ) -> PeopleDraft:
-    """Return the change that calls somebody `new` instead of `old`, in their file and in links.
+    """Draft renaming a person from `old` to `new`, in their file and in links.
 
     Raises:
         NotFoundError: They have no file, or are not called `old`.
-        UsageError: `new` can be no name.
+        UsageError: `new` is not valid.
     """
     draft, pages = Draft(store), LinkedPages(store)
     text = _person_text(draft, slug)
@@ -231,14 +231,14 @@ def rename_files(
 def apply_draft(
     store: MemoryStore, change: PeopleDraft, message: str, *, dry_run: bool
 ) -> tuple[str, ...]:
-    """Make a change in one transaction; return the files that changed, or would."""
+    """Apply a draft in one transaction; return the files changed, or those that would be."""
     with store.transaction("human", message, dry_run=dry_run) as tx:
         change.draft.stage(tx)
     return tx.result.written
 
 
 def _join_texts(ours: str, theirs: str, phrases: Phrases) -> tuple[str, int]:
-    """Return our file with all that only theirs says, and how many lines that is."""
+    """Merge the other file's text into ours; return the result and the number of lines added."""
     after = _with_head(ours, theirs)
     moved = 0
     known = normal_lines(ours) - {""}
@@ -269,7 +269,7 @@ def _join_texts(ours: str, theirs: str, phrases: Phrases) -> tuple[str, int]:
 def _with_head(ours: str, theirs: str) -> str:
     """Add the other file's front matter, and its text above the H1, to our file.
 
-    Of a key that both have in two ways, theirs stands in a comment.
+    For a key with two values, theirs becomes a comment.
     """
     pages = parse_blocks(ours), parse_blocks(theirs)
     findings = MergeFindings()
@@ -292,10 +292,10 @@ def _with_head(ours: str, theirs: str) -> str:
 
 
 def _split_sections(text: str, phrases: Phrases) -> Iterator[tuple[str, list[str]]]:
-    """Yield the H2 headings, each with the lines below it that are not blank.
+    """Yield the H2 headings, each with its non-blank lines.
 
-    What is private for another reason than that heading comes below one that says so. Whatever
-    begins with a second H1 comes whole, below no heading.
+    Text that is private for another reason than its heading gets a heading that says so. Everything
+    from a second H1 on is yielded without a heading.
     """
     channels = {line.start: owners for line, owners in owned_lines(text)}
     every = list(markdown.sections(text, applying.DEEPEST))
@@ -309,7 +309,7 @@ def _split_sections(text: str, phrases: Phrases) -> Iterator[tuple[str, list[str
             said = [line for line in section.lines if section.level or channels[line.start]]
         for owners, lines in groupby(said, key=lambda line: channels[line.start]):
             is_told = owners <= {private_scope(heading)}
-            # A scope that nobody has keeps what belongs to several of them.
+            # A scope that nobody has holds what belongs to several of them.
             scope = next(iter(owners)) if len(owners) == 1 else channel_scope("\0")
             name = " and ".join(sorted(split_scope(owner)[1] for owner in owners))
             shown = heading if is_told else private_heading(name, scope, phrases)
@@ -328,7 +328,7 @@ def _relink_all(
     skip: str,
     relabel: Relabel | None = None,
 ) -> None:
-    """Let all links lead where they should; files that cannot be read stay as they are."""
+    """Redirect all links; unreadable files stay as they are."""
     after = LinkedPages(store, draft.text, more=[file.rel_path for file in draft])
     for file in after.relinked(Relinking(before.names, after.names, to, relabel), moved=False):
         if file.rel_path != skip:
@@ -336,7 +336,7 @@ def _relink_all(
 
 
 def _person_text(draft: Draft, slug: str, title: str = "") -> str:
-    """Return somebody's file; one that is not there begins with `title`, if there is one."""
+    """Return a person's file; a new one starts with `title`, if there is one."""
     text = draft.text(people_path(slug))
     if text is None and title:
         return applying.new_file(title)
@@ -358,7 +358,7 @@ def _without_alias(text: str, name: str) -> str:
 def _rests_on(
     line: str, slug: str, said_by: Callable[[int], str | None], numbering: Numbering
 ) -> bool:
-    """Tell whether a line rests on turns of one person alone; of all its turns that are known."""
+    """Tell whether all known turns behind a line are one person's."""
     ids = turn_ids(line, numbering)
     people = {said_by(n) for n in ids} - {None}
     return bool(ids) and people == {slug} and numbering.holds(line)
@@ -366,17 +366,16 @@ def _rests_on(
 
 @dataclass(frozen=True, slots=True)
 class KnownPerson:
-    """One person.
+    """A person.
 
     Args:
-        slug: The stem of their file.
-        name: What they are called: the H1 of the file, else their name where they last spoke in
-            public.
-        aliases: How many names they have.
-        turns: How many turns they said.
-        last_seen: When they last spoke, or None.
-        size_bytes: Of their file; None when there is none.
-        problem: Why the file could not be read; empty when it could.
+        slug: Stem of their file.
+        name: Their name: the H1 of the file, else the name they last used in public.
+        aliases: Number of names.
+        turns: Number of their turns.
+        last_seen: Time of their last turn, if any.
+        size_bytes: Size of their file, if any.
+        problem: Why the file could not be read; empty otherwise.
     """
 
     slug: str
@@ -390,7 +389,7 @@ class KnownPerson:
 
 @dataclass(frozen=True, slots=True)
 class KnownPeople:
-    """Everyone a familiar knows, who spoke last first, and the names that several share."""
+    """Everyone a familiar knows, latest speaker first, and the names that several share."""
 
     people: tuple[KnownPerson, ...]
     collisions: tuple[Named, ...]
@@ -398,7 +397,7 @@ class KnownPeople:
 
 @dataclass(frozen=True, slots=True)
 class PersonPage:
-    """One person's file, word for word, with what they are called and what they share."""
+    """A person's file, verbatim, with their names and those they share with others."""
 
     slug: str
     rel_path: str
@@ -411,12 +410,12 @@ class PersonPage:
 
 
 def people_of(familiar: Familiar, *, thorough: bool = True) -> KnownPeople:
-    """Return everyone who has a file or ever spoke.
+    """List everyone who has a file or has spoken.
 
     Args:
-        familiar: Whose.
-        thorough: Look at every file; if not, only where the directory says that something has
-            changed, and tell no sizes.
+        familiar: The familiar.
+        thorough: Check every file; otherwise only those in directories that have changed, without
+            sizes.
     """
     with closing(familiar.names()) as names:
         names.refresh(thorough=thorough)
@@ -426,7 +425,7 @@ def people_of(familiar: Familiar, *, thorough: bool = True) -> KnownPeople:
     sizes = _file_sizes(familiar) if thorough else {}
     known = []
     silent = sorted(files.keys() - said.keys())
-    for slug in [*said, *silent]:  # who spoke stands as the history has it, the latest first
+    for slug in [*said, *silent]:  # speakers in the order of the history, latest first
         person, speaker = files.get(slug), said.get(slug)
         label = speaker.author.label if speaker else slug
         known.append(
@@ -444,14 +443,14 @@ def people_of(familiar: Familiar, *, thorough: bool = True) -> KnownPeople:
 
 
 def show_person(familiar: Familiar, person: str) -> PersonPage:
-    """Return one person's file; `person` is a slug, `platform:id` or any name.
+    """Return a person's file; `person` is a slug, `platform:id` or any name.
 
-    A name may have a title that the file does not know, or the other way round: `Saraさん`. Who is
-    known by what they said only has an empty one.
+    A name may have an honorific that the file lacks, or the reverse: `Saraさん`. People without a
+    file have an empty one.
 
     Raises:
-        NotFoundError: Nobody is called so.
-        UsageError: Several people are.
+        NotFoundError: Nobody has this name.
+        UsageError: Several people have it.
     """
     with closing(familiar.names()) as names:
         names.refresh(thorough=True)
@@ -482,17 +481,17 @@ def _shown_names(speaker: Speaker | None) -> tuple[str, ...]:
 
 
 def find_person(familiar: Familiar, names: Aliases, person: str, *, loosely: bool = False) -> str:
-    """Return whom `person` means: a slug, `platform:id`, or a name.
+    """Resolve `person`: a slug, `platform:id`, or a name.
 
     Args:
-        familiar: Who knows them.
-        names: Their names.
-        person: What was typed.
-        loosely: Where nobody is called so, take who is but for a title such as `さん`.
+        familiar: The familiar.
+        names: The names it knows.
+        person: The text typed.
+        loosely: If nobody matches, ignore honorifics such as `さん`.
 
     Raises:
-        NotFoundError: Nobody.
-        UsageError: Several people.
+        NotFoundError: Nobody matches.
+        UsageError: Several people match.
     """
     said = speakers_of(familiar)
     known = {entry.slug for entry in names.people()} | said.keys()
@@ -523,7 +522,7 @@ def find_person(familiar: Familiar, names: Aliases, person: str, *, loosely: boo
 
 
 def _names_of(author: Author) -> set[str]:
-    """Return a person's folded names on their platform."""
+    """Return a person's case-folded names on their platform."""
     names = (author.display_name, author.username, author.label, handle_of(author.slug))
     return {fold_word(one_line(name)) for name in names if name}
 
@@ -536,12 +535,12 @@ def _slug_of(person: str) -> str | None:
 
 
 def shared_names(names: Aliases, slug: str) -> tuple[Named, ...]:
-    """Return the names of one person that others have as well."""
+    """Return the names that a person shares with others."""
     return tuple(named for named in names.collisions() if slug in named.slugs)
 
 
 def speakers_of(familiar: Familiar) -> dict[str, Speaker]:
-    """Return everyone who ever spoke, by slug; who spoke last comes first."""
+    """Return everyone who has spoken, by slug, latest first."""
     me, said = familiar.me(), familiar.history.speakers(familiar.privacy.program())
     return {s.author.slug: replace(s, author=me.named(s.author)) for s in said}
 
@@ -556,17 +555,17 @@ def _file_sizes(familiar: Familiar) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class AliasChange:
-    """What changing an alias did, or would do.
+    """The result of changing an alias.
 
     Args:
-        slug: Whose it is.
+        slug: The person.
         rel_path: Their file.
         name: The alias.
-        changed: The file is another one now.
-        diff: How; unified, empty when nothing changed.
-        collisions: Names of this person that others have as well.
-        notices: What the user should know.
-        dry_run: Nothing was changed.
+        changed: The file changed.
+        diff: A unified diff, empty if nothing changed.
+        collisions: Names they share with others.
+        notices: Notices for the user.
+        dry_run: Nothing was written.
     """
 
     slug: str
@@ -581,16 +580,16 @@ class AliasChange:
 
 @dataclass(frozen=True, slots=True)
 class PeopleChange:
-    """What a change did, or would do.
+    """The result of merging, splitting or renaming.
 
     Args:
-        slug: Whose file holds what is known now.
-        other: The other person, or the name that went.
-        files: The files that changed.
-        moved: How many lines moved.
-        diff: How; unified.
-        notices: What the user should know.
-        dry_run: Nothing was changed.
+        slug: The person whose file was kept.
+        other: The other person, or the old name.
+        files: The changed files.
+        moved: Number of lines moved.
+        diff: The unified diff.
+        notices: Notices for the user.
+        dry_run: Nothing was written.
     """
 
     slug: str
@@ -603,12 +602,12 @@ class PeopleChange:
 
 
 def add_alias(familiar: Familiar, person: str, name: str, *, dry_run: bool = False) -> AliasChange:
-    """Give a person one more name; the file is made if there is none.
+    """Add a name to a person, creating their file if needed.
 
     Raises:
         NotFoundError: Nobody is called `person`.
-        UsageError: Several people are, or `name` can be none.
-        RefusedError: The file may not be written, or has changed meanwhile; nothing was changed.
+        UsageError: Several people are, or `name` is not valid.
+        RefusedError: The file is protected, or was changed meanwhile; nothing was changed.
     """
     with _find_person(familiar, person) as (names, slug):
         draft = with_name(familiar.memory, slug, name, _new_page(familiar, slug), familiar.phrases)
@@ -618,12 +617,12 @@ def add_alias(familiar: Familiar, person: str, name: str, *, dry_run: bool = Fal
 def remove_alias(
     familiar: Familiar, person: str, name: str, *, dry_run: bool = False
 ) -> AliasChange:
-    """Take a name out of the list of a person's aliases.
+    """Remove a name from a person's aliases.
 
     Raises:
-        NotFoundError: Nobody is called `person`, or their list does not say `name`.
-        UsageError: Several people are, or a line of the list says other names as well.
-        RefusedError: The file may not be written, or has changed meanwhile; nothing was changed.
+        NotFoundError: Nobody is called `person`, or their list does not contain `name`.
+        UsageError: Several people are, or a line of the list contains other names as well.
+        RefusedError: The file is protected, or was changed meanwhile; nothing was changed.
     """
     with _find_person(familiar, person) as (names, slug):
         draft = without_name(familiar.memory, slug, name)
@@ -631,12 +630,12 @@ def remove_alias(
 
 
 def merge(familiar: Familiar, kept: str, other: str, *, dry_run: bool = False) -> PeopleChange:
-    """Put all that is known of `other` into the file of `kept`.
+    """Merge the file of `other` into that of `kept`.
 
     Raises:
-        NotFoundError: Nobody is called so; `other` has neither a file nor turns.
-        UsageError: Several people are called so, or they are the same already.
-        RefusedError: A file may not be written; nothing was changed.
+        NotFoundError: Nobody has this name; `other` has neither a file nor turns.
+        UsageError: Several people have the name, or they are merged already.
+        RefusedError: A file is protected; nothing was changed.
     """
     with _find_person(familiar, kept) as (names, slug):
         gone = find_person(familiar, names, other)
@@ -647,12 +646,12 @@ def merge(familiar: Familiar, kept: str, other: str, *, dry_run: bool = False) -
 
 
 def split(familiar: Familiar, other: str, *, dry_run: bool = False) -> PeopleChange:
-    """Give a person who was merged into another a file of their own again.
+    """Give a merged person a file of their own again.
 
     Raises:
-        NotFoundError: Nobody is called so.
-        UsageError: Several people are, or that one was never merged.
-        RefusedError: A file may not be written; nothing was changed.
+        NotFoundError: Nobody has this name.
+        UsageError: Several people have it, or the person was never merged.
+        RefusedError: A file is protected; nothing was changed.
     """
 
     def said_by(turn_id: int) -> str | None:
@@ -676,12 +675,12 @@ def split(familiar: Familiar, other: str, *, dry_run: bool = False) -> PeopleCha
 def rename(
     familiar: Familiar, person: str, old: str, new: str, *, dry_run: bool = False
 ) -> PeopleChange:
-    """Call a person `new` instead of `old`, in their file and in links to it.
+    """Rename a person from `old` to `new`, in their file and in links to it.
 
     Raises:
-        NotFoundError: Nobody is called `person`, or that one is not called `old`.
-        UsageError: Several people are, or `new` can be no name.
-        RefusedError: A file may not be written; nothing was changed.
+        NotFoundError: Nobody is called `person`, or that person is not called `old`.
+        UsageError: Several people are, or `new` is not valid.
+        RefusedError: A file is protected; nothing was changed.
     """
     with _find_person(familiar, person) as (names, slug):
         draft = rename_files(familiar.memory, slug, old, new, familiar.phrases)
@@ -691,7 +690,7 @@ def rename(
 
 @contextmanager
 def _find_person(familiar: Familiar, person: str) -> Iterator[tuple[Aliases, str]]:
-    """Open who is called what, and tell whom `person` means."""
+    """Open the index of names, and resolve `person`."""
     with closing(familiar.names()) as names:
         names.refresh(thorough=True)
         yield names, find_person(familiar, names, person)
@@ -719,14 +718,14 @@ def _change_alias(
 def _make_change(
     familiar: Familiar, names: Aliases, done: PeopleChange, draft: PeopleDraft, message: str
 ) -> PeopleChange:
-    # All files are made ready before the transaction, and refused there if they changed meanwhile.
+    # All files are prepared before the transaction, which refuses them if they changed meanwhile.
     files = apply_draft(familiar.memory, draft, message, dry_run=done.dry_run)
     notices = () if done.dry_run else publish_names(names)
     return replace(done, files=files, notices=notices)
 
 
 def publish_names(names: Aliases) -> tuple[str, ...]:
-    """Bring the list of names up to date, and return what is to be told."""
+    """Update the list of names, and return notices."""
     try:
         return names.publish()
     except FamiliarError as error:  # the next turn tries again
@@ -734,13 +733,13 @@ def publish_names(names: Aliases) -> tuple[str, ...]:
 
 
 def _new_page(familiar: Familiar, slug: str) -> str:
-    """Return the beginning of a file about somebody who is known by what was said only."""
+    """Return the beginning of a file about somebody who is known from turns only."""
     title = _person_titles(familiar).get(slug)
     return f"# {title}\n" if title else ""
 
 
 def _person_titles(familiar: Familiar) -> dict[str, str]:
-    """Return the titles of files about those who spoke, by slug: a name, else the account."""
+    """Return titles for the files of speakers, by slug: a name, else the account."""
     handle = familiar.me().handle
     authors = [speaker.author for speaker in speakers_of(familiar).values()]
     return {a.slug: one_line(a.display_name or a.username or handle(a.slug)) for a in authors}

@@ -1,4 +1,4 @@
-"""What a prompt is made by: settings and pins, and the providers and processors of a turn."""
+"""The parts of a prompt: settings and pins, and the providers and processors of a turn."""
 
 from __future__ import annotations
 
@@ -55,21 +55,21 @@ if TYPE_CHECKING:
     Resolved = Iterator[tuple[str, Value, str]]
 
 FILTER_SLOT: Final = "content_filter"
-_REFRESH_SHARE: Final = 0.25  # of the deadline, for reading files that changed
+_REFRESH_SHARE: Final = 0.25  # share of the deadline for reading changed files
 _FIND_SHARE: Final = 0.5  # and with those whose beginning alone is looked at
-_FRAME_TOKENS: Final = 100  # the speaker's name, and what parts one message from the next
-_LLAMA_CPP: Final = frozenset({"local", "llamacpp"})  # servers that know its names for sampling
+_FRAME_TOKENS: Final = 100  # the speaker's name and the separator of messages
+_LLAMA_CPP: Final = frozenset({"local", "llamacpp"})  # servers that accept its sampling parameters
 
 
 @dataclass(frozen=True, slots=True)
 class TurnSetup:
-    """What holds for one turn: read once, and the same for every part of it.
+    """The settings of one turn, read once.
 
     Args:
         channel: The settings of its channel.
-        character: What offers the character.
-        allowance: How many tokens its prompt may have.
-        processors: The processors that are switched on and have a slot set up.
+        character: The provider of the character.
+        allowance: The token budget of its prompt.
+        processors: Enabled processors whose slot is configured.
     """
 
     channel: Channel
@@ -79,7 +79,7 @@ class TurnSetup:
 
     @property
     def char(self) -> str:
-        """What the familiar is called."""
+        """The familiar's name."""
         return self.character.character.name
 
 
@@ -87,12 +87,12 @@ def turn_setup(familiar: Familiar, channel_id: str, modality: str = "text") -> T
     """Read the settings of a turn.
 
     Args:
-        familiar: Whose turn it is.
-        channel_id: Its channel.
-        modality: How what is said comes.
+        familiar: The familiar.
+        channel_id: The channel.
+        modality: The modality of the message.
 
     Raises:
-        ConfigError: The channel's file, or `character.toml`, has something wrong in it.
+        ConfigError: The channel's file or `character.toml` is invalid.
     """
     channel, set_to = channel_in(familiar, channel_id, modality), familiar.config
     character = CharacterProvider(
@@ -107,7 +107,7 @@ def turn_setup(familiar: Familiar, channel_id: str, modality: str = "text") -> T
 
 
 def channel_in(familiar: Familiar, channel_id: str, modality: str = "text") -> Channel:
-    """Return the settings of a channel, with the tier that suits the model's window unless set."""
+    """Return a channel's settings; the tier defaults to one that suits the model's context size."""
     channel = familiar.channel(channel_id, modality)
     if Window.of(familiar.models.slot()).context_tokens < LARGE_WINDOW:
         return channel
@@ -117,12 +117,12 @@ def channel_in(familiar: Familiar, channel_id: str, modality: str = "text") -> C
 def allowance_in(
     familiar: Familiar, channel: Channel, character: Character | None = None
 ) -> Allowance:
-    """Return how many tokens a prompt may have in a channel.
+    """Return the token budget of prompts in a channel.
 
     Args:
-        familiar: Whose prompt.
-        channel: The settings of the channel.
-        character: The character, where it has been read already.
+        familiar: The familiar.
+        channel: The channel's settings.
+        character: The character, if it has been read already.
 
     Raises:
         ConfigError: The model's settings leave no room for a prompt.
@@ -145,13 +145,13 @@ def pipeline(
     remembered: Sequence[Spoken] = (),
     dry: bool = False,
 ) -> ContextPipeline:
-    """Return the pipeline that makes the prompt of a turn.
+    """Build the pipeline for a turn's prompt.
 
     Args:
-        familiar: Whose prompt.
+        familiar: The familiar.
         setup: The settings of the turn.
-        remembered: What was said off the record just before.
-        dry: No model may be asked, so what would ask one is left out.
+        remembered: The off-the-record turns before it.
+        dry: Leave out everything that asks a model.
     """
     used = () if dry else setup.processors
     is_short = has_short_frame(familiar) and (not dry or familiar.config.context.frame == "short")
@@ -168,7 +168,7 @@ def pipeline(
 
 
 def memory_pipeline(familiar: Familiar, setup: TurnSetup) -> ContextPipeline:
-    """Return the pipeline of memory for another program's prompt: pins and search."""
+    """Build the pipeline of memory for another program's prompt: pins and search."""
     pinned = pinned_memory(familiar, setup, lambda: _find_pins(familiar))
     return ContextPipeline(
         [
@@ -182,7 +182,7 @@ def memory_pipeline(familiar: Familiar, setup: TurnSetup) -> ContextPipeline:
 def for_memory(
     request: ContextRequest, allowance: Allowance, counter: TokenCounter
 ) -> ContextRequest:
-    """Return the request for a prompt that somebody else makes: memory has its own share of it."""
+    """Convert a request for another program's prompt, in which memory has a share of its own."""
     layers = (Layer.content, Layer.pinned)
     shares = {layer: allowance.layers[layer] for layer in layers if layer in allowance.layers}
     said = counter.count(request.utterance) + _FRAME_TOKENS
@@ -195,9 +195,9 @@ def for_memory(
 
 
 def has_short_frame(familiar: Familiar) -> bool:
-    """Return whether prompts and replies are short.
+    """Tell whether prompts and replies are short.
 
-    They are as it is set; else where a small model is on this machine and answers.
+    They are if so configured; by default, if a small local model replies.
     """
     from familiar_cli.config.home import cache_dir
     from familiar_cli.models.catalog import CATALOG
@@ -225,7 +225,7 @@ def _short_frame(familiar: Familiar, setup: TurnSetup) -> ShortFramePreProcessor
 
 
 def _short_reply(familiar: Familiar, setup: TurnSetup, request: ContextRequest) -> ShortReply:
-    """Return how a small model is asked; what a person has set for the model holds."""
+    """Return the options for a small model; explicit settings take precedence."""
     from familiar_cli.context.replies import SAMPLING, ShortReply
 
     set_to = familiar.config.llm
@@ -239,7 +239,7 @@ def _short_reply(familiar: Familiar, setup: TurnSetup, request: ContextRequest) 
 
 
 def has_filter(familiar: Familiar) -> bool:
-    """Return whether a model chooses among the memories that were found: where it is set up."""
+    """Tell whether a model is configured to select among the memories found."""
     return FILTER_SLOT in familiar.config.llm.slots
 
 
@@ -291,16 +291,16 @@ def pinned_memory(familiar: Familiar, setup: TurnSetup, find: Callable[[], Pins]
     """Return the pinned memory of a turn.
 
     Args:
-        familiar: Whose turn.
+        familiar: The familiar.
         setup: The settings of the turn.
-        find: Finds what is pinned.
+        find: Finds the pinned files.
     """
     from familiar_cli.context.providers.passages import Sight
 
     numbering = familiar.numbering
 
     def sight(request: ContextRequest) -> Sight:
-        # What rests on turns that the prompt shows stays, so that a pin is the same in each prompt.
+        # Lines that rest on turns in the prompt stay, so that a pin is the same in each prompt.
         macros = setup.character.macros_of(request)
         return Sight(request.viewer, frozenset, macros, request.phrases, numbering)
 
@@ -429,11 +429,11 @@ _WINDOW: Final = {"server": "the server", "model": "the catalogue"}
 
 
 def with_effective(familiar: Familiar, rows: list[Effective]) -> list[Effective]:
-    """Return settings, each with what it comes to in a text conversation with this model.
+    """Add to settings their effective values in a text conversation with this model.
 
     Args:
-        familiar: Whose settings.
-        rows: The effective value of each setting, from `config.settings`.
+        familiar: The familiar.
+        rows: The value of each setting, from `config.settings`.
     """
     found: dict[str, tuple[Value, str]] = {}
     for prefixes, resolve in _RESOLVERS:
@@ -441,7 +441,7 @@ def with_effective(familiar: Familiar, rows: list[Effective]) -> list[Effective]
             continue
         try:
             found |= {key: (value, source) for key, value, source in resolve(familiar, rows)}
-        except FamiliarError:  # what is wrong is told where it is used; the settings are shown
+        except FamiliarError:  # errors are reported where settings are used
             continue
     return [_with_resolved(row, found.get(row.setting.key)) for row in rows]
 
@@ -450,7 +450,7 @@ def _with_resolved(row: Effective, resolved: tuple[Value, str] | None) -> Effect
     if resolved is None or resolved[0] == row.value:
         return row
     if row.value != row.setting.default and not row.setting.key.startswith("budget."):
-        return row  # it is set; only a budget may be more than there is
+        return row  # explicitly set; only a budget may exceed the limit
     return replace(row, effective=resolved[0], effective_source=resolved[1])
 
 
@@ -544,9 +544,9 @@ class PinnedFile:
 
     Args:
         rel_path: Its path.
-        tokens: What it costs in a prompt; 0: nothing of it is shown.
-        fits: It is in every prompt, whole.
-        note: Why it is not, or not all of it; empty: it is.
+        tokens: Its tokens in a prompt; 0 if nothing of it is shown.
+        fits: It is in every prompt, untruncated.
+        note: Why it is not, or not completely; empty otherwise.
     """
 
     rel_path: str
@@ -561,9 +561,9 @@ class PinnedFiles:
 
     Args:
         pins: The files, sorted by path.
-        tokens: What all of them cost together.
-        budget_tokens: What prompts guarantee to pins.
-        problems: What could not be read.
+        tokens: Their total tokens.
+        budget_tokens: The budget that prompts guarantee for them.
+        problems: Unreadable files.
     """
 
     pins: tuple[PinnedFile, ...]
@@ -573,7 +573,7 @@ class PinnedFiles:
 
     @property
     def shortage(self) -> str:
-        """Why not all of them are in every prompt, in words; empty when they fit."""
+        """Why not all of them are in every prompt; empty if they fit."""
         if self.tokens <= self.budget_tokens:
             return ""
         return (
@@ -585,11 +585,11 @@ class PinnedFiles:
 def set_pins(
     familiar: Familiar, rel_paths: Iterable[str], *, pinned: bool, dry_run: bool = False
 ) -> Applied:
-    """Pin files, or unpin them: all of them, or none if one cannot be changed.
+    """Pin or unpin files: all of them, or none if one cannot be changed.
 
     Raises:
-        NotFoundError: There is no such file.
-        RefusedError: It is not a file for pins.
+        NotFoundError: No such file.
+        RefusedError: The file cannot be pinned.
         BadInputError: It is not text, or its front matter cannot take the key.
     """
     memory = familiar.memory
@@ -606,11 +606,11 @@ def set_pins(
 
 
 def list_pins(familiar: Familiar, *, by_index: bool = True) -> PinnedFiles:
-    """Return the pinned files as the prompts of a direct conversation have them.
+    """List the pinned files as in the prompts of a direct conversation.
 
     Args:
-        familiar: Whose.
-        by_index: Found by the index, which is brought up to date; else by a look at all files.
+        familiar: The familiar.
+        by_index: Find them by the index, updating it; otherwise read all files.
     """
     from familiar_cli.clock import now
     from familiar_cli.context.types import ContextRequest, Layer, Modality

@@ -1,4 +1,4 @@
-"""What was sent to the model, why, and what it replies to the same request now."""
+"""What was sent to the model and why, and its reply to the same request now."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _ASK = 'Run `familiar ask "Hello"`.'
 
 
 def find_trace(familiar: Familiar, turn: int | str | None = None) -> Trace:
-    """Return the trace of `turn`, or else of the newest turn.
+    """Read the trace of `turn`, or else of the newest turn.
 
     Raises:
-        NotFoundError: There is no record; the message says why.
-        BadInputError: The record is damaged.
-        UsageError: `turn` names no turn.
+        NotFoundError: There is no trace; the message says why.
+        BadInputError: The trace is damaged.
+        UsageError: `turn` is not a turn.
     """
     from familiar_cli.context.trace import latest_trace, read_trace
 
@@ -48,15 +48,15 @@ def find_trace(familiar: Familiar, turn: int | str | None = None) -> Trace:
 
 
 def request_bytes(trace: Trace) -> bytes:
-    """Return the exact bytes that went out. Raises as `sent_of`."""
+    """Return the exact bytes of the request. Raises as `sent_of`."""
     return sent_of(trace).body
 
 
 def sent_of(trace: Trace) -> PreparedRequest:
-    """Return the request that went out.
+    """Return the request that was sent.
 
     Raises:
-        NotFoundError: None did.
+        NotFoundError: None was sent.
     """
     if trace.request is None:
         raise NotFoundError(
@@ -67,7 +67,7 @@ def sent_of(trace: Trace) -> PreparedRequest:
 
 
 def messages_diff(older: Trace, newer: Trace) -> str:
-    """Return how the messages of two turns differ, as a unified diff; empty when they do not."""
+    """Compare the messages of two turns as a unified diff; empty if they are equal."""
     before, after = _all_text(older.messages), _all_text(newer.messages)
     return unified(before, after, f"turn {older.turn}", f"turn {newer.turn}").rstrip("\n")
 
@@ -127,14 +127,14 @@ def _find_turn(familiar: Familiar, turn: int) -> Turn | None:
 
 @dataclass(frozen=True, slots=True)
 class PromptLayers:
-    """One prompt.
+    """The tokens of one prompt by layer.
 
     Args:
-        turn: The turn that it was made for.
-        at: When.
-        budget_tokens: What it could hold.
-        tokens: What it held of each layer, in the order in which layers are sent.
-        lost_tokens: What was offered for each layer and had no room.
+        turn: The turn.
+        at: Its time.
+        budget_tokens: The prompt's budget.
+        tokens: Tokens of each layer, in the order of the prompt.
+        lost_tokens: Tokens of each layer that did not fit.
     """
 
     turn: int
@@ -147,12 +147,12 @@ class PromptLayers:
 def layers_over_time(
     familiar: Familiar, before: int | None = None, most: int = 40
 ) -> tuple[PromptLayers, ...]:
-    """Return the layers of the newest `most` prompts, oldest first, without damaged records.
+    """Return the layers of the newest `most` prompts, oldest first, skipping damaged traces.
 
     Args:
-        familiar: Whose prompts.
+        familiar: The familiar.
         before: Only turns with a lower number.
-        most: How many.
+        most: Maximum number.
     """
     from familiar_cli.context.trace import read_trace, trace_ids
 
@@ -178,7 +178,7 @@ _OF_MEMORY: Final = frozenset({Layer.content, Layer.digest, Layer.pinned, Layer.
 
 
 def recalled_pieces(trace: Trace) -> list[Fragment]:
-    """Return the pieces of a prompt that come from memory, or from turns long ago."""
+    """Return the pieces of a prompt that come from memory or old turns."""
     return [piece for piece in trace.contributions if piece.kept and piece.layer in _OF_MEMORY]
 
 
@@ -191,18 +191,18 @@ _TURN: Final = re.compile(r"(?:turns?:)?\s*((?:[-a-z0-9]+:)?\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The answer.
+    """Why a file or turn was in a prompt, or was not.
 
     Args:
-        turn: The turn whose prompt it is about; None for a prompt that was not sent.
-        subject: What was asked about: a path below `memory/`, or `turn:12`.
-        verdict: `kept`, `cut` (some of it is in the prompt), `out` (it was offered, and nothing of
-            it is), or `absent` (nothing of it was offered).
-        contributions: What was offered of it.
-        layers: The layers that it was paid from, or would have been.
-        rivals: What was served before it from those layers, if something of it had no room.
-        reasons: Why it is not all there, a sentence each.
-        since: What has happened to the file since then; empty: nothing.
+        turn: The prompt's turn; None for a prompt that was not sent.
+        subject: The subject: a path below `memory/`, or `turn:12`.
+        verdict: `kept`, `cut` (partly in the prompt), `out` (offered, but not in it), or `absent`
+            (not offered).
+        contributions: Its contributions.
+        layers: The layers whose budget they used, or would have used.
+        rivals: Contributions served before it from those layers, if some of it did not fit.
+        reasons: Why it is not complete, a sentence each.
+        since: How the file has changed since; empty if it has not.
     """
 
     turn: int | None
@@ -222,15 +222,15 @@ class Why:
 
 
 def explain_piece(familiar: Familiar, trace: Trace, asked: str) -> Why:
-    """Return why `asked` was, or was not, in the prompt of `trace`.
+    """Explain why `asked` was in the prompt of `trace`, or was not.
 
     Args:
-        familiar: Whose prompt it is.
-        trace: Its record.
+        familiar: The familiar.
+        trace: The trace.
         asked: A path below `memory/`, or `turn:12`, or `turn:laptop-7f3a:12`.
 
     Raises:
-        NotFoundError: There is no such file or turn, and nothing in the record came from it.
+        NotFoundError: No such file or turn, and nothing in the trace came from it.
         UsageError: It is neither.
         UnsafePathError: The path leads outside the memory.
     """
@@ -275,7 +275,7 @@ def _pieces_of(familiar: Familiar, trace: Trace, subject: Subject) -> list[Fragm
 
 
 def _without_number(familiar: Familiar, trace: Trace, subject: Subject) -> set[str]:
-    """Return as which sources a turn is there that had no number yet when it was offered."""
+    """Return the sources by which a turn was offered before it had a number."""
     if subject.turn_id == trace.turn:
         return {"utterance"}
     turn = familiar.history.turn(subject.turn_id or 0)
@@ -315,9 +315,9 @@ def _paid_from(trace: Trace, pieces: list[Fragment]) -> tuple[LayerUse, ...]:
 
 
 def _served_before(trace: Trace, lost: list[Fragment]) -> list[Fragment]:
-    """Return the pieces served before those without room, most important first.
+    """Return the pieces served before those that did not fit, most important first.
 
-    Where their layer had room left, it is the prompt as a whole that was full.
+    If their layer had room left, the prompt as a whole was full.
     """
     if not lost:
         return []
@@ -386,7 +386,7 @@ def _verdict_text(verdict: str) -> str:
 
 
 def _failed_parts(trace: Trace, providers: list[Explains]) -> list[str]:
-    """Return a line for each part that failed, and that cannot be asked what it looks at."""
+    """Describe each provider that failed and whose sources are unknown."""
     known = {provider.name for provider in providers}
     return [
         f"{report.name}: it {_verdict_text(report.verdict)},"
@@ -397,7 +397,7 @@ def _failed_parts(trace: Trace, providers: list[Explains]) -> list[str]:
 
 
 def _restore_request(familiar: Familiar, trace: Trace) -> ContextRequest:
-    """Return the request as it was, as far as the record and the history still know it."""
+    """Rebuild the request, as far as trace and history allow."""
     from familiar_cli.context.turn import labels_in
     from familiar_cli.context.types import ContextRequest, Layer, Modality
     from familiar_cli.history.rows import place_of
@@ -425,7 +425,7 @@ def _restore_request(familiar: Familiar, trace: Trace) -> ContextRequest:
 
 
 def _file_change(familiar: Familiar, subject: Subject, pieces: list[Fragment]) -> str:
-    """Describe how a file that was offered has changed since."""
+    """Describe how an offered file has changed since."""
     if subject.rel_path is None:
         return ""
     then = {piece.sha256 for piece in pieces if piece.sha256}
@@ -462,15 +462,15 @@ def _modified_at(familiar: Familiar, subject: Subject) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedReply:
-    """A reply, and what it took.
+    """A reply and its metadata.
 
     Args:
-        url: The server that was asked.
-        model: The model that answered, by the server's account.
-        text: Its words; of the old reply, as the history keeps them.
-        elapsed_ms: How long it took.
+        url: The server.
+        model: The model, as named by the server.
+        text: Its text; for the old reply, as stored in the history.
+        elapsed_ms: Its duration.
         finish_reason: Why it ended.
-        usage: What it cost, if the server says.
+        usage: Token usage, if reported.
     """
 
     url: str
@@ -486,14 +486,14 @@ class Replayed:
     """A request that was sent again.
 
     Args:
-        turn: Whose request it is.
+        turn: Its turn.
         slot: The slot whose server, key and limits were used.
-        sent_model: The model that was asked for.
-        model_then: The model that was asked for then.
-        url_then: The server that was asked then.
-        then: The old reply; None when there is none.
-        now: The new one.
-        error_then: Why the old one is not whole.
+        sent_model: The model requested now.
+        model_then: The model requested then.
+        url_then: The server used then.
+        then: The old reply, if any.
+        now: The new reply.
+        error_then: Why the old reply is incomplete.
     """
 
     turn: int | None
@@ -507,7 +507,7 @@ class Replayed:
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """What was sent otherwise than then; empty: nothing."""
+        """Differences between the two requests; empty if there are none."""
         found = []
         if self.sent_model != self.model_then:
             found.append(f"model: {self.model_then!r} became {self.sent_model!r}")
@@ -517,7 +517,7 @@ class Replayed:
 
     @property
     def diff(self) -> str:
-        """How the replies differ, as a unified diff; empty when they do not, or one is missing."""
+        """The unified diff of the replies; empty if they are equal or one is missing."""
         if self.then is None:
             return ""
         before, after = (f"{said.text.rstrip()}\n" for said in (self.then, self.now))
@@ -540,20 +540,20 @@ async def replay_trace(
 ) -> Replayed:
     """Send the request of `trace` again and return both replies.
 
-    The same bytes go out, unless another model is asked: then that one field differs.
+    The same bytes are sent, unless another model is requested: then that one field differs.
 
     Args:
-        familiar: Whose request it is.
-        trace: Its record.
-        slot: Whose server, key and model are used; None: the main one's server and key, and the
-            model of the record.
-        model: The model to ask instead.
-        on_wait: Told in one line before a busy server is asked again.
+        familiar: The familiar.
+        trace: The trace.
+        slot: The slot whose server, key and model are used; None for the main one's server and key,
+            and the model in the trace.
+        model: The model to request instead.
+        on_wait: Called with a message before a busy server is retried.
 
     Raises:
         NotFoundError: Nothing was sent for this turn.
-        ConfigError: Something is missing to talk to that server.
-        ModelError: There is no whole reply.
+        ConfigError: The server is not configured.
+        ModelError: There is no complete reply.
     """
     from familiar_cli.llm.slots import check_usable
 

@@ -1,4 +1,4 @@
-"""What a first conversation needs: a model on this machine, or a key for a hosted one."""
+"""Requirements of a first conversation: a local model, or a key for a hosted one."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ SERVERS: Final[dict[str, tuple[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A model that a server on this machine offers.
+    """A model offered by a server on this machine.
 
     Args:
-        server: What people call the server.
+        server: The server's product name.
         preset: The preset of its settings.
         base_url: Its address; empty for the preset's own.
-        model: The model's name there.
+        model: The model's name.
     """
 
     server: str
@@ -51,13 +51,13 @@ class ServedModel:
 
 
 async def find_models() -> list[ServedModel]:
-    """Ask the usual servers of this machine, all at once, which models they have."""
+    """Ask the usual servers of this machine, all at once, for their models."""
     found = await asyncio.gather(*(_ask_server(name, *place) for name, place in SERVERS.items()))
     return [model for models in found for model in models]
 
 
 async def models_at(base_url: str) -> list[ServedModel]:
-    """Ask one server, wherever it is, which models it has; none when it does not answer."""
+    """Ask a server for its models; none if it does not answer."""
     return await _ask_server(base_url, "custom", base_url)
 
 
@@ -77,10 +77,10 @@ def _slot_at(preset: str, base_url: str) -> ResolvedSlot:
 
 
 def check_key(key: str) -> str:
-    """Return a key without the space around it.
+    """Strip and validate a key.
 
     Raises:
-        UsageError: No key looks so.
+        UsageError: It is not valid.
     """
     clean = key.strip().strip("'\"")
     if not clean or not clean.isascii() or not clean.isprintable() or " " in clean:
@@ -92,11 +92,11 @@ def check_key(key: str) -> str:
 
 
 def keep_key(variable: str, key: str) -> Path:
-    """Write a key into the file of keys, which only its owner may read, and return that file.
+    """Store a key in the file of keys, which only its owner can read; return that file.
 
     Raises:
-        UsageError: No key looks so.
-        ConfigError: The file is not TOML, or cannot be written; it stays as it was.
+        UsageError: It is not valid.
+        ConfigError: The file is not valid TOML, or cannot be written; it stays as it was.
     """
     path = keys_file()
     try:

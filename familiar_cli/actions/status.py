@@ -1,4 +1,4 @@
-"""How a familiar is, in numbers; no model is asked and nothing is created."""
+"""The state of a familiar in numbers; no model is asked and no file is created."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LastTurn:
-    """The newest turn of any channel, without its words."""
+    """The newest turn of any channel, without its text."""
 
     id: int
     at: str
@@ -34,15 +34,15 @@ class LastTurn:
 
 @dataclass(frozen=True, slots=True)
 class SummaryStatus:
-    """How far the rolling summary of what was said reaches.
+    """The state of the rolling summary.
 
     Args:
-        last_turn: The last turn that it covers; None: there is none yet.
-        behind: How many turns it should cover besides.
-        cut: It was longer than it may be, and lost its end.
-        failed: Why the last attempt to bring it forward failed; empty when it did not.
-        failed_at: When that was.
-        private: How many private channels have a summary of their own.
+        last_turn: The last turn it covers, if any.
+        behind: Number of turns it should cover but does not.
+        cut: It exceeded its limit and was truncated.
+        failed: Error of the last update; empty on success.
+        failed_at: Time of that error.
+        private: Number of private channels with a summary of their own.
     """
 
     last_turn: int | None = None
@@ -55,11 +55,11 @@ class SummaryStatus:
 
 @dataclass(frozen=True, slots=True)
 class WrittenStatus:
-    """How far memory has been written of what was said.
+    """How much of the history has been written to memory.
 
     Args:
-        last_turn: The last turn that a pass has covered; None: none has.
-        at: When that was said.
+        last_turn: The last turn covered by a pass, if any.
+        at: Its time.
     """
 
     last_turn: int | None = None
@@ -68,17 +68,16 @@ class WrittenStatus:
 
 @dataclass(frozen=True, slots=True)
 class CostStatus:
-    """What the requests of a background pass cost, in all and for each hundred turns.
+    """Token costs of a background pass, in total and per hundred turns.
 
     Args:
         command: The pass.
-        since: When the count began.
-        calls: How many requests were answered.
+        since: Start of the count.
+        calls: Number of answered requests.
         tokens_read: Tokens of all prompts.
         tokens_written: Tokens of all replies.
-        read_per_100_turns: Tokens read for a hundred turns that memory was written from; None:
-            none was.
-        written_per_100_turns: Tokens written for them.
+        read_per_100_turns: Tokens read per hundred turns written to memory; None without any.
+        written_per_100_turns: Tokens written, likewise.
     """
 
     command: str
@@ -92,14 +91,14 @@ class CostStatus:
 
 @dataclass(frozen=True, slots=True)
 class DeskStatus:
-    """What lies on the desk.
+    """Reminders, tasks and conflicts.
 
     Args:
-        due: The reminders that are due, in words.
-        reminders: How many are open.
-        tasks: How many are open.
-        conflicts: The files of which two machines have two versions.
-        problem: Why a list could not be read; empty when both could.
+        due: Due reminders, described.
+        reminders: Number of open reminders.
+        tasks: Number of open tasks.
+        conflicts: Files with versions from two machines.
+        problem: Why a list could not be read; empty otherwise.
     """
 
     due: tuple[str, ...] = ()
@@ -111,33 +110,33 @@ class DeskStatus:
 
 @dataclass(frozen=True, slots=True)
 class FamiliarStatus:
-    """How one familiar is.
+    """The state of one familiar.
 
     Args:
         familiar: Its id.
         name: The name in its settings, or an empty string.
         root: Its directory.
-        home: Where it lives.
-        preset: The kind of server that speaks for it.
-        model: The model's name there.
-        memory_files: How many files its memory has.
-        skipped: How many entries of its memory could not be used.
-        turns: How many turns its history has.
-        unsummarised_turns: How many of them the memory writer has not read yet.
-        unindexed_files: How many Markdown files are not in an index.
+        home: The home.
+        preset: Preset of its model server.
+        model: The model's name.
+        memory_files: Number of memory files.
+        skipped: Number of unusable entries in its memory.
+        turns: Number of turns in its history.
+        unsummarised_turns: Number of turns that the memory writer has not read.
+        unindexed_files: Number of Markdown files that are not indexed.
         last_turn: The newest turn.
-        written: How far memory has been written.
-        failures: What should have kept memory, failed, and has not succeeded since.
-        summary: How far the rolling summary reaches.
-        desk: What lies on the desk.
-        imported_turns: How many of the unsummarised turns were imported, and wait for a person.
+        written: How much has been written to memory.
+        failures: Background passes that failed and have not succeeded since.
+        summary: The state of the rolling summary.
+        desk: Reminders, tasks and conflicts.
+        imported_turns: Number of unread turns that were imported, and wait for a person.
         rewritten: Weeks, months and years that a person rewrote, so that they are not made again.
-        language: The code of its language; empty: it cannot be told.
-        language_is_set: It is set, and not found by what was said.
-        plans: How many plans wait for a person.
-        turns_in_review: How many turns they rest on.
-        costs: What each background pass costs.
-        turns_without_vector: How many turns cannot be found by meaning yet, where a model could.
+        language: Code of its language; empty if unknown.
+        language_is_set: It is configured, not detected.
+        plans: Number of pending plans.
+        turns_in_review: Number of turns that they rest on.
+        costs: Costs of each background pass.
+        turns_without_vector: Number of turns that lack a vector, if there is a model.
     """
 
     familiar: str
@@ -168,7 +167,7 @@ class FamiliarStatus:
 
 @dataclass(frozen=True, slots=True)
 class ListedFamiliar:
-    """One familiar in the list of all; `problem` says why its numbers may be missing."""
+    """A familiar in the list of all; `problem` says why its numbers may be missing."""
 
     id: str
     name: str
@@ -179,10 +178,10 @@ class ListedFamiliar:
 
 
 def status_of(familiar: Familiar) -> FamiliarStatus:
-    """Return how `familiar` is.
+    """Return the state of `familiar`.
 
     Raises:
-        ConfigError: Its settings are wrong.
+        ConfigError: Its settings are invalid.
     """
     from familiar_cli.llm.slots import resolve_slot
     from familiar_cli.review.pending import pending_ids, turns_in_review
@@ -218,7 +217,7 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
 
 
 def _costs_of(familiar: Familiar) -> tuple[CostStatus, ...]:
-    """Return the cost of each pass, for the turns that the memory writer went through."""
+    """Return the costs of each pass, for the turns read by the memory writer."""
     from familiar_cli.work.passes import WRITING
 
     costs, turns = familiar.costs.all(), familiar.costs.of(WRITING).turns
@@ -241,7 +240,7 @@ def _count_without_vector(familiar: Familiar) -> int:
     try:
         return familiar.finder.turns_without_vector()
     except FamiliarError:
-        return 0  # `familiar doctor` says what is wrong with the model or the vectors
+        return 0  # `familiar doctor` reports errors of the model or the vectors
     finally:
         familiar.history.close()
 
@@ -259,7 +258,7 @@ def _language_of(familiar: Familiar) -> str:
     try:
         return familiar.language
     except FamiliarError:
-        return ""  # its history cannot be read, which is told elsewhere
+        return ""  # its history cannot be read, which is reported elsewhere
 
 
 def _desk_of(familiar: Familiar) -> DeskStatus:
@@ -285,22 +284,22 @@ def _conflicts_of(store: MemoryStore) -> tuple[str, ...]:
     try:
         return tuple(dict.fromkeys(one.path for one in conflicts_in(store)))
     except FamiliarError:
-        return ()  # `familiar sync resolve` says what is wrong there
+        return ()  # `familiar sync resolve` reports the error
 
 
 def _count_unindexed(familiar: Familiar, walk: FileListing) -> int:
-    """Return how many files the index does not hold as they are."""
+    """Count the files whose current version is not indexed."""
     try:
         index = familiar.index.status()
     except FamiliarError:
-        index = None  # `familiar index status` says what is wrong with it
+        index = None  # `familiar index status` reports the error
     if index is not None and index.exists:
         return index.stale_files
     return sum(entry.rel_path.endswith(".md") for entry in walk.files)
 
 
 def walk_of(store: MemoryStore) -> FileListing:
-    """Return all files of the memory; none when there is no memory yet."""
+    """List all memory files; none if there is no memory yet."""
     try:
         return store.walk()
     except NotFoundError:
@@ -308,7 +307,7 @@ def walk_of(store: MemoryStore) -> FileListing:
 
 
 def list_of(home: Path) -> list[ListedFamiliar]:
-    """Return every familiar in `home`, sorted by id; a broken one is listed with its problem."""
+    """List the familiars in `home`, sorted by id; a broken one has a problem."""
     chosen = chosen_familiar(home)
     return [
         _list_familiar(FamiliarPaths(home / name), chosen == name) for name in list_familiars(home)
@@ -356,7 +355,7 @@ def _history_of(path: Path) -> _Past:
 
 
 def _summary_of(familiar: Familiar) -> SummaryStatus:
-    """Return how the summaries are; a private one that failed is told as well. Makes no file."""
+    """Return the state of the summaries, including failed private ones. Creates no file."""
     if not is_plain(familiar.paths.history):
         return SummaryStatus()
     from familiar_cli.history.summaries import PUBLIC

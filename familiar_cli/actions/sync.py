@@ -366,11 +366,11 @@ def _describe_familiar(familiar: Familiar) -> bytes:
 
 
 def _told_names(abouts: Iterable[bytes], address: str) -> tuple[str, str]:
-    """Return the familiar's id and the remote's name as other machines have them; empty: unknown.
+    """Return the familiar's id and the remote's name on other machines; empty if unknown.
 
     Args:
-        abouts: See `_about`; what makes no sense is ignored.
-        address: The remote here; another machine may reach it under another address.
+        abouts: See `_about`; invalid ones are ignored.
+        address: The remote here; another machine may use another address.
     """
     from familiar_cli.text import sha256_of
 
@@ -390,7 +390,7 @@ def sender_of(
     secret: Callable[[], str] | None = None,
     trust: SignatureTrust | None = None,
 ) -> Sender:
-    """Return how what leaves is encrypted, and with which key."""
+    """Return how outgoing data is encrypted, and with which key."""
     from pathlib import Path
 
     from familiar_cli.config.environment import sync_key_file
@@ -417,23 +417,23 @@ def sender_of(
 
 
 def signing_key_of(familiar: Familiar) -> SigningKey:
-    """Return the key with which encrypted bundles are signed."""
+    """Return the key that signs encrypted bundles."""
     from familiar_cli.sync.sealing import KEY_FILE, SigningKey
 
     return SigningKey(familiar.paths.root / KEY_FILE)
 
 
 def rekey(familiar: Familiar, engine: SyncEngine, *, new_signing_key: bool = False) -> list[str]:
-    """Encrypt what this machine keeps in folders anew, as is set now; return the folders' names.
+    """Encrypt this machine's bundles again with the current settings; return their folders.
 
     Args:
-        familiar: Whose memory.
-        engine: What syncs it.
-        new_signing_key: Sign it with a new key, too, which the other machines have to take over.
+        familiar: The familiar.
+        engine: Its sync engine.
+        new_signing_key: Also use a new signing key, which the other machines must accept.
 
     Raises:
         RefusedError: Nothing is encrypted.
-        NotFoundError: This machine keeps nothing in a folder.
+        NotFoundError: This machine has no bundles in a folder.
         FamiliarError: A folder cannot be read or written.
     """
     if not familiar.config.sync.encrypt:
@@ -540,25 +540,25 @@ def begin(
     settings: Mapping[str, Any] | None = None,
     trust: SignatureTrust | None = None,
 ) -> tuple[str, Instance]:
-    """Set up a familiar that already lives on another machine.
+    """Set up a familiar that already exists on another machine.
 
     Args:
-        home: Where the familiars live.
-        address: The remote that both share.
-        familiar_id: Its id here; None: its id elsewhere, or the character's name as a slug.
+        home: The directory of the familiars.
+        address: The shared remote.
+        familiar_id: Its id here; None for its id elsewhere, or the character's name as a slug.
         ask: Whether a user may be asked for a password.
         tell: Callback for user-facing messages.
         progress: Callback for short progress messages.
-        secret: Asks a person for the key of an encrypted folder; None: nobody sits there.
+        secret: Asks the user for the key of an encrypted folder; None without a user.
         settings: Initial settings, e.g. `[sync]`.
-        trust: What is accepted of encrypted bundles without proof.
+        trust: Which encrypted bundles to accept without proof.
 
     Returns:
         Its id here, and the new instance.
 
     Raises:
-        ConflictError: There is one of that id already.
-        FamiliarError: The remote cannot be reached, or holds nothing; nothing is left here.
+        ConflictError: A familiar with that id exists.
+        FamiliarError: The remote is unreachable or empty; nothing is left here.
     """
     from familiar_cli.config.edit import write_new
     from familiar_cli.familiar import Familiar
@@ -592,7 +592,7 @@ def begin(
         told_id, told_name = _told_names(read_abouts(repository, known.all()), meant.text)
         try:
             remotes_of(familiar).add(told_name or HUB, meant.text)
-        except UsageError:  # no name that can be one
+        except UsageError:  # not a valid name
             told_name = HUB
             remotes_of(familiar).add(HUB, meant.text)
         if told_name not in {"", HUB}:
@@ -644,10 +644,10 @@ def _recorded_sync(familiar: Familiar, remote: str) -> dict[str, Any]:
 
 
 def forget_remote(familiar: Familiar, name: str) -> Address:
-    """Remove a remote from the list; what is there stays.
+    """Remove a remote from the list; its contents stay.
 
     Raises:
-        NotFoundError: There is none of that name.
+        NotFoundError: No remote with that name.
     """
     from familiar_cli.sync.begin import forget_folder
     from familiar_cli.sync.remotes import SeenRefs

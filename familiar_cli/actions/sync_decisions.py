@@ -1,4 +1,4 @@
-"""Decisions that sync leaves to a person: which machines to trust, and how a conflict ends."""
+"""Decisions that sync leaves to a person: which machines to trust, and how to resolve conflicts."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PendingDecisions:
-    """Pending decisions that a person has to make before a sync is complete.
+    """Decisions that a person has to make before a sync is complete.
 
     Args:
-        unseen: Machines that were announced, and that nobody looked at yet.
-        waiting: Machines of which nothing is taken before they are allowed.
-        held: How many facts about the turns of others wait, by the machine that states them.
+        unseen: Announced machines that nobody has looked at yet.
+        waiting: Machines that need to be allowed first.
+        held: Number of pending facts about others' turns, by the machine that states them.
         deletions: Merges that would delete a large part of the memory.
-        aside: Branches of a remote of which nothing is taken, by the remote's name.
-        bundles: Bundles in folders that anybody could have written: remote, file and reason.
+        aside: Ignored branches of a remote, by the remote's name.
+        bundles: Bundles in folders without a proof of origin: remote, file and reason.
     """
 
     unseen: tuple[str, ...] = ()
@@ -60,13 +60,13 @@ class PendingDecisions:
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """Commands that resolve what is pending, for a hint."""
+        """Commands that resolve the pending decisions, for a hint."""
         names = [*self.waiting, *self.held]
         allow = [f"`familiar sync allow {names[0]}`"] if names else []
         return (*allow, *(["`familiar sync accept`"] if self.deletions else []))
 
     def lines(self) -> list[str]:
-        """Return one line for each."""
+        """Describe each in one line."""
         told = [f"new machine: {name} (`familiar sync devices`)" for name in self.unseen]
         told += [f"waiting: {name} is not allowed yet; nothing was taken" for name in self.waiting]
         told += [
@@ -109,7 +109,7 @@ class DeviceTrust:
         id: Its id.
         trust: See `Trust`.
         is_own: It is this one.
-        new: It was announced, and nobody looked at it yet.
+        new: It was announced, and nobody has looked at it yet.
     """
 
     id: str
@@ -158,7 +158,7 @@ def pending_decisions(familiar: Familiar) -> PendingDecisions:
 
 
 def list_devices(familiar: Familiar) -> tuple[DeviceTrust, ...]:
-    """Return every known machine, and mark all of them as seen.
+    """List the known machines, marking all of them as seen.
 
     Raises:
         ConfigError: `sync.toml` cannot be read or written.
@@ -173,7 +173,7 @@ def list_devices(familiar: Familiar) -> tuple[DeviceTrust, ...]:
 
 
 def block_device(familiar: Familiar, instance: str) -> None:
-    """Take nothing more from a machine; see `Participants.block`."""
+    """Accept nothing more from a machine; see `Participants.block`."""
     heard_of = instances_seen(familiar.journal.repository)
     participants_of(familiar).block(instance, familiar.instance.id, heard_of)
 
@@ -182,7 +182,7 @@ def allow_device(familiar: Familiar, instance: str) -> int:
     """Trust a machine, and apply its pending facts; see `Participants.allow`.
 
     Returns:
-        How many facts about the turns of others were applied.
+        The number of facts about others' turns that were applied.
     """
     from familiar_cli.files import is_plain
     from familiar_cli.history.incoming import release_facts
@@ -205,17 +205,17 @@ async def accept_deletions(
     """Merge pending changes that delete a large part of the memory.
 
     Args:
-        familiar: Whose memory.
-        engine: What syncs it.
-        instance: The machine whose changes are merged; None: all that wait.
-        wait_s: The longest wait for a sync of the same familiar.
-        progress: Told in a few words what is being done.
+        familiar: The familiar.
+        engine: Its sync engine.
+        instance: The machine whose changes are merged; None for all pending ones.
+        wait_s: Maximum wait for a running sync of the same familiar.
+        progress: Callback for short progress messages.
 
     Returns:
-        What waited, and what merging it did.
+        The pending merges, and the result of merging them.
 
     Raises:
-        NotFoundError: Nothing waits, or nothing of that machine.
+        NotFoundError: Nothing is pending, or nothing from that machine.
         LockedError: Another process syncs this familiar for longer than `wait_s`.
     """
     from familiar_cli.work.passes import Waiting, exclusive
@@ -253,15 +253,15 @@ _SETTLE: Final[dict[Choice, Literal["ours", "theirs", "both"]]] = {
 
 @dataclass(frozen=True, slots=True)
 class OpenConflict:
-    """One file of which there are two versions.
+    """A file with two versions.
 
     Args:
-        path: The file. It holds what both machines changed, and one version where they differ.
-        copy: The file that holds the other version, whole.
-        ours: The machine whose version stands in the file; empty: unknown.
-        theirs: The machine whose version is in the copy; empty: unknown.
-        what: The kinds of places that differ, e.g. `list item`.
-        diff: What the copy has instead of the file; unified, empty where one of them is not text.
+        path: The file. It has both machines' changes, and one version where they differ.
+        copy: The file with the complete other version.
+        ours: The machine whose version is in the file; empty if unknown.
+        theirs: The machine whose version is in the copy; empty if unknown.
+        what: Kinds of the differing parts, e.g. `list item`.
+        diff: Unified diff from the file to the copy; empty if one of them is not text.
     """
 
     path: str
@@ -274,13 +274,13 @@ class OpenConflict:
 
 @dataclass(frozen=True, slots=True)
 class SettledFile:
-    """What became of one conflict, or would.
+    """The result of resolving one conflict.
 
     Args:
         path: The file.
-        copy: The other version, which is gone now.
-        changed: The file is another one now.
-        diff: How; unified, empty when nothing changed or it is not text.
+        copy: The other version, now deleted.
+        changed: The file changed.
+        diff: A unified diff; empty if nothing changed or it is not text.
     """
 
     path: str
@@ -291,13 +291,13 @@ class SettledFile:
 
 @dataclass(frozen=True, slots=True)
 class SettledConflicts:
-    """Which conflicts were settled, or would be, and how many are left.
+    """The resolved conflicts, and the number that remain.
 
     Args:
-        files: One row for each conflict.
-        left: How many conflicts there are still.
+        files: One entry per conflict.
+        left: Number of remaining conflicts.
         dry_run: Nothing was changed.
-        skipped: Why others could not be settled in this way, by their copies.
+        skipped: Why others could not be resolved this way, by their copies.
     """
 
     files: tuple[SettledFile, ...]
@@ -308,7 +308,7 @@ class SettledConflicts:
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """A conflict with its contents; None stands for no file."""
+    """A conflict with its contents; None stands for a missing file."""
 
     conflict: Conflict
     ours: bytes | None
@@ -316,25 +316,25 @@ class _Sides:
 
 
 def open_conflicts(familiar: Familiar) -> tuple[OpenConflict, ...]:
-    """Return the conflicts of the memory, sorted by path; what both versions say, with each."""
+    """List the conflicts of the memory with both versions, sorted by path."""
     return tuple(_shown(_read_sides(familiar.memory, one)) for one in conflicts_in(familiar.memory))
 
 
 def resolve(
     familiar: Familiar, path: str | None, choice: Choice, *, dry_run: bool = False
 ) -> SettledConflicts:
-    """Settle one conflict, or all; one change of the memory, which can be undone.
+    """Resolve one conflict, or all, in one change of the memory that can be undone.
 
-    Of all, one that cannot be settled in this way stays, and stops no other.
+    Among all, one that cannot be resolved this way stays, and does not stop the others.
 
     Args:
-        familiar: Whose memory.
-        path: A file in conflict or a copy below `conflicts/`; None: every one.
-        choice: Which version counts where the two differ.
+        familiar: The familiar.
+        path: A file in conflict or a copy below `conflicts/`; None for all.
+        choice: Which version counts where they differ.
         dry_run: Check everything, change nothing.
 
     Raises:
-        NotFoundError: There is no such conflict.
+        NotFoundError: No such conflict.
         UsageError: The file has several other versions; one has to be named.
         RefusedError: It is not text, so both versions cannot be kept in one file.
         ConflictError: A file was changed meanwhile; nothing was changed.
@@ -359,7 +359,7 @@ def resolve(
 
 
 def to_edit(familiar: Familiar, path: str | None) -> tuple[str, str]:
-    """Return the copy that names a conflict, and a text to begin with: both versions in one.
+    """Return the copy of a conflict, and a draft that contains both versions.
 
     Raises as `resolve` does.
     """
@@ -370,7 +370,7 @@ def to_edit(familiar: Familiar, path: str | None) -> tuple[str, str]:
 def resolve_by_hand(
     familiar: Familiar, path: str, text: str, *, dry_run: bool = False
 ) -> SettledConflicts:
-    """Settle the conflict of a file with a text that a person wrote.
+    """Resolve the conflict of a file with a text that a person wrote.
 
     Raises as `resolve` does; also:
         UsageError: The text is empty.
@@ -392,7 +392,7 @@ def _named(
     Args:
         store: The memory.
         path: A file in conflict, or a copy.
-        choice: What is to become of them.
+        choice: How to resolve them.
         among_all: A copy is one of all, so other versions of its file count, too.
     """
     known = conflicts_in(store)
@@ -432,7 +432,7 @@ def _read_sides(store: MemoryStore, conflict: Conflict) -> _Sides:
 
 
 def _chosen_content(familiar: Familiar, one: _Sides, choice: Choice) -> bytes | None:
-    """Return the chosen content of a file."""
+    """Return a file's content according to the choice."""
     if choice == "ours":
         return one.ours
     if one.ours is None:
@@ -452,7 +452,7 @@ def _chosen_content(familiar: Familiar, one: _Sides, choice: Choice) -> bytes | 
 
 
 def _base_content(familiar: Familiar, blob: str) -> bytes | None:
-    """Return the base of both versions; empty: none; None: no longer known."""
+    """Return the common base of both versions; empty if there was none, None if unknown."""
     if not blob:
         return b""
     repository = familiar.journal.repository

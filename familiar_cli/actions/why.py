@@ -1,4 +1,4 @@
-"""Explain a reply in a person's words: a sentence, and the memories that were used."""
+"""Explain a reply for a person: a sentence, and the memories that were used."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from familiar_cli.identity import Author
 
 _MOST_NAMED: Final = 3
-_MOST_TURNS: Final = 200  # of one window
+_MOST_TURNS: Final = 200  # in one window
 _QUOTED_CHARS: Final = 40
 _TITLE_CHARS: Final = 60
 _HEAD_BYTES: Final = 16_384  # where the title of a file stands
@@ -67,13 +67,13 @@ class UsedMemory:
     """A memory, or a part of a past conversation, that a prompt included.
 
     Args:
-        phrase: It as part of a sentence of the familiar's: `the page on painting`.
-        label: It in two or three words: `the boat, 25 August`.
-        text: What the prompt included of it.
+        phrase: Its name within a sentence of the familiar's: `the page on painting`.
+        label: Its name in two or three words: `the boat, 25 August`.
+        text: The part that the prompt included.
         rel_path: Its file; None for a part of a conversation.
         turns: The first and the last turn of that part.
         day: The local day of that part, as `2026-08-25`; empty for a file.
-        cause: Why it was included, in the words of the trace.
+        cause: Why it was included, as in the trace.
     """
 
     phrase: str
@@ -87,13 +87,13 @@ class UsedMemory:
 
 @dataclass(frozen=True, slots=True)
 class ReplyExplanation:
-    """Why a reply is as it is.
+    """The explanation of a reply.
 
     Args:
-        turn: The turn that was answered; None for a prompt that was not kept.
+        turn: The turn that was answered; None for a prompt that was not stored.
         sentence: One sentence, in the familiar's voice.
-        memories: What was used, the most telling first.
-        problems: The parts of the prompt that failed or were late, a sentence each.
+        memories: The memories used, most relevant first.
+        problems: Providers that failed or were late, a sentence each.
     """
 
     turn: int | None
@@ -120,7 +120,7 @@ def explain_reply(familiar: Familiar, trace: Trace) -> ReplyExplanation:
 
 
 def _merge_same(memories: Iterable[UsedMemory]) -> list[UsedMemory]:
-    """Make one of the parts of a file, and of equal parts of a day."""
+    """Merge the parts of a file, and equal parts of a day."""
     merged: dict[tuple[str | None, str], UsedMemory] = {}
     for one in memories:
         key = one.rel_path, "" if one.rel_path else one.phrase
@@ -140,7 +140,7 @@ def _merge_same(memories: Iterable[UsedMemory]) -> list[UsedMemory]:
 def _sentence_of(memories: Sequence[UsedMemory]) -> str:
     if not memories:
         return "I used nothing from memory, only my character and this conversation."
-    # One more is named rather than counted.
+    # One more is named instead of counted.
     most = _MOST_NAMED if len(memories) > _MOST_NAMED + 1 else len(memories)
     named = [one.phrase for one in memories[:most]]
     if left := len(memories) - most:
@@ -151,11 +151,11 @@ def _sentence_of(memories: Sequence[UsedMemory]) -> str:
 
 
 class _Describer:
-    """Puts the memories of one prompt into words.
+    """Describes the memories of one prompt.
 
     Args:
-        familiar: Whose memory it is.
-        trace: The record of the prompt.
+        familiar: The familiar.
+        trace: The trace.
     """
 
     def __init__(self, familiar: Familiar, trace: Trace) -> None:
@@ -167,7 +167,7 @@ class _Describer:
         self._asker = asked.author if asked else self._me.author
 
     def telling_order(self, piece: Fragment) -> tuple[int, float]:
-        """Order pieces by how much they tell; what fits the question comes first."""
+        """Sort pieces by relevance; those that match the question come first."""
         ranks = {Layer.content: 0, Layer.desk: 2, Layer.pinned: 3}
         rank = ranks.get(piece.layer, 4) + 3 * (piece.cause == "speaks")
         fits = rank > 0 or piece.cause.startswith("is named")
@@ -205,7 +205,7 @@ class _Describer:
         )
 
     def _best_turn(self, piece: Fragment, text: str) -> Turn | None:
-        """Find the turn of a window that fits the question best."""
+        """Find the turn in a window that matches the question best."""
         if piece.turns is None:
             return None
         from familiar_cli.index.hits import query_coverage
@@ -235,7 +235,7 @@ class _Describer:
         return slug in (owner.slugs if owner else {self._asker.slug})
 
     def _page(self, rel_path: str, text: str) -> tuple[str, str]:
-        """Return what a memory file is called in a sentence, and as a label."""
+        """Return a memory file's name within a sentence, and its label."""
         public = layout.path_without_scope(rel_path)
         if public in _PAGES:
             phrase = _PAGES[public]
@@ -249,7 +249,7 @@ class _Describer:
         return _FOLDERS.get(folder, "the page on {}").format(title), title
 
     def _title(self, rel_path: str, around: str) -> str:
-        """Read a file's title; a common word loses the capital that a heading gave it."""
+        """Read a file's title; a common word loses the capital of the heading."""
         try:
             title = markdown.title_of(self._familiar.memory.read_head(rel_path, _HEAD_BYTES).text)
         except FamiliarError:
@@ -262,7 +262,7 @@ class _Describer:
 
 
 def _common_topic(question: str, text: str) -> str:
-    """Return the thing both texts are about, as an answer to the question names it; else empty."""
+    """Return the topic that both texts share, as the question's answer names it; else empty."""
     held, content = set(fts.words(text)), set(fts.content_words(question))
     words = _WORD.findall(question)
     best, best_rank = "", (0, 0)
@@ -285,9 +285,9 @@ def _common_topic(question: str, text: str) -> str:
 
 
 def _with_determiner(words: Sequence[str], at: int, text: str) -> str:
-    """Return a noun with the article or possessive before it; empty without one.
+    """Return a noun with its article or possessive; empty without one.
 
-    A word may stand between them if it stands before the noun in the other text, too.
+    A word may come between them if it also precedes the noun in the other text.
     """
     for back in (1, 2):
         between = words[at - back + 1 : at + 1]
@@ -298,7 +298,7 @@ def _with_determiner(words: Sequence[str], at: int, text: str) -> str:
 
 
 def _day_words(day: str) -> str:
-    """Return `25 August`, with the year where it is not this one."""
+    """Format a day as `25 August`, with the year if it is not the current one."""
     if not day:
         return ""
     meant = date.fromisoformat(day)

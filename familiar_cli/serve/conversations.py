@@ -533,7 +533,7 @@ class Conversations:
     def _takes_part(self, channel_id: str, author: Author) -> bool:
         """Tell whether an unnamed conversation may be a person's.
 
-        It is if they spoke there. Imported conversations and those without named speakers are the
+        It is if they spoke there. Imported conversations and those without named speakers are an
         owner's.
         """
         if not self._is_own(channel_id, author):
