@@ -6,7 +6,7 @@ import heapq
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
-from threading import Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import stopwatch_s
@@ -75,6 +75,7 @@ class Finder:
         self._has_unembedded = False
         self._is_refreshed = False
         self._is_loaded: set[bool] = set()
+        self._opening_lock = Lock()
         self._reranker = "" if reranker == "none" else reranker
 
     @cached_property
@@ -101,10 +102,11 @@ class Finder:
         """
         from familiar_cli.index.embedder import OnnxEmbedder  # noqa: PLC0415  # as above
 
-        embedder = self.embedder.embedder
-        if embedder is None or self._is_loaded & {True, optimised}:
-            return
-        self._is_loaded.add(optimised)
+        with self._opening_lock:  # first turns of several channels come from several threads
+            embedder = self.embedder.embedder
+            if embedder is None or self._is_loaded & {True, optimised}:
+                return
+            self._is_loaded.add(optimised)
         if not optimised and isinstance(embedder, OnnxEmbedder):
             # Two threads that import slow each other down. With the libraries there, the model is
             # loaded while this thread continues.
