@@ -182,7 +182,7 @@ def choose(
         only: SQL condition ` AND ...` on the rows; it should hold for almost all.
     """
     asked, terms = _Table(connection, table, most_rows, only), match.split(" OR ")
-    if asked.size() * len(terms) <= most_rows:
+    if asked.size(most_rows // len(terms) + 1) * len(terms) <= most_rows:
         return Choice(match, match)
     held = asked.held(terms)
     if sum(count for count, _ in held.values()) <= most_rows:
@@ -223,10 +223,10 @@ class _Table:
     most_rows: int
     only: str
 
-    def size(self, most: int = 0) -> int:
+    def size(self, most: int) -> int:
         """Return the number of rows, at most `most`."""
         # FTS5's own shadow table, which is fast to scan.
-        some = f"SELECT 1 FROM {self.name}_docsize LIMIT {most or self.most_rows + 1}"  # noqa: S608
+        some = f"SELECT 1 FROM {self.name}_docsize LIMIT {most}"  # noqa: S608
         return self._number(f"SELECT count(*) FROM ({some})")  # noqa: S608
 
     def held(self, terms: Iterable[str]) -> dict[str, tuple[int, float]]:
@@ -236,7 +236,7 @@ class _Table:
         """
         docsize = f"FROM {self.name}_docsize"
         oldest = self._number(f"SELECT id {docsize} ORDER BY id DESC LIMIT 1 OFFSET {_SAMPLE - 1}")
-        since, sample = f" AND rowid >= {oldest}", self.size(_SAMPLE)
+        since, sample = f" AND rowid >= {oldest}", _SAMPLE if oldest else self.size(_SAMPLE)
         found = {}
         for term in terms:
             count = self._count(term, since)

@@ -14,7 +14,7 @@ from familiar_cli.clock import now, since_1970, to_zone
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index import rank
 from familiar_cli.index.types import Hit, Signals
-from familiar_cli.index.who_when import last_day, named_in
+from familiar_cli.index.who_when import last_day
 from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import scan, without_marks
 from familiar_cli.memory.layout import is_page
@@ -25,6 +25,7 @@ from familiar_cli.text import fold_word, one_line
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
     from datetime import tzinfo
 
     from familiar_cli.index.chunking import Cut, TextSpan
@@ -224,6 +225,8 @@ def make_hits(
     query: str,
     options: SearchOptions,
     scorer: Scorer,
+    *,
+    linked: AbstractSet[int],
 ) -> tuple[Hit, ...]:
     """Return the best hits that count, at most `k`; one a file, or one a line.
 
@@ -232,7 +235,7 @@ def make_hits(
     weights = options.weights or rank.WEIGHTS
     relevant = scorer.relevant(DENSE_FLOOR)
     documents = {scorer.lines[number].document_id for _, number in relevant}
-    files = _load_files(connection, documents, linked_with(connection, query), options)
+    files = _load_files(connection, documents, linked, options)
     of_file = {
         id_: rank.file_score(
             age_days=file.age_days,
@@ -271,11 +274,10 @@ def make_hits(
     return tuple(found)
 
 
-def linked_with(connection: sqlite3.Connection, query: str) -> set[int]:
-    """Return the documents about people and topics that `query` names, and all linked with them."""
-    named = set(named_in(connection, query))
+def linked_with(connection: sqlite3.Connection, named: AbstractSet[int]) -> AbstractSet[int]:
+    """Return the documents that a question names, and all linked with them."""
     if not named:
-        return set()
+        return named
     joined = "FROM links l JOIN documents t ON t.rel_path = l.target WHERE"
     rows = (
         *rows_among(connection, f"SELECT t.id {joined} l.document_id IN", named),
@@ -317,7 +319,7 @@ def _round_or_none(value: float | None) -> float | None:
 
 
 def _load_files(
-    connection: sqlite3.Connection, ids: set[int], linked: set[int], options: SearchOptions
+    connection: sqlite3.Connection, ids: set[int], linked: AbstractSet[int], options: SearchOptions
 ) -> dict[int, _File]:
     select = "SELECT id, rel_path, title, day, instance, mtime_ns FROM documents WHERE id IN"
     today = now()

@@ -359,8 +359,8 @@ class Pieces:
                 "SELECT id, level, document_id, speaker, part_first, part_last, rows_from,"
                 " rows_count FROM chunks INDEXED BY chunks_brief WHERE id IN"
             )
-            found = map(Candidate._make, rows_among(self.connection, select, sorted(missing)))
-            read.update((piece.id, piece) for piece in found)
+            found = rows_among(self.connection, select, sorted(missing))
+            read.update((row[0], tuple.__new__(Candidate, row)) for row in found)
         return [piece for id_ in ids if (piece := read.get(id_))]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
@@ -21,7 +22,7 @@ from familiar_cli.text import counted
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from familiar_cli.index.build import EmbeddingIndex, Progress
     from familiar_cli.index.embedder import Embedder, EmbedderChoice, Encoded
@@ -110,8 +111,9 @@ def _answer_query(
         fresh = index.refresh_by(connection, progress, options.refresh_s)
     if opened and opened.embedder and options.method != "lexical":
         index.embed_newest(connection, opened.embedder)
-    answer = _Asked(index, connection, query, options, opened, notes_on(fresh)).answer()
-    return replace(answer, unread=fresh.unread, named=_named_paths(connection, options))
+    named = cache(partial(named_in, connection))  # a message is searched for, and for names
+    answer = _Asked(index, connection, query, options, opened, notes_on(fresh), named).answer()
+    return replace(answer, unread=fresh.unread, named=_named_paths(connection, options, named))
 
 
 def notes_on(fresh: Refreshed) -> list[str]:
@@ -120,11 +122,13 @@ def notes_on(fresh: Refreshed) -> list[str]:
     return notes + [f"Left out: {closed.rel_path!r} {closed.reason}" for closed in fresh.closed]
 
 
-def _named_paths(connection: sqlite3.Connection, options: SearchOptions) -> tuple[str, ...]:
+def _named_paths(
+    connection: sqlite3.Connection, options: SearchOptions, named: Callable[[str], dict[int, int]]
+) -> tuple[str, ...]:
     """Return the paths of the files that are named, in the order of their names."""
     places: dict[int, tuple[int, int]] = {}
     for number, text in enumerate(options.naming):
-        for document, place in named_in(connection, text).items():
+        for document, place in named(text).items():
             places.setdefault(document, (number, place))
     select = "SELECT id, rel_path FROM documents WHERE id IN"
     rows = rows_among(connection, select, places)
@@ -157,6 +161,7 @@ class _Asked:
     options: SearchOptions
     opened: EmbedderChoice | None
     notes: list[str]
+    named: Callable[[str], dict[int, int]]
     hint: str = ""
 
     def answer(self) -> SearchResult:
@@ -196,7 +201,10 @@ class _Asked:
             people=named_shares(self.connection, people_named(self.connection, self.query), files),
             times=times_of_lines(self.connection, self.query, today, candidates),
         )
-        hit = hits.make_hits(self.connection, self.index.store, self.query, self.options, scorer)
+        linked = hits.linked_with(self.connection, self.named(self.query).keys())
+        hit = hits.make_hits(
+            self.connection, self.index.store, self.query, self.options, scorer, linked=linked
+        )
         method: Method = "lexical"
         if meaning is not None:
             method = "dense" if self.options.method == "dense" else "hybrid"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from calendar import monthrange
 from collections import Counter
 from contextlib import suppress
@@ -217,19 +218,28 @@ def put_people(
 def people_named(connection: sqlite3.Connection, query: str) -> NamedPeople:
     """Return whom `query` names, of all who are known to the index."""
 
+    # Ten thousand names may begin alike, or have the same word, so they are not all looked at.
+    def held(column: str, wanted: Collection[str]) -> list[str]:
+        there = f"EXISTS (SELECT 1 FROM people WHERE {column} = asked.value)"  # noqa: S608
+        select = f"SELECT value FROM json_each(?) AS asked WHERE {there}"  # noqa: S608
+        return [value for (value,) in connection.execute(select, (json.dumps(list(wanted)),))]
+
     def heads(wanted: Collection[str]) -> Mapping[str, NamePrefix]:
-        select = "SELECT DISTINCT head, words, chars FROM people WHERE head IN"
+        select = (
+            "SELECT words, chars FROM people WHERE head = ? AND words < ?"
+            " ORDER BY words DESC, chars DESC LIMIT 1"
+        )
         found: dict[str, NamePrefix] = {}
-        for head, words, chars in rows_among(connection, select, wanted):
-            other = found.get(head, NamePrefix(0, 0))
-            found[head] = NamePrefix(max(other.words, words), max(other.chars, chars))
+        for head in held("head", wanted):
+            words, sizes = sys.maxsize, list[tuple[int, int]]()
+            while size := connection.execute(select, (head, words)).fetchone():
+                sizes.append(size)
+                words = size[0]
+            found[head] = NamePrefix(sizes[0][0], max(chars for _, chars in sizes))
         return found
 
     def known(wanted: Collection[str]) -> Collection[str]:
-        # A word of a name may be in ten thousand files, and one tells as much.
-        held = "EXISTS (SELECT 1 FROM people WHERE name = asked.value)"
-        select = f"SELECT value FROM json_each(?) AS asked WHERE {held}"  # noqa: S608
-        return {name for (name,) in connection.execute(select, (json.dumps(list(wanted)),))}
+        return set(held("name", wanted))
 
     def longer(short: str) -> set[str]:
         sql = "SELECT DISTINCT name FROM people WHERE name > ? AND name < ? LIMIT ?"
