@@ -1,1 +1,1 @@
-"""The context room: from a message to the exact prompt, and the record of how it came about."""
+"""Context: from a message to the exact prompt, with a trace of every decision."""

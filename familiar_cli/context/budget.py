@@ -1,11 +1,10 @@
-"""`Budgeter`: what goes into a prompt when not everything fits.
+"""`Budgeter`: decides what goes into a prompt when not everything fits.
 
-Pieces are served by priority, equals in the order given. A piece that finds too little room is cut
-or left out, and then nothing less important takes the room that it did not get. A layer's share is
-what it is guaranteed: what the whole prompt leaves free goes to the layers that lack room. Where
-the shares of all that is offered are more than the prompt holds, they become smaller. Memory that
-was searched for is packed anew into the room that all others leave, before digests and older turns
-get any of it.
+Pieces are served by priority, equals in the order given. A piece that does not fit is truncated or
+left out, and nothing less important then takes the room that it lacked. A layer's share is
+guaranteed: what the whole prompt leaves free goes to layers that need more. If the shares of all
+that is offered exceed the prompt, they shrink. Memory found by search is packed again into the room
+that all others leave, before digests and older turns get any of it.
 """
 
 from __future__ import annotations
@@ -59,16 +58,16 @@ MOST_RECALLED: Final = 6000
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How many tokens there are.
+    """A token budget.
 
     Args:
-        total: For the whole prompt.
-        layers: For each layer.
-        notice: Why `total` is not what the settings say; empty when it is.
+        total: Tokens of the whole prompt.
+        layers: Tokens of each layer.
+        notice: Why `total` differs from the settings; empty if it does not.
         reason: What `total` follows from.
         source: The same in a word or two, for a table of settings.
-        widened_tokens: How much of `total` is there because the character is larger than its share.
-        most_content: Most tokens of memory and recall, free room included; 0: no limit.
+        widened_tokens: Tokens added to `total` because the character exceeds its share.
+        most_content: Maximum tokens of memory and recall, including free room; 0 for no limit.
     """
 
     total: int
@@ -85,9 +84,9 @@ class Window:
     """The context window of a model.
 
     Args:
-        context_tokens: Most tokens of both together.
-        max_tokens: Most tokens of one reply, which stay free.
-        source: Where `context_tokens` is known from, as `ResolvedSlot.context_source` has it.
+        context_tokens: Maximum tokens of prompt and reply together.
+        max_tokens: Maximum tokens of one reply, which stay free.
+        source: Source of `context_tokens`, as in `ResolvedSlot.context_source`.
         is_local: The model runs inside the program.
     """
 
@@ -104,7 +103,7 @@ class Window:
 
     @property
     def room(self) -> int:
-        """How many tokens a prompt may have at most."""
+        """Maximum tokens of a prompt."""
         return self.context_tokens - self.max_tokens
 
     @property
@@ -129,19 +128,19 @@ def prompt_allowance(
     window: Window,
     character_tokens: int = 0,
 ) -> Allowance:
-    """Return the token budget of a prompt: as it is set, else as mode and model suggest.
+    """Return the token budget of a prompt: as configured, else by mode and model.
 
-    Where nobody set a total, a character that is larger than its share makes the prompt larger by
-    what it lacks, as far as the model can read it; all other layers keep theirs.
+    Without a configured total, a character that exceeds its share enlarges the prompt, as far as
+    the model allows; all other layers keep their shares.
 
     Args:
-        settings: What was set.
-        mode: How one talks.
-        window: What the model reads and writes.
-        character_tokens: About what the character's own files need.
+        settings: The settings.
+        mode: The channel's mode.
+        window: The model's window.
+        character_tokens: Approximate tokens of the character's files.
 
     Raises:
-        ConfigError: The reply alone would fill the model.
+        ConfigError: The reply alone would fill the window.
     """
     if window.room <= 0:
         raise ConfigError(
@@ -185,13 +184,13 @@ def _total_tokens(
 
 
 def _layer_limits(settings: BudgetSettings, total: int) -> dict[Layer, int]:
-    """Return each layer's limit; none is above the total, whatever the settings say."""
+    """Return each layer's limit, none of which exceeds the total."""
     usual = {layer: total * percent_of(layer, total) // 100 for layer in Layer}
     return {layer: min(getattr(settings, layer) or usual[layer], total) for layer in Layer}
 
 
 def percent_of(layer: Layer, total: int) -> int:
-    """Return which share of a prompt of `total` tokens a layer is guaranteed, in percent."""
+    """Return a layer's guaranteed share of a prompt of `total` tokens, in percent."""
     if layer is not Layer.content:
         return PERCENT[layer]
     return min(max(LARGE_PERCENT * total // LARGE_TOKENS, PERCENT[layer]), LARGE_PERCENT)
@@ -207,17 +206,17 @@ def _widening_notice(settings: BudgetSettings, room: int) -> str:
 
 
 MOST_TEXTS: Final = 1024
-MOST_CHARS: Final = 16_384  # a longer text is counted anew, so that little memory is held
-_SAMPLED_CHARS: Final = 200_000  # a text that is longer is in nobody's prompt
+MOST_CHARS: Final = 16_384  # longer texts are not cached, to save memory
+_SAMPLED_CHARS: Final = 200_000  # no prompt contains a longer text
 _SAMPLES: Final = 100
 _SAMPLE_CHARS: Final = 1_000
 
 
 class RememberingCounter:
-    """A token counter that remembers what it has counted.
+    """A caching token counter.
 
     Args:
-        counter: What counts.
+        counter: The counter.
     """
 
     def __init__(self, counter: TokenCounter) -> None:
@@ -226,7 +225,7 @@ class RememberingCounter:
 
     @property
     def name(self) -> str:
-        """The name of what counts."""
+        """The name of the counter."""
         return self._counter.name
 
     def count(self, text: str) -> int:
@@ -261,8 +260,8 @@ def first_kept(turn_ids: Sequence[int | None], weights: Sequence[int]) -> int:
     """Return the index of the turn at which a full window begins.
 
     Args:
-        turn_ids: The turns that there is room for, oldest first; None: not in the history.
-        weights: What each costs, >= 0.
+        turn_ids: Turns that would fit, oldest first; None for one that is not in the history.
+        weights: Tokens of each, >= 0.
     """
     spare = sum(weights) // LOST_AT_MOST if len(turn_ids) > FEW_TURNS else 0
     lost = [0, *accumulate(weights)]
@@ -285,21 +284,21 @@ _QUEUES: Final = frozenset({Fit.queue, Fit.newest})
 _VOLATILE: Final = (Layer.content, Layer.author_note, Layer.depth_inject)
 _EARLY: Final = (Layer.core, Layer.character, Layer.pinned, Layer.digest)
 _AFTER_MEMORY: Final = (Layer.content, Layer.recent_history, Layer.digest)
-_STEPS: Final = 16  # of the whole prompt, in which room is given to what lacks more than there is
+_STEPS: Final = 16  # into so many the prompt is divided when free room is short
 LEAST_CHAT: Final = 10  # a tenth of the prompt is for the newest turns, whatever else there is
-EARLY_STEPS: Final = 4  # where all that follows would change
+EARLY_STEPS: Final = 4  # where everything after it would change
 START_MARK: Final = "[Start a new Chat]"
 """SillyTavern's words around example dialogues, so that a model takes none for what happened."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What fits: a fragment for each contribution, in the order given, and each layer's use.
+    """A filled prompt: a fragment per contribution, in the order given, and each layer's use.
 
     Args:
-        fragments: What became of each contribution.
+        fragments: The result for each contribution.
         layers: The use of each layer.
-        taken: Tokens of all of it, with what its messages cost, and what is held for next turns.
+        taken: Total tokens, including the overhead of messages and what is reserved for next turns.
     """
 
     fragments: tuple[Fragment, ...]
@@ -311,7 +310,7 @@ class Budgeter:
     """Fills a prompt.
 
     Args:
-        counter: What counts the tokens.
+        counter: The token counter.
     """
 
     def __init__(self, counter: TokenCounter) -> None:
@@ -329,12 +328,11 @@ class Budgeter:
         """Fit contributions into the budget.
 
         Args:
-            contributions: What was offered.
-            layer_tokens: What each layer is guaranteed; one that is missing has no limit of its
-                own.
-            total_tokens: Most tokens of the prompt, with all that its messages cost.
-            most_content: Most tokens of the layer content, free room included; 0: no limit.
-            refills: Each returns the contributions with its own packed into so many tokens.
+            contributions: The contributions.
+            layer_tokens: The guarantee of each layer; one that is missing has no limit of its own.
+            total_tokens: Maximum tokens of the prompt, including the overhead of messages.
+            most_content: Maximum tokens of the layer content, including free room; 0 for no limit.
+            refills: Each returns the contributions with its own packed into a number of tokens.
 
         Raises:
             LimitError: A required piece does not fit.
@@ -343,7 +341,7 @@ class Budgeter:
         shares = self._guaranteed(contributions, costs, layer_tokens, total_tokens)
         limits = dict(shares)
         made = self._filled(contributions, costs, limits, total_tokens)
-        if Layer.digest in limits:  # it has left room to the chat, and stays as it is
+        if Layer.digest in limits:  # it left room to the chat, and stays as it is
             limits[Layer.digest] = _used_tokens(made, Layer.digest)
         most = most_content or total_tokens
         widened: set[Layer] = set()
@@ -374,10 +372,10 @@ class Budgeter:
         shares: Mapping[Layer, int],
         total: int,
     ) -> dict[Layer, int]:
-        """Return shares that can all be kept: of what is offered, they hold no more than there is.
+        """Return shares that can all be kept: their sum does not exceed the total.
 
-        The chat gives way first, down to a tenth of the prompt, then all others alike. A digest
-        gets what they leave, with what the chat may still grow by.
+        The chat gives way first, down to a tenth of the prompt, then all others equally. A digest
+        gets what they leave, minus what the chat may still grow by.
         """
         wanted = dict.fromkeys(shares, 0)
         room = total - self._frame(contributions)
@@ -465,7 +463,7 @@ class Budgeter:
 
 @dataclass(slots=True)
 class _Room:
-    """The tokens that are left, and the priorities below which nothing more is served."""
+    """The tokens left, and the priorities below which nothing more is served."""
 
     total: int
     frame: int
@@ -480,7 +478,7 @@ class _Room:
     pinned: dict[str, Fragment] = field(default_factory=dict)
 
     def free(self, offered: Contribution) -> int:
-        """Return the most tokens that `offered` may have."""
+        """Return the maximum tokens for `offered`."""
         left = self._left()
         if offered.fit is Fit.required:
             return left
@@ -496,10 +494,10 @@ class _Room:
         return max(min(left, self._layer_left(offered.layer)), 0)
 
     def take(self, fragment: Fragment) -> bool:
-        """Count a fragment, and close what it found too small.
+        """Count a fragment, and close the priorities that it found too small.
 
         Returns:
-            Whether it is the first turn for which there is no room.
+            Whether it is the first turn that does not fit.
         """
         layer, is_run, full = fragment.layer, fragment.fit is Fit.run, False
         self.used[layer] += fragment.tokens
@@ -507,7 +505,7 @@ class _Room:
             self.pinned[fragment.rel_path] = fragment
         follows = is_run and self.run_ended  # the newer turn has closed what it must
         if fragment.offered_tokens > fragment.tokens and not follows:
-            # A digest leaves room to the chat; whatever that is, it is nobody else's affair.
+            # A digest leaves room to the chat, which others do not get.
             # Nor is a piece that its own layer could not hold.
             too_large = fragment.offered_tokens - fragment.tokens > self._layer_left(layer)
             tighter = too_large or self._layer_is_tighter(layer)
@@ -522,28 +520,28 @@ class _Room:
         return full
 
     def repeats(self, offered: Contribution) -> str:
-        """Return why a piece says nothing new: a pin of its file says it; empty when it may."""
+        """Return why a piece adds nothing: a pin of its file contains it; empty if it may."""
         pin = self.pinned.get(offered.rel_path or "")
         if pin is None or offered.layer is Layer.pinned:
             return ""
-        # What a pin lacks for want of room may be said elsewhere.
+        # The truncated part of a pin may appear elsewhere.
         lines = set(_text_lines(offered.text))
         says_more = bool(pin.reason) and not lines.issubset(_text_lines(pin.text))
         return "" if says_more else "its file is pinned, and already included"
 
     def give_back(self, fragment: Fragment) -> None:
-        """Take a fragment out again."""
+        """Remove a fragment again."""
         self.used[fragment.layer] -= fragment.tokens
 
     def hold(self, layer: Layer) -> None:
-        """Keep what a layer may still use free for its next turns.
+        """Reserve what a layer may still use for its next turns.
 
-        What is less important would else come and go as the conversation moves on.
+        Otherwise, less important pieces would come and go as the conversation moves on.
         """
         self.held = max(min(self._layer_left(layer), self._left()), 0)
 
     def why(self, offered: Contribution) -> str:
-        """Return why there is no room, in words."""
+        """Explain why there is no room."""
         if offered.fit is Fit.run and self.run_ended:
             return "a newer turn did not fit"
         if offered.fit in _QUEUES and _queue_of(offered) in self.queues_ended:
@@ -553,7 +551,7 @@ class _Room:
         return f"the prompt holds {self.total}"
 
     def uses(self) -> tuple[LayerUse, ...]:
-        """Return each layer's budget and use. What is required widens its layer."""
+        """Return each layer's budget and use. Required pieces extend their layer."""
         return tuple(
             LayerUse(str(layer), max(self.limits.get(layer, self.total), used), used)
             for layer, used in self.used.items()
@@ -562,8 +560,8 @@ class _Room:
     def _growth(self) -> int:
         """Return the tokens that the chat may still grow by before its layer is full.
 
-        A digest stands above the chat. Were it cut shorter with every turn that the chat grows by,
-        no prompt would begin like the one before.
+        A digest comes before the chat. If it were truncated with every turn by which the chat
+        grows, no prompt would begin like the previous one.
         """
         if Layer.recent_history not in self.limits or not self.leaves_growth:
             return 0
@@ -586,11 +584,11 @@ def _used_tokens(made: Filled, layer: Layer) -> int:
 def _grant_more(
     made: Filled, shares: Mapping[Layer, int], total: int, widened: Collection[Layer], content: int
 ) -> tuple[Layer, int] | None:
-    """Return the layer that gets more of what the prompt leaves free, and its new limit; or None.
+    """Return the layer that gets more of the free room, and its new limit; or None.
 
-    A layer that lacks more than is free gets whole steps of it, and leaves their shares to those at
-    the end of a prompt, which change from turn to turn. So the beginning stays as it is while the
-    conversation goes on.
+    A layer that lacks more than is free gets whole steps of it, and leaves their shares to layers
+    at the end of the prompt, which change from turn to turn. So the beginning stays stable while
+    the conversation continues.
     """
     lacking: dict[Layer, int] = {}
     for fragment in sorted(made.fragments, key=lambda f: -f.priority):
@@ -612,7 +610,7 @@ def _grant_more(
 
 
 def _with_shares(uses: Iterable[LayerUse], shares: Mapping[Layer, int]) -> tuple[LayerUse, ...]:
-    """Return the uses, each with what its layer is guaranteed."""
+    """Return the uses, each with its layer's guarantee."""
     return tuple(
         replace(
             use,
@@ -624,7 +622,7 @@ def _with_shares(uses: Iterable[LayerUse], shares: Mapping[Layer, int]) -> tuple
 
 
 def _drop_to_step(fragments: dict[int, Fragment], last: Fragment, room: _Room) -> None:
-    """Leave out the oldest turns up to one at which the next prompts will begin as well."""
+    """Drop the oldest turns up to one at which the next prompts will begin, too."""
     turns = [
         index
         for index, fragment in sorted(fragments.items())
@@ -643,7 +641,7 @@ def _drop_to_step(fragments: dict[int, Fragment], last: Fragment, room: _Room) -
 
 
 def _text_lines(text: str) -> Iterator[str]:
-    """Yield the lines of a text that say something; headings only say where it is from."""
+    """Yield the lines of a text other than headings."""
     lines = (line.strip() for line in text.split("\n") if any(map(str.isalnum, line)))
     return (line for line in lines if not line.startswith(("#", "[")))
 

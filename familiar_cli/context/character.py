@@ -1,4 +1,4 @@
-"""Who the familiar is: the files of `self/` as one value, its example dialogues, and macros."""
+"""The character: the files of `self/` as one value, its example dialogues, and macros."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class Macros:
 
     Args:
         char: The familiar's name.
-        user: The name of who speaks to it.
-        seed: What `random` and `roll` are drawn from: another turn, another seed.
-        pick_seed: What `pick` is drawn from: it stays, and so does the choice.
-        persona: Who speaks to it, in some sentences; names are expanded in it.
+        user: The speaker's name.
+        seed: Seed of `random` and `roll`, different in each turn.
+        pick_seed: Seed of `pick`, which stays the same.
+        persona: A description of the speaker; names are expanded in it.
     """
 
     char: str
@@ -63,11 +63,11 @@ class Macros:
     persona: str = ""
 
     def expand(self, text: str, *, original: str | None = None) -> str:
-        """Return `text` with its macros expanded; unknown ones stay as they are.
+        """Expand the macros in `text`; unknown ones stay.
 
         Args:
-            text: What a card or a setting says.
-            original: What the first `{{original}}` becomes; further ones become nothing.
+            text: A text from a card or a setting.
+            original: Replaces the first `{{original}}`; further ones become empty.
         """
         if "{{" not in text and "<" not in text:
             return text
@@ -86,7 +86,7 @@ class Macros:
 
 
 class _Expansion:
-    """One text's macros, from the innermost outwards."""
+    """The expansion of one text's macros, innermost first."""
 
     def __init__(self, seed: str, pick_seed: str) -> None:
         self._random = random.Random(seed)  # noqa: S311  # a die, no secret
@@ -151,7 +151,7 @@ def _escape_mark(found: re.Match[str]) -> str:
 
 
 def _choice_options(rest: str) -> list[str]:
-    """Return the choices of a list: `a,b` with a backslash before a comma that is none; `:a::b`."""
+    """Split a list of choices: `a,b`, where a backslash escapes a comma; or `:a::b`."""
     if rest.startswith(":"):
         return [option.strip() for option in rest[1:].split("::")]
     return [option.strip().replace("\\,", ",") for option in _COMMA.split(rest)]
@@ -171,7 +171,7 @@ _ROLES: Final[dict[object, Role]] = {
 
 @dataclass(frozen=True, slots=True)
 class DepthPrompt:
-    """A card's text that stands `depth` turns above the end of the chat."""
+    """A text of the card, inserted `depth` turns above the end of the chat."""
 
     prompt: str
     depth: int = DEFAULT_DEPTH
@@ -180,12 +180,12 @@ class DepthPrompt:
 
 @dataclass(frozen=True, slots=True)
 class FieldOrigin:
-    """The file that a field was read from.
+    """The file of a field.
 
     Args:
         rel_path: The memory file.
-        sha256: Of the whole file.
-        first_line: The line, counted from 1, on which the field's text begins.
+        sha256: Hash of the whole file.
+        first_line: First line of the field's text, from 1.
     """
 
     rel_path: str
@@ -195,16 +195,16 @@ class FieldOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Character:
-    """A character, as its files say.
+    """A character, as read from its files.
 
     Args:
-        name: What `{{char}}` becomes.
-        texts: The text of each field that has a file, macros as they stand.
-        alternate_greetings: What may take the first message's place.
-        depth_prompt: What stands between the turns of the chat.
-        problems: Files that could not be used, and why.
+        name: Value of `{{char}}`.
+        texts: The text of each field that has a file, with macros unexpanded.
+        alternate_greetings: Alternatives to the first message.
+        depth_prompt: A text inserted between the turns of the chat.
+        problems: Unusable files, and why.
         origins: The file of each field in `texts`; of the card and the tiers by their paths.
-        tiers_note: What a persona says of its tiers.
+        tiers_note: What a persona says about its tiers.
     """
 
     name: str
@@ -216,7 +216,7 @@ class Character:
     tiers_note: str = ""
 
     def check_readable(self) -> None:
-        """Raise `CharacterUnreadableError` when a file of the character cannot be used."""
+        """Raise `CharacterUnreadableError` if a file of the character is unusable."""
         if not self.problems:
             return
         rel_path, why = next(iter(self.problems.items()))
@@ -229,16 +229,16 @@ class Character:
         )
 
     def who(self, tier: int = DEFAULT_TIER) -> list[str]:
-        """Return the texts about it in a prompt of a tier, without the example dialogues.
+        """Return the character's texts for a tier, without the example dialogues.
 
-        Macros stay as they are, so that it is the same for whoever speaks.
+        Macros are unexpanded, so that the result is the same for all speakers.
         """
         loaded = (field for field in _WHO if is_loaded(self_file(field).rel_path, tier))
         return [text for field in loaded if (text := self.texts.get(field, "")).strip()]
 
     @property
     def greetings(self) -> tuple[str, ...]:
-        """The first message, then the others that may take its place."""
+        """The first message, followed by its alternatives."""
         first = self.texts.get("first_mes", "")
         return tuple(text for text in (first, *self.alternate_greetings) if text.strip())
 
@@ -246,14 +246,14 @@ class Character:
 def who_of(
     character: Character, me: Me, phrases: Phrases, *, system_prompt: str, pick_seed: str
 ) -> Who:
-    """Describe a familiar to a model that writes its memory; macros are expanded.
+    """Describe a familiar to the model that writes its memory, with macros expanded.
 
     Args:
         character: The character.
-        me: Who speaks to it.
-        phrases: The words of its language.
-        system_prompt: The main instruction, as it is set.
-        pick_seed: What `{{pick:…}}` is drawn from.
+        me: The owner.
+        phrases: Phrases of its language.
+        system_prompt: The configured main instruction.
+        pick_seed: Seed of `{{pick:…}}`.
     """
     macros = Macros(
         character.name,
@@ -272,12 +272,12 @@ def who_of(
 
 
 def read_character(store: MemoryStore, *, name: str, fallback_name: str) -> Character:
-    """Return the character in `store`. A file that cannot be used is a problem, not a failure.
+    """Read the character in `store`. An unusable file becomes a problem, not an error.
 
     Args:
         store: The memory.
-        name: What `{{char}}` becomes; empty: the card's nickname, else its name.
-        fallback_name: The name when there is none anywhere.
+        name: Value of `{{char}}`; empty for the card's nickname, else its name.
+        fallback_name: The name if there is none.
     """
     problems: dict[str, str] = {}
     texts, origins = {}, {}
@@ -368,10 +368,10 @@ _CHAR_LABEL: Final = r"\{\{\s*char\s*\}\}|<bot>|<char>"
 
 
 def example_blocks(text: str, macros: Macros) -> list[tuple[ExampleLine, ...]]:
-    """Return the blocks between `<START>` marks, each as messages, macros expanded.
+    """Split the blocks between `<START>` marks into messages, with macros expanded.
 
-    A line that begins with a name and a colon begins a message; the name goes, the role says it.
-    What stands before the first name is narration.
+    A line that begins with a name and a colon begins a message, whose role replaces the name. Text
+    before the first name is narration.
     """
     return [block for _, block in numbered_blocks(text, macros)]
 
@@ -379,7 +379,7 @@ def example_blocks(text: str, macros: Macros) -> list[tuple[ExampleLine, ...]]:
 def numbered_blocks(
     text: str, macros: Macros
 ) -> Iterator[tuple[tuple[int, int], tuple[ExampleLine, ...]]]:
-    """Yield the same blocks, each with its first and last line in `text`, counted from 1."""
+    """Yield the same blocks with their first and last line in `text`, from 1."""
     speaker = re.compile(
         rf"^[ \t]*(?:(?P<user>{_USER_LABEL}|{re.escape(macros.user)})"
         rf"|(?P<char>{_CHAR_LABEL}|{re.escape(macros.char)}))[ \t]*:[ \t]*",
@@ -397,7 +397,7 @@ def numbered_blocks(
 
 
 def _example_parts(text: str) -> Iterator[tuple[str, int]]:
-    """Yield what stands between the `<START>` marks, and where it begins."""
+    """Yield the parts between the `<START>` marks with their offsets."""
     start = 0
     for mark in _START.finditer(text):
         yield text[start : mark.start()], start

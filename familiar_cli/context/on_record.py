@@ -1,4 +1,4 @@
-"""A turn that is kept, with the reply and the record of both; a killed process loses neither."""
+"""Turns that are stored with their reply and trace, even if the process is killed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.store import HistoryStore
 
 DIRECTORY: Final = "replying"
-_PROCESS: Final = os.urandom(8).hex()  # in a container, the next process may have the same number
+_PROCESS: Final = os.urandom(8).hex()  # in a container, the next process may have the same id
 _LATER_TURNS: Final = 20
 
 
@@ -132,16 +132,16 @@ _NO_MORE: Final = "The model added nothing to the reply, which is unchanged"
 
 
 class OnRecord(TurnRunner):
-    """Runs one turn and keeps it: what was said, what came of the reply, and the record.
+    """Runs one turn and stores it: the message, the reply, and the trace.
 
     Args:
-        history: Where turns are kept.
-        pipeline: What makes the prompt.
-        traces_dir: Where the record goes.
-        said: What is said; through what it came, and whose place its reply takes.
-        keep_traces: How many records are kept; 0: all.
-        notice: What the person should know in any case.
-        watcher: Who is told of what goes out.
+        history: The history.
+        pipeline: The pipeline.
+        traces_dir: The directory of traces.
+        said: The message, with its source and the turn that its reply replaces.
+        keep_traces: Number of traces to keep; 0 for all.
+        notice: A notice to add to the result.
+        watcher: Observes outgoing requests.
     """
 
     _question: Turn
@@ -211,7 +211,7 @@ class OnRecord(TurnRunner):
         self._spool.add(piece)
 
     def _keep_reply(self, text: str, trace: Trace, *, partial: bool) -> TurnResult:
-        """Keep the reply, if there is one, and write the record."""
+        """Store the reply, if any, and write the trace."""
         reply, added = None, None
         if self._begun:
             added = self._begun.added(text)
@@ -244,7 +244,7 @@ class OnRecord(TurnRunner):
             raise
 
     def _record(self, trace: Trace, *, keep: int = 0) -> Trace:
-        """Write the record and return it; a turn is not lost because that could not be done."""
+        """Write the trace and return it; an error does not lose the turn."""
         trace = replace(trace, notices=tuple(self.notices))
         try:
             write_trace(self._traces_dir, trace, keep=keep)
@@ -255,16 +255,16 @@ class OnRecord(TurnRunner):
 
 
 class FirstMessage(TurnRunner):
-    """Runs a turn that the familiar begins, and keeps its message alone.
+    """Runs a turn that the familiar begins, and stores its message only.
 
-    What it is asked to write about is an instruction, which nobody said.
+    The topic is an instruction, which is not stored.
 
     Args:
-        history: Where the message is kept.
-        pipeline: What makes the prompt.
-        traces_dir: Where the record is kept.
-        said: The instruction, with the id under which the message is kept once.
-        keep_traces: How many records are kept; 0: all.
+        history: The history.
+        pipeline: The pipeline.
+        traces_dir: The directory of traces.
+        said: The instruction, with the id under which the message is stored once.
+        keep_traces: Number of traces to keep; 0 for all.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """`ContextPipeline`: the one path from a message to a prompt, and on to a reply.
 
-Providers run side by side, each in a thread of its own and under its own deadline. One that is late
-or fails is reported; the prompt is made without it, even if it never lets go of its thread. Then
-come the pre-processors, the budget, the model, the post-processors.
+Providers run in parallel, each in a thread of its own with its own deadline. A late or failing one
+is reported, and the prompt is made without it, even if its thread never ends. The pre-processors,
+the budget, the model and the post-processors follow.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _HIGHEST_FIRST: Final[tuple[Role, ...]] = ("assistant", "user", "system")
 
 
 def render_messages(fragments: Sequence[Fragment]) -> tuple[Message, ...]:
-    """Return the messages that the kept fragments make."""
+    """Convert the fragments in the prompt to messages."""
     kept = [fragment for fragment in fragments if fragment.kept]
     chat = _with_insertions(
         [_make_message(f.role, f.text) for f in _fragments_at(kept, PromptSpan.chat)],
@@ -83,7 +83,7 @@ def render_messages(fragments: Sequence[Fragment]) -> tuple[Message, ...]:
 def name_speakers(
     contributions: Sequence[Contribution], labels: Labels = NO_LABELS
 ) -> list[Contribution]:
-    """Return `contributions` with names before people's turns, if several people take part."""
+    """Add names to people's turns if several people take part."""
     people = {
         (offered.author.platform, offered.author.user_id)
         for offered in contributions
@@ -102,12 +102,12 @@ def _with_speaker(offered: Contribution, labels: Labels) -> Contribution:
 
 
 def _with_insertions(chat: list[Message], insertions: list[Fragment]) -> list[Message]:
-    """Return the chat with each insertion `depth` real turns above its end."""
+    """Insert texts into the chat, each `depth` real turns above its end."""
     depths = {min(max(f.depth, 0), len(chat)) for f in insertions}
     merged = list(chat)
     for depth in sorted(depths, reverse=True):
         here = [f for f in insertions if min(max(f.depth, 0), len(chat)) == depth]
-        # Whatever was inserted so far stands above, so the end of the list still counts real turns.
+        # Earlier insertions are above, so the end of the list still counts real turns.
         merged[len(merged) - depth : len(merged) - depth] = _joined_by_role(here)
     return merged
 
@@ -130,7 +130,7 @@ def _example_messages(fragments: list[Fragment]) -> list[Message]:
 
 
 def _with_one_lead(messages: list[Message]) -> tuple[Message, ...]:
-    """Return `messages` with the system messages at their beginning made one."""
+    """Merge the system messages at the beginning of `messages`."""
     count = next((n for n, m in enumerate(messages) if m["role"] != "system"), len(messages))
     if not count:
         return tuple(messages)
@@ -143,7 +143,7 @@ def _fragments_at(fragments: Iterable[Fragment], place: PromptSpan) -> list[Frag
 
 
 def _make_message(role: Role, text: str) -> Message:
-    # Half a surrogate pair is no Unicode, and no server could be sent it.
+    # A lone surrogate is not valid Unicode, and cannot be sent.
     sendable = text.encode("utf-8", errors="replace").decode("utf-8") if _is_broken(text) else text
     return {"role": role, "content": sendable}
 
@@ -174,8 +174,8 @@ class OutgoingPrompt:
 
     Args:
         assembled: The prompt.
-        sent: What goes out.
-        style: How a small model replies; None: the model is not small.
+        sent: The request.
+        style: Options for a small model's reply; None for other models.
     """
 
     assembled: Assembled
@@ -185,16 +185,16 @@ class OutgoingPrompt:
 
 @dataclass(frozen=True, slots=True)
 class Replied:
-    """A whole reply.
+    """A complete reply.
 
     Args:
         assembled: The prompt.
-        sent: What went out.
-        completion: What came back.
+        sent: The request.
+        completion: The model's response.
         text: The reply after the post-processors.
-        processors: What each post-processor did, in the order in which they ran.
-        elapsed_ms: How long the model took.
-        is_cut: The text lacks its end, since the model ran out of tokens.
+        processors: The result of each post-processor, in the order in which they ran.
+        elapsed_ms: Duration of the model's response.
+        is_cut: The text is truncated, since the model ran out of tokens.
     """
 
     assembled: Assembled
@@ -207,15 +207,14 @@ class Replied:
 
 
 class ContextPipeline:
-    """Makes prompts.
+    """Assembles prompts and asks the model.
 
     Args:
-        providers: Who offers pieces of the prompt; equals stand in this order.
-        counter: What counts tokens.
-        pre_processors: Who may change what was offered, in this order.
-        post_processors: Who may change a reply, the last one first.
-        short_reply: Says how a small model is asked, and what of its reply is shown; None: the
-            model is not small.
+        providers: Providers of contributions; their order decides among equal priorities.
+        counter: The token counter.
+        pre_processors: Processors of contributions, in this order.
+        post_processors: Processors of replies, last one first.
+        short_reply: Returns the options for a small model's reply; None for other models.
     """
 
     def __init__(
@@ -235,10 +234,10 @@ class ContextPipeline:
         self._budgeter = Budgeter(counter)
 
     async def assemble(self, request: ContextRequest) -> Assembled:
-        """Return the prompt for `request`. The model that will answer is not asked for it.
+        """Assemble the prompt for `request` without asking the model.
 
         Raises:
-            LimitError: What was said is longer than the whole prompt may be.
+            LimitError: The message exceeds the prompt.
         """
         with quick_turns():
             return await self._assemble(request)
@@ -270,12 +269,12 @@ class ContextPipeline:
     async def prepare(
         self, request: ContextRequest, model: ChatModel, *, stream: bool = True
     ) -> OutgoingPrompt:
-        """Return the prompt for `request`, ready to be sent to `model`.
+        """Assemble the prompt for `request`, ready to be sent to `model`.
 
         Args:
-            request: What is wanted.
-            model: Who is to be asked.
-            stream: Ask for the reply piece by piece.
+            request: The request.
+            model: The model.
+            stream: Request a streamed reply.
 
         Raises:
             LimitError: As `assemble`.
@@ -296,13 +295,13 @@ class ContextPipeline:
         """Ask the model, and return the reply after the post-processors.
 
         Args:
-            prompt: What `prepare` returned.
-            model: Who is asked.
-            on_text: Given each piece of the model's text at once, before any post-processor, but
-                nothing that is marked as hidden.
+            prompt: The result of `prepare`.
+            model: The model.
+            on_text: Called with each piece of the model's text at once, before any post-processor,
+                without hidden notes.
 
         Raises:
-            ModelError: There is no whole reply.
+            ModelError: There is no complete reply.
         """
         assembled, style = prompt.assembled, prompt.style
         start = stopwatch_s()
@@ -332,7 +331,7 @@ class ContextPipeline:
     async def post_process(
         self, request: ContextRequest, reply: str
     ) -> tuple[str, tuple[Report, ...]]:
-        """Return `reply` after all post-processors, the last one first, and what each did."""
+        """Apply all post-processors, last one first; return the reply and each result."""
         reports = []
         for processor in reversed(self.post_processors):
             changed, report = await _run_within(
@@ -401,10 +400,10 @@ async def _ask_provider(
 async def _run_within(
     name: str, deadline_s: float | None, work: Coroutine[object, object, T]
 ) -> tuple[T | None, Report]:
-    """Run `work` under a deadline; return its result, None when it fails or is late, and a report.
+    """Run `work` under a deadline; return its result, or None on failure, and a report.
 
-    Late work is told to stop and not waited for: it may be in no hurry to listen. A `TimeoutError`
-    of its own is a failure like any other.
+    Late work is cancelled without waiting for it. A `TimeoutError` raised by the work itself is a
+    failure like any other.
     """
     start = stopwatch_s()
     task = asyncio.ensure_future(work)
@@ -427,7 +426,7 @@ async def _run_within(
 
 
 def _abandon_task(task: asyncio.Future[T]) -> None:
-    """Tell a task to stop, and keep hold of it until it has, so that it ends quietly."""
+    """Cancel a task, keeping a reference until it has ended."""
     task.cancel()
     _abandoned.add(task)  # type: ignore[arg-type]  # a future of anything
     task.add_done_callback(_forget_task)
@@ -436,7 +435,7 @@ def _abandon_task(task: asyncio.Future[T]) -> None:
 def _forget_task(task: asyncio.Future[T]) -> None:
     _abandoned.discard(task)
     if not task.cancelled():
-        task.exception()  # so that nobody complains that it was never looked at
+        task.exception()  # so that asyncio does not warn of an exception never retrieved
 
 
 def _hides_private(assembled: Assembled) -> bool:
@@ -444,7 +443,7 @@ def _hides_private(assembled: Assembled) -> bool:
 
 
 def _newest_contributions(request: ContextRequest) -> list[Contribution]:
-    """Return the newest pieces: what was said, and a reply that is to go on."""
+    """Return the newest contributions: the message, and a reply to be continued."""
     said = Contribution(
         layer=Layer.recent_history,
         priority=UTTERANCE_PRIORITY,
@@ -460,7 +459,7 @@ def _newest_contributions(request: ContextRequest) -> list[Contribution]:
     reply = replace(
         said,
         priority=UTTERANCE_PRIORITY - 1,
-        text=request.begun.text.rstrip(),  # servers refuse to go on from a space
+        text=request.begun.text.rstrip(),  # servers refuse to continue after a space
         source="reply.begun",
         place=PromptSpan.begun,
         author=None,

@@ -1,8 +1,8 @@
-"""What changes a prompt or a reply on its way: stepped thinking, a short frame, recasting.
+"""Processors of prompts and replies: stepped thinking, short prompts, and recasting.
 
-A model of some hundred million parameters takes instructions, examples and headings for things to
-write more of. So a short frame tells it who it is in a few sentences, what memory says as plain
-sentences, the last turns, and what was said; everything else is left out, and the trace tells so.
+A model of some hundred million parameters takes instructions, examples and headings for text to
+continue. So a short prompt describes the character in a few sentences, followed by memory as plain
+sentences, the last turns and the message; everything else is left out, as the trace shows.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class SideModel:
     """A processor that asks another model.
 
     Args:
-        open_model: Gives the model; asked when it is needed.
-        counter: What counts tokens.
+        open_model: Opens the model when it is needed.
+        counter: The token counter.
         char: The familiar's name.
-        deadline_s: How long it may take.
+        deadline_s: Its deadline.
     """
 
     def __init__(
@@ -67,12 +67,12 @@ abbreviations; use short sentences."""
 
 
 def recast_messages(char: str, reply: str, modality: Modality) -> list[Message]:
-    """Return the messages.
+    """Build the messages.
 
     Args:
         char: The familiar's name.
-        reply: What it says.
-        modality: How it will reach people.
+        reply: The reply.
+        modality: The modality of the reply.
     """
     instruction = _RECAST.format(char=framed(char))
     if modality is Modality.voice:
@@ -81,24 +81,24 @@ def recast_messages(char: str, reply: str, modality: Modality) -> list[Message]:
 
 
 RECAST: Final = "recast"
-MOST_TIMES: Final = 2  # a result longer than the reply so many times, and a little, is no tidying
+MOST_TIMES: Final = 2  # a result longer than the reply by this factor is not a recast
 LITTLE_CHARS: Final = 200
-LEAST_SHARE: Final = 0.25  # of a reply longer than a little; less is a summary, or a refusal
+LEAST_SHARE: Final = 0.25  # of a longer reply; a shorter result is a summary or a refusal
 STANDS: Final = "the reply is shown as the model wrote it"
 _MARGIN: Final = 1.1  # the server may count otherwise
 
 
 class RecastPostProcessor(SideModel):
-    """Tidies replies up."""
+    """Rewrites replies in a cleaner form."""
 
     name: Final = RECAST
 
     async def process(self, request: ContextRequest, reply: str) -> str:
-        """Return `reply`, tidied up.
+        """Return the rewritten reply.
 
         Raises:
             LimitError: It is too long for the model; none was asked.
-            ModelError: There is no result that can be used.
+            ModelError: There is no usable result.
         """
         if not reply.strip():
             return reply
@@ -148,12 +148,12 @@ not repeat or mention them."""
 
 
 def thinking_messages(char: str, lines: str, words: int) -> list[Message]:
-    """Return the messages.
+    """Build the messages.
 
     Args:
         char: The familiar's name.
-        lines: The conversation, a line for each turn.
-        words: Most words of the note.
+        lines: The conversation, a line per turn.
+        words: Maximum words of the note.
     """
     return [
         {"role": "system", "content": _THINK.format(char=framed(char), words=words)},
@@ -164,21 +164,21 @@ def thinking_messages(char: str, lines: str, words: int) -> list[Message]:
 STEPPED_THINKING: Final = "stepped_thinking"
 THINKING_PRIORITY: Final = 70
 MOST_TURNS: Final = 20
-MOST_TOKENS: Final = 1500  # of the conversation that is thought about
+MOST_TOKENS: Final = 1500  # newest turns of the conversation in the note's prompt
 NOTE_TOKENS: Final = 300
 _MARGIN_TOKENS: Final = 250  # for the instruction, and for counting otherwise than the server
 _TOKENS_A_WORD: Final = 2
 
 
 class SteppedThinkingPreProcessor(SideModel):
-    """Adds a note to the prompt. The familiar reads it, and no person is shown it."""
+    """Adds a note to the prompt that the familiar reads and no person sees."""
 
     name: Final = STEPPED_THINKING
 
     async def process(
         self, request: ContextRequest, contributions: Sequence[Contribution]
     ) -> list[Contribution]:
-        """Return `contributions` and a note at the end of the prompt.
+        """Return `contributions` with a note at the end of the prompt.
 
         Raises:
             LimitError: The budget has no room for a note; no model was asked.
@@ -203,7 +203,7 @@ class SteppedThinkingPreProcessor(SideModel):
         return cut_to(note, room, self._counter.count)
 
     def _room(self, request: ContextRequest, contributions: Sequence[Contribution]) -> int:
-        """Return the most tokens of a note beside what its layer holds already."""
+        """Return the maximum tokens of a note in its layer."""
         taken = sum(
             MESSAGE_TOKENS + self._counter.count(piece.text)
             for piece in contributions
@@ -215,7 +215,7 @@ class SteppedThinkingPreProcessor(SideModel):
     def _conversation(
         self, request: ContextRequest, contributions: Sequence[Contribution], model: ChatModel
     ) -> str:
-        """Return the newest turns, as many as fit; what was said now is among them."""
+        """Return the newest turns that fit, including the current message."""
         room = min(model.context_tokens - model.max_tokens - _MARGIN_TOKENS, MOST_TOKENS)
         lines: list[str] = []
         for line in reversed(self._lines(request, contributions)):
@@ -246,7 +246,7 @@ class SteppedThinkingPreProcessor(SideModel):
 
 
 def _indent_speakers(text: str) -> str:
-    """Return words of which no line begins as a speaker does."""
+    """Indent lines that would look like a new speaker."""
     return "\n  ".join(text.strip().splitlines())
 
 
@@ -291,13 +291,13 @@ _STOPS: Final = tuple(".!?…:;。！？")
 
 
 class ShortFramePreProcessor:
-    """Makes the prompt short.
+    """Shortens the prompt for a small model.
 
     Args:
-        char: What the familiar is called.
-        macros: Says what macros become in a turn.
-        counter: What counts tokens.
-        own_instruction: A person has set the main instruction, so it stays.
+        char: The familiar's name.
+        macros: Returns the values of macros in a turn.
+        counter: The token counter.
+        own_instruction: The main instruction is configured, so it stays.
     """
 
     name: Final = SHORT_FRAME
@@ -319,7 +319,7 @@ class ShortFramePreProcessor:
     async def process(
         self, request: ContextRequest, contributions: Sequence[Contribution]
     ) -> list[Contribution]:
-        """Shorten the prompt; all the rest is marked as left out."""
+        """Shorten the prompt, marking everything else as left out."""
         request.refills.clear()  # a small model reads little, however much room there is
         made = [self._piece(offered) for offered in contributions]
         self._shorten_chat(made)
@@ -329,7 +329,7 @@ class ShortFramePreProcessor:
     def _instructed(
         self, request: ContextRequest, pieces: list[Contribution]
     ) -> list[Contribution]:
-        """Return `pieces` with the instruction, around what says who the familiar is."""
+        """Enclose the description of the familiar in the instruction."""
         names = {"char": framed(self._char), "user": framed(self._macros(request).user)}
         for number, piece in enumerate(pieces):
             if piece.source == _ABOUT and not (piece.problem or piece.remark):
@@ -356,7 +356,7 @@ class ShortFramePreProcessor:
         return self._left_out(offered)
 
     def _shorten_chat(self, pieces: list[Contribution]) -> None:
-        """Keep the last turns; of a reply what was said."""
+        """Keep the last turns; of replies, only the speech."""
         turns = [n for n, piece in enumerate(pieces) if _is_turn(piece)]
         for number in turns:
             piece = pieces[number]
@@ -366,7 +366,7 @@ class ShortFramePreProcessor:
                 pieces[number] = self._cut(piece, _spoken_text(piece.text), TURN_TOKENS)
 
     def _shorten_memory(self, pieces: list[Contribution]) -> None:
-        """Keep what fits of memory, as plain sentences, the best first."""
+        """Keep the memories that fit, best first, as plain sentences."""
         room, title = MEMORY_TOKENS, REMEMBERED.format(char=framed(self._char))
         numbers = [n for n, piece in enumerate(pieces) if _is_memory(piece)]
         best = max((pieces[n].score or 0.0 for n in numbers), default=0.0)
@@ -385,7 +385,7 @@ class ShortFramePreProcessor:
             pieces[number] = replace(made, place=PromptSpan.world_after, depth=0, role="system")
 
     def _cut(self, offered: Contribution, text: str, most_tokens: int) -> Contribution:
-        """Return a piece with `text`, which was made of it, in at most so many tokens."""
+        """Replace a piece by the derived `text`, truncated to a number of tokens."""
         count = self._counter.count
         kept = text if count(text) <= most_tokens else cut_to(text, most_tokens, count)
         if not kept:

@@ -1,13 +1,13 @@
-"""What is shown of a reply as it comes: all but hidden notes, or its beginning, or what is added.
+"""The visible part of a reply as it streams: without hidden notes, truncated, or continued.
 
-Notes that the familiar may read and nobody else stand between marks. A model sometimes repeats its
-prompt, so whatever stands between them is taken out, also when the mark at the end is missing.
+Notes for the familiar alone are enclosed in marks. A model sometimes repeats its prompt, so
+anything between the marks is removed, even if the end mark is missing.
 
-A model of some hundred million parameters says something fair first. Then it repeats itself, draws
-a rule, or goes on with an invented dialogue. So of its reply the beginning is shown, in whole
-sentences: what was shown is never taken back.
+A model of some hundred million parameters starts well, then repeats itself, draws a rule, or
+continues with an invented dialogue. So only the beginning of its reply is shown, in whole
+sentences; shown text is never taken back.
 
-Of a reply that goes on, what a model says once more from the beginning is left out.
+When a reply is continued, text that a model repeats from its beginning is removed.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _BETWEEN: Final = re.compile(r"[\s_-]")
 
 
 def mark_note(note: str) -> str:
-    """Return `note` between the marks; a mark inside it is taken out."""
+    """Enclose `note` in marks, removing any marks inside it."""
     return f"{OPEN}\n{_MARK.sub('', note).strip()}\n{CLOSE}"
 
 
 def without_hidden(text: str) -> str:
-    """Return `text` without anything that is marked as hidden."""
+    """Remove hidden notes from `text`."""
     if not _MARK.search(text):
         return text
     shown: list[str] = []
@@ -47,10 +47,10 @@ def without_hidden(text: str) -> str:
 
 
 class ReplyFilter:
-    """Passes a reply on, piece by piece, without what is marked as hidden.
+    """Passes on a streamed reply without hidden notes.
 
     Args:
-        on_text: Given what may be shown.
+        on_text: Called with the visible text.
     """
 
     def __init__(self, on_text: Callable[[str], None]) -> None:
@@ -60,7 +60,7 @@ class ReplyFilter:
         self._swallows_space = False
 
     def __call__(self, piece: str) -> None:
-        """Take one piece. What may be the beginning of a mark waits for the next."""
+        """Take one piece. A possible start of a mark waits for the next piece."""
         text = self._waiting + piece
         at = 0
         for mark in _MARK.finditer(text):
@@ -74,7 +74,7 @@ class ReplyFilter:
         self._show(rest[:begun] if waits else rest)
 
     def close(self) -> None:
-        """Pass on what still waits; nothing more comes."""
+        """Pass on what is still held back at the end."""
         self._show(self._waiting)
         self._waiting = ""
 
@@ -88,7 +88,7 @@ class ReplyFilter:
 
 
 def _may_begin_mark(text: str) -> bool:
-    """Return whether `text`, which begins with `<`, may become a mark."""
+    """Tell whether `text`, which starts with `<`, may become a mark."""
     said = _BETWEEN.sub("", text[1:]).removeprefix("/").casefold()
     return len(text) < _LONGEST_MARK and _WORD.startswith(said)
 
@@ -120,15 +120,15 @@ _AROUND_LABEL: Final = 9  # most characters of a label beside its name
 
 @dataclass(frozen=True, slots=True)
 class ShortReply:
-    """How a small model is asked for a reply.
+    """Options for the reply of a small model.
 
     Args:
-        char: What the familiar is called; a label of it before its own words is left out.
-        names: Who else may speak, such as the user; nothing from their label on is shown.
-        max_tokens: Most tokens; None: as the settings of the model say.
-        temperature: How freely words are chosen; None: as the settings say.
-        sampling: What else the server is told, with stops; empty: nothing, it may not know them.
-        sentences: Most sentences that are shown; 0: the first paragraph.
+        char: The familiar's name; as a label before its own text it is removed.
+        names: Other possible speakers, such as the user; text from their label on is dropped.
+        max_tokens: Maximum tokens; None for the model's settings.
+        temperature: Sampling temperature; None for the settings.
+        sampling: Further parameters, including stops; empty if the server may not know them.
+        sentences: Maximum number of sentences shown; 0 for the first paragraph.
     """
 
     char: str
@@ -146,30 +146,30 @@ class ShortReply:
         return {"max_tokens": self.max_tokens, "temperature": self.temperature, "extra": extra}
 
     def shown(self, reply: str, *, is_cut: bool = False) -> tuple[str, bool]:
-        """Return the shown part of a whole reply, and whether its end is missing.
+        """Return the visible part of a complete reply, and whether it is truncated.
 
         Args:
-            reply: What the model said.
-            is_cut: It ran out of tokens, so that its last sentence may lack its end.
+            reply: The model's text.
+            is_cut: It ran out of tokens, so that its last sentence may be incomplete.
         """
         line, is_over = self._first_line(reply)
         is_cut = is_cut and not is_over
         whole = self._chosen(line, margin=1) if is_cut else self._chosen(line)
-        # Half a sentence or a label is better than no reply.
+        # Half a sentence, or a label, is better than no reply.
         shown = whole or self._chosen(line) or reply.strip().partition("\n")[0].rstrip()
         return shown, is_cut and not whole
 
     def shown_so_far(self, begun: str) -> str:
-        """Return the part of an unfinished reply that is shown however it goes on."""
+        """Return the part of an unfinished reply that is shown however it continues."""
         line, is_over = self._first_line(begun)
         longest = max(map(len, (*self.names, self.char + _REMEMBERS, *_NAMES)))
         return self._chosen(line, margin=0 if is_over else longest + _AROUND_LABEL)
 
     def _first_line(self, reply: str) -> tuple[str, bool]:
-        """Return the first line that says something, up to where somebody else is to speak.
+        """Return the first line with content, up to another speaker's label.
 
         Returns:
-            The line, without a label of the familiar's own; and whether nothing of it can follow.
+            The line, without the familiar's own label; and whether it is complete.
         """
         lines = reply.split("\n")
         for number, line in enumerate(lines, 1):
@@ -179,11 +179,11 @@ class ShortReply:
         return "", False
 
     def _chosen(self, line: str, *, margin: int = 0) -> str:
-        """Return the sentences of `line` that are shown.
+        """Return the visible sentences of `line`.
 
         Args:
-            line: It.
-            margin: So many characters must follow on a sentence; 0: none, `line` is whole.
+            line: The line.
+            margin: Characters that must follow a sentence; 0 if `line` is complete.
         """
         end = 0
         said: set[str] = set()
@@ -212,11 +212,11 @@ class ShortReply:
 
 
 class ShortReplyFilter:
-    """Passes on a reply as it comes, as far as it will be shown.
+    """Passes on the part of a streamed reply that will be shown.
 
     Args:
-        style: What is shown.
-        on_text: Given each piece of that.
+        style: The options.
+        on_text: Called with each visible piece.
     """
 
     def __init__(self, style: ShortReply, on_text: Callable[[str], None]) -> None:
@@ -255,23 +255,23 @@ def _find_sentences(line: str, margin: int) -> Iterator[tuple[int, int]]:
 
 
 def _says_nothing(line: str) -> bool:
-    """Return whether `line` is blank, a rule or a heading."""
+    """Tell whether `line` is blank, a rule or a heading."""
     return bool(_NO_WORDS.match(line) or _RULE.match(line))
 
 
-_TELLING: Final = 12  # characters; fewer may well begin what comes next, too
+_TELLING: Final = 12  # characters; fewer may be a coincidence
 _CLOSING: Final = frozenset(".,;:!?…)]}»”’\"'")
 _WIDE: Final = frozenset("。！？、，：；…」』）】")
 
 
 @dataclass(frozen=True, slots=True)
 class PartialReply:
-    """The reply so far.
+    """A partial reply to be continued.
 
     Args:
-        text: Its words.
-        prefill: The server goes on from it; else the model is told to.
-        exact: What it says is shown word for word, so it knows whether it is inside a word.
+        text: Its text.
+        prefill: The server continues it; otherwise the model is told to.
+        exact: The continuation is shown verbatim, so it knows whether it is inside a word.
     """
 
     text: str
@@ -287,7 +287,7 @@ class PartialReply:
         return f" {text}" if text and self._is_spaced_from(text[0]) else text
 
     def may_repeat(self, text: str) -> bool:
-        """Tell whether what the model has said so far may be the text once more."""
+        """Tell whether the model's text so far may be a repetition of the reply."""
         return self._is_telling and self._stripped.startswith(text.strip())
 
     def _is_spaced_from(self, first: str) -> bool:
@@ -316,11 +316,11 @@ class PartialReply:
 
 
 class GoingOn:
-    """Passes on what is added to a reply, without what is said once more.
+    """Passes on the continuation of a reply, without repeated text.
 
     Args:
-        begun: The reply so far.
-        on_text: Given each piece.
+        begun: The partial reply.
+        on_text: Called with each piece.
     """
 
     def __init__(self, begun: PartialReply, on_text: Callable[[str], None]) -> None:

@@ -1,4 +1,4 @@
-"""The rolling summary: turns that left the prompt are folded into it after a reply."""
+"""The rolling summary, which absorbs turns that left the prompt, after a reply."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def summary_messages(
 def turn_text(
     turn: Turn, *, name: str, label: Callable[[str], str], zone: tzinfo | None, labels: Labels
 ) -> str:
-    """Return a turn as one paragraph: when, where, who, and the words."""
+    """Format a turn as one paragraph: time, channel, author, and text."""
     who = framed(name) if turn.role == "assistant" else _speaker_label(turn, labels)
     when = to_zone(turn.at, zone).strftime("%Y-%m-%d %H:%M")
     words = "\n  ".join(turn.content.strip().splitlines())
@@ -87,7 +87,7 @@ def _speaker_label(turn: Turn, labels: Labels) -> str:
 
 
 def _free_mark(text: str) -> str:
-    """Return a mark that cannot stand in `text`: no text holds the digest of itself."""
+    """Return a mark that cannot occur in `text`, since no text contains its own digest."""
     digest = sha256_of(text)
     return f"record-{digest[:12]}"
 
@@ -105,7 +105,7 @@ LOCAL_STEPS: Final = 1
 """The same for the model inside the program, of which each step takes ten seconds and more."""
 
 TURNS_AT_ONCE: Final = 400
-_SHRINK: Final = 3  # a summary that loses more than two thirds of itself has lost its past
+_SHRINK: Final = 3  # a summary that shrinks by more than two thirds has lost its past
 _WORDS_PER_TOKEN: Final = 0.75
 _LEAST_ROOM: Final = 100
 _TITLE_TOKENS: Final = 30  # at least, of what says that a summary is one
@@ -113,12 +113,12 @@ _TITLE_TOKENS: Final = 30  # at least, of what says that a summary is one
 
 @dataclass(frozen=True, slots=True)
 class SummaryLimits:
-    """How much a step may read and write.
+    """Limits of a summarising step.
 
     Args:
-        summary_tokens: Most tokens of a summary.
-        batch_tokens: Most tokens of turns in one step.
-        steps: Most steps of one refresh.
+        summary_tokens: Maximum tokens of a summary.
+        batch_tokens: Maximum tokens of turns in one step.
+        steps: Maximum number of steps per refresh.
     """
 
     summary_tokens: int
@@ -127,7 +127,7 @@ class SummaryLimits:
 
 
 def summary_tokens(layers: Mapping[Layer, int], phrases: Phrases, counter: TokenCounter) -> int:
-    """Return the most tokens of a summary, beside the line above it."""
+    """Return the maximum tokens of a summary, without its heading."""
     titles = (phrases.earlier, phrases.earlier_here)
     title = max(_TITLE_TOKENS, *(counter.count(title) for title in titles))
     return max(layers[Layer.history_summary] - title, 1)
@@ -137,15 +137,15 @@ class Summariser:
     """Makes summaries with a model.
 
     Args:
-        summaries: Where they are kept, and the turns.
-        model: Who writes them.
-        counter: What counts tokens.
-        limits: How much a step may read and write.
-        name: What the familiar is called.
-        label: Says what a channel is called.
-        zone: The timezone of the times in a summary; None: the system's.
-        labels: Gives what people are called.
-        on_answer: Told of each answer: the tokens of the prompt, and those of the reply.
+        summaries: The stored summaries, and the turns.
+        model: The model.
+        counter: The token counter.
+        limits: Limits of a step.
+        name: The familiar's name.
+        label: Returns the label of a channel.
+        zone: Timezone of the times in a summary; None for the system's.
+        labels: Returns the labels of people.
+        on_answer: Called with the tokens of each prompt and reply.
     """
 
     def __init__(
@@ -172,19 +172,19 @@ class Summariser:
         self._on_answer = on_answer
 
     async def refresh(self, scope: str, through_id: int, rules: PrivacyRules) -> int:
-        """Bring the summary of a scope forward, and return how many steps that took.
+        """Update the summary of a scope, and return the number of steps.
 
         Args:
-            scope: Which summary.
-            through_id: The last turn that it shall cover.
-            rules: What is private now.
+            scope: The scope.
+            through_id: The last turn to cover.
+            rules: The current privacy rules.
 
         Raises:
-            ModelError: A step failed; the summary stays as the steps before it left it.
-            FamiliarError: A step could not be kept.
+            ModelError: A step failed; the results of earlier steps stay.
+            FamiliarError: A step could not be stored.
         """
         if self._summaries.latest(scope, rules) is None:
-            self._summaries.forget(scope)  # what it was made of has become private since
+            self._summaries.forget(scope)  # its sources have become private since
         for step in range(self._limits.steps):
             old = self._summaries.latest(scope, rules)
             after_id = old.last_turn_id if old else 0
@@ -197,7 +197,7 @@ class Summariser:
     async def _step(
         self, scope: str, old: Summary | None, turns: list[Turn], rules: PrivacyRules
     ) -> None:
-        """Keep one step, unless a turn was edited or withdrawn while the model wrote."""
+        """Store one step, unless a turn was edited or withdrawn meanwhile."""
         before = old.text if old else ""
         texts, batch = self._batch(before, turns)
         words = self._words(before, texts)
@@ -219,10 +219,10 @@ class Summariser:
         self._summaries.keep(summary, told.union(inherited), is_current=is_current)
 
     def _batch(self, before: str, turns: list[Turn]) -> tuple[list[str], list[Turn]]:
-        """Return the texts of the first turns for which there is room, and those turns.
+        """Return the texts of the first turns that fit, and those turns.
 
         Raises:
-            BadReplyError: The model can read nothing beside the instructions.
+            BadReplyError: The instructions alone fill the model's window.
         """
         room = min(self._limits.batch_tokens, self._room(before))
         if room < _LEAST_ROOM:
@@ -253,7 +253,7 @@ class Summariser:
 
     @property
     def _most_tokens(self) -> int:
-        """Most tokens of a summary: what a prompt has for it, and what the model can write."""
+        """The maximum tokens of a summary: its room in a prompt, and the model's output limit."""
         return max(min(self._limits.summary_tokens, self._model.max_tokens * 9 // 10), 1)
 
     def _words(self, before: str, texts: list[str]) -> int:
@@ -262,10 +262,10 @@ class Summariser:
         return max(int(min(wanted, self._most_tokens) * _WORDS_PER_TOKEN), 10)
 
     def _checked(self, completion: Completion, before: str) -> tuple[str, bool]:
-        """Return the new summary, and whether it lost its end.
+        """Return the new summary, and whether it is truncated.
 
         Raises:
-            BadReplyError: It is blank, or has lost what was in the one before.
+            BadReplyError: It is blank, or lost the content of the previous one.
         """
         text, cut = completion.text.strip(), False
         if not text:
@@ -294,7 +294,7 @@ SLOT: Final = "history_summary"
 
 @dataclass(frozen=True, slots=True)
 class DueSummary:
-    """A summary that should be brought forward: which, up to which turn, by how many turns."""
+    """A due summary: its scope, the last turn to cover, and the number of turns."""
 
     scope: str
     through_id: int
@@ -307,15 +307,15 @@ class DueSummary:
 
 
 class SummaryKeeper:
-    """Keeps the summaries up with the conversation.
+    """Keeps the summaries up to date with the conversation.
 
     Args:
-        summaries: Where they are kept.
-        rules: Says what is private now.
-        every: How many turns must have left the prompt; 0: nothing is ever summarised.
-        summariser: Makes what brings a summary forward.
-        jobs: Who does it, after the reply.
-        background: Gives the background pass for a scope.
+        summaries: The stored summaries.
+        rules: Returns the current privacy rules.
+        every: Number of turns that must have left the prompt; 0 to summarise nothing.
+        summariser: Makes summaries.
+        jobs: Runs them after the reply.
+        background: Returns the background pass of a scope.
     """
 
     def __init__(
@@ -352,7 +352,7 @@ class SummaryKeeper:
         return due
 
     def note(self, trace: Trace) -> None:
-        """Write down up to where a turn wants a summary, and leave the work to `catch_up`.
+        """Record up to which turn a summary is due, and leave the work to `catch_up`.
 
         Raises:
             FamiliarError: As `look_back`.
@@ -362,7 +362,7 @@ class SummaryKeeper:
             self._summaries.want(due.scope, due.through_id)
 
     async def catch_up(self) -> None:
-        """Bring every summary forward to where turns wanted it.
+        """Update every due summary.
 
         Raises:
             FamiliarError: One could not be made; it is retried later.
@@ -392,12 +392,12 @@ class SummaryKeeper:
         def work() -> Awaitable[int]:
             return self._summariser().refresh(due.scope, due.through_id, self._rules())
 
-        with suppress(LockedError):  # another process is at it
+        with suppress(LockedError):  # another process is updating it
             await self._background(due.scope).run(work, wait_s=0)
 
 
 def _shown_turns(trace: Trace) -> list[int]:
-    """Return the turns that the prompt showed; what was said now, if it showed none."""
+    """Return the turns in the prompt; the message itself if there were none."""
     assert trace.turn is not None
     shown = [
         piece.turn_id

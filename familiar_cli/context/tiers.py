@@ -1,7 +1,7 @@
-"""Context tiers: how much of the memory a prompt is made of, from 1 (little) to 4 (all there is).
+"""Context tiers: how much of the memory a prompt includes, from 1 (little) to 4 (everything).
 
-What was said, summaries of it, and texts from the settings are in the prompt at every tier. See
-docs/reference/context-tiers.md, whose table is made from this one.
+Turns, their summaries, and texts from the settings are in the prompt at every tier. See
+docs/reference/context-tiers.md, whose table is generated from this one.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class Loaded:
     """A file or directory, and the tier that loads it.
 
     Args:
-        tier: The lowest one.
-        rel_path: A memory file, or a directory with `/` at its end.
-        what: What it is.
-        persona: What it is called in the folder of a persona.
+        tier: The lowest tier.
+        rel_path: A memory file, or a directory ending in `/`.
+        what: Its description.
+        persona: Its name in the folder of a persona.
     """
 
     tier: int
@@ -58,7 +58,7 @@ class Loaded:
     persona: str = ""
 
 
-# The first that fits a path holds.
+# First matching path wins.
 LOADED: Final = (
     Loaded(IDENTITY, f"{SELF_DIR}/description.md", "who the familiar is", "IDENTITY.md"),
     Loaded(STANDARD, f"{SELF_DIR}/personality.md", "how it is", "SOUL.md"),
@@ -80,7 +80,7 @@ LOADED: Final = (
 
 
 def lowest_tier(rel_path: str) -> int | None:
-    """Return from which tier on a file is loaded; None: tiers say nothing about it."""
+    """Return the lowest tier that loads a file; None if it does not depend on tiers."""
     rel_path = path_without_scope(rel_path)
     for entry in LOADED:
         is_dir = entry.rel_path.endswith("/")
@@ -90,12 +90,12 @@ def lowest_tier(rel_path: str) -> int | None:
 
 
 def is_loaded(rel_path: str, tier: int) -> bool:
-    """Return whether a prompt of that tier may hold a file."""
+    """Tell whether a prompt of a tier may include a file."""
     return tier >= (lowest_tier(rel_path) or IDENTITY)
 
 
 def loaded_whole(tier: int, viewer: Viewer) -> frozenset[str]:
-    """Return the files with a place of their own that a prompt of that tier holds whole."""
+    """Return the files with a fixed place that a prompt of a tier includes completely."""
     digests = (
         path_in_scope(path, scope)
         for scope in (PUBLIC, *(viewer.scopes or ()))

@@ -1,1 +1,1 @@
-"""Where context comes from, one module a provider."""
+"""Providers of context, one module each."""

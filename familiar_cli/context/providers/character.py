@@ -1,4 +1,4 @@
-"""`CharacterProvider`: what the card says, each field at its place. No model, only files."""
+"""`CharacterProvider`: the fields of the card, each at its place. Reads files only."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _CARD_NAME: Final = CARD_JSON.removeprefix(f"{SELF_DIR}/")
 
 
 class CharacterProvider:
-    """Offers the main instruction and the character.
+    """Provides the main instruction and the character.
 
     Args:
-        character: The character, as its files are at the beginning of the turn.
-        system_prompt: The main instruction; a card's own takes its place or includes it.
-        user_name: What `{{user}}` becomes when the speaker has no name.
+        character: The character as of the beginning of the turn.
+        system_prompt: The main instruction; a card's own replaces or includes it.
+        user_name: Value of `{{user}}` for a speaker without a name.
     """
 
     name: Final = "character"
@@ -86,14 +86,14 @@ class CharacterProvider:
         return higher or _why_not(self.character, rel_path)
 
     def opening(self, request: ContextRequest, number: int | None = None) -> str:
-        """Return the greeting that opens a channel, ready to be shown; empty when there is none.
+        """Return the greeting that opens a channel; empty if there is none.
 
         Args:
-            request: What is about to be answered.
-            number: Which one, 1 being the first message; None: the first there is.
+            request: The request.
+            number: Its number, from 1 for the first message; None for the first there is.
 
         Raises:
-            UsageError: There is no such greeting.
+            UsageError: No such greeting.
         """
         greetings = self.character.greetings
         if number is not None and not 1 <= number <= len(greetings):
@@ -118,7 +118,7 @@ class CharacterProvider:
         )
 
     def _persona(self, macros: Macros, phrases: Phrases) -> list[Contribution]:
-        """Return who speaks, unless a text of the character has a place for that."""
+        """Return the speaker's persona, unless a text of the character includes it."""
         texts = [self._system_prompt, *self.character.texts.values()]
         depth_prompt = self.character.depth_prompt
         if depth_prompt:
@@ -188,7 +188,7 @@ def _field_contributions(character: Character, macros: Macros) -> list[Contribut
 def _example_contributions(
     character: Character, macros: Macros, budget_tokens: int
 ) -> Iterator[Contribution]:
-    """Yield each example; one note for all those after as many as a prompt could ever hold."""
+    """Yield each example, and one note for all that no prompt could hold."""
     left = budget_tokens
     for lines, block in numbered_blocks(character.texts.get("mes_example", ""), macros):
         piece = Contribution(
@@ -262,7 +262,7 @@ def _why_not(character: Character, rel_path: str) -> str:
 
 
 class _From(TypedDict, total=False):
-    """Where a piece of the character comes from."""
+    """The source of a piece of the character."""
 
     rel_path: str
     lines: tuple[int, int]
@@ -270,7 +270,7 @@ class _From(TypedDict, total=False):
 
 
 def _field_origin(character: Character, name: str, lines: tuple[int, int] | None = None) -> _From:
-    """Return where the field `name` stands; `lines` are those of its text, all by default."""
+    """Return the location of the field `name`, or of some `lines` of its text."""
     origin = character.origins[name]
     first, last = lines or (1, 1 + character.texts[name].rstrip().count("\n"))
     above = origin.first_line - 1

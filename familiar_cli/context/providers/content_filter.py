@@ -1,4 +1,4 @@
-"""The third tier: a cheap model chooses among the passages that were found."""
+"""The third tier: a cheap model selects among the passages found."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ _PATH_CHARS: Final = 160
 
 @dataclass(frozen=True, slots=True)
 class FilterQuestion:
-    """What the filter is asked about.
+    """The question to the filter.
 
     Args:
         char: The familiar's name.
-        words: Most words of the answer.
-        said: What was said.
-        passages: What was found.
-        people: The files of people that are in the prompt already.
+        words: Maximum words of the answer.
+        said: The message.
+        passages: The passages found.
+        people: Files of people that are already in the prompt.
     """
 
     char: str
@@ -71,12 +71,12 @@ class FilterQuestion:
 
 
 def first_messages(asked: FilterQuestion) -> list[Message]:
-    """Return the first question: what bears on what was said?"""
+    """Build the first question: which passages matter for the message?"""
     return _filter_messages(asked, _ESCALATE, "")
 
 
 def second_messages(asked: FilterQuestion, found: str) -> list[Message]:
-    """Return the second question, which ends in an answer; `found` is what the search gave."""
+    """Build the second question, which ends in an answer; `found` is the search result."""
     return _filter_messages(
         asked, _FORCED, f"The search found:\n<lines>\n{unfenced(found).strip()}\n</lines>"
     )
@@ -124,13 +124,13 @@ _WRAPPING: Final = " \t\r\n.()[]<>*_`\"'-–—"
 
 @dataclass(frozen=True, slots=True)
 class FilterChoice:
-    """What a reply means.
+    """A parsed reply.
 
     Args:
         kind: `answer`, `nothing` (no passage fits), `escalate`, or `malformed`.
-        text: The answer; of an escalation, its reason; of a malformed reply, what is wrong.
-        pattern: What to search for.
-        is_cut: Its end is missing.
+        text: The answer; of an escalation, its reason; of a malformed reply, the problem.
+        pattern: Pattern to search for.
+        is_cut: It is truncated.
     """
 
     kind: Kind
@@ -145,7 +145,7 @@ def read_reply(text: str, *, is_cut: bool = False, forced: bool = False) -> Filt
     Args:
         text: The reply.
         is_cut: The model was stopped at its limit.
-        forced: An answer was asked for; there is no further search.
+        forced: An answer was requested; there is no further search.
     """
     lines = scan(_THOUGHT.sub("", text))
     said = "".join("\n" if line.is_fence else line.text for line in lines)
@@ -193,7 +193,7 @@ def _read_escalation(said: str) -> FilterChoice:
 
 
 def _search_pattern(said: str) -> str:
-    """Return the first line of what is to be searched for, without what is wrapped around it."""
+    """Return the first line of the pattern, without surrounding markup."""
     line = said.strip().partition("\n")[0].strip()
     for wrap in ("`", '"', "'"):
         if len(line) > 2 and line[0] == line[-1] == wrap:  # noqa: PLR2004  # both, and something inside
@@ -213,14 +213,14 @@ _TOKENS_A_WORD: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What the filter made of the passages.
+    """The filter's selection.
 
     Args:
-        answer: Its words; empty: it has none.
-        passages: Those that go on as they are.
-        sources: The files that the answer was made from.
-        shortened: Why the answer is not whole; empty: it is.
-        why: What happened, where it is not the usual.
+        answer: Its answer; empty if none.
+        passages: Passages passed on unchanged.
+        sources: Files the answer was made from.
+        shortened: Why the answer is truncated; empty if it is not.
+        why: Explanation of an unusual outcome.
     """
 
     answer: str = ""
@@ -231,16 +231,16 @@ class Chosen:
 
 
 class Filter:
-    """Chooses among passages.
+    """Selects among passages.
 
     Args:
-        open_model: Gives the model; asked when it is needed.
+        open_model: Opens the model when it is needed.
         store: The memory.
-        counter: What counts tokens.
-        char: Gives the familiar's name.
-        strong: From this strength on a passage stands by itself.
-        answer_tokens: Most tokens of the answer.
-        deadline_s: How long it may take.
+        counter: The token counter.
+        char: Returns the familiar's name.
+        strong: Passages of at least this strength are passed on unchanged.
+        answer_tokens: Maximum tokens of the answer.
+        deadline_s: Its deadline.
     """
 
     def __init__(
@@ -270,14 +270,14 @@ class Filter:
         sight: Sight,
         room: int,
     ) -> Chosen:
-        """Choose the `passages` that matter for the message.
+        """Select the `passages` that matter for the message.
 
         Args:
-            request: What was said.
-            passages: What was found, best first; at least one.
-            people: The files of people that are in the prompt already.
-            sight: What of memory may be shown.
-            room: Most tokens of the answer.
+            request: The request.
+            passages: The passages found, best first; at least one.
+            people: Files of people that are already in the prompt.
+            sight: Filter of visible memory.
+            room: Maximum tokens of the answer.
 
         Raises:
             FamiliarError: There is no reply.
@@ -332,7 +332,7 @@ class Filter:
     def _grep(
         self, pattern: str, sight: Sight, hidden: Collection[str]
     ) -> tuple[list[tuple[str, int, str]], str]:
-        """Return file, number and words of lines that match, and what is to be told of it."""
+        """Return path, number and text of matching lines, and a notice."""
         try:
             hits, told = self._search(pattern)
         except LimitError as error:
@@ -352,11 +352,11 @@ class Filter:
             raise LimitError(f"the pattern has {len(pattern)} characters")
         try:
             return self._store.search(pattern).hits, "it searched for"
-        except UsageError:  # a bad expression is meant as plain words
+        except UsageError:  # an invalid expression is searched as plain text
             return self._store.search(regex.escape(pattern)).hits, "it searched for the words"
 
     def _line(self, hit: GrepHit, sight: Sight, seen: dict[str, Seen | None]) -> str:
-        """Return the words of a line that may be shown, around what matched."""
+        """Return the visible text of a line around the match."""
         if hit.rel_path not in seen:
             try:
                 seen[hit.rel_path] = sight.of(hit.rel_path, self._store.read_file(hit.rel_path))
@@ -376,7 +376,7 @@ class Filter:
 
 
 def _is_out(rel_path: str, hidden: Collection[str]) -> bool:
-    """Return whether a file is shown already, belongs to the character, or is not text."""
+    """Tell whether a file is in the prompt already, belongs to the character, or is not text."""
     is_text = is_page(rel_path)
     return rel_path in hidden or rel_path.startswith(f"{SELF_DIR}/") or not is_text
 

@@ -1,6 +1,6 @@
-"""`ContentSearchProvider`: runs the tiers, and answers for what they offer.
+"""`ContentSearchProvider`: runs the tiers of search and combines their results.
 
-Whatever the second and the third tier do, what the first one found is offered.
+Whatever the second and third tier do, the results of the first are provided.
 """
 
 from __future__ import annotations
@@ -45,25 +45,25 @@ that stands before it can be used again by a server that remembers the beginning
 _OWN_SHARE: Final = 0.5
 """Share of the layer that people's files leave to what was searched for."""
 
-LABEL_TOKENS: Final = 20  # about what a passage costs beside its words
-_SHARE: Final = 0.8  # of the deadline; what is found by then is offered, so that some is always
+LABEL_TOKENS: Final = 20  # approximate overhead of a passage in tokens
+_SHARE: Final = 0.8  # share of the deadline after which the results so far are used
 _PEOPLE_SHARE: Final = 0.5  # of the deadline, so that the search has the rest however late they are
 _FILTER_SHARE: Final = 0.95  # of the filter's own time
 
 
 class ContentSearchProvider:
-    """Offers the files of the people who take part, and passages that fit what was said.
+    """Provides the files of participants, and passages that match the message.
 
     Args:
         store: The memory.
-        history: Who spoke where.
-        aliases: Opens who is called what; it is closed after each use.
-        counter: What counts tokens.
-        retrieval: Finds passages; None: nobody looks for any.
-        content_filter: What chooses among them; None: all of them are offered.
-        recent_author_limit: How many of those who spoke last in the channel are remembered.
-        deadline_s: How long it may take without the filter.
-        numbering: Which turns lines of memory name.
+        history: The history.
+        aliases: Opens the index of names; it is closed after each use.
+        counter: The token counter.
+        retrieval: Finds passages; None to find none.
+        content_filter: Selects among them; None to provide all.
+        recent_author_limit: Number of recent speakers of the channel to include.
+        deadline_s: Deadline without the filter.
+        numbering: The mapping of citations to turns.
     """
 
     name: Final = "content_search"
@@ -151,7 +151,7 @@ class ContentSearchProvider:
         people: list[Contribution],
         until_s: float,
     ) -> tuple[Candidates, list[Contribution]]:
-        """Search in a thread; when time is up, what was found by then is taken."""
+        """Search in a thread; at the deadline, use the results so far."""
         founds: list[Callable[[], Candidates]] = []
         room = self._room(request, people)
         look = partial(retrieval.look, request, _by_path(people), room, founds.append)
@@ -206,7 +206,7 @@ class ContentSearchProvider:
         )
 
     def _room(self, request: ContextRequest, people: Sequence[Contribution]) -> int:
-        """Return how many tokens passages may have, beside the people's files."""
+        """Return the tokens available for passages beside the people's files."""
         limit = request.layer_tokens.get(Layer.content, request.budget_tokens)
         taken = self._served_tokens(people)
         return max(limit - taken, int(_OWN_SHARE * limit))
@@ -264,7 +264,7 @@ def _offer_passage(passage: Passage, how: str, why: str = "", *, left: str = "")
 
 
 def _record_left(left: LeftOutPiece) -> Contribution:
-    """Return the record of something that was found and is not in the prompt."""
+    """Record a result that is not in the prompt."""
     return Contribution(
         Layer.content,
         PRIORITY,
@@ -279,7 +279,7 @@ def _record_left(left: LeftOutPiece) -> Contribution:
 
 
 def _is_found(piece: Contribution) -> bool:
-    """Tell whether a piece is a passage, or the record of one that found no room."""
+    """Tell whether a piece is a passage, or the record of one that did not fit."""
     where = piece.rel_path or piece.origin
     return piece.source in {SOURCE, PAST} and not piece.problem and bool(piece.text or where)
 
@@ -305,7 +305,7 @@ def _by_path(pieces: Sequence[Contribution]) -> dict[str, Contribution]:
 def _without_said(
     people: Sequence[Contribution], found: Sequence[Contribution]
 ) -> list[Contribution]:
-    """Return people's files, the rest of them without the lines that are quoted."""
+    """Return people's files without the lines that are quoted in the rest."""
     quoted = {line for piece in found for line in piece.text.split("\n")}
     return [
         replace(piece, text=_without_quoted(quoted, piece.text))
@@ -316,7 +316,7 @@ def _without_said(
 
 
 def _without_quoted(quoted: Collection[str], text: str) -> str:
-    """Return a text without the lines that are quoted; empty when nothing else says anything."""
+    """Remove the quoted lines from a text; empty if nothing else remains."""
     left = [line for line in text.split("\n") if line not in quoted]
     is_empty = all(line.startswith("#") or not any(map(str.isalnum, line)) for line in left)
     return "" if is_empty else "\n".join(left)

@@ -1,6 +1,6 @@
-"""What was said: the newest turns of the channel, what came before in short, and elsewhere.
+"""The past: the newest turns of the channel, summaries of older ones, and other channels.
 
-Beside that stand the system block, what was just said off the record, and a limit by tier.
+Also the system block, the off-the-record turns, and a limit by tier.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ def list_meanwhile(
     labels: Labels = NO_LABELS,
     phrases: Phrases = ENGLISH,
 ) -> str:
-    """Return a line for each channel's last turn, the newest first; empty when there is none.
+    """Describe each channel's last turn in one line, newest first; empty if there is none.
 
     Args:
-        turns: What was said in other channels, oldest first. All of it may be shown here.
-        at: The present, in UTC.
-        label: Says what a channel is called.
-        most_channels: Most lines.
-        labels: What people are called.
-        phrases: In which language.
+        turns: Turns of other channels, oldest first, all visible here.
+        at: The current time in UTC.
+        label: Returns the label of a channel.
+        most_channels: Maximum number of lines.
+        labels: Labels of people.
+        phrases: Phrases of the language.
     """
     newest: dict[str, Turn] = {}
     for turn in reversed(turns):
@@ -88,12 +88,12 @@ ELSEWHERE_SOURCE: Final = "history.elsewhere"
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """What lies beyond the recent turns.
+    """Sources beyond the recent turns.
 
     Args:
-        summaries: What older turns were about.
-        label: Says what a channel is called.
-        elsewhere_channels: Most other channels to tell of.
+        summaries: Summaries of older turns.
+        label: Returns the label of a channel.
+        elsewhere_channels: Maximum number of other channels to mention.
     """
 
     summaries: Summaries
@@ -102,13 +102,13 @@ class Beyond:
 
 
 class HistoryProvider:
-    """Offers recent turns. What people said is data: no macro in it is expanded.
+    """Provides recent turns. What people said is data: its macros are not expanded.
 
     Args:
         store: The history.
-        recent_turns: Most turns to offer.
-        deadline_s: How long it may take.
-        beyond: What else there is of the past; None: nothing.
+        recent_turns: Maximum number of turns.
+        deadline_s: Its deadline.
+        beyond: Further sources of the past, if any.
     """
 
     name: Final = "history"
@@ -149,7 +149,7 @@ class HistoryProvider:
         ]
 
     def _window(self, request: ContextRequest) -> list[Turn]:
-        """Return the turns that may be shown; when there are more, old ones go several at once."""
+        """Return the visible turns; if there are too many, old ones are dropped in steps."""
         most = self._recent_turns
         turns = self._store.recent(
             request.channel_id, most + 1 if most else 0, request.before_id, viewer=request.viewer
@@ -282,12 +282,12 @@ BLOCK: Final = 99
 
 
 class SystemBlockProvider:
-    """Offers the block. A prompt with neither a time to tell nor a mode has none.
+    """Provides the system block, unless there is neither a time nor a mode to state.
 
     Args:
-        zone: Where the familiar lives; None: the system's timezone.
-        tells_time: The date and the time are told.
-        at_start: The block is the first thing in the prompt, else it stands before what is said.
+        zone: The familiar's timezone; None for the system's.
+        tells_time: Include date and time.
+        at_start: Put the block at the start of the prompt, else before the message.
     """
 
     name: Final = "system"
@@ -322,14 +322,14 @@ class SystemBlockProvider:
 
 
 def spoken_time(moment: datetime, zone: tzinfo | None, phrases: Phrases = ENGLISH) -> str:
-    """Return a moment as a person there would say it: `Friday, 2026-05-08 at 14:34 EDT`.
+    """Format a moment for speech: `Friday, 2026-05-08 at 14:34 EDT`.
 
-    The distance from UTC follows, so that the hour that comes twice is told apart.
+    The offset from UTC follows, which distinguishes a repeated hour.
     """
     local = moment.astimezone(zone)
     name = local.tzname() or ""
     offset = f"UTC{local.isoformat()[-6:]}"
-    # Many zones have no name but a number, such as `+03`.
+    # Many zones have a number instead of a name, such as `+03`.
     named = f"{name} ({offset})" if name[:1].isalpha() and name != "UTC" else name or offset
     if not name[:1].isalpha():
         named = offset
@@ -337,10 +337,10 @@ def spoken_time(moment: datetime, zone: tzinfo | None, phrases: Phrases = ENGLIS
 
 
 class RememberedProvider:
-    """Offers what the program itself remembers of a conversation; it stands after the history.
+    """Provides off-the-record turns, which follow the history.
 
     Args:
-        spoken: What was said, oldest first.
+        spoken: The turns, oldest first.
     """
 
     name: Final = "off_record"
@@ -368,11 +368,11 @@ class RememberedProvider:
 
 
 class FromTier:
-    """Asks another provider, from a tier on.
+    """Asks another provider from a tier on.
 
     Args:
-        provider: Who is asked.
-        tier: The lowest tier at which it is.
+        provider: The provider.
+        tier: The lowest tier that includes it.
     """
 
     def __init__(self, provider: ContextProvider, tier: int) -> None:

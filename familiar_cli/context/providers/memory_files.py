@@ -1,9 +1,9 @@
-"""`DeskProvider` and `DigestsProvider`: memory files that have a place of their own in a prompt.
+"""`DeskProvider` and `DigestsProvider`: memory files with a fixed place in prompts.
 
-On the desk lie reminders that are due, and at the highest tier the scratchpad and the tasks. A
-digest says what was, in short: the last sessions, the last weeks, and all before. It stays as it is
-until it is made again, so it stands where the prompt stays the same from turn to turn. Of the
-latest sessions the oldest go first when there is too little room.
+The desk has due reminders, and at the highest tier the scratchpad and the tasks. A digest
+summarises the last sessions, the last weeks, or everything before. It stays the same until it is
+made again, so it belongs to the stable part of the prompt. Of the latest sessions, the oldest are
+dropped first.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ CONFLICTS_PRIORITY: Final = 52
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A file, and what of it may be shown in a channel."""
+    """A file, and its visible part in a channel."""
 
     head: MemoryHead
     hidden_lines: frozenset[int]
@@ -77,12 +77,12 @@ class _Seen:
 
 
 class DeskProvider:
-    """Offers what lies on the desk. A file is data: nothing in it is expanded.
+    """Provides reminders, tasks and the scratchpad. A file is data: nothing in it is expanded.
 
     Args:
         store: The memory.
-        zone: Where the familiar lives; None: the system's timezone.
-        deadline_s: How long it may take.
+        zone: The familiar's timezone; None for the system's.
+        deadline_s: Its deadline.
     """
 
     name: Final = "desk"
@@ -224,23 +224,23 @@ PRIORITIES: Final = {LONG: 57, MID: 58, SHORT: 59}
 SHARES: Final = {LONG: 0.2, MID: 0.3, SHORT: 0.5}
 """What of the layer each digest has for itself; what one leaves is there for the others."""
 
-_BEYOND: Final = 3  # so much lower is the priority of what goes beyond a digest's share
+_BEYOND: Final = 3  # priority penalty of what exceeds a digest's share
 
 
 def digests_for(request: ContextRequest) -> list[str]:
-    """Return the digests that a prompt holds: public ones, and those of the viewer's scopes."""
+    """Return the digests for a prompt: public ones, and those of the viewer's scopes."""
     scopes = (PUBLIC, *sorted(request.viewer.scopes or ()))
     digests = [rel_path for rel_path in PRIORITIES if is_loaded(rel_path, request.tier)]
     return [path_in_scope(rel_path, scope) for scope in scopes for rel_path in digests]
 
 
 class DigestsProvider:
-    """Offers the digests. A file is data: nothing in it is expanded.
+    """Provides the digests. A file is data: nothing in it is expanded.
 
     Args:
         store: The memory.
         count: Counts tokens.
-        deadline_s: How long it may take.
+        deadline_s: Its deadline.
     """
 
     name: Final = "digests"
@@ -291,9 +291,9 @@ class DigestsProvider:
         return MESSAGE_TOKENS + self._count(piece.text)
 
     def _within(self, pieces: list[Contribution], share: int) -> list[Contribution]:
-        """Return a digest, the newest of it first in line for its share, the rest for what is left.
+        """Split a digest: its newest part has priority within its share, the rest uses free room.
 
-        Each of the three is in the prompt, however long another one is.
+        Each of the three digests is in the prompt, however long another one is.
         """
         kept: list[Contribution] = []
         for piece in reversed(pieces):
@@ -307,7 +307,7 @@ class DigestsProvider:
         return kept
 
     def _divided(self, piece: Contribution, room: int) -> list[Contribution]:
-        """Split a piece into its share and the rest, which waits behind others."""
+        """Split a piece into its share and the rest, which has lower priority."""
         head = cut_to(piece.text, room - MESSAGE_TOKENS, self._count) if room else ""
         rest = piece.text[len(head) :].strip()
         later = replace(piece, text=rest, priority=piece.priority - _BEYOND)
@@ -329,7 +329,7 @@ class DigestsProvider:
 
 
 def _file_sections(text: str, start: int) -> Iterator[tuple[int, int]]:
-    """Yield where each section below an H2 stands, as characters from … to, in order."""
+    """Yield the character range of each H2 section, in order."""
     starts = sorted({start, *(found.start for found in sections(text, 2) if found.level == 2)})  # noqa: PLR2004
     yield from zip(starts, [*starts[1:], len(text)], strict=True)
 
@@ -337,7 +337,7 @@ def _file_sections(text: str, start: int) -> Iterator[tuple[int, int]]:
 def _visible_part(
     head: MemoryHead, start: int, end: int, hidden: list[tuple[int, int]]
 ) -> Contribution | None:
-    """Return a part of a file as a reader sees it; None when that is nothing."""
+    """Return the visible part of a file; None if it is empty."""
     inside = any(a < end and b > start for a, b in hidden)
     text = shown_between(head.text, start, end, sorted((*hidden, *machine_spans(head.text))))
     is_short = path_without_scope(head.rel_path) == SHORT
