@@ -184,7 +184,7 @@ def choose(
     asked, terms = _Table(connection, table, most_rows, only), match.split(" OR ")
     if asked.size(most_rows // len(terms) + 1) * len(terms) <= most_rows:
         return Choice(match, match)
-    held = asked.held(terms)
+    held = asked.held(terms, int(_MOST * _SAMPLE))
     if sum(count for count, _ in held.values()) <= most_rows:
         return Choice(match, match)
     telling = [term for term, (count, share) in held.items() if count and share <= _MOST]
@@ -229,17 +229,19 @@ class _Table:
         some = f"SELECT 1 FROM {self.name}_docsize LIMIT {most}"  # noqa: S608
         return self._number(f"SELECT count(*) FROM ({some})")  # noqa: S608
 
-    def held(self, terms: Iterable[str]) -> dict[str, tuple[int, float]]:
+    def held(
+        self, terms: Iterable[str], most_sampled: int = _SAMPLE
+    ) -> dict[str, tuple[int, float]]:
         """Return how many matching rows contain each word, and its share among the newest.
 
-        Counts of frequent words are capped.
+        Counts of frequent words are capped, and shares where `most_sampled` of the newest do.
         """
         docsize = f"FROM {self.name}_docsize"
         oldest = self._number(f"SELECT id {docsize} ORDER BY id DESC LIMIT 1 OFFSET {_SAMPLE - 1}")
         since, sample = f" AND rowid >= {oldest}", _SAMPLE if oldest else self.size(_SAMPLE)
         found = {}
         for term in terms:
-            count = self._count(term, since)
+            count = self._count(term, since, most_sampled if oldest else self.most_rows)
             share = count / sample
             if oldest:
                 count = self._count(term) if share <= _COMMON else self.most_rows + 1
@@ -253,8 +255,9 @@ class _Table:
         last = f"SELECT rowid {self._found} ORDER BY rowid DESC LIMIT 1 OFFSET ?"
         return self._number(last, match, count)
 
-    def _count(self, term: str, where: str = "") -> int:
-        some = f"SELECT 1 {self._found}{where} LIMIT {self.most_rows + 1}"
+    def _count(self, term: str, where: str = "", most: int = 0) -> int:
+        limit = min(most or self.most_rows, self.most_rows) + 1
+        some = f"SELECT 1 {self._found}{where} LIMIT {limit}"
         return self._number(f"SELECT count(*) FROM ({some})", term)  # noqa: S608
 
     @property
