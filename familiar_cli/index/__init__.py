@@ -1,1 +1,1 @@
-"""The index: finding memories by words and by meaning. Derived; it can be deleted at any time."""
+"""The index: finds memories by words and by meaning. Derived; it can be deleted at any time."""

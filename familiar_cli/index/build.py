@@ -1,4 +1,4 @@
-"""`EmbeddingIndex`: keeps the index of one memory directory in step with its files."""
+"""`EmbeddingIndex`: keeps the index of one memory directory up to date with its files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.files import Skipped
     from familiar_cli.memory.store.store import MemoryStore
 
-    # Called with what is done, how many of it are, and how many there will be.
+    # Called with the kind of work, the number done, and the total.
     Progress = Callable[[str, int, int], None]
 
 T = TypeVar("T")
@@ -42,22 +42,22 @@ T = TypeVar("T")
 SOME: Final = 4 * BATCH
 """How many pieces a search reads for the next one, after it has answered: about a second."""
 _AFTER_ALL: Final = 2**63 - 1  # as an id
-_MOST_AT_ONCE_BYTES: Final = 256 * 1024  # a file that takes a moment to cut into passages
-_MOST_KEPT: Final = 50_000  # pieces that a process remembers between questions, about 10 MB
+_MOST_AT_ONCE_BYTES: Final = 256 * 1024  # a file that takes a moment to split into passages
+_MOST_KEPT: Final = 50_000  # pieces cached between questions, about 10 MB
 _FETCH: Final = 32 * BATCH  # sorted by length together, so that little of a batch is padding
 
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """What a comparison with the files changed in the index.
+    """The result of updating the index from the files.
 
     Args:
-        changed: Files that were new, or had other content.
-        removed: Files that were gone.
-        unchanged: How many were as before.
-        rebuilt: Why the index was made anew, or an empty string.
-        unread: How many files look touched and were not read, for there was no time.
-        closed: Directories that may not be looked into, and why.
+        changed: New or changed files.
+        removed: Deleted files.
+        unchanged: Number of unchanged files.
+        rebuilt: Why the index was rebuilt, or an empty string.
+        unread: Number of files that seem changed and were not read for lack of time.
+        closed: Unreadable directories, and why.
     """
 
     changed: tuple[str, ...] = ()
@@ -70,9 +70,9 @@ class Refreshed:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """How many pieces got a vector, how many still wait, and whose vectors were thrown away.
+    """The number of pieces embedded and still waiting, and the model whose vectors were deleted.
 
-    `busy` says that another process is at it, so nothing was done here.
+    `busy` means that another process is embedding, so nothing was done here.
     """
 
     done: int = 0
@@ -99,7 +99,7 @@ class IndexProblem:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """How the index is; `token_vectors` is how many rows their file has, `waiting` counts lines."""
+    """The state of the index; `token_vectors` counts rows of their file, `waiting` counts lines."""
 
     exists: bool
     files: int = 0
@@ -115,11 +115,11 @@ class IndexStatus:
 
 
 class EmbeddingIndex:
-    """The index of one memory directory. Threads and processes may use it at once.
+    """The index of one memory directory, for use by several threads and processes.
 
     Args:
-        store: The memory that is indexed.
-        directory: Where the index lives; `.index` in the memory when not given.
+        store: The indexed memory.
+        directory: Directory of the index; by default `.index` in the memory.
     """
 
     def __init__(self, store: MemoryStore, directory: Path | None = None) -> None:
@@ -145,11 +145,11 @@ class EmbeddingIndex:
     def refresh(
         self, progress: Progress | None = None, *, within_s: float | None = None
     ) -> Refreshed:
-        """Make words, links and places in the index agree with the files; no model is needed.
+        """Update words, links and positions in the index from the files; no model is needed.
 
         Args:
-            progress: Told of the files that are read.
-            within_s: After this time no further file is begun; None: all are read.
+            progress: Called with the files read.
+            within_s: After this time no further file is started; None for no limit.
 
         Raises:
             IndexUnusableError: The index cannot be written; the memory is untouched.
@@ -178,13 +178,13 @@ class EmbeddingIndex:
         at_most: int | None = None,
         progress: Progress | None = None,
     ) -> Embedded:
-        """Give vectors to pieces that wait for one, a batch at a time; each batch is kept.
+        """Compute missing vectors, batch by batch; each batch is kept.
 
-        Vectors of another model are thrown away first.
+        Vectors of another model are deleted first.
 
         Raises:
             IndexUnusableError: The index cannot be written.
-            EmbedderError: The model does not work; what has a vector keeps it.
+            EmbedderError: The model fails; existing vectors stay.
         """
         if not self.directory.is_dir():
             return Embedded()
@@ -195,10 +195,10 @@ class EmbeddingIndex:
             return Embedded(waiting=self.use(count_waiting), busy=True)
 
     def embed_newest(self, connection: sqlite3.Connection, embedder: Embedder) -> None:
-        """Give vectors to the newest lines, at most a batch, so that a question finds them.
+        """Compute vectors for the newest lines, at most a batch, so that a question finds them.
 
-        An index without any vector, or with those of another model, waits for a build unless one
-        batch makes it whole. Where it cannot be done, words are found all the same.
+        An index without vectors, or with another model's, waits for a build unless one batch
+        completes it. Errors are ignored, since words are still found.
         """
         waiting = count_waiting(connection)
         is_new = waiting <= BATCH and not schema.read_meta(connection, "model")
@@ -213,34 +213,34 @@ class EmbeddingIndex:
     def build_if_stale(
         self, embedder: Embedder | None = None, progress: Progress | None = None
     ) -> Built:
-        """Bring the index up to date: words always, vectors when there is an `embedder`."""
+        """Update the index: words always, vectors if there is an `embedder`."""
         refreshed = self.refresh(progress)
         if embedder is None:
             return Built(refreshed, Embedded(waiting=self._waiting()))
         return Built(refreshed, self.embed_waiting(embedder, progress=progress))
 
     def status(self) -> IndexStatus:
-        """Return how the index is; nothing is made or changed."""
+        """Return the state of the index without changing anything."""
         if not is_plain(self.directory / schema.FILE):
             return IndexStatus(exists=False)
         return self.use(self._status)
 
     def clear(self) -> bool:
-        """Delete the index, and tell whether there was one. It comes back with the next search."""
+        """Delete the index; tell whether there was one. The next search rebuilds it."""
         self._cached = self._tokens = self._pieces = None
         return schema.clear_index(self.directory)
 
     def vectors(self, connection: sqlite3.Connection) -> Vectors:
-        """Return all vectors; what was loaded before is used again while nothing has changed."""
+        """Return all vectors, cached until the index changes."""
         stamp = vectors.vectors_stamp(connection, self.directory)
         if self._cached is None or self._cached[0] != stamp:
-            self._cached = None  # what another program cut short is not touched again
+            self._cached = None  # a file truncated by another program is not used again
             self._is_cut = vectors.is_lost(connection, self.directory)
             self._cached = (stamp, vectors.load_vectors(connection, self.directory))
         return self._cached[1]
 
     def pieces(self, connection: sqlite3.Connection) -> Pieces:
-        """Return a reader of pieces, which remembers them until the index changes."""
+        """Return a reader of pieces that caches them until the index changes."""
         known, state = self._pieces, schema.state_of(connection)
         if known is None or known[0] != state or len(known[1]) > _MOST_KEPT:
             known = self._pieces = state, {}
@@ -259,7 +259,7 @@ class EmbeddingIndex:
     def refresh_by(
         self, connection: sqlite3.Connection, progress: Progress | None, within_s: float | None
     ) -> Refreshed:
-        """Do what `refresh` does by a connection that is open already."""
+        """As `refresh`, with an open connection."""
         until_s = None if within_s is None else stopwatch_s() + within_s
         seen = scan.scan_root(self.store.root, connection)
         _take_out(connection, seen.gone)
@@ -287,7 +287,7 @@ class EmbeddingIndex:
                 self._take_in(connection, rel_path, stamp)
 
     def _take_in(self, connection: sqlite3.Connection, rel_path: str, stamp: FileStamp) -> bool:
-        """Read one file, and tell whether its content is new to the index."""
+        """Read one file; tell whether its content is new to the index."""
         from familiar_cli.index import rows  # noqa: PLC0415  # a search rarely finds anything new
 
         try:
@@ -377,7 +377,7 @@ def _take_out(connection: sqlite3.Connection, rel_paths: Sequence[str]) -> None:
 
 
 def has_vectors_of(connection: sqlite3.Connection, embedder: Embedder) -> bool:
-    """Tell whether the index holds vectors that may be compared with those of `embedder`."""
+    """Tell whether the index holds vectors comparable with those of `embedder`."""
     same = _index_signature(connection) == _signature_of(embedder)
     return same and bool(
         connection.execute("SELECT 1 FROM chunks WHERE vector_seq > 0 LIMIT 1").fetchone()
@@ -391,7 +391,7 @@ def count_waiting(connection: sqlite3.Connection) -> int:
 
 
 def count_lines(connection: sqlite3.Connection) -> int:
-    """Return how many lines there are: as many as their full-text table has, which counts fast."""
+    """Count the lines by their full-text table, which is fast."""
     found = connection.execute("SELECT COUNT(*) FROM lines_fts_docsize").fetchone()
     return int(found[0])
 
@@ -409,7 +409,7 @@ def _signature_of(embedder: Embedder) -> tuple[str, str, str]:
 
 
 def _agree_on_model(connection: sqlite3.Connection, embedder: Embedder, directory: Path) -> str:
-    """Make the index ready for vectors of `embedder`; return whose vectors had to go for that."""
+    """Prepare the index for vectors of `embedder`; return the model whose vectors were deleted."""
     held, wanted = _index_signature(connection), _signature_of(embedder)
     if held == wanted and not token_vectors.are_lost(connection, directory):
         return ""
@@ -434,7 +434,7 @@ def _agree_on_model(connection: sqlite3.Connection, embedder: Embedder, director
 def _waiting_batches(
     connection: sqlite3.Connection, total: int
 ) -> Iterator[dict[bytes, tuple[str, list[int]]]]:
-    """Yield what waits for vectors, the newest first: the text to read and its ids, by key."""
+    """Yield pieces without vectors, newest first: the text to embed and its ids, by key."""
     from familiar_cli.index.chunking import embedding_text, index_label  # noqa: PLC0415
 
     last = _AFTER_ALL
@@ -502,13 +502,13 @@ _UNKNOWN: Final = None
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """What is pinned.
+    """The pinned files.
 
     Args:
         rel_paths: The files, sorted.
-        unread: How many files could not be looked at in time; some may be pinned.
-        problems: Files that cannot be read, though they may be pinned, and why.
-        fresh: What a comparison of the index with the files gave.
+        unread: Number of files not checked in time; some may be pinned.
+        problems: Unreadable files that may be pinned, and why.
+        fresh: The result of updating the index.
     """
 
     rel_paths: tuple[str, ...] = ()
@@ -520,15 +520,14 @@ class Pins:
 def find_pins(
     index: EmbeddingIndex, *, refresh_s: float | None = None, within_s: float | None = None
 ) -> Pins:
-    """Return which files are pinned, as they are now.
+    """Find the files that are pinned now.
 
-    The index is brought up to date first. Of files that it does not hold, only the beginning is
-    read.
+    The index is updated first. Of files that it lacks, only the beginning is read.
 
     Args:
         index: The index of the memory.
-        refresh_s: Most seconds for the index to read changed files; None: as long as it takes.
-        within_s: Most seconds for all of it.
+        refresh_s: Maximum seconds for indexing changed files; None for no limit.
+        within_s: Maximum seconds in total.
     """
     if not index.store.root.is_dir():
         return Pins()
@@ -547,7 +546,7 @@ def find_pins(
 
 
 def pins_in_files(store: MemoryStore, *, within_s: float | None = None) -> Pins:
-    """Return which files are pinned, by a look at the beginning of each; no index is made."""
+    """Find the pinned files by reading the beginning of each; creates no index."""
     until_s = None if within_s is None else stopwatch_s() + within_s
     paths = (file.rel_path for file in store.walk().files if not file.is_dir)
     unknown = dict.fromkeys((path for path in paths if _is_text(path)), _UNKNOWN)
@@ -558,7 +557,7 @@ def pins_in_files(store: MemoryStore, *, within_s: float | None = None) -> Pins:
 def _refresh_and_read(
     index: EmbeddingIndex, connection: sqlite3.Connection, refresh_s: float | None
 ) -> tuple[Refreshed, dict[str, bool | None], set[str]]:
-    """Bring the index up to date; return what it knows of pins, and which files it has not read."""
+    """Update the index; return the pins that it knows, and the files that it has not read."""
     fresh = index.refresh_by(connection, None, refresh_s)
     rows = connection.execute("SELECT rel_path, pinned FROM documents WHERE pinned IS NOT 0")
     known = {path: _UNKNOWN if pinned is None else True for path, pinned in rows}
@@ -569,7 +568,7 @@ def _refresh_and_read(
 def _look_at_pins(
     store: MemoryStore, known: Mapping[str, bool | None], until_s: float | None
 ) -> tuple[dict[str, bool], list[tuple[str, str]], int]:
-    """Look at the files of which it is not known; return also those that there was no time for."""
+    """Check files of unknown state; return also those for which there was no time."""
     unknown = sorted(path for path, pinned in known.items() if pinned is _UNKNOWN)
     looked: dict[str, bool] = {}
     problems: list[tuple[str, str]] = []
@@ -586,8 +585,8 @@ def _look_at_pins(
 
 
 def _is_pinned(store: MemoryStore, rel_path: str) -> bool:
-    with suppress(OSError):  # which the store puts into words
-        # Nearly all files are done with here, in a tenth of the time that the store takes.
+    with suppress(OSError):  # which the store reports
+        # Nearly all files are handled here, in a tenth of the store's time.
         if not read_plain(f"{store.root}/{rel_path}", len(_MARKS[-1])).startswith(_MARKS):
             return False
     from familiar_cli.memory.pages.front_matter import is_pinned  # noqa: PLC0415  # few files have it
@@ -600,7 +599,7 @@ def _is_pinned(store: MemoryStore, rel_path: str) -> bool:
 def _note_pins(
     connection: sqlite3.Connection, looked: dict[str, bool], left: Collection[str]
 ) -> None:
-    """Note what was found of files that the index holds as they are."""
+    """Record the pins found in files that the index holds unchanged."""
     found = [(pinned, path) for path, pinned in looked.items() if path not in left]
     with transaction(connection):
         connection.executemany(

@@ -1,8 +1,8 @@
-"""Cut one Markdown file into what is indexed: lines, and passages made of lines.
+"""Split a Markdown file into the units of the index: lines, and passages made of lines.
 
 A *line* is one block of Markdown: a paragraph, a list item, one turn of a conversation. A *passage*
-is what reads on its own: a whole short file, a section, a few turns. Both know their exact place.
-See docs/reference/index.md for the rules.
+is readable on its own: a whole short file, a section, a few turns. Both have exact positions. See
+docs/reference/index.md for the rules.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class TextBlock:
     """A paragraph, list item, heading, table or code; `start` to `end` in characters.
 
     Args:
-        start: Where it begins.
-        end: Where the next one begins, so that blocks cover the whole text.
+        start: Its first character.
+        end: The start of the next one, so that blocks cover the whole text.
         level: 1 to 6 for a heading that opens a section, else 0.
-        heading: The heading's words, else an empty string.
-        speaker: Whose words it holds, if it begins with a name and a colon.
+        heading: The heading's text, else an empty string.
+        speaker: The speaker, if it begins with a name and a colon.
     """
 
     start: int
@@ -71,7 +71,7 @@ class ParsedMarkdown:
 
 
 def parse_blocks(text: str) -> ParsedMarkdown:
-    """Return the blocks of `text`. Every character lies in exactly one."""
+    """Split `text` into blocks. Every character belongs to exactly one."""
     front, body = split_front_matter(text)
     skip = len(text) - len(body)
     settings = {k.lower(): v.strip("\"'") for k, v in _SETTING.findall(front or "")}
@@ -92,7 +92,7 @@ def parse_blocks(text: str) -> ParsedMarkdown:
 
 
 def _block_starts(text: str, skip: int, starts: list[int]) -> Iterator[tuple[int, tuple[int, str]]]:
-    """Yield where each block begins, with its level and words if it is a heading."""
+    """Yield the start of each block, with level and text if it is a heading."""
     tokens = _markdown_tokens(text[skip:])
     inside_table = 0
     for before, token in zip([None, *tokens], tokens, strict=False):
@@ -148,14 +148,14 @@ _SPACE: Final = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class TextSpan:
-    """A piece of a file: `text[start:end]`.
+    """A part of a file: `text[start:end]`.
 
     Args:
         heading: The headings above it, outermost first, as `Title > Section`.
-        tokens: About how many tokens it has.
-        speaker: Whose words it holds, when it is a turn.
-        parts: For a passage: the numbers of its lines, from and up to but not including. For a
-            line: those of the passages that hold it.
+        tokens: Approximate number of tokens.
+        speaker: The speaker, if it is a turn.
+        parts: For a passage, the half-open range of its lines; for a line, of the passages that
+            hold it.
     """
 
     start: int
@@ -168,9 +168,9 @@ class TextSpan:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """One file, cut. Lines and passages each cover all of its text, in order.
+    """A file split into lines and passages. Each cover all of its text, in order.
 
-    `speakers` are those of a conversation; any other file has none.
+    `speakers` are those of a conversation; other files have none.
     """
 
     title: str
@@ -192,7 +192,7 @@ class _Line:
 
 
 def cut_text(text: str, rel_path: str) -> Cut:
-    """Return `text` as lines and passages."""
+    """Split `text` into lines and passages."""
     page = parse_blocks(text)
     first = next((b.heading for b in page.blocks if b.level == 1 and b.heading), "")
     title = page.front.get("title") or without_marks(first) or _title_from_path(rel_path)
@@ -211,7 +211,7 @@ def cut_text(text: str, rel_path: str) -> Cut:
 
 
 def index_label(title: str, heading: str, day: date | None) -> str:
-    """Return the words that stand before a piece where it is indexed: title, heading, day."""
+    """Return the label under which a piece is indexed: title, heading, day."""
     above = heading if heading.startswith(title) else f"{title} {heading}".strip()
     said = day_words(day) if day else ""
     return above if said in above else f"{above}, {said}"
@@ -227,7 +227,7 @@ def _title_from_path(rel_path: str) -> str:
 
 
 def _cut_lines(text: str, blocks: Sequence[TextBlock], title: str) -> Iterator[_Line]:
-    """Yield the lines; a heading goes to the line below it."""
+    """Yield the lines; a heading belongs to the line below it."""
     section, path, start = 0, title, None
     for number, block in enumerate(blocks):
         if 1 <= block.level <= SECTION_LEVEL:
@@ -251,7 +251,7 @@ def _heading_path(title: str, heading: str, level: int) -> str:
 
 
 def _cut_long(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Cut a long line where a sentence ends, else at a space, else anywhere."""
+    """Split a long line at the end of a sentence, else at a space, else anywhere."""
     while True:
         stop = _best_end(text, start, end)
         yield start, stop
@@ -261,9 +261,9 @@ def _cut_long(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _best_end(text: str, start: int, end: int) -> int:
-    """Return the best place to end a piece that begins at `start` and has `LINE_TOKENS` at most.
+    """Return the best end of a piece that starts at `start` and has at most `LINE_TOKENS`.
 
-    A character is counted a few times at most, whatever stands in the text.
+    Each character is counted a few times at most, whatever the text.
     """
     stop = reach(text, start, min(end, start + LINE_CHARS), LINE_TOKENS)
     step = 1
@@ -280,7 +280,7 @@ def _best_end(text: str, start: int, end: int) -> int:
 
 
 def _passage_ranges(lines: Sequence[_Line], text: str) -> Iterator[tuple[int, int]]:
-    """Yield which lines each passage holds, as numbers from and up to but not including."""
+    """Yield the half-open range of lines in each passage."""
     talk = _is_conversation(lines)
     if not talk and len(text.split()) < WHOLE_FILE_WORDS and _count_tokens(lines) <= SECTION_TOKENS:
         yield 0, len(lines)
@@ -336,7 +336,7 @@ def _window_ranges(lines: Sequence[_Line], start: int, end: int) -> Iterator[tup
 
 
 def _window_end(lines: Sequence[_Line], start: int, end: int) -> int:
-    """Return how far lines from `start` reach within `WINDOW_TOKENS`; at least one line."""
+    """Return how many lines from `start` fit into `WINDOW_TOKENS`; at least one."""
     stop, total = start + 1, lines[start].tokens
     while stop < end and total + lines[stop].tokens <= WINDOW_TOKENS:
         total += lines[stop].tokens

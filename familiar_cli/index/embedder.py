@@ -1,4 +1,4 @@
-"""Turn text into vectors. One protocol, and the models that fulfil it.
+"""Embed text. One protocol, and the models that implement it.
 
 Importing this loads onnxruntime, which takes a fifth of a second.
 """
@@ -45,7 +45,7 @@ AUTO: Final = ("bge-small-en-v1.5", "minilm-l6-v2")
 
 
 class Embedder(Protocol):
-    """Makes vectors of text; `model` and `dimension` tell which vectors may be compared."""
+    """Embeds text; `model` and `dimension` tell which vectors are comparable."""
 
     model: str
     dimension: int
@@ -67,13 +67,13 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What a model says of some texts.
+    """The embedding of some texts.
 
     Args:
-        pooled: float32[n, d], one L2-normalised vector a text.
-        tokens: float32[t, w], an L2-normalised vector for each token that says something, text by
-            text; None: the model gives none.
-        counts: How many of `tokens` each text has.
+        pooled: float32[n, d], one L2-normalised vector per text.
+        tokens: float32[t, w], an L2-normalised vector per meaningful token, text by text; None if
+            the model has none.
+        counts: Number of `tokens` in each text.
         words: The word that each of `tokens` is, or is part of.
     """
 
@@ -85,7 +85,7 @@ class Encoded:
 
 @runtime_checkable
 class TokenEmbedder(Protocol):
-    """An embedder that gives vectors of tokens as well; those of one version may be compared."""
+    """An embedder with token vectors, too; those of the same version are comparable."""
 
     token_version: str
 
@@ -117,18 +117,18 @@ def token_version(embedder: Embedder) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What is particular to one model.
+    """Properties of one model.
 
     Args:
         name: Its name in the catalog of model files.
-        hub_id: The name that fastembed knows it by.
+        hub_id: Its name in fastembed.
         dimension: Length of a vector.
-        max_tokens: How much of a text it reads.
-        query_prefix: What stands before a question.
-        far: Cosine of texts that have nothing to do with each other.
+        max_tokens: Maximum tokens of a text.
+        query_prefix: Prefix of questions.
+        far: Cosine of unrelated texts.
         near: Cosine of a question and its answer.
         file: The model's file.
-        pooling: How vectors of tokens become one: their mean, or the first one's.
+        pooling: How token vectors are pooled: their mean, or the first one's.
     """
 
     name: str
@@ -157,7 +157,7 @@ SPECS: Final = {
 
 
 class EmbedderError(FamiliarError):
-    """The model that finds memories by meaning cannot be used; words still find them."""
+    """The embedding model cannot be used; words are still found."""
 
     code = "embedder"
 
@@ -171,9 +171,9 @@ _DIGITS: Final = 12
 
 @cache
 def load_projection(model: str) -> Matrix | None:
-    """Return float32[d, w] for the token vectors of `model`; None: they stay as long as they are.
+    """Return the projection of `model`'s token vectors, float32[d, w]; None if there is none.
 
-    A matrix belongs to one model: the numbers of another mean something else.
+    A matrix fits one model only.
     """
     import numpy as np  # noqa: PLC0415  # 0.1 s
 
@@ -183,7 +183,7 @@ def load_projection(model: str) -> Matrix | None:
 
 @cache
 def projection_version(model: str) -> str:
-    """Return the stamp under which token vectors of `model` may be compared."""
+    """Return the version by which token vectors of `model` are comparable."""
     path = PROJECTIONS_DIR / f"{model}.npy"
     if not path.is_file():
         return f"{TOKENS_VERSION}-whole"
@@ -197,13 +197,12 @@ _BY_TOKEN: Final = 3  # dimensions of an output that holds a vector a token
 
 
 class ReadTexts(NamedTuple):
-    """What a model made of some texts.
+    """A model's output for some texts.
 
     Args:
-        pooled: float32[n, d], one vector a text, of any length.
-        tokens: float32[t, d], of the tokens that say something, text by text; None: the model
-            gives none.
-        counts: How many of `tokens` each text has.
+        pooled: float32[n, d], one unnormalised vector per text.
+        tokens: float32[t, d], of the meaningful tokens, text by text; None if the model has none.
+        counts: Number of `tokens` in each text.
         words: The word that each of `tokens` is, or is part of.
     """
 
@@ -217,9 +216,9 @@ class Encoder:
     """An open model.
 
     Args:
-        spec: What is particular to it.
-        directory: Where its files are.
-        optimised: Spend a quarter of a second on its graph, which halves the time a text takes.
+        spec: Properties of the model.
+        directory: Directory of its files.
+        optimised: Spend a quarter of a second on its graph, which halves the time per text.
     """
 
     def __init__(self, spec: Spec, directory: Path, *, optimised: bool) -> None:
@@ -308,7 +307,7 @@ class Encoder:
 
 
 def _kept_tokens(encoded: Any, text: str, skip_chars: int) -> dict[int, str]:  # noqa: ANN401  # no types
-    """Return the places of the tokens that say something, each with its word."""
+    """Return the positions of the meaningful tokens, each with its word."""
     places: dict[int, list[int]] = {}
     for place, number in enumerate(encoded.word_ids):
         if number is not None:
@@ -528,7 +527,7 @@ def _unusable(model: str, directory: Path, error: Exception) -> EmbedderError:
 
 @dataclass(frozen=True, slots=True)
 class EmbedderChoice:
-    """The embedder that a setting means, or why there is none and what would add it."""
+    """The configured embedder, or why there is none and how to add it."""
 
     embedder: Embedder | None
     reason: str = ""
@@ -536,11 +535,11 @@ class EmbedderChoice:
 
 
 def open_embedder(setting: str, cache_dir: Path) -> EmbedderChoice:
-    """Return the embedder that `setting` means; its files are read when it is first used.
+    """Return the configured embedder; its files are read on first use.
 
     Args:
-        setting: `auto`, `none`, or a model's name: of the catalog, or one that fastembed knows.
-        cache_dir: Where model files are kept.
+        setting: `auto`, `none`, or a model's name: from the catalog, or known to fastembed.
+        cache_dir: Directory of model files.
     """
     if setting == "none":
         return EmbedderChoice(None, "search by meaning is turned off in [embedding]")
@@ -580,7 +579,7 @@ def _directory_of(name: str, cache_dir: Path) -> Path | None:
 
 @cache
 def _beyond_catalog(name: str, directory: Path) -> EmbedderChoice:
-    """Return the one embedder of this process for a model that fastembed runs."""
+    """Return this process's only embedder for a fastembed model."""
     try:
         return EmbedderChoice(FastembedEmbedder(name, directory))
     except FamiliarError as error:
@@ -589,7 +588,7 @@ def _beyond_catalog(name: str, directory: Path) -> EmbedderChoice:
 
 @cache
 def _cached_embedder(spec: Spec, directory: Path) -> OnnxEmbedder:
-    """Return the one embedder of this process for these files."""
+    """Return this process's only embedder for these files."""
     return OnnxEmbedder(spec, directory)
 
 

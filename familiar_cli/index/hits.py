@@ -1,4 +1,4 @@
-"""Turn scored pieces into hits: times, links, and an excerpt without what is for the program."""
+"""Turn scored pieces into hits: times, links, and excerpts without machine-readable parts."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.visibility import Viewer
 
-    _Ranked = tuple[float, str, int, int, float]  # as they are sorted; the ids of lines differ
+    _Ranked = tuple[float, str, int, int, float]  # in sort order; the ids of lines differ
 
 
 def holds_any(text: str, query: str) -> bool:
-    """Return whether `text` holds the beginning of a word that is looked for."""
+    """Tell whether `text` contains a word that starts with one of those searched for."""
     folded = fold_word(text)
     return any(fts.holds_word(folded, word) for word in fts.wanted_words(query))
 
 
 @dataclass(slots=True)
 class ShownHits:
-    """Judges the hits of one search by what is shown of them, and makes them so.
+    """Judges the hits of one search by their visible text, and renders them.
 
     Args:
-        query: What was asked.
-        viewer: Who will see them.
+        query: The query.
+        viewer: The viewer.
     """
 
     query: str
@@ -60,10 +60,10 @@ class ShownHits:
     _with_private: set[str] = field(default_factory=set)
 
     def counts(self, hit: Hit, text: str) -> bool:
-        """Return whether anything is shown of a hit's best line.
+        """Tell whether any of a hit's best line is visible.
 
-        A file that holds something private counts only where its public words answer: what is
-        found by a private word would tell that the word is there.
+        A file with private parts counts only if its public words match: finding it by a private
+        word would reveal that the word is there.
         """
         self._texts[hit.rel_path] = text
         hidden = self._hidden(hit)
@@ -75,7 +75,7 @@ class ShownHits:
         return any(map(str.isalnum, shown))
 
     def _answers(self, hit: Hit, text: str) -> bool:
-        """Return whether the public words of the best line share one with the question."""
+        """Tell whether the public words of the best line share one with the question."""
         hidden = self._spans[hit.rel_path]
         return holds_any(shown_between(text, hit.best_start, hit.best_end, hidden), self.query)
 
@@ -113,10 +113,10 @@ class CharRange(NamedTuple):
 def choose_snippet(
     text: str, best: CharRange, passage: CharRange, snippet_tokens: int
 ) -> CharRange:
-    """Return which part of `text` to show: the file, or `passage`, or what of it is allowed.
+    """Choose the part of `text` to show: the file, `passage`, or as much of it as allowed.
 
-    With `snippet_tokens` the part holds as much of `best` as that allows, and then grows by whole
-    lines, first to the end and then to the start, as far as `passage` reaches.
+    With `snippet_tokens`, the part holds as much of `best` as fits, and then grows by whole lines,
+    first towards the end and then towards the start of `passage`.
     """
     whole = CharRange(0, len(text))
     outer = whole if len(text) <= WHOLE_FILE_CHARS else passage
@@ -181,7 +181,7 @@ def _line_starts(text: str, start: int, end: int) -> Sequence[int]:
 
 
 def _trim_range(text: str, place: CharRange) -> CharRange:
-    """Leave out empty lines at both ends."""
+    """Remove empty lines at both ends."""
     inside = text[place.start : place.end]
     start = place.start + len(inside) - len(inside.lstrip("\r\n"))
     return CharRange(start, max(start, place.start + len(inside.rstrip())))
@@ -228,9 +228,9 @@ def make_hits(
     *,
     linked: AbstractSet[int],
 ) -> tuple[Hit, ...]:
-    """Return the best hits that count, at most `k`; one a file, or one a line.
+    """Return at most `k` accepted hits, best first; one per file, or one per line.
 
-    Of a file whose best line does not count, the next one is asked of.
+    If a file's best line is rejected, its next one is tried.
     """
     weights = options.weights or rank.WEIGHTS
     relevant = scorer.relevant(DENSE_FLOOR)
@@ -275,7 +275,7 @@ def make_hits(
 
 
 def linked_with(connection: sqlite3.Connection, named: AbstractSet[int]) -> AbstractSet[int]:
-    """Return the documents that a question names, and all linked with them."""
+    """Return the documents about people and topics that `query` names, and all linked with them."""
     if not named:
         return named
     joined = "FROM links l JOIN documents t ON t.rel_path = l.target WHERE"
@@ -288,7 +288,7 @@ def linked_with(connection: sqlite3.Connection, named: AbstractSet[int]) -> Abst
 
 @lru_cache(maxsize=512)  # of one prompt; what stands before a turn was often found as well
 def query_coverage(text: str, query: str) -> float:
-    """Return which share of the content words of `query` stands in `text`, as they are."""
+    """Return the share of the content words of `query` that occur in `text` in the same form."""
     wanted = fts.content_words(query)
     held = set(fts.words(text))
     runs = fold_word(text)
@@ -297,9 +297,9 @@ def query_coverage(text: str, query: str) -> float:
 
 
 def age_days(day: str, mtime_ns: int, today: datetime) -> float:
-    """Return how old a file is `today`: by the day it is about, else by its last change; >= 0.
+    """Return a file's age, >= 0: by the day it is about, else by its last change.
 
-    All files of one search have the same `today`, or two of one moment would change places.
+    All files of one search have the same `today`; otherwise two of the same moment could swap.
     """
     if day:
         return max(0.0, float((today.date() - date.fromisoformat(day)).days))
@@ -332,7 +332,7 @@ def _load_files(
 
 
 class _Writer:
-    """Cuts the words of hits out of their files."""
+    """Extracts the texts of hits from their files."""
 
     def __init__(
         self, connection: sqlite3.Connection, store: MemoryStore, query: str, options: SearchOptions
@@ -351,7 +351,7 @@ class _Writer:
     def hit(self, scored: Scored, file: _File, score: float) -> Hit:
         line, text = self._piece(scored.line.id), self.text_of(file.rel_path)
         if text is None or text[line.place.start : line.place.end] != line.text:
-            # It was changed a moment ago, after it was indexed.
+            # It was changed after it was indexed.
             shown = _Shown(line.place, line.place, line.text, 1)
             return self._written(scored, file, score, line, shown)
         place = line.place
@@ -420,7 +420,7 @@ _BACK = (
 def links_of(
     connection: sqlite3.Connection, rel_path: str, most: int
 ) -> tuple[list[str], list[str], list[str]]:
-    """Return where a file leads, where it leads in vain, and at most `most` that lead to it."""
+    """Return a file's links, its broken links, and at most `most` files that link to it."""
     rows = connection.execute(_OUT, (rel_path,)).fetchall()
     back = [path for (path,) in connection.execute(_BACK, (rel_path, most))]
     return [t for t, there in rows if there], [t for t, there in rows if not there], back
@@ -468,7 +468,7 @@ def find_in_files(
 
 
 def _hits_that_count(hits: Iterable[Hit], file: _FoundFile, options: SearchOptions) -> list[Hit]:
-    """Return those of a file's hits that count; without `options.lines` the best one."""
+    """Return the accepted hits of a file; without `options.lines` the best one."""
     judge = options.judge
     if judge is None:
         return list(hits)
@@ -586,7 +586,7 @@ _LABEL_CHARS: Final = 80
 
 
 def label_of(hit: Hit, phrases: Phrases = ENGLISH, *, is_whole: bool = False) -> str:
-    """Return the section or file of a hit, and its day."""
+    """Return the section or file of a hit, with its day."""
     shown = one_line(hit.title if is_whole else hit.heading or hit.title, _LABEL_CHARS)
     day = phrases.day(date.fromisoformat(hit.day)) if hit.day else ""
     is_told = not day or day in shown or hit.day in shown
@@ -594,7 +594,7 @@ def label_of(hit: Hit, phrases: Phrases = ENGLISH, *, is_whole: bool = False) ->
 
 
 def below_heading(text: str, heading: str) -> str:
-    """Return `text` without the heading that it begins with, where the label says it."""
+    """Remove the heading at the start of `text`, if the label contains it."""
     first = next(scan(text), None)
     if (
         first is None

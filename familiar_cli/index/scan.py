@@ -1,12 +1,11 @@
-"""Find which memory files the index does not hold as they are, with what Linux tells of changes.
+"""Find the memory files whose current version is not indexed, using Linux's change notification.
 
-One look at 10,000 files costs as much as all else that a prompt needs, and a process that answers
-one message after another finds nothing new most times. So the second look at a large memory asks
-the system to tell of changes (inotify), and where it has told of none, the third is not made. The
-system queues an event before the call returns that changed a file. What it does not tell of is
-never trusted to be unchanged: other file systems than plain local ones, files with several names,
-directories that may not be read, and, since a program may write through a mapped file, anything
-that was listed more than a minute ago.
+Scanning 10,000 files costs as much as everything else in a prompt, and a process that answers
+several messages usually finds nothing new. So the second scan of a large memory starts a watch
+(inotify), and if that reports nothing, the third scan is skipped. The system queues an event before
+the call that changed a file returns. Nothing is assumed unchanged that a watch may miss: file
+systems other than plain local ones, files with several names, unreadable directories, and, since a
+program may write through a mapped file, anything listed more than a minute ago.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _Identity = tuple[int, int]
 
 @dataclass(slots=True)
 class _Root:
-    """One memory directory: how it looked, and the watch on it; `digest` is empty: not known."""
+    """A memory directory: its last state, and the watch on it; an empty `digest` means unknown."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     descriptor: int = -1
@@ -77,11 +76,11 @@ _roots_lock = threading.Lock()
 
 
 def is_unchanged(root: str, digest: str) -> bool:
-    """Tell whether everything below the real path `root` certainly looks as `digest` says.
+    """Tell whether everything below the real path `root` certainly matches `digest`.
 
     Args:
         root: A memory directory.
-        digest: How it looked; see `Listing.digest`.
+        digest: Its earlier state; see `Listing.digest`.
     """
     known = _roots.get(root)
     if known is None:
@@ -97,7 +96,7 @@ def is_unchanged(root: str, digest: str) -> bool:
 
 
 def list_tree(root: str) -> tuple[Listing, str]:
-    """Return how everything below the real path `root` looks, with its digest.
+    """List everything below the real path `root`, with its digest.
 
     Raises:
         FamiliarError: The memory directory cannot be read.
@@ -105,7 +104,7 @@ def list_tree(root: str) -> tuple[Listing, str]:
     known = _known_root(root)
     with known.lock:
         if known.descriptor >= 0:
-            _is_quiet(known)  # from here on, what happens counts
+            _is_quiet(known)  # changes count from here on
         begun_s, watched, identity = stopwatch_s(), known.folders, _root_identity(root)
         listing = list_all(root)
         digest = listing.digest()
@@ -122,7 +121,7 @@ def list_tree(root: str) -> tuple[Listing, str]:
 
 
 def stop_watching() -> None:
-    """Watch nothing any more; the next look at each memory is as a process's first one."""
+    """Stop all watches; the next scan of each memory starts over."""
     with _roots_lock:
         for known in _roots.values():
             with known.lock:
@@ -156,7 +155,7 @@ def _is_worth_it(listing: Listing, identity: _Identity) -> bool:
 
 
 def _watch_folders(known: _Root, root: str, folders: frozenset[str]) -> None:
-    """Ask the system to tell of changes in those directories; do without where it does not."""
+    """Watch directories for changes, where the system supports it."""
     import ctypes  # noqa: PLC0415  # only where a process looks more than once
 
     libc = ctypes.CDLL(None)
@@ -169,7 +168,7 @@ def _watch_folders(known: _Root, root: str, folders: frozenset[str]) -> None:
 
 
 def _is_quiet(known: _Root) -> bool:
-    """Tell whether nothing was told of since this was last asked."""
+    """Tell whether no change was reported since the last call."""
     quiet, places = True, False
     with suppress(BlockingIOError):
         while events := os.read(known.descriptor, _READ_BYTES):
@@ -178,10 +177,10 @@ def _is_quiet(known: _Root) -> bool:
                 _, mask, _, size = _EVENT.unpack_from(events, at)
                 at += _EVENT.size + size
                 if events[at - size : at].startswith(b"."):
-                    continue  # what is hidden is not listed
+                    continue  # hidden files are not listed
                 quiet = False
                 places = places or not size or bool(mask & _IS_DIR)
-    if places:  # directories are others now, or events were lost
+    if places:  # directories were replaced, or events were lost
         known.close()
     return quiet
 
@@ -195,7 +194,7 @@ def _root_identity(root: str) -> _Identity:
 
 
 def _is_local(device: int) -> bool:
-    """Tell whether all who write to a file system do so through this system's kernel."""
+    """Tell whether all writers of a file system go through this kernel."""
     wanted = f"{os.major(device)}:{os.minor(device)}"
     try:
         with _MOUNTS.open(encoding="utf-8", errors="replace") as mounts:
@@ -215,14 +214,14 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a look at the memory directory gave.
+    """The result of scanning the memory directory.
 
     Args:
-        suspects: Files that are new, or look touched, with how they look now.
-        gone: Files that the index holds and the directory does not.
-        same: How many files look as they did.
-        closed: Directories that may not be looked into, and why.
-        digest: How all of it looks; see `Listing.digest`. Empty: `note` has noted that already.
+        suspects: New or changed files, with their current state.
+        gone: Indexed files that no longer exist.
+        same: Number of unchanged files.
+        closed: Unreadable directories, and why.
+        digest: The state of the directory; see `Listing.digest`. Empty if `note` has recorded it.
     """
 
     suspects: dict[str, FileStamp]
@@ -233,10 +232,10 @@ class Scan:
 
 
 def scan_root(root: Path, connection: sqlite3.Connection) -> Scan:
-    """Compare the memory directory at `root` with what the index holds.
+    """Compare the memory directory at `root` with the index.
 
-    Files are not compared one by one where everything looks as it did when the index was found to
-    hold all of it, and has held the same since.
+    Files are not compared one by one if the directory is as it was when the index was complete, and
+    the index has not changed since.
     """
     real = os.path.realpath(root)
     known, changes, count = (read_meta(connection, "listing") or "- - 0").split(" ")
@@ -251,10 +250,10 @@ def scan_root(root: Path, connection: sqlite3.Connection) -> Scan:
 
 
 def note_scan(connection: sqlite3.Connection, seen: Scan) -> None:
-    """Note that the index holds all that was seen by now, unless that would mean to wait.
+    """Record that the index is complete as of this scan, unless that would mean waiting.
 
-    A file that was changed a moment ago could be changed again and look the same: then nothing is
-    noted yet.
+    A file changed a moment ago could change again without a visible difference: then nothing is
+    recorded.
     """
     if not seen.digest or not all(stamp.settled for stamp in seen.suspects.values()):
         return
@@ -289,7 +288,7 @@ def _compare_listing(listing: Listing, connection: sqlite3.Connection) -> Scan:
 
 
 def file_stamp(path: Path) -> FileStamp | None:
-    """Return how the file at `path` looks, or None when there is no plain file."""
+    """Return the state of the file at `path`, or None if it is not a regular file."""
     looked_ns = wall_ns()
     try:
         return stamp_of(path.lstat(), looked_ns)

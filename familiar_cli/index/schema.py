@@ -1,4 +1,4 @@
-"""The SQLite file of the index: its tables, how it is opened, and when it is made anew."""
+"""The SQLite file of the index: its tables, how it is opened, and when it is rebuilt."""
 
 from __future__ import annotations
 
@@ -110,18 +110,18 @@ class IndexUnusableError(FamiliarError):
 
 
 class _DamagedError(Exception):
-    """The file was found broken while it was used; it is gone now, and can be made anew."""
+    """The file proved damaged during use; it was deleted, and can be rebuilt."""
 
 
 def use_index(directory: Path, action: Callable[[sqlite3.Connection], T]) -> T:
     """Run `action` with a connection to the index in `directory`.
 
-    What is there and of no use (another version, damaged, no index at all) is made anew, and
-    `action` begins again; why is in meta under `rebuilt`.
+    An unusable file (another version, damaged, not an index) is replaced, and `action` starts
+    again; the reason is in meta under `rebuilt`.
 
     Raises:
-        IndexUnusableError: The directory or the file cannot be used, or another process is busy
-            with it for longer than `BUSY_S`.
+        IndexUnusableError: The directory or the file cannot be used, or another process holds it
+            for longer than `BUSY_S`.
     """
     try:
         try:
@@ -173,7 +173,7 @@ def state_of(connection: sqlite3.Connection) -> tuple[tuple[str, str], ...]:
 
 
 def set_meta(connection: sqlite3.Connection, **values: str) -> None:
-    """Note `values`."""
+    """Store `values`."""
     connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
 
 
@@ -181,7 +181,7 @@ def clear_index(directory: Path) -> bool:
     """Delete the index; tell whether there was one.
 
     Raises:
-        IndexUnusableError: The system does not let it go.
+        IndexUnusableError: The system refuses.
     """
     there = (directory / FILE).exists()
     try:
@@ -195,7 +195,7 @@ def clear_index(directory: Path) -> bool:
 
 
 def _open_usable(directory: Path, reason: str) -> sqlite3.Connection:
-    """Return a connection to an index that serves; make one if there is none."""
+    """Return a connection to a usable index, creating one if needed."""
     check_own(directory)
     directory.mkdir(parents=True, exist_ok=True)
     found = _open_checked(directory / FILE)
@@ -215,7 +215,7 @@ def _open_usable(directory: Path, reason: str) -> sqlite3.Connection:
 
 
 def _open_checked(path: Path) -> sqlite3.Connection | str:
-    """Return a connection to the index at `path`, or why that one is of no use."""
+    """Return a connection to the index at `path`, or why it is unusable."""
     if not path.exists():
         return ""
     connection = None

@@ -117,7 +117,7 @@ def _answer_query(
 
 
 def notes_on(fresh: Refreshed) -> list[str]:
-    """Return notices about a look at the files."""
+    """Return notices about the update of the index before a search."""
     notes = [f"The index was rebuilt: {fresh.rebuilt}"] if fresh.rebuilt else []
     return notes + [f"Left out: {closed.rel_path!r} {closed.reason}" for closed in fresh.closed]
 
@@ -125,7 +125,7 @@ def notes_on(fresh: Refreshed) -> list[str]:
 def _named_paths(
     connection: sqlite3.Connection, options: SearchOptions, named: Callable[[str], dict[int, int]]
 ) -> tuple[str, ...]:
-    """Return the paths of the files that are named, in the order of their names."""
+    """Return the paths of the named files, in the order of their names."""
     places: dict[int, tuple[int, int]] = {}
     for number, text in enumerate(options.naming):
         for document, place in named(text).items():
@@ -138,12 +138,12 @@ def _named_paths(
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
-    """What a model says of a question.
+    """A question as seen by a model.
 
     Args:
         embedder: The model.
         asked: The question's vectors.
-        cosines: How near every line is.
+        cosines: Cosines of all lines.
     """
 
     embedder: Embedder
@@ -153,7 +153,7 @@ class _Meaning:
 
 @dataclass(slots=True)
 class _Asked:
-    """One question to the index."""
+    """One query of the index."""
 
     index: EmbeddingIndex
     connection: sqlite3.Connection
@@ -270,9 +270,9 @@ class _Asked:
         self.hint = "familiar index build"
 
     def _restrict(self) -> rank.Restricted:
-        """List documents in the temporary table `listed`: those that count, or those that do not.
+        """List documents in the temporary table `listed`: the included or the excluded ones.
 
-        The rest of them is not looked at where paths alone are left out, since there are few.
+        If only paths are excluded, the others are not listed, since exclusions are few.
         """
         options = self.options
         if not (options.within or options.has_days or options.exclude):
@@ -289,7 +289,7 @@ class _Asked:
 
         def day_of(rel_path: str, day: str, mtime_ns: int) -> str:
             if not options.has_days:
-                return ""  # nobody asks
+                return ""  # nobody needs them
             return day or last_day(rel_path) or hits.local_day(mtime_ns, options.zone)
 
         wanted = [
@@ -307,7 +307,7 @@ class _Asked:
         meaning: _Meaning | None,
         restricted: rank.Restricted,
     ) -> list[rank.Candidate]:
-        """Return every line that may be a hit: found by itself, or in a passage that was."""
+        """Return every line that may be a hit: found itself, or in a passage that was."""
         ids = {*by_words.passages, *by_words.lines}
         if meaning is not None:
             listed = self._listed() if restricted else None
@@ -329,7 +329,7 @@ class _Asked:
         return np.array([i for (i,) in found], np.int64)
 
     def _waiting(self) -> int:
-        """Return how many pieces wait for a vector of a model that is there."""
+        """Count the pieces that wait for a vector of an available model."""
         model = self.opened.embedder if self.opened else None
         if model is None or self.options.method == "lexical":
             return 0
@@ -346,7 +346,7 @@ class _Asked:
 def _line_cosines(
     near: Cosines, lines: Iterable[rank.Candidate], made_of: PassageLines
 ) -> dict[int, float]:
-    """Return the cosines of lines and passages; a passage is as near as its nearest line."""
+    """Return the cosines of lines and passages; a passage has that of its nearest line."""
     cosines = near.of([line.id for line in lines])
     of_passages = near.largest(made_of.firsts, made_of.ends).tolist()
     found = zip(made_of.passages.tolist(), of_passages, strict=True)
@@ -354,7 +354,7 @@ def _line_cosines(
 
 
 def asked_apart(query: str) -> list[str]:
-    """Return up to five sentences of a message: those that say most, in their order."""
+    """Return up to five sentences of a message, the most informative ones, in order."""
     query = fts.bounded_query(query)
     found = fts.sentences(query)
     if len(found) <= 1:

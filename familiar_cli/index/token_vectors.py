@@ -1,9 +1,9 @@
-"""Vectors of single tokens: how near texts are by them, and those of the lines of memory.
+"""Vectors of single tokens: similarity of texts by them, and those of the lines of memory.
 
-A text is near to a question when each token of the question is near to some token of the text
+A text is similar to a question if each token of the question is similar to some token of the text
 (*late interaction*, MaxSim). Rows are int8, 127 times an L2-normalised vector. `meta` names the
-file of lines and says how many of its rows count; a line knows which are its own. Rows are written
-before either says so, hence what a crash leaves behind is past the end and overwritten.
+file of lines and the number of its valid rows; a line knows its own. Rows are written before either
+refers to them, so what a crash leaves behind is past the end and overwritten.
 """
 
 from __future__ import annotations
@@ -50,30 +50,30 @@ _MOST_COUNTED: Final = 3_000  # texts that hold a word; of more, their share of 
 
 
 class Extents(NamedTuple):
-    """Where the rows of some texts are: the first one, and how many, int64[n] each."""
+    """Rows of some texts: the first one, and their number, int64[n] each."""
 
     starts: Places
     counts: Places
 
 
 def token_rows(path: Path, width: int) -> RowFile:
-    """Return a file for token vectors of `width` numbers."""
+    """Open a file for token vectors of `width` numbers."""
     return RowFile(path, ("i1", (width,)))
 
 
 def quantise_vectors(vectors: Matrix) -> Rows:
-    """Return L2-normalised vectors as the file holds them."""
+    """Convert L2-normalised vectors to the file's format."""
     import numpy as np  # noqa: PLC0415
 
     return np.rint(vectors * SCALE).astype(np.int8)
 
 
 def token_maxima(rows: Rows, extents: Extents, question: Matrix) -> Matrix:
-    """Return how near each text comes to each token of a question, float32[n, q], 0 at least.
+    """Return each text's similarity to each token of a question, float32[n, q], >= 0.
 
     Args:
         rows: int8[t, w], of all texts.
-        extents: Which of them belong to the texts that are asked about.
+        extents: The rows of the texts to compare.
         question: float32[q, w], each L2-normalised.
     """
     import numpy as np  # noqa: PLC0415
@@ -99,9 +99,9 @@ def largest_maxima(found: Matrix, members: Places, sizes: Places) -> Matrix:
     """Return the largest `maxima` of groups of texts, float32[g, q].
 
     Args:
-        found: What `maxima` returned.
-        members: The numbers of the texts, group by group.
-        sizes: How many are in each group; none is empty.
+        found: The result of `maxima`.
+        members: Indexes of the texts, group by group.
+        sizes: Size of each group, >= 1.
     """
     import numpy as np  # noqa: PLC0415
 
@@ -112,13 +112,13 @@ def largest_maxima(found: Matrix, members: Places, sizes: Places) -> Matrix:
 def token_weights(
     connection: sqlite3.Connection, table: str, words: Sequence[str], count: int
 ) -> Matrix:
-    """Return how much the tokens of a question count: the square root of their IDF; the sum is 1.
+    """Return the weights of a question's tokens: the square root of their IDF; the sum is 1.
 
     Args:
-        connection: Where the full-text table of the texts is.
+        connection: The database with the texts' full-text table.
         table: Its name.
         words: The tokens' words.
-        count: About how many texts there are.
+        count: Approximate number of texts.
     """
     import numpy as np  # noqa: PLC0415
 
@@ -131,10 +131,10 @@ def token_weights(
 
 
 def scale_values(values: Matrix) -> Matrix:
-    """Return `values` so that the best is 1, and their first quarter is 0.
+    """Scale `values` so that the best is 1, and the first quartile is 0.
 
-    A best one that is less near than answers are has less than 1, so that what two places hold can
-    be compared. What is nearly as near as the best always has more than 0.
+    A best value below that of typical answers stays below 1, so that two sources are comparable.
+    Values close to the best are always above 0.
     """
     import numpy as np  # noqa: PLC0415
 
@@ -155,7 +155,7 @@ _COPIED_ROWS: Final = 65_536
 
 
 class CountedTokens(NamedTuple):
-    """The file that counts: its name, its rows and their width."""
+    """The valid file: its name, its number of rows and their width."""
 
     name: str
     rows: int
@@ -163,7 +163,7 @@ class CountedTokens(NamedTuple):
 
 
 def token_file(connection: sqlite3.Connection) -> CountedTokens:
-    """Return which file holds token vectors; its name is empty while there is none."""
+    """Return the file of token vectors; its name is empty if there is none."""
     return CountedTokens(
         read_meta(connection, "tokens"),
         int(read_meta(connection, "token_rows") or 0),
@@ -172,7 +172,7 @@ def token_file(connection: sqlite3.Connection) -> CountedTokens:
 
 
 def map_rows(connection: sqlite3.Connection, directory: Path) -> Rows | None:
-    """Return all rows that count; None where there are none, or the file is gone."""
+    """Return all valid rows; None if there are none, or the file is gone."""
     name, count, width = token_file(connection)
     return _row_file(directory, name, width).load(count) if name else None
 
@@ -184,12 +184,12 @@ def token_stamp(connection: sqlite3.Connection, directory: Path) -> tuple[Counte
 
 
 def are_lost(connection: sqlite3.Connection, directory: Path) -> bool:
-    """Tell whether the file is gone, or shorter than it should be."""
+    """Tell whether the file is missing or truncated."""
     return bool(token_file(connection).name) and map_rows(connection, directory) is None
 
 
 def put_tokens(connection: sqlite3.Connection, directory: Path, made: Encoded) -> list[Extent]:
-    """Write the token vectors of some texts; return where those of each text are."""
+    """Write the token vectors of some texts; return the rows of each text."""
     if made.tokens is None:
         return [(None, None)] * len(made.counts)
     name, start, width = token_file(connection)
@@ -206,14 +206,14 @@ def put_tokens(connection: sqlite3.Connection, directory: Path, made: Encoded) -
 
 
 def note_extents(connection: sqlite3.Connection, extents: Sequence[Extent]) -> None:
-    """Let the rows count that `put` wrote. Call it in the transaction that says whose they are."""
+    """Make the rows written by `put` valid. Call it in the transaction that assigns them."""
     ends = [first + count for first, count in extents if first is not None and count is not None]
     if ends:
         set_meta(connection, token_rows=str(max(ends)))
 
 
 def shrink_if_due(connection: sqlite3.Connection, directory: Path) -> bool:
-    """Write the rows that are needed into a new file, when more than half of the old are not."""
+    """Copy the used rows to a new file if more than half of the old ones are unused."""
     name, count, width = token_file(connection)
     extents = connection.execute(
         "SELECT DISTINCT rows_from, rows_count FROM chunks"
@@ -252,17 +252,17 @@ def token_nearness(
     *,
     count: int,
 ) -> dict[int, tuple[float, float]]:
-    """Return how near lines and their passages are to a question, by the line's id.
+    """Return the similarity of lines and their passages to a question, by the line's id.
 
-    A line without token vectors is missing; without any, the result is empty.
+    Lines without token vectors are missing; without any, the result is empty.
 
     Args:
-        pieces: What reads the index.
+        pieces: Reader of the index.
         rows: The vectors of all tokens.
         asked: The question.
         lines: The lines, ascending by id.
-        made_of: All passages that hold them.
-        count: About how many lines the index holds.
+        made_of: All passages that contain them.
+        count: Approximate number of lines in the index.
     """
     if rows is None or asked.tokens is None or rows.shape[1] != asked.tokens.shape[1]:
         return {}
@@ -305,7 +305,7 @@ def _line_windows(lines: Iterable[Candidate], made_of: PassageLines) -> _Windows
 
 
 def _window_extents(pieces: Pieces, windows: _Windows) -> tuple[Places, Extents]:
-    """Return the lines in `windows` that have token vectors, ascending, and where those are."""
+    """Return the lines in `windows` with token vectors, ascending, and their rows."""
     import numpy as np  # noqa: PLC0415
 
     wanted = np.unique(number_runs(windows.firsts, windows.ends - windows.firsts)).tolist()
@@ -315,7 +315,7 @@ def _window_extents(pieces: Pieces, windows: _Windows) -> tuple[Places, Extents]
 
 
 def _copy_rows(rows: Rows, extents: Iterable[tuple[int, int]], file: RowFile) -> None:
-    """Write those rows of the old file to the new one, some megabytes at a time."""
+    """Copy rows of the old file to the new one, some megabytes at a time."""
     import numpy as np  # noqa: PLC0415
 
     waiting, size, done = [], 0, 0

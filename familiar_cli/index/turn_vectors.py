@@ -1,10 +1,10 @@
-"""Vectors of turns: which of a million are near to a question in meaning.
+"""Vectors of turns: find the most similar of a million turns to a question.
 
-They stand in three row files, named after their model; all can be deleted at any time. `.rows`
-holds one int8 vector a turn, `.tokens` one for each of its tokens. `.keys` holds, in the order of
-`.rows`, the turn's id, a hash of its words, where its tokens are, and a *sketch*: one bit
-for each number of its vector, whether it is above 0. A search counts in how many bits sketches
-differ from the question's, reads the rows of the few nearest, and the tokens of the best of those.
+They are in three row files, named after their model; all can be deleted at any time. `.rows` holds
+one int8 vector per turn, `.tokens` one per token. `.keys` holds, in the order of `.rows`, the
+turn's id, a hash of its text, the rows of its tokens, and a *sketch*: one bit for each number of
+its vector, set if it is above 0. A search counts the bits in which sketches differ from the
+question's, reads the rows of the nearest few, and the tokens of the best of those.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from familiar_cli.index.build import Progress
     from familiar_cli.index.embedder import Embedder, Matrix, Spec
 
-    # Returns id and words of the turns after an id, in ascending order, and at most so many.
+    # Returns id and text of the turns after an id, ascending, up to a limit.
     TextsAfter = Callable[[int, int], Sequence[tuple[int, str]]]
 
 VERSION: Final = 4
@@ -44,7 +44,7 @@ EXACT_ROWS: Final = 20_000
 """Up to so many vectors are compared with the question one by one, without sketches."""
 
 _RESCORED: Final = 2_000  # rows that are read after sketches have been compared
-_BLOCK: Final = 16_384  # as many fit into a processor's cache
+_BLOCK: Final = 16_384  # fits into a processor's cache
 _SCALE: Final = 127
 _FETCH: Final = 8 * BATCH  # sorted by length together, so that little of a batch is padding
 _WORD_BITS: Final = 64
@@ -52,7 +52,7 @@ _WORD_BITS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedTurns:
-    """How many turns got a vector; `busy`: another process is at it, so nothing was done here."""
+    """The number of turns embedded; `busy` if another process is embedding them."""
 
     done: int = 0
     busy: bool = False
@@ -60,7 +60,7 @@ class EmbeddedTurns:
 
 @dataclass(frozen=True, slots=True)
 class TurnVectorStatus:
-    """Whose vectors there are, up to which turn, how many, their size on disk, those of tokens."""
+    """The model, the last turn, the number of vectors, their size on disk, and of token vectors."""
 
     model: str = ""
     through_id: int = 0
@@ -71,17 +71,17 @@ class TurnVectorStatus:
 
 @dataclass(frozen=True, slots=True)
 class NearTurns:
-    """How near turns are to a question in meaning.
+    """Similarities of turns to a question.
 
     Args:
         keys: Ids, hashes and sketches.
         rows: int8[n, d], in the order of `keys`.
         questions: float32[s, d], each L2-normalised.
         spec: The model.
-        share: How much meaning counts against words.
-        tokens: The vectors of their tokens; None: there are none.
-        asked: The question with the vectors of its tokens.
-        tokens_share: How much meaning counts against words, where it is that of tokens.
+        share: Weight of meaning against words.
+        tokens: Token vectors, if any.
+        asked: The question with its token vectors.
+        tokens_share: Weight of meaning against words, if it comes from tokens.
     """
 
     keys: NDArray[np.void]
@@ -103,7 +103,7 @@ class NearTurns:
         return [int(i) for i in self.keys["id"][places[best]]]
 
     def of(self, ids: Sequence[int]) -> dict[int, float]:
-        """Return the nearness of those turns that have a vector; 1 is about an answer's."""
+        """Return the similarity of the turns that have a vector; answers have about 1."""
         import numpy as np  # noqa: PLC0415
 
         known = self.keys["id"]
@@ -116,13 +116,13 @@ class NearTurns:
     def by_tokens(
         self, connection: sqlite3.Connection, around: Mapping[int, Sequence[int]]
     ) -> dict[int, float]:
-        """Return how near turns are by the vectors of their tokens; the best has about 1.
+        """Return the similarity of turns by token vectors; the best has about 1.
 
-        A turn without them is missing.
+        Turns without them are missing.
 
         Args:
-            connection: The history, whose full-text table says how rare a word is.
-            around: The turns, each with itself and those that are its passage.
+            connection: The history, whose full-text table gives the frequency of words.
+            around: The turns, each with the turns of its passage, itself included.
         """
         import numpy as np  # noqa: PLC0415
 
@@ -165,7 +165,7 @@ class NearTurns:
         return values
 
     def _nearest_sketches(self, count: int) -> NDArray[np.intp]:
-        """Return the places of about the `count` nearest turns, in no order."""
+        """Return the positions of about the `count` nearest turns, unsorted."""
         import numpy as np  # noqa: PLC0415
 
         if len(self.keys) <= max(count, EXACT_ROWS):
@@ -181,25 +181,25 @@ class NearTurns:
 
 
 class TurnVectors:
-    """The vectors of one history's turns. Threads and processes may use them at once.
+    """The vectors of one history's turns, for use by several threads and processes.
 
     Args:
-        directory: Where the files are, or will be.
+        directory: Directory of the files, which need not exist.
     """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
     def near(self, embedder: Embedder, questions: Sequence[str]) -> NearTurns | None:
-        """Return how near turns are to the nearest of `questions`; None while none has a vector.
+        """Return the similarities of turns to the nearest question; None if none has a vector.
 
         Raises:
-            EmbedderError: The model does not work.
+            EmbedderError: The model fails.
         """
         if size_of(self._path(embedder, ".keys")) <= 0:
             return None
         asked = read_queries(embedder, questions)
-        found = self._mapped(embedder)  # late: others may cut the files short
+        found = self._mapped(embedder)  # late: others may truncate the files
         if found is None:
             return None
         tokens = None
@@ -217,19 +217,19 @@ class TurnVectors:
         total: int = 0,
         progress: Progress | None = None,
     ) -> EmbeddedTurns:
-        """Give vectors to turns that have none, the oldest first; what is done is kept.
+        """Compute missing vectors, oldest turns first; what is done is kept.
 
-        Vectors of another model, or of another history, are thrown away.
+        Vectors of another model, or of another history, are deleted.
 
         Args:
             embedder: The model.
-            texts_after: Gives the turns.
-            at_most: How many turns; None: all.
-            total: How many there will be, for `progress`.
-            progress: Told of the turns that are done.
+            texts_after: Returns turns.
+            at_most: Maximum number of turns; None for all.
+            total: Expected number of turns, for `progress`.
+            progress: Called with the number of turns done.
 
         Raises:
-            EmbedderError: The model does not work.
+            EmbedderError: The model fails.
             IndexUnusableError: The files cannot be written.
         """
         try:
@@ -257,7 +257,7 @@ class TurnVectors:
             ) from error
 
     def through_id(self, embedder: Embedder, texts_after: TextsAfter) -> int:
-        """Return the newest turn that has a vector; 0: none of this history has."""
+        """Return the newest turn with a vector; 0 if there is none of this history."""
         found = self._mapped(embedder)
         if found is None:
             return 0
@@ -288,7 +288,7 @@ class TurnVectors:
         return there
 
     def _append(self, embedder: Embedder, turns: Sequence[tuple[int, str]]) -> None:
-        """Write turns down: their keys last, so that a key never stands for nothing."""
+        """Append turns: keys last, so that a key always refers to complete rows."""
         import numpy as np  # noqa: PLC0415
 
         found = self._mapped(embedder)
@@ -318,7 +318,7 @@ class TurnVectors:
         ids = keys["id"]
         while count and ids[count - 1] <= (ids[count - 2] if count > 1 else 0):
             count -= 1  # a power failure leaves zeros at the end
-        # Keys whose tokens were lost stand for nothing.
+        # Keys whose tokens were lost are invalid.
         width = row_bytes(self._path(embedder, ".tokens"))
         tokens = self._tokens(embedder, width).count() if width else 0
         count = bisect_right(range(1, count + 1), tokens, key=lambda n: _last_token_row(keys, n))
@@ -360,14 +360,14 @@ def _key_type(dimension: int) -> np.dtype[Any]:
 
     sketch = ("sketch", "<u8", (-(-dimension // _WORD_BITS),))
     extent = ("first", "<i8"), ("count", "<i8")
-    # The id comes last: one that is not there, or half there, tells a record that was torn.
+    # The id comes last: a missing or partial one reveals a torn record.
     return np.dtype([("hash", "<u8"), *extent, sketch, ("id", "<i8")])
 
 
 def _turn_pages(
     texts_after: TextsAfter, last: int, at_most: int | None
 ) -> Iterator[Sequence[tuple[int, str]]]:
-    """Yield the turns after `last`, some at a time."""
+    """Yield the turns after `last`, page by page."""
     left = at_most
     while left is None or left > 0:
         turns = texts_after(last, _FETCH if left is None else min(_FETCH, left))
@@ -381,7 +381,7 @@ def _turn_pages(
 def _embed_texts(
     embedder: Embedder, texts: Sequence[str]
 ) -> tuple[Matrix, list[token_vectors.Rows]]:
-    """Return a vector a text, in its order, and its tokens'; a text without a word has zeros."""
+    """Return a vector per text, in order, and its tokens'; a text without words has zeros."""
     import numpy as np  # noqa: PLC0415
 
     tokens: list[token_vectors.Rows] = [np.empty((0, 0), np.int8)] * len(texts)
@@ -413,7 +413,7 @@ def _bit_sketches(rows: Matrix) -> NDArray[np.uint64]:
 def _differing_bits(
     sketches: NDArray[np.uint64], question: NDArray[np.uint64]
 ) -> NDArray[np.uint16]:
-    """Return in how many bits each sketch differs from the question's."""
+    """Count the bits in which each sketch differs from the question's."""
     import numpy as np  # noqa: PLC0415
 
     counts = np.zeros(len(sketches), np.uint16)

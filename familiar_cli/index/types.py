@@ -1,4 +1,4 @@
-"""What a search takes and gives, and how a store tells the index of changes."""
+"""Options and results of a search, and how a store reports changes to the index."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ Wanted = Literal["auto", "hybrid", "lexical", "dense", "grep"]
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """How to search.
+    """Options of a search.
 
     Args:
-        k: Most hits.
-        method: `auto` takes words and meaning where there is a model, else words alone.
+        k: Maximum number of hits.
+        method: `auto` uses words and meaning if there is a model, else words alone.
         within: Only files at or below this path.
         since: Only files about this day or later.
         until: Only files about this day or earlier.
-        zone: Where days begin for a file that names none; None: in the system's timezone.
-        exclude: Files to leave out, as paths.
-        instance: The instance that asks; files it wrote are preferred.
+        zone: Timezone of files that name none; None for the system's.
+        exclude: Paths of files to leave out.
+        instance: The searching instance; files it wrote are preferred.
         lines: Rank single lines, instead of files with their best passage.
-        snippet_tokens: Most tokens of a hit's text; 0 for whole short files and whole passages.
-        refresh: Look first for files that changed since the last search.
-        refresh_s: Most seconds for reading such files; None for as long as it takes.
-        judge: Asked of each hit, the best first, whether it counts, until there are enough or it
-            says None; it is given the hit and the whole text of its file.
-        weights: How much each signal counts; None for the measured ones.
-        naming: Texts in which names are looked for, what matters most first.
-        min_score: Least score of a hit.
-        viewer: Who will see the hits.
+        snippet_tokens: Maximum tokens of a hit's text; 0 for whole short files and whole passages.
+        refresh: First index files that changed since the last search.
+        refresh_s: Maximum seconds for that; None for no limit.
+        judge: Called with each hit, best first, and the whole text of its file; returns whether to
+            accept it, or None to stop.
+        weights: Weights of the signals; None for the measured ones.
+        naming: Texts in which names are searched for, most important first.
+        min_score: Minimum score of a hit.
+        viewer: The viewer.
     """
 
     k: int = 10
@@ -80,10 +80,10 @@ def options_from(
     min_score: float = 0.0,
     viewer: Viewer,
 ) -> SearchOptions:
-    """Return options as they were typed.
+    """Parse options as typed.
 
     Raises:
-        UsageError: There is no such method.
+        UsageError: No such method.
     """
     known = get_args(Wanted)
     if method not in known:
@@ -101,23 +101,23 @@ def options_from(
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """Why a hit stands where it stands; None where a signal was not known.
+    """The components of a hit's score; None for an unknown signal.
 
     Args:
-        relevance: Words and meaning together, who speaks, and when.
-        lexical: By words: 1 is the best match that this question has.
+        relevance: Words and meaning together, the speaker, and time.
+        lexical: By words: 1 is the question's best match.
         dense: By meaning: 0 for unrelated, about 1 for an answer, whatever the question.
-        cosine: What `dense` was made of.
-        coverage: Share of the question's content words that the hit's text holds as they are.
-        speaker: The question names who speaks there.
+        cosine: The source of `dense`.
+        coverage: Share of the question's content words that occur in the text in the same form.
+        speaker: The question names the speaker.
         recency: 1 for a file of today, a half after about 143 days.
         linked: It is, or is linked with, a person or topic that the question names.
-        same_instance: The asking instance wrote it.
-        people: The share of those whom the question names who speak in the file, or of whom it
-            tells.
-        time: How near in time it is to what the question asks for; 0 where it asks for no time.
-        maxsim_line: By the vectors of its tokens: 1 is the best line that this question has.
-        maxsim_passage: The same of the lines around it.
+        same_instance: The searching instance wrote it.
+        people: Share of the people named in the question who speak in the file, or whom it
+            describes.
+        time: Closeness to the time in the question; 0 if it names none.
+        maxsim_line: By token vectors: 1 is the question's best line.
+        maxsim_passage: The same for the lines around it.
     """
 
     relevance: float
@@ -175,19 +175,19 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search found, best first.
+    """The result of a search, best first.
 
     Args:
-        method: How it was found.
-        query: What was asked.
-        hits: What was found.
-        elapsed_ms: How long it took.
-        model: Whose vectors were used, or an empty string.
-        waiting: How many pieces have no vector yet and were found by words alone.
-        unread: How many files changed that there was no time to read.
-        notes: What the person should know: a missing model, a rebuilt index, files left out.
+        method: The method used.
+        query: The query.
+        hits: The hits.
+        elapsed_ms: Its duration.
+        model: The model whose vectors were used, or an empty string.
+        waiting: Number of pieces without a vector, found by words alone.
+        unread: Number of changed files that there was no time to read.
+        notes: Notices for the person: a missing model, a rebuilt index, files left out.
         hint: The command that adds what is missing, or an empty string.
-        named: The files that `SearchOptions.naming` names, in the order of their names there.
+        named: Files named by `SearchOptions.naming`, in the order of their names there.
     """
 
     method: Method
@@ -211,12 +211,12 @@ def IndexingMemoryStore(  # noqa: N802  # it stands where a class stood
     index: Callable[[], EmbeddingIndex | None],
     on_change: OnChange | None = None,
 ) -> MemoryStore:
-    """Return a store on the directory of `inner` that tells an index what it changes.
+    """Return a store on the directory of `inner` that reports its changes to an index.
 
     Args:
-        inner: A store, which stays as it is.
-        index: As `index_changes` takes it.
-        on_change: As `index_changes` takes it.
+        inner: A store, which is not changed.
+        index: As for `index_changes`.
+        on_change: As for `index_changes`.
     """
     store = copy(inner)
     store.on_change = index_changes(index, on_change)
@@ -228,12 +228,12 @@ def index_changes(
 ) -> OnChange:
     """Return a callback for the files that a `MemoryStore` changed.
 
-    The words of those files can be found when the write returns; vectors come later. An index that
-    cannot be written never fails a write: the next search finds the change by itself. So it does
-    when more than `MOST_AT_ONCE` files changed, which would hold up whoever writes.
+    Their words are searchable when the write returns; vectors come later. An error of the index
+    never fails a write: the next search finds the change itself. So it does if more than
+    `MOST_AT_ONCE` files changed, which would delay the writer.
 
     Args:
-        index: Gives the index to tell, or None where there is none yet; asked after each change.
+        index: Returns the index, or None if there is none yet; called after each change.
         on_change: Called with the changed paths once they are indexed, e.g. to wake a worker.
     """
 
@@ -245,7 +245,7 @@ def index_changes(
             if len(rel_paths) <= MOST_AT_ONCE:
                 known.touch(rel_paths)
         except FamiliarError:
-            return  # the next search compares every file with the index, and says what is wrong
+            return  # the next search compares every file with the index, and reports the error
         if on_change:
             on_change(rel_paths)
 

@@ -67,18 +67,18 @@ def weighted_sums(rows: Matrix, weights: Matrix) -> Matrix:
 
 
 def block_rows(width: int, columns: int) -> int:
-    """Return how many rows of `width` numbers to multiply with so many columns at once."""
+    """Return how many rows of `width` numbers to multiply with this many columns at once."""
     return max(1, ONE_THREAD // max(1, width * columns))
 
 
 class RowFile:
-    """A file of rows of one type: a magic number, the bytes of a row, and the rows.
+    """A file of rows of one type: a magic number, the size of a row, and the rows.
 
-    It only grows, and who owns the rows knows how many of them count: what a crash leaves behind
-    those is overwritten. So whoever has it mapped keeps reading what he read before.
+    It only grows, and its owner knows the number of valid rows: what a crash leaves after those is
+    overwritten. So existing mappings never change.
 
     Args:
-        path: The file; it need not be there.
+        path: The file; it need not exist.
         kind: The type of a row.
     """
 
@@ -89,7 +89,7 @@ class RowFile:
         self.kind: np.dtype[Any] = np.dtype(kind)
 
     def count(self) -> int:
-        """Return how many whole rows there are; 0 if there is no such file."""
+        """Count the complete rows; 0 if there is no such file."""
         size = self.kind.itemsize
         if not size or row_bytes(self.path) != size:
             return 0
@@ -112,8 +112,8 @@ class RowFile:
     def load(self, count: int) -> NDArray[Any] | None:
         """Return the first `count` rows; None if the file is missing, truncated or foreign.
 
-        A large file is mapped. One that another program cuts short kills whoever reads on, so a
-        small one is read, and a large one is looked at before each use: see `size_of`.
+        Large files are mapped. One truncated by another program would kill the reader, so small
+        files are read, and large ones are checked before each use: see `size_of`.
         """
         import numpy as np  # noqa: PLC0415
 
@@ -132,7 +132,7 @@ class RowFile:
 
 
 def row_bytes(path: Path) -> int:
-    """Return how many bytes a row of a file has; 0: there is no such file."""
+    """Return the size of a file's rows; 0 if there is no such file."""
     try:
         with path.open("rb") as file:
             magic, size = _HEADER.unpack(file.read(_HEADER.size))
@@ -150,12 +150,12 @@ def size_of(path: Path) -> int:
 
 
 def new_name(prefix: str, suffix: str) -> str:
-    """Return a name for a file that is never used again, so that no mapped file changes."""
+    """Return a file name that is never used again, so that no mapped file changes."""
     return f"{prefix}{os.urandom(8).hex()}{suffix}"
 
 
 def drop_others(directory: Path, prefix: str, name: str) -> None:
-    """Delete the files that no new search will open, as far as the system lets them go."""
+    """Delete the files that no new search will open, as far as the system permits."""
     for path in directory.glob(f"{prefix}*"):
         if path.name != name:
             with suppress(OSError):
@@ -172,7 +172,7 @@ class Vectors:
         return sum(map(len, self.parts))
 
     def cosines(self, questions: Matrix) -> Cosines:
-        """Return for every vector its cosine to the nearest of `questions`, float32[s, d]."""
+        """Return each vector's cosine to the nearest of `questions`, float32[s, d]."""
         import numpy as np  # noqa: PLC0415
 
         if not self.parts:
@@ -206,7 +206,7 @@ class Cosines:
         return [int(i) for i in ids]
 
     def largest(self, firsts: Ids, ends: Ids) -> Matrix:
-        """Return the largest cosine among ids from … to, float32[g]; `NONE`: none has a vector."""
+        """Return the largest cosine in each range of ids, float32[g]; `NONE` without vectors."""
         import numpy as np  # noqa: PLC0415
 
         sizes = ends - firsts
@@ -251,7 +251,7 @@ def is_lost(connection: sqlite3.Connection, directory: Path) -> bool:
 
 
 def write_if_lost(connection: sqlite3.Connection, directory: Path) -> None:
-    """Rewrite a lost file; where that fails, SQLite's copy is used."""
+    """Rewrite a lost file; on failure, SQLite's copy is used."""
     if is_lost(connection, directory):
         with suppress(sqlite3.Error, OSError):
             _write_file(connection, directory, is_new=True)
@@ -260,7 +260,7 @@ def write_if_lost(connection: sqlite3.Connection, directory: Path) -> None:
 def write_if_due(
     connection: sqlite3.Connection, directory: Path, *, at_most_outside: int = DELTA_ROWS
 ) -> bool:
-    """Append vectors when too many are outside the file; make a new one when too many are gone."""
+    """Append vectors if too many are outside the file; rewrite it if too many are unused."""
     (total,) = connection.execute("SELECT COUNT(vector_seq) FROM chunks").fetchone()
     kept = _read_copied(connection, directory)
     since, held = (0, 0) if kept is None else (int(read_meta(connection, "matrix_seq")), len(kept))
@@ -276,12 +276,12 @@ def write_if_due(
 
 
 def encode_vector(row: Matrix) -> bytes:
-    """Return a vector as SQLite holds it: float32, little-endian."""
+    """Encode a vector for SQLite: float32, little-endian."""
     return row.astype("<f4", copy=False).tobytes()
 
 
 def _read_copied(connection: sqlite3.Connection, directory: Path) -> Records | None:
-    """Return the vectors in the file; None if there is none, or it does not serve."""
+    """Return the vectors in the file; None if it is missing or unusable."""
     name, count = read_meta(connection, "matrix"), int(read_meta(connection, "matrix_rows") or 0)
     return _row_file(connection, directory, name).load(count) if name and count else None
 
@@ -308,7 +308,7 @@ def _to_records(connection: sqlite3.Connection, found: list[tuple[int, bytes]]) 
 
 
 def _write_file(connection: sqlite3.Connection, directory: Path, *, is_new: bool) -> None:
-    """Append what is outside the file, or write all into a new one; then let meta name it."""
+    """Append the missing vectors, or write all to a new file; then record its name in meta."""
     with transaction(connection):
         kept = None if is_new else _read_copied(connection, directory)
         since, count = (

@@ -1,8 +1,8 @@
-"""Who, when and what: the people and times that a question names, and what it asks for.
+"""The people and times that a question names, and the kind of answer it asks for.
 
-A question asks for one thing, the order of many, how many, the last, or what changed. Words of
-`languages` decide, and no model; the turns for a kind of question are chosen from what a search
-found. Nothing of it is stored.
+A question asks for one thing, the order of many, a number, the latest, or what changed. The words
+in `languages` decide, without a model; the turns for each kind are selected from the search
+results. Nothing is stored.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _AFTER_DAYS: Final = 10
 _BEFORE_DAYS: Final = 5
 _BEFORE: Final = 0.6
 _OF_FILE: Final = 0.8
-_SHORT_DAYS: Final = 7  # what is no longer says of each of its days that it was then
+_SHORT_DAYS: Final = 7  # a longer period says little about each of its days
 
 _DAY: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
 _PERIOD: Final = re.compile(
@@ -83,11 +83,11 @@ def last_day(rel_path: str) -> str:
 
 
 def times_of(text: str, day: date | None) -> list[Span]:
-    """Return the times that a line speaks of.
+    """Return the times mentioned in a line.
 
     Args:
         text: The line.
-        day: When it was written: what `yesterday` in it is counted from; None: nobody knows.
+        day: The day it was written, from which `yesterday` counts; None if unknown.
     """
     found = []
     for one in times_in(folded(text), day):
@@ -107,22 +107,22 @@ def day_span(day: date) -> Span:
 def time_of(
     wanted: Sequence[Span | Yearly], held: Span | None, spoken_of: Iterable[Span] = ()
 ) -> float:
-    """Return how near a line is to the times that a question names, in [0, 1].
+    """Return a line's closeness to the times in a question, in [0, 1].
 
     Args:
         wanted: The times.
-        held: The day or period of the line's file; None: it has none.
-        spoken_of: The times that the line speaks of itself, which count more.
+        held: The day or period of the line's file, if any.
+        spoken_of: Times mentioned in the line, which count more.
     """
     of_file = _OF_FILE * time_closeness(wanted, held) if held else 0.0
     return max([of_file, *(time_closeness(wanted, span) for span in spoken_of)])
 
 
 def time_closeness(wanted: Sequence[Span | Yearly], held: Span) -> float:
-    """Return how near in time something is to what a question asks for, in [0, 1].
+    """Return the closeness in time of something to what a question asks for, in [0, 1].
 
-    It is 1 within it. What came after is nearer than what came before, since a thing is told of
-    when it has happened. Something long that holds a short time says little of that time.
+    It is 1 within the time. Later is closer than earlier, since things are told after they
+    happened. A long period that includes a short time says little about it.
     """
     return max((_span_closeness(one, held) for one in wanted), default=0.0)
 
@@ -143,7 +143,7 @@ def _span_closeness(wanted: Span | Yearly, held: Span) -> float:
 
 
 def instance_in(rel_path: str) -> str:
-    """Return which instance wrote `daily/2026-01-31_laptop.md`, or an empty string."""
+    """Return the instance in a name such as `daily/2026-01-31_laptop.md`, or an empty string."""
     stem = rel_path.rpartition("/")[2].rpartition(".")[0]
     found = _DAY.match(stem)
     return stem[found.end() + 1 :] if found and stem[found.end() :].startswith("_") else ""
@@ -159,10 +159,10 @@ _WORD: Final = re.compile(r"[^\W\d_]\w*")
 
 @dataclass(frozen=True, slots=True)
 class NamedPeople:
-    """Whom a question names.
+    """The people that a question names.
 
     Args:
-        names: For each name in the question the keys of all names that it may stand for.
+        names: For each name in the question, the keys of all names that it may stand for.
     """
 
     names: tuple[frozenset[str], ...] = ()
@@ -198,7 +198,7 @@ def put_people(
     text: str,
     speakers: Iterable[str],
 ) -> None:
-    """Note who speaks in a file, or whose file it is."""
+    """Record who speaks in a file, or whose file it is."""
     named = list(dict.fromkeys(speakers))
     if rel_path.startswith(f"{PEOPLE_DIR}/"):
         from familiar_cli.memory.aliases import names_of  # noqa: PLC0415
@@ -216,7 +216,7 @@ def put_people(
 
 
 def people_named(connection: sqlite3.Connection, query: str) -> NamedPeople:
-    """Return whom `query` names, of all who are known to the index."""
+    """Find the people that `query` names, among all in the index."""
 
     # Ten thousand names may begin alike, or have the same word, so they are not all looked at.
     def held(column: str, wanted: Collection[str]) -> list[str]:
@@ -251,7 +251,7 @@ def people_named(connection: sqlite3.Connection, query: str) -> NamedPeople:
 
 
 def people_among(labels: Iterable[str], query: str) -> NamedPeople:
-    """Return whom `query` names, of the speakers with these labels."""
+    """Find the people that `query` names, among speakers with these labels."""
     names = {part for label in labels for part in parts_of(label)}
     begun: dict[str, NamePrefix] = {}
     for head, size in map(head_of, names):
@@ -283,7 +283,7 @@ def _named_keys(
 def named_shares(
     connection: sqlite3.Connection, named: NamedPeople, documents: Collection[int]
 ) -> dict[int, float]:
-    """Return for each of `documents` the share of those named who speak there or are told of."""
+    """Return the share of the people named who speak or are described in each document."""
     if not named.names:
         return {}
     # A file may have a hundred names, so only those that count are taken out of the index.
@@ -304,7 +304,7 @@ def named_shares(
 
 
 def _telling_of(connection: sqlite3.Connection, names: Iterable[str]) -> set[int]:
-    """Return the documents whose words hold one of `names`."""
+    """Return the documents that contain one of `names`."""
     wanted = " OR ".join(filter(None, map(fts.match_all, sorted(names))))
     sql = "SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?"
     return {id_ for (id_,) in connection.execute(sql, (wanted,))} if wanted else set()
@@ -322,19 +322,19 @@ def _also_called(connection: sqlite3.Connection, keys: set[str]) -> set[str]:
 
 
 def _may_be_nicknames(query: str) -> set[str]:
-    """Return the words with a capital that say something, in lower case."""
+    """Return the meaningful capitalised words, in lower case."""
     capitals = [word for word in _WORD.findall(query) if word[0].isupper()]
     short = {key_of(word) for word in capitals} - fts.STOP_WORDS
     return {word for word in short if len(word) >= _MIN_NICKNAME_CHARS}
 
 
 _NAME_WORDS: Final = 4
-_ASKED_WORDS: Final = 300  # of a long message the first ones are looked up as names
+_ASKED_WORDS: Final = 300  # the first ones of a long message are looked up as names
 _MOST_TITLES: Final = 100  # of one file
 
 
 def names_of(rel_path: str, title: str, text: str) -> set[str]:
-    """Return by which names a text may mean a file: words in lower case, with spaces between."""
+    """Return the names by which a text may refer to a file, in lower case."""
     from familiar_cli.memory.pages.front_matter import (  # noqa: PLC0415  # asking needs none of these
         is_expression,
         listed_aliases,
@@ -394,12 +394,12 @@ class Asked:
 
     Args:
         kinds: Which of `order`, `count`, `latest`, `summary` and `change` it asks for.
-        times: The times that it names.
+        times: The times it names.
         of_people: It asks for what people said, not for what the familiar did.
-        of_myself: The one who asks is in it.
-        topic: What a wide question is about, without the words that make it one; empty: anything.
+        of_myself: It concerns the person who asks.
+        topic: The topic of a wide question, without the words that make it one; empty for any.
         is_question: It ends as a question does.
-        today: When it is asked.
+        today: The day it is asked.
     """
 
     kinds: frozenset[str] = frozenset()
@@ -412,21 +412,22 @@ class Asked:
 
     @property
     def is_wide(self) -> bool:
-        """Tell whether many turns of a long time are the answer, none of them alone."""
+        """Tell whether the answer is many turns over a long time, not any single one."""
         counted = "count" in self.kinds and self.of_myself
         of_a_time = self.times and ("change" in self.kinds or (self.is_question and not self.topic))
         return bool(self.kinds & _WIDE or counted or of_a_time)
 
     @property
     def in_order(self) -> bool:
-        """Tell whether the answer lies in the order of time."""
+        """Tell whether the answer is a chronological order."""
         return bool(self.kinds & (_DATED - {"change"})) or self.is_wide
 
     def between_ms(self, zone: tzinfo | None) -> list[tuple[int, int]]:
-        """Return the times, from … to in milliseconds since 1970; of any year, that of many.
+        """Return the time ranges, in milliseconds since 1970.
 
-        Several times in a question for an order are of the things that it names, as they were told
-        ("she moved last Saturday"), and limit nothing.
+        A time in any year gives a range in each of many years. Several times in a question about an
+        order belong to the things that it names, as they were told ("she moved last Saturday"), and
+        limit nothing.
         """
         if "order" in self.kinds and len(self.times) > 1:
             return []
@@ -484,14 +485,14 @@ def _any_language(kind: str, *codes: str) -> re.Pattern[str]:
 
 @cache
 def wish_words(*codes: str) -> tuple[str, ...]:
-    """Return words of which each standing wish holds some, in some languages; none: in all."""
+    """Return words of which each standing wish contains some; by default in all languages."""
     listed = (questions(code).wish_words.split("|") for code in codes or CODES)
     return tuple(dict.fromkeys(word for words in listed for word in words))
 
 
 @lru_cache(maxsize=4096)  # the same turns are asked of every message
 def is_standing_wish(text: str) -> bool:
-    """Tell whether somebody says what is to be done, or left, from then on."""
+    """Tell whether a text asks for something to be done, or not, from then on."""
     said = folded(text[:_MOST_CHARS])
     spoken = f" {' '.join(_ASKED_WORD.findall(said))} "
     return any(
@@ -520,14 +521,14 @@ OF_PEOPLE: Final = 0.15
 
 
 def spread_scores(turns: Sequence[Recalled], scores: Sequence[float]) -> list[float]:
-    """Return the scores of `turns`, in their order, so that the best are from all of the time.
+    """Adjust the scores of `turns` so that the best ones are spread over the whole time.
 
-    What tells of something new is before what goes on with it, and the best turn of each session
-    before the second best of another.
+    A turn with new information comes before one that continues it, and the best turn of each
+    session before the second best of another.
 
     Args:
-        turns: What was found.
-        scores: How well each fits.
+        turns: The turns found.
+        scores: Their scores.
     """
     novelty = _novelty([one.turn.content for one in turns], [one.turn.at for one in turns])
     top = max(scores, default=0.0) or 1.0
@@ -537,7 +538,7 @@ def spread_scores(turns: Sequence[Recalled], scores: Sequence[float]) -> list[fl
 
 
 def latest_scores(turns: Sequence[Recalled], scores: Sequence[float]) -> list[float]:
-    """Return the scores of `turns`, in their order; of those that fit well, later ones gain."""
+    """Adjust the scores of `turns` in favour of later ones among those that match well."""
     least = LATEST_FLOOR * max(scores, default=0.0)
     fit = sorted((turns[n].turn.at, n) for n, score in enumerate(scores) if score >= least)
     gains = {n: OF_LATEST * place / len(fit) for place, (_, n) in enumerate(fit, 1)}
@@ -545,7 +546,7 @@ def latest_scores(turns: Sequence[Recalled], scores: Sequence[float]) -> list[fl
 
 
 def people_first_scores(turns: Sequence[Recalled], scores: Sequence[float]) -> list[float]:
-    """Return the scores, with more for what people said than for what the familiar did."""
+    """Adjust scores in favour of what people said over what the familiar did."""
     return [
         score + OF_PEOPLE * (one.turn.role == "user")
         for one, score in zip(turns, scores, strict=True)
@@ -553,7 +554,7 @@ def people_first_scores(turns: Sequence[Recalled], scores: Sequence[float]) -> l
 
 
 def _novelty(texts: Sequence[str], moments: Sequence[datetime]) -> list[float]:
-    """Return how much of what each text says was not said before it, in [0, 1]."""
+    """Return the share of each text that was not said before it, in [0, 1]."""
     words = [set(fts.content_words(text)) for text in texts]
     held = Counter(word for some in words for word in some)
     seen: set[str] = set()
@@ -567,7 +568,7 @@ def _novelty(texts: Sequence[str], moments: Sequence[datetime]) -> list[float]:
 
 
 def _session_ranks(turns: Sequence[Recalled], scores: Sequence[float]) -> list[int]:
-    """Return the place of each turn among those of its session, the best has 0."""
+    """Rank each turn within its session; the best has 0."""
     order = sorted(range(len(turns)), key=lambda n: (turns[n].turn.channel_id, turns[n].turn.at))
     sessions: list[list[int]] = []
     for n in order:
