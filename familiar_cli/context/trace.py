@@ -1,4 +1,4 @@
-"""What one turn sent and why: the whole record, as a value and as a file in `traces/`.
+"""The trace of a turn: what was sent and why, as a value and as a file in `traces/`.
 
 A file is named by the id of the user's turn that was answered; the id of the reply leads to the
 same file. See docs/decisions/0003-a-trace-bears-the-users-turn.md.
@@ -45,16 +45,16 @@ T = TypeVar("T")
 
 
 class Malformed(ValueError):  # noqa: N818  # it says what the value is
-    """A value is not of the shape that was asked for."""
+    """A value does not have the expected form."""
 
 
 def decode_value(kind: type[T], value: object) -> T:
-    """Return `value` as an instance of the dataclass `kind`; keys it does not know are passed over.
+    """Decode `value` to an instance of the dataclass `kind`, ignoring unknown keys.
 
-    A key that is missing stands for its default.
+    A missing key gets its default.
 
     Raises:
-        Malformed: A key without a default is missing, or one holds something else; the message
+        Malformed: A key without a default is missing, or a value has the wrong type; the message
             names it.
     """
     found: T = _decode_any(kind, value, "it")
@@ -84,7 +84,7 @@ def _decode_dataclass(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401
     return kind(**{name: _decode_any(hints[name], value[name], repr(name)) for name in given})
 
 
-_hints_of = cache(get_type_hints)  # a record has a thousand values, and the hints take longest
+_hints_of = cache(get_type_hints)  # a trace has a thousand values, and type hints take longest
 
 
 def _has_default(field: Field[Any]) -> bool:
@@ -132,19 +132,19 @@ _SHORT_CHARS: Final = 60  # a text no longer than saying where it stands
 
 
 def to_bytes(record: dict[str, Any]) -> bytes:
-    """Encode the plain values of a record as a file."""
+    """Encode the plain values of a trace as a file."""
     compact = _point_into_messages(_without_messages(record), record["messages"])
     try:
         return json.dumps(compact, ensure_ascii=False, indent=1).encode() + b"\n"
-    except UnicodeEncodeError:  # half a surrogate pair
+    except UnicodeEncodeError:  # a lone surrogate
         return json.dumps(compact, indent=1).encode("ascii") + b"\n"
 
 
 def complete_record(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the plain values again, the request's body as bytes; also of an older file.
+    """Decode the plain values of a trace, with the request's body as bytes; also of an older file.
 
     Raises:
-        Malformed: The body is damaged, or a text stands where there is none.
+        Malformed: The body is damaged, or a value has the wrong type.
     """
     request = record.get("request")
     if isinstance(request, dict):
@@ -155,7 +155,7 @@ def complete_record(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _side_calls(record: dict[str, Any]) -> object:
-    """Return the calls of other models, the bodies of their requests as bytes."""
+    """Return the calls of other models, with the bodies of their requests as bytes."""
     calls = record.get("side_calls", [])
     if not isinstance(calls, list):
         return calls
@@ -170,7 +170,7 @@ def _with_body(holder: dict[str, Any]) -> dict[str, Any]:
 
 
 def body_to_json(body: bytes) -> dict[str, str]:
-    """Return bytes as plain values: as text if they are one."""
+    """Encode bytes as plain values: as text if possible."""
     try:
         return {"text": body.decode("utf-8")}
     except UnicodeDecodeError:
@@ -178,10 +178,10 @@ def body_to_json(body: bytes) -> dict[str, str]:
 
 
 def body_from_json(stored: object) -> bytes:
-    """Return the bytes that `body_to_json` was given.
+    """Decode the result of `body_to_json`.
 
     Raises:
-        Malformed: It is not what `body_to_json` returned.
+        Malformed: It is invalid.
     """
     match stored:
         case {"text": str(text)}:
@@ -203,7 +203,7 @@ def _without_messages(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _messages_in(body: bytes) -> list[Any] | None:
-    """Return the messages that a request's bytes hold, or None when they hold none."""
+    """Return the messages in a request's bytes, or None if there are none."""
     try:
         messages = json.loads(body)["messages"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -277,38 +277,38 @@ class TracedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The whole record of one turn.
+    """The trace of one turn.
 
     Args:
-        trace: The version of this record.
-        turn: The id of the user's turn; None when nothing was stored (a dry run).
-        reply_turn: The id of the reply; None when there is none.
+        trace: The version of the format.
+        turn: The id of the user's turn; None if nothing was stored (a dry run).
+        reply_turn: The id of the reply, if any.
         familiar: The familiar's id.
-        channel_id: Where it was said.
-        modality: How it was said.
-        at: When it was said, in UTC.
-        counter: What counted the tokens.
-        budget_tokens: Most tokens the prompt could have.
-        used_tokens: What it had.
-        assemble_ms: How long assembling took.
+        channel_id: The channel.
+        modality: The modality of the message.
+        at: Time of the message, in UTC.
+        counter: The token counter.
+        budget_tokens: The token budget of the prompt.
+        used_tokens: Tokens of the prompt.
+        assemble_ms: Duration of assembling.
         layers: The budget of each layer and its use.
-        contributions: Everything that was offered, and what became of it.
-        providers: What each provider did.
-        processors: What each pre- and post-processor did.
+        contributions: Everything that was offered, with the result for each.
+        providers: The outcome of each provider.
+        processors: The outcome of each pre- and post-processor.
         messages: The prompt.
-        request: What went out; None in a dry run.
-        model: The model that answered, or was asked, or would be.
-        reply_ms: How long the model took; None when it was not asked.
+        request: The request that was sent; None in a dry run.
+        model: The model that replied, or was or would be asked.
+        reply_ms: Duration of the model's response; None if it was not asked.
         finish_reason: Why the model stopped.
-        usage: What it cost.
-        error: Why there is no whole reply; empty when there is one.
-        notices: What the person who spoke was told.
-        program: The version of the program that wrote it; empty in records older than this key.
-        side_calls: The calls of other models, in the order in which they ended.
-        raw_reply: What the model said, where that is not what the person was shown.
-        tier: How much of the memory it was made of; the usual one in records older than this key.
-        budget_reason: What `budget_tokens` followed from; empty in records older than this key.
-        client: What a chat program asked for, as it sent it; empty: none did.
+        usage: Token usage.
+        error: Why there is no complete reply; empty if there is one.
+        notices: The notices that the person got.
+        program: The version of the program; empty in traces older than this key.
+        side_calls: Calls of other models, in the order in which they ended.
+        raw_reply: The model's text, if the person was shown another one.
+        tier: How much of the memory was used; the default in traces older than this key.
+        budget_reason: What `budget_tokens` follows from; empty in traces older than this key.
+        client: The request of a chat program as received; empty if there was none.
     """
 
     trace: int
@@ -357,10 +357,10 @@ class Trace:
 
     @classmethod
     def from_json(cls, record: object, *, origin: str = "trace") -> Trace:
-        """Return the record that `to_json` wrote.
+        """Decode the result of `to_json`.
 
         Raises:
-            BadInputError: `record` is not one; `origin` names it.
+            BadInputError: `record` is invalid; `origin` names it.
             RefusedError: A newer version of this program wrote it.
         """
         if not isinstance(record, dict) or not isinstance(record.get("trace"), int):
@@ -377,7 +377,7 @@ class Trace:
 
 
 def make_trace(assembled: Assembled, *, model: str, counter: str) -> Trace:
-    """Return the record of a prompt for which no model was asked yet."""
+    """Build the trace of a prompt for which no model has been asked yet."""
     request = assembled.request
     return Trace(
         trace=TRACE_VERSION,
@@ -411,14 +411,14 @@ def make_trace(assembled: Assembled, *, model: str, counter: str) -> Trace:
 
 
 def _to_record(fragment: Fragment) -> Fragment:
-    """Reduce a fragment to what is recorded, and measure it against all there is of it."""
+    """Reduce a fragment to what the trace stores, and compare it with its whole source."""
     kept = {key: getattr(fragment, key) for key in _PIECE_KEYS if key != "cut"}
     kept["offered_tokens"] = max(fragment.offered_tokens, fragment.whole_tokens)
     return Fragment(**kept)
 
 
 def damaged_record(origin: str, why: str) -> BadInputError:
-    """Return the error for what is not a record; `origin` names it."""
+    """Build the error for an invalid trace; `origin` names it."""
     return BadInputError(
         f"{origin!r} is not a trace: {why}; it was not changed",
         hint="Traces can be deleted without loss of memory; the next turn writes its own.",
@@ -430,14 +430,14 @@ _LOOSE_PERCENT: Final = 2  # of the records kept, so many more may stand until t
 
 
 def write_trace(traces_dir: Path, trace: Trace, *, keep: int = 0) -> None:
-    """Write the record whole or not at all, and remove the oldest beyond `keep` (0: none).
+    """Write a trace atomically, and remove the oldest beyond `keep` (0 for no limit).
 
-    Finding the oldest means listing the directory, so of a large one it is not done every time; a
-    few more than `keep` may stand for some turns. The one just written is never removed.
+    Finding the oldest takes a listing of the directory, so a large one is not tidied every time,
+    and may exceed `keep` for some turns. The new trace is never removed.
 
     Raises:
-        ValueError: The record is of a dry run.
-        FamiliarError: It cannot be written; the turn itself is not touched.
+        ValueError: The trace is of a dry run.
+        FamiliarError: It cannot be written; the turn itself is not affected.
     """
     if trace.turn is None:
         raise ValueError("a dry run has no trace file")
@@ -453,7 +453,7 @@ def write_trace(traces_dir: Path, trace: Trace, *, keep: int = 0) -> None:
 
 
 def read_trace(traces_dir: Path, turn_id: int) -> Trace:
-    """Return the record of the turn `turn_id`: the user's, or the reply to it.
+    """Read the trace of the turn `turn_id`: the user's, or the reply to it.
 
     Raises:
         NotFoundError: There is none.
@@ -476,7 +476,7 @@ def read_trace(traces_dir: Path, turn_id: int) -> Trace:
 
 
 def latest_trace(traces_dir: Path) -> Trace:
-    """Return the record of the newest turn that has one.
+    """Read the trace of the newest turn that has one.
 
     Raises:
         NotFoundError: There is none yet.
@@ -490,7 +490,7 @@ def latest_trace(traces_dir: Path) -> Trace:
 
 
 def trace_ids(traces_dir: Path) -> set[int]:
-    """Return the ids of all user turns that have a record.
+    """Return the ids of all user turns with a trace.
 
     Raises:
         FamiliarError: The directory cannot be read, or is a link.
@@ -511,7 +511,7 @@ def _read_file(path: Path) -> Trace:
 
 
 def _read_if(path: Path, reply_turn: int) -> Trace | None:
-    """Return the record if it is of that reply; most others are not even parsed."""
+    """Read a trace if it is the one of that reply; most others are not even parsed."""
     content = _read_bytes(path)
     if str(reply_turn).encode() not in content:
         return None
@@ -542,7 +542,7 @@ def _unreadable_trace(path: Path, error: OSError) -> FamiliarError:
 
 
 def _is_due(turn_id: int, keep: int) -> bool:
-    """Return whether the directory is tidied after this turn; of a small one, after each."""
+    """Tell whether to tidy the directory after this turn; a small one, after each."""
     step = max(keep * _LOOSE_PERCENT // 100, 1)
     return turn_id // 2 % step == 0  # halved, since every second turn is a reply
 

@@ -1,6 +1,6 @@
-"""One turn: the request that is made of what was said, the reply, and the account of both.
+"""One turn: the request made from a message, the reply, and their trace.
 
-What of a turn is kept, and where, is for `OnRecord` to say.
+`OnRecord` decides what is stored, and where.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 
 class Listener:
-    """Hears a reply, remembers it, and passes it on for as long as anybody listens.
+    """Collects a streamed reply, and passes it on while anybody listens.
 
     Args:
-        on_text: Given each piece; None: nobody listens.
-        keep: Given each piece first, whoever listens.
-        waits: Nothing is passed on before the reply is whole.
+        on_text: Called with each piece; None if nobody listens.
+        keep: Called with each piece first, in any case.
+        waits: Pass on nothing before the reply is complete.
 
     Attributes:
         gone: Why nobody listens any more.
@@ -76,7 +76,7 @@ class Listener:
             self._pass_on(piece)
 
     def close(self, reply: str) -> None:
-        """Pass on the whole reply, where no piece of it was."""
+        """Pass on the whole reply, if no piece of it was passed on."""
         if not self._has_passed:
             self._pass_on(reply)
 
@@ -86,12 +86,12 @@ class Listener:
         self._has_passed = True
         try:
             self._on_text(text)
-        except OSError as error:  # the pipe is closed; the reply is kept all the same
+        except OSError as error:  # the pipe is closed; the reply is stored anyway
             self.gone = error
 
 
 def prompt_notices(assembled: Assembled, *more: str) -> tuple[str, ...]:
-    """Return notices of what is missing in a prompt."""
+    """Return notices about missing parts of a prompt."""
     problems = [
         f"{piece.rel_path or piece.source}: {piece.problem}"
         for piece in assembled.fragments
@@ -102,12 +102,12 @@ def prompt_notices(assembled: Assembled, *more: str) -> tuple[str, ...]:
 
 
 def report_lines(reports: tuple[Report, ...]) -> list[str]:
-    """Return a line for each part that failed or was late."""
+    """Describe each provider that failed or was late in one line."""
     return [f"{r.name} {r.verdict}: {r.reason}" for r in reports if r.verdict != "answered"]
 
 
 def why_stopped(replied: Replied, model: ChatModel) -> list[str]:
-    """Return a notice when a reply was cut short."""
+    """Return a notice if a reply was truncated."""
     match replied.completion.finish_reason:
         case "length" if replied.is_cut:
             mend = "`familiar config set llm.max_tokens N` allows longer ones"
@@ -118,7 +118,7 @@ def why_stopped(replied: Replied, model: ChatModel) -> list[str]:
 
 
 def no_words(name: str, replied: Replied) -> BadReplyError:
-    """Return the error that an empty reply is."""
+    """Build the error for an empty reply."""
     why = replied.completion.finish_reason
     return BadReplyError(
         f"The model {name!r} returned an empty reply" + (f" ({why})" if why else ""),
@@ -135,14 +135,14 @@ class TurnResult:
     """The outcome of a turn.
 
     Args:
-        turn: What the person said, as it is kept; None off the record.
-        reply: What the familiar said; None when nothing came before an interruption.
-        text: Its words.
-        trace: The record.
-        notices: What the person should know, a line each.
-        interrupted: The reply broke off because the person said so.
-        supersedes: The turn whose place the reply took; None: there is none.
-        added: How a reply went on that had begun; None: it is new from its beginning.
+        turn: The message as stored; None off the record.
+        reply: The reply as stored; None if an interruption came before any text.
+        text: The text of the reply.
+        trace: The trace.
+        notices: Notices for the person, a line each.
+        interrupted: The person interrupted the reply.
+        supersedes: The turn that the reply replaced, if any.
+        added: The addition to a reply that was continued; None for a new reply.
     """
 
     turn: Turn | None
@@ -172,11 +172,11 @@ class TurnResult:
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """The hooks of a caller before a turn goes out.
+    """Hooks of a caller before a request is sent.
 
     Args:
-        amend: Returns the record as it is to be kept.
-        begun: Given the record once what was said is kept, before the model is asked.
+        amend: Returns the trace as it is to be stored.
+        begun: Called with the trace once the message is stored, before the model is asked.
     """
 
     amend: Callable[[Trace], Trace] = field(default=lambda trace: trace)
@@ -187,16 +187,16 @@ UNWATCHED: Final = Watcher()
 
 
 class TurnRunner:
-    """Runs one turn, and keeps nothing of it; `OnRecord` keeps it.
+    """Runs one turn without storing anything; `OnRecord` adds that.
 
     Args:
-        pipeline: What makes the prompt.
-        notice: What the person should know in any case.
-        watcher: Who is told of what goes out.
+        pipeline: The pipeline.
+        notice: A notice to add to the result.
+        watcher: Observes outgoing requests.
 
     Attributes:
-        notices: What the person should know.
-        interrupted: What came of a turn whose task was cancelled.
+        notices: Notices for the person.
+        interrupted: The partial result of a cancelled turn.
     """
 
     def __init__(
@@ -215,20 +215,20 @@ class TurnRunner:
         *,
         stream: bool = True,
     ) -> TurnResult:
-        """Ask the model and return what it says.
+        """Ask the model and return the result.
 
         Args:
-            request: What was said.
-            model: Who is asked.
-            on_text: Given each piece of the reply, or of what is added to one that had begun; the
-                whole at once when a post-processor may still change it.
-            stream: Ask for the reply piece by piece.
+            request: The request.
+            model: The model.
+            on_text: Called with each piece of the reply, or of the addition to one that is
+                continued; with all of it at once if a post-processor may still change it.
+            stream: Request a streamed reply.
 
         Raises:
-            LimitError: It is longer than a prompt may be; nothing was kept.
-            ModelError: There is no whole reply; the message says what is kept, and `.data` what
-                came.
-            FamiliarError: Something could not be kept; the message says what was.
+            LimitError: The message exceeds the prompt; nothing was stored.
+            ModelError: There is no complete reply; the message says what is stored, and `.data`
+                what arrived.
+            FamiliarError: Something could not be stored; the message says what was.
         """
         if request.begun and on_text:
             on_text = GoingOn(request.begun, on_text)
@@ -243,7 +243,7 @@ class TurnRunner:
         return result
 
     def _save_question(self, prompt: OutgoingPrompt) -> Trace:
-        """Keep what was said, and return the record of it."""
+        """Store the message, and return its trace."""
         assembled, sent = prompt.assembled, prompt.sent
         trace = make_trace(assembled, model=sent.model, counter=self._pipeline.counter.name)
         self.notices += prompt_notices(assembled)
@@ -255,7 +255,7 @@ class TurnRunner:
     async def _ask(
         self, prompt: OutgoingPrompt, trace: Trace, model: ChatModel, listener: Listener
     ) -> Replied:
-        """Return the reply; what came of one that breaks off is kept."""
+        """Return the reply; a partial one is stored."""
         try:
             replied = await self._pipeline.ask(prompt, model, listener)
         except asyncio.CancelledError:
@@ -271,7 +271,7 @@ class TurnRunner:
         return replied
 
     def _failed(self, error: FamiliarError, came: str, trace: Trace) -> FamiliarError:
-        """Return `error` with what is kept all the same; keep what came of the reply."""
+        """Return `error` with what is stored nevertheless; store the partial reply."""
         why = str(error)
         result = self._keep_reply(came, replace(trace, error=why), partial=True)
         error.args = (f"{why}; {self._what_is_kept(result)}",)
@@ -279,7 +279,7 @@ class TurnRunner:
         return error
 
     def _save_reply(self, replied: Replied, trace: Trace, model: ChatModel) -> TurnResult:
-        """Keep the reply, and return what came of the turn."""
+        """Store the reply, and return the outcome of the turn."""
         completion = replied.completion
         self.notices += [*report_lines(replied.processors), *why_stopped(replied, model)]
         trace = replace(
@@ -295,12 +295,12 @@ class TurnRunner:
         return self._keep_reply(replied.text, trace, partial=replied.is_cut)
 
     def _keep_question(self, request: ContextRequest, trace: Trace) -> Trace:
-        """Keep what was said, which is about to be sent; return the record as it is kept."""
+        """Store the message, which is about to be sent; return the trace as stored."""
         del request
         return trace
 
     def _keep_piece(self, piece: str) -> None:
-        """Keep a piece of the reply before it is shown."""
+        """Store a piece of the reply before it is shown."""
 
     def _keep_reply(self, text: str, trace: Trace, *, partial: bool) -> TurnResult:
         """Keep what came of the reply, and the record."""
@@ -309,18 +309,18 @@ class TurnRunner:
         return TurnResult(None, None, text, replace(trace, notices=told), told)
 
     def _what_is_kept(self, result: TurnResult) -> str:
-        """Describe what is kept of a turn that failed."""
+        """Describe what is stored of a turn that failed."""
         del result
         return "nothing was kept"
 
 
 def _with_calls(trace: Trace, turn: OutgoingPrompt | Replied) -> Trace:
-    """Return the record with the other models that were asked on the way."""
+    """Add the calls of other models to the trace."""
     return replace(trace, side_calls=tuple(turn.assembled.request.side_calls))
 
 
 _HALF_CHARACTER: Final = re.compile("[\ud800-\udfff]")
-_MOST_LABELLED: Final = 200  # of those who spoke last; so that names stay told apart
+_MOST_LABELLED: Final = 200  # of recent speakers, so that names stay distinct
 MOST_PENDING: Final = 20
 """So many turns that the familiar has not answered are seen as one with what is said now."""
 
@@ -343,21 +343,21 @@ def request_for(
     """Build the request for a prompt. A channel without turns is opened with a greeting.
 
     Args:
-        said: What was said.
-        familiar_id: To whom.
-        allowance: How many tokens there are.
-        history: What was said before.
-        viewer: Who will read the reply.
-        opening: Gives the greeting with a number.
-        at: When it was said.
-        before_id: Only turns before this one are history; `said.instead_of` has its own.
-        name: What the familiar is called.
-        tier: How much of the memory the prompt is made of, unless `said` has it otherwise.
-        me: Whose home it is.
-        phrases: The titles and labels of the prompt.
+        said: The message.
+        familiar_id: The familiar.
+        allowance: The token budget.
+        history: The history.
+        viewer: The reader of the reply.
+        opening: Returns the greeting with a number.
+        at: Time of the message.
+        before_id: Only turns before this one are history; `said.instead_of` determines its own.
+        name: The familiar's name.
+        tier: The tier of the prompt, unless `said` has one.
+        me: The owner.
+        phrases: Titles and labels of the prompt.
 
     Raises:
-        UsageError: Nothing was said, or a greeting was asked for that cannot be had.
+        UsageError: The message is empty, or the greeting does not exist.
     """
     check_said(said)
     before_id = place_of(said.instead_of) if said.instead_of else before_id
@@ -411,10 +411,10 @@ def _unanswered_turns(turns: list[Turn]) -> tuple[Turn, ...]:
 
 
 def check_said(said: Said) -> None:
-    """Make sure that there are words.
+    """Check that a message has text.
 
     Raises:
-        UsageError: There are none, or no text could hold them.
+        UsageError: It is empty, or not valid text.
     """
     if not said.text.strip():
         raise UsageError("The message is empty; nothing was sent", hint="Run `familiar chat`.")
@@ -423,6 +423,6 @@ def check_said(said: Said) -> None:
 
 
 def dry_run(assembled: Assembled, *, model: str, counter: str, told: tuple[str, ...] = ()) -> Trace:
-    """Return the record of a prompt that is only looked at; `told` is to be known besides."""
+    """Build the trace of a prompt that is only shown; `told` are further notices."""
     trace = make_trace(assembled, model=model, counter=counter)
     return replace(trace, notices=prompt_notices(assembled, *told))

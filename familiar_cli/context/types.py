@@ -1,4 +1,4 @@
-"""The values a prompt is made of: the request, the pieces offered for it, what became of each."""
+"""The values a prompt is made of: the request, the contributions, and the result for each."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Modality(StrEnum):
 
 
 class Layer(StrEnum):
-    """The budget that a piece is paid from."""
+    """The layer whose budget a piece uses."""
 
     core = "core"
     character = "character"
@@ -49,9 +49,9 @@ class Layer(StrEnum):
 
 
 class PromptSpan(StrEnum):
-    """Where a piece stands in the prompt, from its beginning to its end.
+    """The place of a piece in the prompt, from start to end.
 
-    `depth` pieces stand between the turns of the chat, counted from the newest.
+    `depth` pieces are inserted between the turns of the chat, counted from the newest.
     """
 
     main = "main"
@@ -72,12 +72,12 @@ class PromptSpan(StrEnum):
 
 
 class Fit(StrEnum):
-    """How a piece may be shortened when there is too little room.
+    """How a piece may be shortened to fit.
 
-    `cut`: its end goes, at the end of a sentence. `queue`: as `cut`, and once one of its layer and
-    priority was cut or left out, none after it gets anything. `newest`: as `queue`, but the last
-    one is served first, and the others from there backwards. `whole`: all of it or nothing. `run`:
-    a turn of the chat; the oldest go first, without a gap. `required`: it is never left out.
+    `cut`: truncate it at the end of a sentence. `queue`: as `cut`, and once one of its layer and
+    priority was cut or left out, none after it is served. `newest`: as `queue`, but served from the
+    last one backwards. `whole`: all or nothing. `run`: a turn of the chat; the oldest are dropped
+    first, without a gap. `required`: never left out.
     """
 
     cut = "cut"
@@ -98,12 +98,12 @@ class ExampleLine:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """Something that was said and is not in the history.
+    """A message that is not in the history.
 
     Args:
-        role: As whose words a model is shown it.
-        text: The words.
-        author: Who said it; None is the familiar.
+        role: Its role in the prompt.
+        text: The text.
+        author: The author; None for the familiar.
     """
 
     role: Role
@@ -113,28 +113,28 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Something a person says to the familiar.
+    """A message to the familiar.
 
     Args:
-        text: The words.
-        author: Who says it; None when nobody in particular does.
-        channel_id: The id of the channel.
+        text: The text.
+        author: The author; None if there is none in particular.
+        channel_id: The channel.
         modality: Text or voice.
-        greeting: Which greeting opens a channel that has no turns yet: 1 is the card's first
-            message, the alternatives follow; 0: none; None: the first there is, unless the
-            channel's settings want none.
-        source: Through what it came, e.g. `cli`.
-        kind: What the conversation is, one of `config.channel_kinds.KINDS`; empty: nobody says.
-        off_record: Nothing of this turn is kept.
-        remembered: What was said off the record just before, oldest first.
-        tier: How much of the memory the prompt is made of; None: as the channel has it.
-        message_id: What the platform calls the message. One that is kept already is not added
-            again, but answered if it has no reply.
-        reply_to: A kept turn that is to be answered. Then its words, author and channel count.
-        instead_of: The reply to that turn, whose place the new one takes.
-        beside: What the prompt of a chat program says itself, for which only memory is wanted.
-        remake: `again` asks for another reply in place of the channel's last one; `continue` lets
-            that one go on. Then nothing else is said.
+        greeting: The greeting of a channel without turns: 1 is the card's first message, its
+            alternatives follow; 0 for none; None for the default, unless the channel's settings
+            want none.
+        source: Where the message came from, e.g. `cli`.
+        kind: Kind of the conversation, one of `config.channel_kinds.KINDS`; empty if not stated.
+        off_record: Store nothing of this turn.
+        remembered: Off-the-record messages just before it, oldest first.
+        tier: The tier of the prompt; None for the channel's.
+        message_id: The message's id on its platform. A stored message is not added again, but
+            answered if it has no reply.
+        reply_to: A stored turn to answer, whose text, author and channel apply.
+        instead_of: The reply to that turn, which the new one replaces.
+        beside: The prompt of a chat program that only wants memory added.
+        remake: `again` replaces the channel's last reply; `continue` continues it. There is no new
+            message then.
     """
 
     text: str
@@ -154,10 +154,10 @@ class Said:
     remake: Literal["", "again", "continue"] = ""
 
     def __post_init__(self) -> None:
-        """Check who speaks and where, unless a kept turn says so.
+        """Check author and channel, unless a stored turn determines them.
 
         Raises:
-            UsageError: An id is unusable; see `identity.check_id`.
+            UsageError: An id is invalid; see `identity.check_id`.
         """
         if self.reply_to is not None:
             return
@@ -173,32 +173,32 @@ class ContextRequest:
     """The request for a prompt.
 
     Args:
-        familiar_id: Whose prompt it is.
-        channel_id: Where it was said.
-        author: Who said it; None when nobody did.
-        utterance: What was said.
-        modality: How it was said.
-        at: When it was said, in UTC.
-        budget_tokens: Most tokens of the whole prompt.
-        viewer: Who will read the reply: nothing that is hidden from them is in the prompt.
+        familiar_id: The familiar.
+        channel_id: The channel.
+        author: The author; None if there is none.
+        utterance: The message.
+        modality: Its modality.
+        at: Its time, in UTC.
+        budget_tokens: Maximum tokens of the whole prompt.
+        viewer: The reader of the reply: nothing hidden from them is in the prompt.
         budget_reason: What `budget_tokens` follows from, in words.
-        layer_tokens: Most tokens of each layer; a layer that is missing has no limit of its own.
-        before_id: Only turns older than this one are history; None: all there are.
-        opening: The greeting of a channel that has no turns yet, ready to be shown; or empty.
-        seed: What `{{random:…}}` and `{{roll:…}}` are drawn from; the same seed, the same prompt.
-        guild_id: The server the channel belongs to; only for a person who reads the trace.
-        pending_turns: What people said since the familiar last spoke, oldest first; the utterance
-            is not among them. They stand in the history already.
-        tier: How much of the memory it is made of; see `context.tiers`.
-        off_record: Nothing of this turn is kept.
-        labels: What people are called in the prompt.
-        phrases: The titles and labels of the prompt, in the familiar's language.
-        reply_to: The turn of the history that is answered; None: what was said is not there yet.
-        begun: The reply so far, which is to go on; None: there is none.
-        beside: What stands in the prompt already, by the hand of a chat program.
-        side_calls: Here is written down whichever other models are asked on the way.
-        most_content: Most tokens of memory and recall, free room included; 0: no limit.
-        refills: Here a provider leaves what packs its contributions anew when room is left.
+        layer_tokens: Maximum tokens of each layer; a missing layer has no limit of its own.
+        before_id: Only turns before this one are history; None for all.
+        opening: The greeting of a channel without turns, with macros expanded; or empty.
+        seed: Seed of `{{random:…}}` and `{{roll:…}}`; the same seed gives the same prompt.
+        guild_id: The server of the channel, for readers of the trace.
+        pending_turns: People's turns since the familiar last spoke, oldest first, without the
+            utterance. They are in the history already.
+        tier: How much of the memory is used; see `context.tiers`.
+        off_record: Store nothing of this turn.
+        labels: Labels of people in the prompt.
+        phrases: Titles and labels of the prompt, in the familiar's language.
+        reply_to: The turn of the history that is answered; None for a new message.
+        begun: The partial reply to be continued, if any.
+        beside: What a chat program has already put into the prompt.
+        side_calls: Collects calls of other models.
+        most_content: Maximum tokens of memory and recall, including free room; 0 for no limit.
+        refills: Collects functions that pack a provider's contributions again if there is room.
     """
 
     familiar_id: str
@@ -237,33 +237,33 @@ class ContextRequest:
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """One piece that a provider offers.
+    """A piece that a provider offers for the prompt.
 
     Args:
-        layer: Whose budget pays for it.
-        priority: The higher is served first.
-        text: What is offered; of a `problem`, nothing.
-        source: Who offers it, e.g. `character.description`.
-        place: Where it goes.
+        layer: The layer whose budget it uses.
+        priority: Higher ones are served first.
+        text: The text; empty for a `problem`.
+        source: The provider and part, e.g. `character.description`.
+        place: Its place in the prompt.
         rel_path: The memory file it comes from.
-        turn_id: The turn of the history it comes from.
-        turns: The first and the last turn, when it comes from several.
-        origin: The conversation that they are from, e.g. `#general, 2026-01-31`.
-        author: Who said it; for a person's turn of the chat.
-        role: As whose words a model is shown it, where it becomes a message of its own.
-        depth: How many turns of the chat stand below it; for `Place.depth`.
-        fit: What may be done when there is too little room.
+        turn_id: The turn it comes from.
+        turns: The first and the last turn, if it comes from several.
+        origin: Their conversation, e.g. `#general, 2026-01-31`.
+        author: The author of a person's turn in the chat.
+        role: The role of its message, if it becomes one of its own.
+        depth: Number of chat turns below it; for `Place.depth`.
+        fit: How it may be shortened.
         dialogue: The text as messages; for `Place.example`.
-        estimated_tokens: The provider's own guess; 0: none. The budget counts for itself.
-        lines: The first and the last line of `rel_path` that it comes from, counted from 1.
-        sha256: Of `rel_path` as it was read; empty when it is not known.
-        score: How well it fits what was said, where something was searched for; higher is better.
-        cause: Why it is offered, where the source does not say it all.
-        shortened: Why it is only a part of what there is; empty: it is all.
-        whole_tokens: About what all of it would cost, when it is a part; 0: not known.
-        hidden: The familiar may read it, and no person may be shown it in a reply.
+        estimated_tokens: The provider's estimate; 0 for none. The budget counts for itself.
+        lines: The first and the last line of `rel_path` it comes from, from 1.
+        sha256: Hash of `rel_path` as it was read; empty if unknown.
+        score: How well it matches the message, if it was searched for; higher is better.
+        cause: Why it is offered, where the source does not tell.
+        shortened: Why it is only a part; empty if it is complete.
+        whole_tokens: Approximate tokens of the whole, if it is a part; 0 if unknown.
+        hidden: The familiar may read it, but no reply may show it.
         problem: Why there is nothing to offer although there should be.
-        remark: It is for the record alone, and this is why; nobody is warned.
+        remark: An explanation for the trace only; nobody is warned.
     """
 
     layer: Layer
@@ -305,15 +305,15 @@ _OFFERED: Final = attrgetter(*(entry.name for entry in fields(Contribution)))
 
 @dataclass(frozen=True, slots=True)
 class Fragment(Contribution):
-    """A contribution after the budget had its say.
+    """The result of the budget for a contribution.
 
-    `text` is what is in the prompt of it, or what was offered when nothing of it is.
+    `text` is its part in the prompt, or all that was offered if it is left out.
 
     Args:
-        tokens: What that costs, its share of the message around it included.
-        offered_tokens: What the whole would have cost.
+        tokens: Its tokens, including its share of the message around it.
+        offered_tokens: Tokens of the whole.
         kept: Any of it is in the prompt.
-        reason: Why not all of it is; empty when all is.
+        reason: Why it is not complete; empty if it is.
     """
 
     tokens: int = 0
@@ -323,12 +323,12 @@ class Fragment(Contribution):
 
     @classmethod
     def of(cls, offered: Contribution, tokens: int, offered_tokens: int, reason: str) -> Self:
-        """Return the fragment of `offered`; it is kept when it has any tokens."""
+        """Return the fragment of `offered`; it is kept if it has any tokens."""
         return cls(*(*_OFFERED(offered), tokens, offered_tokens, tokens > 0, reason))
 
     @property
     def is_cut(self) -> bool:
-        """A part of it is in the prompt, and that is not all there is."""
+        """Whether only a part of it is in the prompt."""
         return self.kept and self.tokens < self.offered_tokens
 
 
@@ -337,10 +337,10 @@ class LayerUse:
     """How much of its budget a layer used.
 
     Args:
-        name: The layer's.
-        budget_tokens: What it could have: its share, and what was left to it of the prompt.
-        used_tokens: What it had.
-        share_tokens: What it is guaranteed; 0 in records older than this key.
+        name: The layer.
+        budget_tokens: Its limit: its share, and its part of the free room.
+        used_tokens: Tokens used.
+        share_tokens: Its guarantee; 0 in traces older than this key.
     """
 
     name: str
@@ -360,8 +360,8 @@ class Report:
         name: Its name.
         verdict: `answered` in time, `late`, or `failed`.
         elapsed_ms: How long it was waited for.
-        reason: What went wrong; empty when nothing did.
-        deadline_s: How long it might have taken; 0: no limit.
+        reason: The error; empty on success.
+        deadline_s: Its deadline; 0 for none.
     """
 
     name: str
@@ -373,17 +373,17 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """A prompt, and how it came to be. No model was asked for it.
+    """An assembled prompt. The model has not been asked.
 
     Args:
-        request: What it was wanted for.
-        messages: What would be sent.
-        fragments: Everything that was offered, in the providers' order, and what became of it.
+        request: The request.
+        messages: The messages.
+        fragments: The result for each contribution, in the providers' order.
         layers: The budget of each layer and its use.
-        providers: What each provider did, in their order.
-        processors: What each pre-processor did, in their order.
-        used_tokens: What the messages cost together.
-        elapsed_ms: How long it took.
+        providers: The outcome of each provider, in order.
+        processors: The outcome of each pre-processor, in order.
+        used_tokens: Total tokens of the messages.
+        elapsed_ms: Duration of assembling.
     """
 
     request: ContextRequest
@@ -397,11 +397,11 @@ class Assembled:
 
 
 class ContextProvider(Protocol):
-    """Offers pieces of a prompt.
+    """Provides contributions to a prompt.
 
-    It runs beside the others, in a thread and an event loop of its own: whatever it does, the
-    prompt is made at its deadline. When it is late it is cancelled, and may still be running
-    afterwards. So it reads, and never writes.
+    It runs in parallel with others, in a thread and an event loop of its own; the prompt is made at
+    its deadline in any case. A late provider is cancelled, but may still be running afterwards. So
+    it reads, and never writes.
     """
 
     @property
@@ -410,7 +410,7 @@ class ContextProvider(Protocol):
 
     @property
     def deadline_s(self) -> float | None:
-        """How long it may take before the prompt is made without it; None: it never is."""
+        """Maximum time before the prompt is made without it; None for no limit."""
 
     async def contribute(self, request: ContextRequest) -> Sequence[Contribution]:
         """Return its contributions; equals keep this order."""
@@ -418,7 +418,7 @@ class ContextProvider(Protocol):
 
 @runtime_checkable
 class Explains(Protocol):
-    """A provider that can say why something is not in a prompt."""
+    """A provider that can explain why something is not in a prompt."""
 
     @property
     def name(self) -> str:
@@ -426,19 +426,19 @@ class Explains(Protocol):
 
     @property
     def looks_at(self) -> str:
-        """The files or turns it reads at all, in words."""
+        """The files or turns that it reads, in words."""
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
-        """Explain why it would offer nothing of `subject` for `request`, as things are now.
+        """Explain why it would not offer `subject` for `request` now.
 
         Returns:
-            A reason, as the end of a sentence; empty when nothing speaks against it; None when it
-            never looks at such a thing.
+            A reason, as the end of a sentence; empty if nothing prevents it; None if it never reads
+            such a subject.
         """
 
 
 class PreProcessor(Protocol):
-    """Changes what was offered, before the budget is filled."""
+    """Changes contributions before the budget is filled."""
 
     @property
     def name(self) -> str:
@@ -446,16 +446,16 @@ class PreProcessor(Protocol):
 
     @property
     def deadline_s(self) -> float:
-        """How long it may take before the prompt is made without it."""
+        """Maximum time before the prompt is made without it."""
 
     async def process(
         self, request: ContextRequest, contributions: Sequence[Contribution]
     ) -> Sequence[Contribution]:
-        """Return the contributions that take the place of those given."""
+        """Return the contributions that replace the given ones."""
 
 
 class PostProcessor(Protocol):
-    """Changes a reply, before it is shown and kept."""
+    """Changes a reply before it is shown and stored."""
 
     @property
     def name(self) -> str:
@@ -463,7 +463,7 @@ class PostProcessor(Protocol):
 
     @property
     def deadline_s(self) -> float:
-        """How long it may take before the reply stays as it is."""
+        """Maximum time before the reply stays as it is."""
 
     async def process(self, request: ContextRequest, reply: str) -> str:
-        """Return the text that takes the reply's place."""
+        """Return the text that replaces the reply."""
