@@ -18,19 +18,13 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
+from familiar_cli import errors
 from familiar_cli.actions.forget import carry_out_known_orders
 from familiar_cli.clock import now
 from familiar_cli.config.environment import install_command
 from familiar_cli.config.home import ME_FILE, FamiliarPaths, list_familiars
-from familiar_cli.errors import (
-    ConflictError,
-    FamiliarError,
-    NotFoundError,
-    RemoteDamagedError,
-    UsageError,
-)
 from familiar_cli.familiar import Familiar
 from familiar_cli.files import is_plain, locked, remove, temp_in, write_own
 from familiar_cli.memory.store.store import hold_lock
@@ -39,7 +33,6 @@ from familiar_cli.text import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import IO
 
     from familiar_cli.sync.sealing import Sealing
 
@@ -110,7 +103,7 @@ class Manifest:
         try:
             told = json.loads(zlib.decompress(raw))
             if told["format"] != FORMAT:
-                raise RemoteDamagedError(
+                raise errors.RemoteDamagedError(
                     f"The backup has format {told['format']}, and this version reads {FORMAT}",
                     hint="Install a newer version of the program.",
                 )
@@ -125,7 +118,7 @@ class Manifest:
             )
             return cls(told["familiar"], told["at"], files)
         except (ValueError, KeyError, TypeError, zlib.error) as error:
-            raise RemoteDamagedError(f"The manifest is damaged: {error}") from error
+            raise errors.RemoteDamagedError(f"The manifest is damaged: {error}") from error
 
 
 class BackupTarget:
@@ -147,7 +140,7 @@ class BackupTarget:
 
             self._files, self._root = url_to_fs(address)
         except (ImportError, ValueError) as error:
-            raise UsageError(
+            raise errors.UsageError(
                 f"{address!r} cannot be opened: {one_line(str(error), 200)}",
                 hint="Give a directory, or install what is missing: "
                 f"`{install_command('backup')}`, and the package that fsspec names for it.",
@@ -180,7 +173,7 @@ class BackupTarget:
             try:
                 raw: bytes = self._files.cat_file(f"{self._root}/{familiar_id}/{name}")
             except FileNotFoundError as error:
-                raise RemoteDamagedError(
+                raise errors.RemoteDamagedError(
                     f"{self.address!r} lacks {familiar_id}/{name}",
                     hint=f"Run `familiar backup verify {self.address}`.",
                 ) from error
@@ -215,10 +208,10 @@ class BackupTarget:
         """Convert errors of a storage library to ours."""
         try:
             yield
-        except FamiliarError:
+        except errors.FamiliarError:
             raise
         except Exception as error:  # each library has its own error classes
-            raise FamiliarError(
+            raise errors.FamiliarError(
                 f"{self.address!r} could not be {done}: {one_line(str(error), 200)}; "
                 "no backup was finished or changed",
                 hint="Check the address, its credentials and the free space, then try again.",
@@ -306,7 +299,7 @@ def back_up(
     state = paths.root / ".backups" / sha256(target.address.encode()).hexdigest()[:16]
     state.parent.mkdir(exist_ok=True)
     if target.is_local and Path(target.address).resolve().is_relative_to(paths.root.resolve()):
-        raise UsageError(
+        raise errors.UsageError(
             f"{target.address!r} is inside the familiar itself; nothing was backed up",
             hint="Choose a directory elsewhere, best on another disk.",
         )
@@ -339,7 +332,7 @@ def _known_pieces(state: Path, there: frozenset[str]) -> dict[str, Piece]:
     """Return the pieces of the last backup whose packs still exist."""
     try:
         last = Manifest.from_bytes(state.read_bytes())
-    except (OSError, RemoteDamagedError):
+    except (OSError, errors.RemoteDamagedError):
         return {}  # everything is written again
     pieces = (piece for file in last.files for piece in file.pieces)
     return {piece.sha256: piece for piece in pieces if piece.pack in there}
@@ -363,7 +356,7 @@ def _read_files(
         except FileNotFoundError:
             continue  # a trace or a record that retention removed just now
         except OSError as error:
-            raise FamiliarError(
+            raise errors.FamiliarError(
                 f"{rel_path!r} cannot be read: {error.strerror or error}; nothing was backed up"
             ) from error
     if is_plain(paths.me):
@@ -456,7 +449,7 @@ def verify_backups(target: BackupTarget, familiar_ids: Sequence[str] = ()) -> Ve
             try:
                 manifest = Manifest.from_bytes(target.read(familiar_id, name))
                 problem = next(filter(None, _bad_packs(target, manifest, checked)), "")
-            except RemoteDamagedError as error:
+            except errors.RemoteDamagedError as error:
                 problem = str(error)
             if problem:
                 problems[backup] = problem
@@ -483,7 +476,7 @@ def _bad_packs(target: BackupTarget, manifest: Manifest, checked: dict[str, str]
         new = [piece for piece in pieces if f"{name}:{piece.start}" not in checked]
         try:
             pack = target.read(manifest.familiar, name) if new else b""
-        except RemoteDamagedError as error:
+        except errors.RemoteDamagedError as error:
             yield str(error)
             continue
         for piece in new:
@@ -537,7 +530,7 @@ def restore(
     """
     paths = FamiliarPaths(home / familiar_id)
     if paths.root.exists():
-        raise ConflictError(
+        raise errors.ConflictError(
             f"There is a familiar {familiar_id!r} in {str(home)!r} already; nothing was restored",
             hint="Restore into another home: `--home DIR`.",
         )
@@ -578,7 +571,7 @@ def _write_files(
                 last, pack = piece.pack, target.read(manifest.familiar, piece.pack)
             part = _unpack(pack, piece)
             if part is None:
-                raise RemoteDamagedError(
+                raise errors.RemoteDamagedError(
                     f"{file.path!r} is damaged in the backup; nothing was restored",
                     hint="Choose an older one with `--backup NAME`: `familiar backup ls`.",
                 )
@@ -588,16 +581,16 @@ def _write_files(
             continue
         path = root / file.path
         if ".." in Path(file.path).parts or Path(file.path).is_absolute():
-            raise RemoteDamagedError(f"The backup names a file outside: {file.path!r}")
+            raise errors.RemoteDamagedError(f"The backup names a file outside: {file.path!r}")
         path.parent.mkdir(parents=True, exist_ok=True)
         write_own(path, bytes(content), durable=file.path in {_HISTORY, "character.toml"})
     return me
 
 
-def _no_backup(target: BackupTarget, wanted: Sequence[str]) -> NotFoundError:
+def _no_backup(target: BackupTarget, wanted: Sequence[str]) -> errors.NotFoundError:
     there = target.familiars()
     named = ", ".join(wanted) or "any familiar"
-    return NotFoundError(
+    return errors.NotFoundError(
         f"{target.address!r} has no backup of {named}",
         hint=f"It has backups of {', '.join(there)}." if there else "Make one: `familiar backup`.",
     )
@@ -633,5 +626,7 @@ def familiars_to_back_up(home: Path, given: str | None) -> list[FamiliarPaths]:
     ids = [given] if given else list_familiars(home)
     missing = [one for one in ids if one not in list_familiars(home)]
     if missing or not ids:
-        raise NotFoundError(f"There is no familiar {(missing or ['at all'])[0]!r} in {str(home)!r}")
+        raise errors.NotFoundError(
+            f"There is no familiar {(missing or ['at all'])[0]!r} in {str(home)!r}"
+        )
     return [FamiliarPaths(home / one) for one in ids]

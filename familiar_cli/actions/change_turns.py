@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.context.types import Modality, Said, Spoken
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.history import store
-from familiar_cli.history.rows import in_pairs
-from familiar_cli.history.selection import kept_turns
+from familiar_cli.history.rows import Turn, in_pairs
+from familiar_cli.history.selection import Kept, kept_turns
 from familiar_cli.history.store import (
     GREETING,
     select_alternative,
@@ -26,8 +26,6 @@ from familiar_cli.visibility import OWNER
 if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.events import Branch
-    from familiar_cli.history.rows import Turn
-    from familiar_cli.history.selection import Kept
 
 _LAST = 20  # newest turns searched for the question of the last reply
 

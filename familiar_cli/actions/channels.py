@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from familiar_cli.clock import iso
 from familiar_cli.errors import ConfigError, UsageError
 from familiar_cli.history.store import withdrawn_channels
 
@@ -127,8 +128,6 @@ def _list_channel(
     out: Collection[str],
     private: Collection[str],
 ) -> ListedChannel:
-    from familiar_cli.clock import iso
-
     kind = mode = problem = ""
     try:
         channel = familiar.channel(channel_id)

@@ -14,7 +14,7 @@ from familiar_cli.config.home import who_speaks
 from familiar_cli.errors import UsageError
 from familiar_cli.history.selection import newest_from, turns_from
 from familiar_cli.imports.foreign_chat import Cast, Reading, known_names
-from familiar_cli.imports.import_chat import ChatImportOptions, import_chat_files
+from familiar_cli.imports.import_chat import ChatImportOptions, ImportedChat, import_chat_files
 from familiar_cli.text import slugify
 from familiar_cli.visibility import OWNER
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import Turn
-    from familiar_cli.imports.import_chat import ImportedChat
 
 _MAX_NAME_CHARS: Final = 200
 

@@ -5,23 +5,16 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import clock
-from familiar_cli.consolidation.calendar import (
-    ConsolidationReport,
-    Consolidator,
-    rewritten_files,
-    survey_periods,
-)
+from familiar_cli.consolidation import calendar, digests, periods
 from familiar_cli.consolidation.composing import Composer, Replies
-from familiar_cli.consolidation.digests import NAMES, Digest, Distiller, read_schedule, run_notifier
 from familiar_cli.consolidation.engine import FileMaker
-from familiar_cli.consolidation.library import newest_sessions, private_shelves
-from familiar_cli.consolidation.period_states import Today
-from familiar_cli.consolidation.periods import TIERS, day_at, parse_period, parse_tier, read_period
+from familiar_cli.consolidation.library import PrivateShelf, newest_sessions, private_shelves
+from familiar_cli.consolidation.period_states import PeriodStates, Today
 from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar  # noqa: TC001  # types of public functions are inspected
 from familiar_cli.memory.layout import new_run_id, path_in_scope, scope_of_path
@@ -32,14 +25,8 @@ from familiar_cli.writer.grounds import session_path, slot_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
-    from datetime import date, datetime
 
     from familiar_cli.config.schema import DistillSettings
-    from familiar_cli.consolidation.calendar import Rewritten
-    from familiar_cli.consolidation.digests import Distilled, Name
-    from familiar_cli.consolidation.library import PrivateShelf
-    from familiar_cli.consolidation.period_states import PeriodStates
-    from familiar_cli.consolidation.periods import Period, Tier
     from familiar_cli.memory.pages.lines import Cited
 
 
@@ -87,11 +74,11 @@ class Consolidating:
         self,
         how: ConsolidationOptions,
         *,
-        tiers: Collection[Tier] = TIERS,
-        only: Period | None = None,
+        tiers: Collection[periods.Tier] = periods.TIERS,
+        only: periods.Period | None = None,
         again: bool = False,
-        on_step: Callable[[ConsolidationReport], None] = lambda _: None,
-    ) -> ConsolidationReport:
+        on_step: Callable[[calendar.ConsolidationReport], None] = lambda _: None,
+    ) -> calendar.ConsolidationReport:
         """Make the days, weeks, months and years that are due; see `Consolidator.run`.
 
         Public ones come first, then those of each private scope.
@@ -108,15 +95,15 @@ class Consolidating:
             FamiliarError: The memory or the history cannot be read.
         """
 
-        async def run() -> ConsolidationReport:
-            report, stopped = ConsolidationReport(), ""
+        async def run() -> calendar.ConsolidationReport:
+            report, stopped = calendar.ConsolidationReport(), ""
             plans = read_plans(self._familiar.memory, again=again)
             for shelf in (None, *private_shelves(self._familiar.memory)):
                 states = self._states(shelf, only, everything=again and only is None)
                 if again:
                     named = [only] if only else [p for tier in tiers for p in states.periods(tier)]
                     states.make_again(named)
-                consolidator = Consolidator(
+                consolidator = calendar.Consolidator(
                     states,
                     self._engine(SLOT, how, shelf, CONSOLIDATING),
                     chats_of=self._chats_of,
@@ -139,12 +126,12 @@ class Consolidating:
             run,
             on_wait=how.on_wait,
             error_in=lambda report: next(iter(report.failed), None),
-            is_whole=only is None and set(tiers) == set(TIERS),
+            is_whole=only is None and set(tiers) == set(periods.TIERS),
         )
 
     async def distill(
-        self, name: Name, how: ConsolidationOptions, *, again: bool = False
-    ) -> tuple[Distilled, str]:
+        self, name: digests.Name, how: ConsolidationOptions, *, again: bool = False
+    ) -> tuple[digests.Distilled, str]:
         """Make a digest and run the person's hook; return the digest, and the hook's error.
 
         The hook is not run for digests of private scopes.
@@ -153,7 +140,7 @@ class Consolidating:
             FamiliarError: As `Distiller.make`.
         """
 
-        async def make() -> Distilled:
+        async def make() -> digests.Distilled:
             return await self._distiller(how).make(name, again=again)
 
         distilling = self._familiar.passes.named(DISTILLING.format(name=name))
@@ -165,7 +152,7 @@ class Consolidating:
         if made.outcome in {"made", "held"} and name != "short" and not how.dry_run:
             what = "awaits review" if made.outcome == "held" else f"{made.tokens:,} tokens"
             problem = await asyncio.to_thread(
-                run_notifier,
+                digests.run_notifier,
                 set_to.notify,
                 f"{self._familiar.name}: the {name} digest was made ({what})",
                 timeout_s=set_to.notify_timeout_s,
@@ -177,13 +164,13 @@ class Consolidating:
         shelves = private_shelves(self._familiar.memory)
         return [Consolidating(self._familiar, self.today.now, shelf) for shelf in shelves]
 
-    def rewritten(self) -> tuple[Rewritten, ...]:
+    def rewritten(self) -> tuple[calendar.Rewritten, ...]:
         """List the files that a person rewrote, which are not made again."""
         with suppress(FamiliarError):  # `familiar doctor` reports problems of the journal
-            return rewritten_files(self._familiar.memory, self._familiar.paths.journal)
+            return calendar.rewritten_files(self._familiar.memory, self._familiar.paths.journal)
         return ()
 
-    def distiller(self) -> Distiller:
+    def distiller(self) -> digests.Distiller:
         """Build the distiller, which knows the states of the digests."""
         return self._distiller(ConsolidationOptions())
 
@@ -200,7 +187,7 @@ class Consolidating:
         if self._familiar.config.consolidation.auto == "on":
             work[CONSOLIDATING] = partial(self._made, how)
         if self._familiar.config.distill.auto == "on":
-            for name in NAMES:  # each may make the next one due
+            for name in digests.NAMES:  # each may make the next one due
                 work[DISTILLING.format(name=name)] = partial(self._all_distilled, name, how)
         passes = self._familiar.passes
         return {
@@ -232,13 +219,13 @@ class Consolidating:
         ]
         return [*made, *held, *(failed(CONSOLIDATING, e, retry_in_s) for e in report.failed)]
 
-    async def _all_distilled(self, name: Name, how: ConsolidationOptions) -> list[Event]:
+    async def _all_distilled(self, name: digests.Name, how: ConsolidationOptions) -> list[Event]:
         events = await self._distilled(name, how)
         for one in self.private():
             events += await one._distilled(name, how)  # noqa: SLF001  # same class
         return events
 
-    async def _distilled(self, name: Name, how: ConsolidationOptions) -> list[Event]:
+    async def _distilled(self, name: digests.Name, how: ConsolidationOptions) -> list[Event]:
         command = DISTILLING.format(name=name)
         with self._familiar.passes.named(command).recording():
             if name not in self.distiller().due():
@@ -253,10 +240,14 @@ class Consolidating:
         return [Event("note", message, command), *notes]
 
     def _states(
-        self, shelf: PrivateShelf | None, only: Period | None = None, *, everything: bool = False
+        self,
+        shelf: PrivateShelf | None,
+        only: periods.Period | None = None,
+        *,
+        everything: bool = False,
     ) -> PeriodStates:
         tag = shelf.tag if shelf else ""
-        return survey_periods(
+        return calendar.survey_periods(
             shelf or self._familiar.memory,
             self.today,
             self._familiar.days_name,
@@ -269,7 +260,7 @@ class Consolidating:
     def _unwritten(self) -> frozenset[date]:
         zone, cutoff = self.today.zone, self.today.cutoff_hour
         times = self._familiar.history.unsummarised_times()
-        return frozenset(day_at(at, zone, cutoff) for at in times)
+        return frozenset(periods.day_at(at, zone, cutoff) for at in times)
 
     def _chats_of(self, session: str, turns: Sequence[Cited]) -> tuple[str, ...]:
         """Return the channels of a session's turns, if they are in this history.
@@ -281,12 +272,12 @@ class Consolidating:
         here = [t for t in found if t and session_path(slot_of(t.at, self.today.zone)) == session]
         return tuple(dict.fromkeys(turn.channel_id for turn in here))
 
-    def _distiller(self, how: ConsolidationOptions) -> Distiller:
+    def _distiller(self, how: ConsolidationOptions) -> digests.Distiller:
         set_to = self._familiar.config.distill
         slots = {"short": SLOT, "mid": set_to.mid_slot, "long": set_to.long_slot}
-        return Distiller(
+        return digests.Distiller(
             newest_sessions(self._shelf or self._familiar.memory, self.today.cutoff_hour),
-            {name: _find_digest(set_to, name) for name in NAMES},
+            {name: _find_digest(set_to, name) for name in digests.NAMES},
             self._familiar.counter.count,
             lambda name: self._engine(slots[name], how, self._shelf, DISTILLING.format(name=name)),
             self.today,
@@ -338,7 +329,7 @@ def day_named(familiar: Familiar, name: str | None) -> date:
     """
     cutoff_hour = familiar.config.consolidation.cutoff_hour
     if name is None:
-        return day_at(clock.now(), familiar.zone, cutoff_hour)
+        return periods.day_at(clock.now(), familiar.zone, cutoff_hour)
     return read_day(name, clock.now() - timedelta(hours=cutoff_hour), familiar.zone)
 
 
@@ -346,10 +337,12 @@ def _held_event(command: str, message: str, plan_id: str) -> Event:
     return Event("held", message, command, {"plan_id": plan_id})
 
 
-def _find_digest(set_to: DistillSettings, name: Name) -> Digest:
+def _find_digest(set_to: DistillSettings, name: digests.Name) -> digests.Digest:
     at, key = getattr(set_to, f"{name}_at"), f"distill.{name}_at"
     budget: int = getattr(set_to, f"{name}_tokens")
-    return Digest(name, budget, read_schedule(at, key), getattr(set_to, name) == "on")
+    return digests.Digest(
+        name, budget, digests.read_schedule(at, key), getattr(set_to, name) == "on"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,12 +369,12 @@ async def consolidate_memories(
         UsageError: No such granularity or period.
         FamiliarError: No model can be asked, or the memory cannot be read.
     """
-    tier = parse_tier(granularity) if granularity else None
-    only = parse_period(period, tier) if period else None
-    tiers = (only.tier,) if only else (tier,) if tier else TIERS
+    tier = periods.parse_tier(granularity) if granularity else None
+    only = periods.parse_period(period, tier) if period else None
+    tiers = (only.tier,) if only else (tier,) if tier else periods.TIERS
     report = await Consolidating(familiar).consolidate(
         ConsolidationOptions(review=not may_write), tiers=tiers, only=only, again=bool(only)
     )
     public = [done.rel_path for done in report.done if not scope_of_path(done.rel_path)]
-    held = {period: plan for period, plan in report.held.items() if read_period(period)}
+    held = {period: plan for period, plan in report.held.items() if periods.read_period(period)}
     return Consolidated(tuple(public), held, tuple(map(str, report.failed)))

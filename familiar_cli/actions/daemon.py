@@ -19,6 +19,7 @@ from familiar_cli.actions.sync_decisions import remotes_of
 from familiar_cli.actions.write_memory import memory_writer, write_memory
 from familiar_cli.clock import now, stopwatch_s
 from familiar_cli.errors import ConfigError, FamiliarError, LockedError, RemoteUnreachableError
+from familiar_cli.familiar import Familiar
 from familiar_cli.history.outgoing import SAID_HERE, count_unread_turns
 from familiar_cli.text import counted
 from familiar_cli.work.jobs import in_thread
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from familiar_cli.actions.sync import SyncReport
-    from familiar_cli.familiar import Familiar
     from familiar_cli.writer.contract import WriterReport
 
 LAST_S: Final = 8.0
@@ -95,7 +95,6 @@ class BackgroundSync:
             return False
 
     def _sync(self) -> SyncReport:
-        from familiar_cli.familiar import Familiar
         from familiar_cli.sync.engine import SyncOptions
 
         with Familiar(self._familiar.paths, self._familiar.tell) as familiar:

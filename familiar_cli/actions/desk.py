@@ -10,7 +10,14 @@ from familiar_cli.clock import iso, now
 from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.files import read_plain, write_own
 from familiar_cli.memory import desk
-from familiar_cli.memory.desk import ItemStatus, due_items, parse_due, read_items
+from familiar_cli.memory.desk import (
+    DeskItem,
+    ItemStatus,
+    ListChange,
+    due_items,
+    parse_due,
+    read_items,
+)
 from familiar_cli.memory.layout import REMINDERS
 from familiar_cli.text import one_line
 
@@ -18,7 +25,6 @@ if TYPE_CHECKING:
     from datetime import datetime, tzinfo
     from pathlib import Path
 
-    from familiar_cli.memory.desk import DeskItem, ListChange
 
 _LINE_CHARS: Final = 120
 

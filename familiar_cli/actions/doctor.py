@@ -10,12 +10,14 @@ import sys
 import tempfile
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.actions import doctor_checks
 from familiar_cli.actions.doctor_checks import CheckTarget, Diagnosis, fail, ok, warn
 from familiar_cli.actions.write_memory import WRITER_SLOT
 from familiar_cli.config import environment
+from familiar_cli.config.environment import keys_file
 from familiar_cli.config.home import (
     FamiliarPaths,
     cache_dir,
@@ -27,12 +29,14 @@ from familiar_cli.config.home import (
 from familiar_cli.config.mounts import network_warning
 from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.config.settings import load_config
-from familiar_cli.errors import FamiliarError
+from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.history.schema import stored_version
+from familiar_cli.llm.slots import PLAN_TOKENS, PRESETS, for_plans, resolve_slot
 from familiar_cli.text import one_line
+from familiar_cli.writer.contract import bounds_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from familiar_cli.llm.slots import ResolvedSlot
 
@@ -87,8 +91,6 @@ async def fetch_models(slot: ResolvedSlot) -> tuple[int, bytes]:
 
 
 def _judge_status(slot: ResolvedSlot, status: int, body: bytes) -> Diagnosis:
-    from familiar_cli.llm.slots import PRESETS
-
     where = slot.base_url
     if status in _UNAUTHORISED:
         key = slot.api_key_env or "llm.api_key_env"
@@ -244,7 +246,6 @@ def model(target: CheckTarget) -> Iterator[Diagnosis]:
         is_file = slot.model.endswith(".gguf")
         yield _own_file(slot.model) if is_file else _from_catalog(slot.model, target)
         return
-    from familiar_cli.llm.slots import PRESETS
 
     where = f"preset {slot.preset}"
     if slot.model:
@@ -255,9 +256,6 @@ def model(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def writer(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check the settings of the memory writer's model."""
-    from familiar_cli.llm.slots import PLAN_TOKENS, for_plans, resolve_slot
-    from familiar_cli.writer.contract import bounds_for
-
     settings, slot = target.config.llm, resolve_slot(target.config.llm, WRITER_SLOT)
     tokens, temperature = for_plans(slot, settings, PLAN_TOKENS[WRITER_SLOT])
     prompt = "short" if bounds_for(tokens).simple else "full"
@@ -270,9 +268,6 @@ def writer(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def key(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check for the key, which is never shown."""
-    from familiar_cli.config.environment import keys_file
-    from familiar_cli.llm.slots import PRESETS
-
     slot = _main_slot(target)
     if slot.api_key:
         yield ok(f"{slot.api_key_env} is set")
@@ -294,14 +289,10 @@ def server(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def _main_slot(target: CheckTarget) -> ResolvedSlot:
-    from familiar_cli.llm.slots import resolve_slot
-
     return resolve_slot(target.config.llm)
 
 
 def _own_file(name: str) -> Diagnosis:
-    from pathlib import Path
-
     if Path(name).expanduser().is_file():
         return ok(name)
     mend = "`familiar config set llm.model PATH`, or `familiar config unset llm.model`"
@@ -309,7 +300,6 @@ def _own_file(name: str) -> Diagnosis:
 
 
 def _from_catalog(name: str, target: CheckTarget) -> Diagnosis:
-    from familiar_cli.errors import NotFoundError
     from familiar_cli.models.store import path_of
 
     try:
@@ -369,8 +359,6 @@ def preview_upgrade(home: Path, familiar: str | None = None) -> list[Diagnosis]:
 
 
 def _preview_changes(paths: FamiliarPaths) -> Iterator[Diagnosis]:
-    from familiar_cli.history.schema import stored_version
-
     changes = 0
     if paths.history.is_file():
         try:

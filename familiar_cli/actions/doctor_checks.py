@@ -9,16 +9,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
+from familiar_cli import errors
 from familiar_cli.clock import now
-from familiar_cli.errors import (
-    BadInputError,
-    FamiliarError,
-    LockedError,
-    NotFoundError,
-    UnsafePathError,
-)
-from familiar_cli.memory.pages.lines import BODY
-from familiar_cli.text import counted
+from familiar_cli.config.home import familiar_and_reason
+from familiar_cli.config.schema import EMBEDDERS
+from familiar_cli.familiar import Familiar
+from familiar_cli.files import check_own, is_plain
+from familiar_cli.history.schema import foreign_objects, translate_errors
+from familiar_cli.history.store import HistoryStore, marked_count, removed_turns
+from familiar_cli.languages import ENGLISH, FIRST_TURNS, language_in
+from familiar_cli.markdown import scan, split_front_matter, split_lines
+from familiar_cli.memory.journal.edits import Edits, refused_files
+from familiar_cli.memory.journal.repository import Repository
+from familiar_cli.memory.pages.lines import BODY, is_damaged
+from familiar_cli.memory.store.files import Tree
+from familiar_cli.memory.store.store import MemoryStore, hold_lock, lock_holder
+from familiar_cli.text import counted, fold
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +33,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.config.schema import CharacterConfig
-    from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.store.files import MemoryEntry
 
 
@@ -100,12 +106,10 @@ MOST_NAMED = 3  # number of entries named; the others are counted
 
 def familiar(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check which familiar is selected."""
-    from familiar_cli.config.home import familiar_and_reason
-
     try:
         paths, reason = familiar_and_reason(target.home, target.given)
-    except FamiliarError as error:
-        asked = target.given is not None and isinstance(error, NotFoundError)
+    except errors.FamiliarError as error:
+        asked = target.given is not None and isinstance(error, errors.NotFoundError)
         yield (fail if asked else warn)(str(error), error.hint or "")
     else:
         yield ok(f"{paths.id} ({reason})")
@@ -122,7 +126,6 @@ def settings(target: CheckTarget) -> Iterator[Diagnosis]:
 def memory(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check every memory file."""
     from familiar_cli.actions.status import walk_of
-    from familiar_cli.memory.store.store import MemoryStore
 
     walk = walk_of(MemoryStore(target.paths.memory))  # also with broken settings
     yield ok(f"{counted(len(walk.files), 'file')} in {target.paths.memory}")
@@ -135,15 +138,13 @@ def memory(target: CheckTarget) -> Iterator[Diagnosis]:
 def pins(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check that prompts have room for all pinned files, and may show them."""
     from familiar_cli.actions.prompt import list_pins
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.memory.store.store import MemoryStore
 
     try:
         with Familiar(target.paths) as familiar:
             # Without its journal, so that a change that broke off is left for that check to find.
             familiar.memory = MemoryStore(target.paths.memory)
             found = list_pins(familiar, by_index=False)
-    except FamiliarError:
+    except errors.FamiliarError:
         return  # the checks of settings and character say why
     if not found.pins:
         return
@@ -161,7 +162,6 @@ def pins(target: CheckTarget) -> Iterator[Diagnosis]:
 def yours(target: CheckTarget) -> Iterator[Diagnosis]:
     """List generated files that a person rewrote."""
     from familiar_cli.consolidation.calendar import rewritten_files
-    from familiar_cli.memory.store.store import MemoryStore
 
     for one in rewritten_files(MemoryStore(target.paths.memory), target.paths.journal):
         detail = f"{one.rel_path} is yours since {one.since} and no longer updated"
@@ -170,10 +170,7 @@ def yours(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def people(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check that people can be told apart, and that their files can be read."""
-    from contextlib import closing
-
     from familiar_cli.memory.aliases import Aliases
-    from familiar_cli.memory.store.store import MemoryStore
 
     with closing(Aliases(MemoryStore(target.paths.memory))) as names:
         names.refresh(thorough=True)
@@ -192,11 +189,7 @@ def people(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def privacy(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check for accounts that may be the owner's, and for channels without a kind."""
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.files import is_plain
     from familiar_cli.history.selection import only_speakers
-    from familiar_cli.text import fold
-    from familiar_cli.visibility import OWNER
 
     if not is_plain(target.paths.history):
         return
@@ -229,15 +222,13 @@ def privacy(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def lock(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check whether another process holds the familiar, or died holding it."""
-    from familiar_cli.memory.store.store import hold_lock, lock_holder
-
     if not target.paths.lock.exists():
         return
     left_by = lock_holder(target.paths.lock)
     try:
         with hold_lock(target.paths.lock, 0):
             pass
-    except LockedError:
+    except errors.LockedError:
         detail = f"held by {left_by or 'another process'}"
         yield warn(detail, "Wait for it, or end that process.")
     else:
@@ -246,9 +237,6 @@ def lock(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def history(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check the integrity of the history without changing it."""
-    from familiar_cli.history.schema import foreign_objects
-    from familiar_cli.history.store import HistoryStore
-
     if not target.paths.history.exists():
         yield ok("no turns yet")
         return
@@ -278,11 +266,8 @@ def history(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check whether memory rests on turns that were replaced or withdrawn."""
-    from familiar_cli.files import is_plain
-    from familiar_cli.history.store import HistoryStore, marked_count, removed_turns
     from familiar_cli.housekeeping.lines import Options
     from familiar_cli.housekeeping.run import look_through
-    from familiar_cli.memory.store.store import MemoryStore
 
     if not is_plain(target.paths.history):
         return
@@ -301,8 +286,6 @@ def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def recall(target: CheckTarget) -> Iterator[Diagnosis]:
     """Count the turns that can be found by meaning."""
-    from familiar_cli.files import is_plain
-    from familiar_cli.history.store import HistoryStore
     from familiar_cli.index.build import SOME
     from familiar_cli.index.embedder import open_embedder
     from familiar_cli.index.turn_vectors import TurnVectors
@@ -330,8 +313,6 @@ def recall(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def meaning(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check that the search models suit the language and are on disk."""
-    from familiar_cli.config.schema import EMBEDDERS
-    from familiar_cli.languages import ENGLISH
     from familiar_cli.models.store import find_any, path_of_model
 
     config = target.config
@@ -355,10 +336,6 @@ def meaning(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def _language_of(target: CheckTarget) -> str:
-    from familiar_cli.files import is_plain
-    from familiar_cli.history.store import HistoryStore
-    from familiar_cli.languages import ENGLISH, FIRST_TURNS, language_in
-
     if target.config.language != "auto":
         return target.config.language
     if not is_plain(target.paths.history):
@@ -374,9 +351,9 @@ def traces(target: CheckTarget) -> Iterator[Diagnosis]:
 
     try:
         latest_trace(target.paths.traces)
-    except NotFoundError:
+    except errors.NotFoundError:
         return
-    except BadInputError as error:
+    except errors.BadInputError as error:
         yield warn(str(error), error.hint or "")
     else:
         yield ok(f"{len(trace_ids(target.paths.traces))} kept")
@@ -384,15 +361,13 @@ def traces(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def keeping(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check whether background passes have failed and not succeeded since."""
-    from familiar_cli.files import check_own
-    from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.review.pending import pending_ids, turns_in_review, waiting_words
     from familiar_cli.work.passes import SUMMARISING, Failures
 
     for directory in (target.paths.runs, target.paths.failures, target.paths.quarantine):
         try:
             check_own(directory)
-        except UnsafePathError as error:
+        except errors.UnsafePathError as error:
             yield fail(str(error), error.hint or "")
     store = MemoryStore(target.paths.memory)
     if words := waiting_words(len(pending_ids(store)), turns_in_review(store)):
@@ -419,9 +394,6 @@ def _large_files(files: tuple[MemoryEntry, ...], most_bytes: int) -> Iterator[Di
 def _quick_check(target: CheckTarget) -> str:
     """Return SQLite's error about the file, or an empty string."""
     import sqlite3
-    from contextlib import closing
-
-    from familiar_cli.history.schema import translate_errors
 
     path = target.paths.history
     with (
@@ -439,10 +411,8 @@ def _shorten_names(names: list[str]) -> str:
 
 def journal(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check the journal without changing it."""
-    from familiar_cli.memory.journal.edits import refused_files
     from familiar_cli.memory.journal.finish import check_mark, read_mark
     from familiar_cli.memory.journal.history import History
-    from familiar_cli.memory.journal.repository import Repository
 
     repository = Repository(target.paths.journal)
     if not repository.exists:
@@ -469,7 +439,6 @@ def journal(target: CheckTarget) -> Iterator[Diagnosis]:
 def sync(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check whether a sync left something for a person to review or decide."""
     from familiar_cli.actions.sync_decisions import pending_decisions, remotes_of
-    from familiar_cli.familiar import Familiar
 
     with Familiar(target.paths) as familiar:
         count = len(remotes_of(familiar).all())
@@ -482,9 +451,6 @@ def sync(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def _compare_files(target: CheckTarget, repository: Repository) -> Iterator[Diagnosis]:
     """Compare every file with the newest commit; differences are edits by hand."""
-    from familiar_cli.memory.journal.edits import Edits
-    from familiar_cli.memory.store.files import Tree
-
     head = repository.head()
     edits = Edits(Tree(target.paths.memory), repository, head)
     differs = [rel_path for rel_path, _ in edits]
@@ -524,15 +490,13 @@ _KEY: Final = re.compile(r"[\w-]+[ \t]*:")
 
 def marks(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check front matter, records and comments; each unreadable one is a finding."""
-    from familiar_cli.memory.store.store import MemoryStore
-
     store = MemoryStore(target.paths.memory)
     found: list[str] = []
     for entry in store.walk().files:
         if entry.rel_path.lower().endswith((".md", ".markdown")):
             try:
                 text = store.read_file(entry.rel_path)
-            except FamiliarError:
+            except errors.FamiliarError:
                 continue  # the check `memory` reports it
             found += [f"{entry.rel_path}:{line}: {what}" for line, what in damage_in(text)]
     for one in found[:_MOST]:
@@ -548,7 +512,6 @@ def damage_in(text: str) -> list[tuple[int, str]]:
 
 def _front_problems(text: str) -> Iterator[tuple[int, str]]:
     from familiar_cli.consolidation.pages import read_page
-    from familiar_cli.markdown import split_front_matter, split_lines
 
     lines = split_lines(text.removeprefix("\ufeff"))
     if not lines or lines[0].strip() != "---":
@@ -582,9 +545,6 @@ def _bad_yaml(head: str) -> int | None:
 
 
 def _comment_problems(text: str) -> Iterator[tuple[int, str]]:
-    from familiar_cli.markdown import scan
-    from familiar_cli.memory.pages.lines import is_damaged
-
     for line in scan(text):
         if is_damaged(line.text):
             yield line.number, "a private mark that cannot be read; its section is shown nowhere"

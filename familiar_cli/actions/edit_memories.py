@@ -5,16 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.actions.write_memories import (
-    check_content,
-    checksum_of,
-    create_memory,
-    merge_change,
-    not_found,
-    path_of,
-    refuse_edited,
-    write_or_plan,
-)
+from familiar_cli.actions import write_memories
 from familiar_cli.errors import RefusedError, UsageError
 from familiar_cli.markdown import bullet, sections
 from familiar_cli.memory.layout import DAILY_DIR
@@ -25,7 +16,6 @@ from familiar_cli.text import fold, harmless
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from familiar_cli.actions.write_memories import MemoryAddress, WriteOutcome, Writer
     from familiar_cli.familiar import Familiar
 
 _NAMED: Final = 5  # positions of an ambiguous text
@@ -51,13 +41,13 @@ class TextEdit:
 
 def edit_memory(
     familiar: Familiar,
-    writer: Writer,
-    place: MemoryAddress,
+    writer: write_memories.Writer,
+    place: write_memories.MemoryAddress,
     edit: TextEdit,
     *,
     checksum: str = "",
     chats: Sequence[str] = (),
-) -> WriteOutcome:
+) -> write_memories.WriteOutcome:
     """Edit part of a memory. Appending to a day adds unique bullets.
 
     The edit applies to the version that the session read, and is merged with later changes.
@@ -76,11 +66,11 @@ def edit_memory(
         RefusedError: The text to replace is missing or ambiguous, the memory's version does not
             match `checksum`, or a rule forbids the edit. Nothing was changed.
     """
-    rel_path = path_of(familiar.memory, place)
+    rel_path = write_memories.path_of(familiar.memory, place)
     _check_edit(edit)
     if edit.append is not None and not edit.section and rel_path.startswith(f"{DAILY_DIR}/"):
         _check_version(familiar, writer, rel_path, checksum)
-        return create_memory(
+        return write_memories.create_memory(
             familiar, writer, replace(place, rel_path=rel_path), edit.append, chats=chats
         )
     is_merged, known = False, None
@@ -88,7 +78,7 @@ def edit_memory(
     def made(before: str | None) -> str:
         nonlocal is_merged, known
         if before is None and edit.append is None:
-            raise not_found(rel_path)
+            raise write_memories.not_found(rel_path)
         now = outward_text(before or "", writer.viewer)
         base = _base_of(writer, rel_path, now, checksum)
         try:
@@ -99,12 +89,12 @@ def edit_memory(
             base, known = now, apply_edit(rel_path, now, edit)
         latest = writer.reads.text(writer.session, rel_path)
         if latest is not None and base not in (latest, now):  # the session itself edited it since
-            base, known = latest, merge_change(rel_path, base, latest, known)
+            base, known = latest, write_memories.merge_change(rel_path, base, latest, known)
         is_merged = base != now
-        merged = merge_change(rel_path, base, now, known)
+        merged = write_memories.merge_change(rel_path, base, now, known)
         return put_back(before, merged, writer.viewer) if before else merged
 
-    done = write_or_plan(familiar, writer, rel_path, "edit", made)
+    done = write_memories.write_or_plan(familiar, writer, rel_path, "edit", made)
     was_read = writer.reads.text(writer.session, rel_path) is not None
     if done.outcome == "written" and was_read and known is not None:
         writer.reads.note(writer.session, rel_path, known)
@@ -112,8 +102,8 @@ def edit_memory(
 
 
 def edit_list(
-    familiar: Familiar, writer: Writer, rel_path: str, change: Callable[[str], str]
-) -> WriteOutcome:
+    familiar: Familiar, writer: write_memories.Writer, rel_path: str, change: Callable[[str], str]
+) -> write_memories.WriteOutcome:
     """Edit a list, such as the tasks, preserving private parts.
 
     Args:
@@ -128,10 +118,10 @@ def edit_list(
 
     def made(before: str | None) -> str:
         after = change(outward_text(before or "", writer.viewer))
-        check_content(after)
+        write_memories.check_content(after)
         return after if before is None else put_back(before, after, writer.viewer)
 
-    return write_or_plan(familiar, writer, rel_path, "edit", made)
+    return write_memories.write_or_plan(familiar, writer, rel_path, "edit", made)
 
 
 def apply_edit(rel_path: str, text: str, edit: TextEdit) -> str:
@@ -178,12 +168,14 @@ def _check_edit(edit: TextEdit) -> None:
     if edit.old_text is not None and not edit.old_text.strip("\n"):
         raise UsageError("`old_text` is blank; nothing was changed")
     if words := edit.append if edit.append is not None else edit.new_text:
-        check_content(words)
+        write_memories.check_content(words)
     elif edit.append is not None:
         raise UsageError("`append` is blank; nothing was changed")
 
 
-def _check_version(familiar: Familiar, writer: Writer, rel_path: str, checksum: str) -> None:
+def _check_version(
+    familiar: Familiar, writer: write_memories.Writer, rel_path: str, checksum: str
+) -> None:
     if checksum and familiar.memory.exists(rel_path):
         _base_of(
             writer,
@@ -193,7 +185,7 @@ def _check_version(familiar: Familiar, writer: Writer, rel_path: str, checksum: 
         )
 
 
-def _base_of(writer: Writer, rel_path: str, now: str, checksum: str) -> str:
+def _base_of(writer: write_memories.Writer, rel_path: str, now: str, checksum: str) -> str:
     """Return the version that an edit is based on.
 
     Raises:
@@ -203,9 +195,9 @@ def _base_of(writer: Writer, rel_path: str, now: str, checksum: str) -> str:
     if not checksum:
         return known[0] if known else now
     for version in (now, *known):
-        if checksum_of(version) == checksum:
+        if write_memories.checksum_of(version) == checksum:
             return version
-    raise refuse_edited(rel_path)
+    raise write_memories.refuse_edited(rel_path)
 
 
 def _replace_once(rel_path: str, text: str, span: tuple[int, int], edit: TextEdit) -> str:

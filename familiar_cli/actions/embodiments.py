@@ -12,47 +12,29 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
-from familiar_cli.actions.write_memories import (
-    check_content,
-    path_of,
-    plans_of,
-    propose_changes,
-    read_if_there,
-    shrinks_by_half,
-    stage_change,
-)
+from familiar_cli import errors
+from familiar_cli.actions import write_memories
 from familiar_cli.clock import iso, now
-from familiar_cli.errors import (
-    BadInputError,
-    ConflictError,
-    FamiliarError,
-    NotFoundError,
-    RefusedError,
-)
 from familiar_cli.memory.layout import CONFLICTS_DIR, RUN_ID
 from familiar_cli.memory.pages.items import bare_items, tag_bullets
 from familiar_cli.memory.pages.lines import holds_back, outward_text, put_back
-from familiar_cli.memory.store.store import hold_lock
+from familiar_cli.memory.store.store import MemoryStore, hold_lock
 from familiar_cli.memory.store.transactions import retry_on_conflict
 from familiar_cli.review.pending import PlannedFile
+from familiar_cli.sync import participants
 from familiar_cli.sync.journal_past import (
     EMBODIMENT,
+    Clock,
     EmbodimentChange,
     FileHere,
+    FilePasts,
     Judged,
+    Merged,
+    Order,
     Version,
     clock_of,
     judge_change,
     merge,
-)
-from familiar_cli.sync.participants import (
-    Device,
-    Devices,
-    SharedFile,
-    is_shared,
-    participating_in,
-    shared_file,
-    source_of,
 )
 from familiar_cli.text import harmless
 from familiar_cli.visibility import NOBODY
@@ -60,10 +42,7 @@ from familiar_cli.visibility import NOBODY
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from familiar_cli.actions.write_memories import MemoryAddress, Writer
     from familiar_cli.familiar import Familiar
-    from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.sync.journal_past import Clock, FilePasts, Merged, Order
 
 _TRIES: Final = 20  # others may write the same files at the same time
 _FEW: Final = 3  # files that may always be deleted at once
@@ -95,7 +74,7 @@ class SharedEntry:
         participating: Other instances that took part.
     """
 
-    file: SharedFile
+    file: participants.SharedFile
     content: str
     clock: Clock
     by: str
@@ -122,7 +101,7 @@ class EmbodimentPull:
     """
 
     entries: tuple[SharedEntry, ...]
-    deleted: tuple[SharedFile, ...]
+    deleted: tuple[participants.SharedFile, ...]
     token: Token
     is_whole: bool
     is_known: bool = True
@@ -140,7 +119,7 @@ class Sent:
         source: The instance that new bullets are from; empty for the embodiment.
     """
 
-    place: MemoryAddress
+    place: write_memories.MemoryAddress
     content: str | None
     clock: Clock | None = None
     chats: Sequence[str] = ()
@@ -179,7 +158,7 @@ class Received:
 class Tombstone:
     """A deleted file that embodiments must still be told of."""
 
-    file: SharedFile
+    file: participants.SharedFile
     version: int
     waiting_for: tuple[str, ...]
 
@@ -189,7 +168,7 @@ class SyncState:
     """The progress of each embodiment."""
 
     token: Token
-    devices: tuple[Device, ...]
+    devices: tuple[participants.Device, ...]
     tombstones: tuple[Tombstone, ...]
 
 
@@ -217,8 +196,8 @@ def pull(
     else:
         _read_past(familiar)
     known = _version_of(familiar, since)
-    devices = Devices(familiar.paths.embodiments)
-    old = devices.all().get(device_id, Device(device_id) if registers else None)
+    devices = participants.Devices(familiar.paths.embodiments)
+    old = devices.all().get(device_id, participants.Device(device_id) if registers else None)
     if old and (not goes_on or old.seen != known):
         devices.put(replace(old, last_sync=iso(now()), seen=known))
     pasts = familiar.file_pasts
@@ -232,7 +211,7 @@ def _collect_changes(pasts: FilePasts, known: int) -> EmbodimentPull:
         versions = pasts.versions(rel_path)
         if versions[-1].at <= known:
             continue
-        file = shared_file(rel_path)
+        file = participants.shared_file(rel_path)
         assert file is not None  # others are ignored
         text = pasts.text(rel_path, versions[-1])
         if versions[-1].is_gone:
@@ -246,8 +225,8 @@ def _collect_changes(pasts: FilePasts, known: int) -> EmbodimentPull:
 
 def push(
     familiar: Familiar,
-    writer: Writer,
-    device: Device,
+    writer: write_memories.Writer,
+    device: participants.Device,
     changes: Sequence[Sent],
     since: Token | None = None,
 ) -> tuple[tuple[Received, ...], Token]:
@@ -264,10 +243,10 @@ def push(
         NotFoundError: It is unknown, or was forgotten: it has to pull first.
         ConflictError: Others kept changing the same files; nothing was changed.
     """
-    devices = Devices(familiar.paths.embodiments)
+    devices = participants.Devices(familiar.paths.embodiments)
     known = devices.all().get(device.id)
     if known is None:
-        raise NotFoundError(
+        raise errors.NotFoundError(
             f"The embodiment {device.id!r} is not known here; nothing was changed",
             hint="Call sync_pull first, of a server that was started with --embodiments.",
         )
@@ -294,12 +273,12 @@ def push(
 def sync_state(familiar: Familiar) -> SyncState:
     """Return each embodiment's progress, and the deletions it has not been told of."""
     pasts = _read_past(familiar)
-    devices = Devices(familiar.paths.embodiments).all()
+    devices = participants.Devices(familiar.paths.embodiments).all()
     tombstones = []
     for rel_path in pasts.paths:
         last = pasts.versions(rel_path)[-1]
         waiting = tuple(name for name, device in devices.items() if device.seen < last.at)
-        file = shared_file(rel_path)
+        file = participants.shared_file(rel_path)
         if last.is_gone and waiting and file:
             tombstones.append(Tombstone(file, last.at, waiting))
     token = Token(pasts.count, pasts.hash)
@@ -308,7 +287,7 @@ def sync_state(familiar: Familiar) -> SyncState:
 
 def forget_device(familiar: Familiar, device_id: str) -> bool:
     """Forget an embodiment: it has to pull before it may push. Returns whether it was known."""
-    return Devices(familiar.paths.embodiments).forget(device_id)
+    return participants.Devices(familiar.paths.embodiments).forget(device_id)
 
 
 @dataclass(slots=True)
@@ -323,7 +302,7 @@ class _Push:
     """
 
     familiar: Familiar
-    writer: Writer
+    writer: write_memories.Writer
     device: str
     seen: int
     judged: dict[str, Judged] = field(default_factory=dict)
@@ -337,7 +316,7 @@ class _Push:
         for number, sent in enumerate(changes):
             try:
                 rel_path = self._judge(sent)
-            except FamiliarError as error:
+            except errors.FamiliarError as error:
                 self.results[number] = _refuse_change(sent, error)
             else:
                 numbers[rel_path] = number
@@ -353,12 +332,12 @@ class _Push:
 
     def _judge(self, sent: Sent) -> str:
         store = self.familiar.memory
-        rel_path = path_of(store, sent.place, is_new=sent.content is not None)
-        if not is_shared(rel_path):
-            raise RefusedError(f"{rel_path!r} is not a file that embodiments share")
+        rel_path = write_memories.path_of(store, sent.place, is_new=sent.content is not None)
+        if not participants.is_shared(rel_path):
+            raise errors.RefusedError(f"{rel_path!r} is not a file that embodiments share")
         if rel_path in self.judged:
-            raise RefusedError(f"{rel_path!r} was sent twice; the first one counts")
-        full = read_if_there(store, rel_path)
+            raise errors.RefusedError(f"{rel_path!r} was sent twice; the first one counts")
+        full = write_memories.read_if_there(store, rel_path)
         pasts = self.familiar.file_pasts
         here = FileHere(
             None if full is None else _shareable_text(full),
@@ -374,8 +353,8 @@ class _Push:
 
     def _words(self, rel_path: str, sent: Sent, here: FileHere, change: EmbodimentChange) -> str:
         """Return the text sent, with tags added to new bullets."""
-        text = check_content(sent.content or "")
-        if not (file := shared_file(rel_path)) or file.category:
+        text = write_memories.check_content(sent.content or "")
+        if not (file := participants.shared_file(rel_path)) or file.category:
             return text
         base = judge_change(change, here).base
         known = bare_items(here.now or "") | bare_items(base or "")
@@ -402,15 +381,17 @@ class _Push:
             full = self.full.get(rel_path)
             try:
                 if text is None and full is not None and holds_back(full, NOBODY, rel_path):
-                    raise RefusedError(f"{rel_path!r} cannot be deleted from here; it was kept")
+                    raise errors.RefusedError(
+                        f"{rel_path!r} cannot be deleted from here; it was kept"
+                    )
                 whole = None if text is None else put_back(full or "", text, NOBODY)
                 if whole != full:
                     with self.familiar.memory.transaction("", "", dry_run=True) as tx:
-                        stage_change(tx, rel_path, self._before(rel_path), whole)
+                        write_memories.stage_change(tx, rel_path, self._before(rel_path), whole)
                     wanted[rel_path] = whole
-            except ConflictError:
+            except errors.ConflictError:
                 raise
-            except FamiliarError as error:
+            except errors.FamiliarError as error:
                 if rel_path in numbers:
                     reason = f"{error}. {error.hint or ''}".strip()
                     self.results[numbers[rel_path]] = Received(rel_path, "refused", reason=reason)
@@ -427,7 +408,7 @@ class _Push:
         return waiting | {
             path
             for path, text in wanted.items()
-            if text is not None and shrinks_by_half(self.full.get(path) or "", text)
+            if text is not None and write_memories.shrinks_by_half(self.full.get(path) or "", text)
         }
 
     def _plan(self, files: Mapping[str, str | None]) -> dict[str, str]:
@@ -440,10 +421,12 @@ class _Push:
         ]
         # What an embodiment sends includes its earlier changes that still await review.
         what = f"sync with {self.device}"
-        waiting = plans_of(self.familiar.memory, self.writer)
+        waiting = write_memories.plans_of(self.familiar.memory, self.writer)
         before = next((plan for plan in waiting if plan.rests_on.endswith(what)), None)
         held = self.writer.may_write
-        plan = propose_changes(self.familiar, self.writer, planned, what, held=held, instead=before)
+        plan = write_memories.propose_changes(
+            self.familiar, self.writer, planned, what, held=held, instead=before
+        )
         return dict.fromkeys(files, plan)
 
     def _write(self, files: Mapping[str, str | None]) -> None:
@@ -454,12 +437,12 @@ class _Push:
         store = self.familiar.memory
         with store.transaction(self.writer.source, message, trailers=trailers) as tx:
             for rel_path, text in sorted(files.items()):
-                stage_change(tx, rel_path, self._before(rel_path), text)
+                write_memories.stage_change(tx, rel_path, self._before(rel_path), text)
 
     def _before(self, rel_path: str) -> str | None:
         if rel_path in self.full:
             return self.full[rel_path]
-        return read_if_there(self.familiar.memory, rel_path)
+        return write_memories.read_if_there(self.familiar.memory, rel_path)
 
     def _received(self, rel_path: str, merged: Merged, plans: Mapping[str, str]) -> Received:
         one, sent = self.judged[rel_path], self.sent[rel_path]
@@ -490,9 +473,9 @@ def _shareable_text(text: str) -> str:
 def _conflict_copies(store: MemoryStore) -> dict[str, str]:
     """Return the texts of the files in `conflicts/`; others are left out."""
     found = {}
-    with suppress(NotFoundError):
+    with suppress(errors.NotFoundError):
         for entry in store.walk(CONFLICTS_DIR).files:
-            with suppress(BadInputError):
+            with suppress(errors.BadInputError):
                 found[entry.rel_path] = store.read_file(entry.rel_path)
     return found
 
@@ -519,13 +502,15 @@ def _version_of(familiar: Familiar, since: Token | None) -> int:
 
 
 def _shared_entry(
-    file: SharedFile, text: str, shown: str, versions: Sequence[Version]
+    file: participants.SharedFile, text: str, shown: str, versions: Sequence[Version]
 ) -> SharedEntry:
     by = versions[-1].instance
     if file.category:
         return SharedEntry(file, shown, clock_of(versions), by)
-    source = source_of(file, text)
-    return SharedEntry(file, shown, clock_of(versions), by, source, participating_in(text))
+    source = participants.source_of(file, text)
+    return SharedEntry(
+        file, shown, clock_of(versions), by, source, participants.participating_in(text)
+    )
 
 
 def _with_clock(familiar: Familiar, one: Received) -> Received:
@@ -541,7 +526,7 @@ def _with_clock(familiar: Familiar, one: Received) -> Received:
     return replace(one, clock=clock_of(versions), content=content, is_gone=gone)
 
 
-def _refuse_change(sent: Sent, error: FamiliarError) -> Received:
+def _refuse_change(sent: Sent, error: errors.FamiliarError) -> Received:
     place = sent.place
     named = place.rel_path or " ".join(filter(None, (place.granularity, place.date, place.slug)))
     return Received(named, "refused", reason=f"{error}. {error.hint or ''}".strip())

@@ -16,7 +16,7 @@ from familiar_cli.errors import BadInputError, ConflictError, FamiliarError, Not
 from familiar_cli.familiar import Familiar
 from familiar_cli.files import patiently
 from familiar_cli.imports.chat_lines import export_chat
-from familiar_cli.imports.export_card import export_card
+from familiar_cli.imports.export_card import CardFormat, export_card
 from familiar_cli.imports.export_lorebook import collect_lore, own_format, to_json
 from familiar_cli.imports.folders import kept_paths
 from familiar_cli.imports.foreign_files import dump_json, write_lines, write_result
@@ -26,13 +26,11 @@ from familiar_cli.imports.what_is_it import MANIFEST
 from familiar_cli.memory.layout import is_hidden, is_page, is_synced, scope_of_path
 from familiar_cli.memory.pages.lines import visible_in
 from familiar_cli.text import counted, one_line
-from familiar_cli.visibility import OWNER
+from familiar_cli.visibility import OWNER, Viewer
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from familiar_cli.imports.export_card import CardFormat
-    from familiar_cli.visibility import Viewer
 
 _README: Final = "README.md"
 _LOREBOOKS_DIR: Final = "lorebooks"

@@ -8,14 +8,12 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
-from familiar_cli.config.home import find_familiar
+from familiar_cli.config.home import FamiliarPaths, find_familiar
 from familiar_cli.familiar import Familiar
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
-
-    from familiar_cli.config.home import FamiliarPaths
 
 
 MOST_OPEN: Final = 8

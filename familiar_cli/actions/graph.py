@@ -22,7 +22,7 @@ from familiar_cli.memory.pages.links import way_to
 from familiar_cli.memory.pages.relations import Relation, line_of, relations_in
 from familiar_cli.review.pending import Draft
 from familiar_cli.text import fold, one_line, slugify
-from familiar_cli.visibility import NOBODY
+from familiar_cli.visibility import NOBODY, Viewer
 from familiar_cli.writer import applying
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.memory.relation_index import Edge, GraphPage, RelationIndex
-    from familiar_cli.visibility import Viewer
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 _SQLITE: Final = b"SQLite format 3\x00"
@@ -232,7 +231,6 @@ def neighbourhood(
     depth: int = 1,
     *,
     viewer: Viewer,
-    most: int = MOST_NODES,
     links: bool = True,
     thorough: bool = True,
     within_s: float = inf,
@@ -244,7 +242,6 @@ def neighbourhood(
         name: A person as `familiar people` takes one, a page's path or title.
         depth: Number of steps.
         viewer: The viewer.
-        most: Maximum number of pages.
         links: Include links between pages.
         thorough: Check every page, even in directories that seem unchanged.
         within_s: Stop reading pages for it after this many seconds.
@@ -257,9 +254,9 @@ def neighbourhood(
     with closing(familiar.relations()) as graph:
         unread = graph.refresh(thorough=thorough, within_s=within_s)
         center = _find_page(familiar, graph, name, thorough=thorough)
-        nodes, edges = graph.around(center, depth, viewer=viewer, most=most, links=links)
+        nodes, edges = graph.around(center, depth, viewer=viewer, most=MOST_NODES, links=links)
         kept = graph.once(edges)
-    is_cut = len(nodes) >= most
+    is_cut = len(nodes) >= MOST_NODES
     return Around(nodes[0], tuple(nodes), tuple(kept), depth, is_cut, unread)
 
 

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.clock import iso, now, to_zone
 from familiar_cli.errors import FamiliarError
-from familiar_cli.history.imports import find_doubles
+from familiar_cli.history.imports import DoubledChannel, find_doubles
 from familiar_cli.history.store import removed_turns
-from familiar_cli.housekeeping.lines import Options, quotes_private
+from familiar_cli.housekeeping.lines import Finding, Options, quotes_private
 from familiar_cli.housekeeping.run import REPLY_TOKENS, Judgement, judge_findings, look_through
-from familiar_cli.languages import ENGLISH
+from familiar_cli.languages import ENGLISH, Phrases
+from familiar_cli.llm.asking import Asker
 from familiar_cli.memory.layout import HOUSEKEEPING, new_run_id, pass_trailers
-from familiar_cli.review.pending import ReviewPlan, read_plans, stage_plan
+from familiar_cli.memory.store.files import Skipped
+from familiar_cli.review.pending import Plans, ReviewPlan, read_plans, stage_plan
 from familiar_cli.text import sha256_of
 from familiar_cli.work.jobs import in_thread
 
@@ -24,13 +26,8 @@ if TYPE_CHECKING:
     from datetime import date, datetime
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.history.imports import DoubledChannel
-    from familiar_cli.housekeeping.lines import Finding
-    from familiar_cli.languages import Phrases
     from familiar_cli.memory.pages.lines import Numbering
-    from familiar_cli.memory.store.files import Skipped
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.review.pending import Plans
 
 T = TypeVar("T")
 SLOT: Final = "consolidation"
@@ -199,8 +196,6 @@ class _Past:
         return self._read(lambda: self._familiar.phrases, ENGLISH)
 
     def _read(self, read: Callable[[], T], otherwise: T) -> T:
-        from familiar_cli.memory.store.files import Skipped
-
         if self.skipped:
             return otherwise
         try:
@@ -273,7 +268,6 @@ async def _judge_findings(
 
     Findings that quote private text are not sent to it.
     """
-    from familiar_cli.llm.asking import Asker
     from familiar_cli.llm.slots import check_usable
     from familiar_cli.work.passes import JUDGING
 

@@ -21,41 +21,30 @@ from familiar_cli.errors import (
 )
 from familiar_cli.familiar import Familiar
 from familiar_cli.identity import check_familiar_id
+from familiar_cli.imports import vault
 from familiar_cli.imports.cards import read_card
 from familiar_cli.imports.chat_formats import read_chats
 from familiar_cli.imports.create import create_familiar, create_from_persona, read_personas
 from familiar_cli.imports.folders import (
     FolderImportOptions,
+    ImportedMemories,
     import_memories,
     read_folder,
     read_tree,
 )
-from familiar_cli.imports.foreign_chat import ForeignChat, as_source
+from familiar_cli.imports.foreign_chat import DateOrder, ForeignChat, Reading, as_source
 from familiar_cli.imports.foreign_files import read_foreign
 from familiar_cli.imports.import_chat import ChatImportOptions, ImportedChats, import_chats
-from familiar_cli.imports.import_lorebook import import_lorebook, load_book
+from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook, load_book
 from familiar_cli.imports.import_plan import FamiliarReport, build_familiar
 from familiar_cli.imports.personas import find_personas
-from familiar_cli.imports.sillytavern import find_folder
-from familiar_cli.imports.vault import (
-    MEMORY_DIR,
-    TURNS_FILE,
-    ExportedFamiliar,
-    import_vault,
-    plan_restore,
-    read_manifest,
-    read_vault,
-)
+from familiar_cli.imports.sillytavern import ImportedFolder, find_folder
 from familiar_cli.imports.what_is_it import Recognized, explain_unknown, readings_of
 from familiar_cli.text import typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.folders import ImportedMemories
-    from familiar_cli.imports.foreign_chat import DateOrder, Reading
-    from familiar_cli.imports.import_lorebook import ImportedLorebook
-    from familiar_cli.imports.sillytavern import ImportedFolder
     from familiar_cli.memory.store.store import MemoryStore
 
     OnProgress = Callable[[str, int], None]
@@ -307,7 +296,7 @@ class FileImporter:
         self._made.update(dict.fromkeys(ids, self._home))
 
     def _import_export(self, item: ImportItem) -> None:
-        found, wanted = read_manifest(item.path), self.options.familiar_id
+        found, wanted = vault.read_manifest(item.path), self.options.familiar_id
         if wanted and len(found) > 1:
             found = [one for one in found if one.id == wanted]
         elif wanted:
@@ -319,21 +308,21 @@ class FileImporter:
         for one in found:
             self._restore(item, one)
 
-    def _restore(self, item: ImportItem, exported: ExportedFamiliar) -> None:
-        memory = read_folder(exported.path / MEMORY_DIR)
+    def _restore(self, item: ImportItem, exported: vault.ExportedFamiliar) -> None:
+        memory = read_folder(exported.path / vault.MEMORY_DIR)
 
         def make(home: Path, *, dry_run: bool) -> FamiliarReport:
             return build_familiar(
                 FamiliarPaths(home / exported.id),
                 _open_memory,
-                lambda store: plan_restore(store, memory, force=self.options.force),
+                lambda store: vault.plan_restore(store, memory, force=self.options.force),
                 name=exported.name,
                 message=f"import {exported.id}",
                 dry_run=dry_run,
             )
 
         self._make(item, make)
-        turns = exported.path / TURNS_FILE
+        turns = exported.path / vault.TURNS_FILE
         if not turns.is_file():
             return
         with self._open(exported.id) as familiar:
@@ -365,9 +354,9 @@ class FileImporter:
         item.error = done.problem()
 
     def _import_vault(self, item: ImportItem) -> None:
-        folder = read_vault(item.path)
+        folder = vault.read_vault(item.path)
         with self._target(item) as familiar:
-            done = import_vault(
+            done = vault.import_vault(
                 familiar.memory,
                 folder,
                 self._folder_options,

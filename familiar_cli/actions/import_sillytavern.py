@@ -9,45 +9,18 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.actions.client_chat import (
-    chat_reading,
-    group_reading,
-    owned_reading,
-    solo_reading,
-)
+from familiar_cli import errors
+from familiar_cli.actions import client_chat
 from familiar_cli.actions.me import change_me, place_of_me, show_me
 from familiar_cli.config.home import FamiliarPaths, list_familiars
-from familiar_cli.errors import (
-    BadInputError,
-    ConflictError,
-    FamiliarError,
-    NotFoundError,
-    RefusedError,
-    UsageError,
-)
 from familiar_cli.familiar import Familiar
 from familiar_cli.identity import NEUTRAL
+from familiar_cli.imports import import_chat, sillytavern
 from familiar_cli.imports.cards import Card, read_card
 from familiar_cli.imports.create import character_name, create_familiar, id_for, plan_unpack
 from familiar_cli.imports.foreign_files import read_foreign
-from familiar_cli.imports.import_chat import ChatImportOptions, import_chat_files, lend_history
-from familiar_cli.imports.import_lorebook import import_lorebook, load_book
+from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook, load_book
 from familiar_cli.imports.lorebook_shelf import place_for
-from familiar_cli.imports.sillytavern import (
-    BookLinks,
-    CharacterGroup,
-    FamiliarInFolder,
-    ImportedFolder,
-    Outcome,
-    Register,
-    choose_persona,
-    face_of,
-    match_names,
-    original_card,
-    read_book_links,
-    read_group,
-    read_personas,
-)
 from familiar_cli.text import counted, fold, nearest, typed
 
 if TYPE_CHECKING:
@@ -55,10 +28,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.imports.foreign_chat import Reading
-    from familiar_cli.imports.import_chat import ImportedChat, ImportedChats
-    from familiar_cli.imports.import_lorebook import ImportedLorebook
     from familiar_cli.imports.lorebook import Lorebook
-    from familiar_cli.imports.sillytavern import Face, FoundFile, SillyTavernFolder
     from familiar_cli.memory.store.store import MemoryStore
 
     OnProgress = Callable[[str, int, int], None]
@@ -71,25 +41,27 @@ _NOT_NAMED: Final = "not named by `--only`"
 class _Character:
     """A character of the folder: its file and its familiar."""
 
-    file: FoundFile
+    file: sillytavern.FoundFile
     name: str
-    face: Face
+    face: sillytavern.Face
     id: str = ""
     is_new: bool = True
-    chats: list[FoundFile] = field(default_factory=list)
-    group_chats: list[tuple[FoundFile, CharacterGroup]] = field(default_factory=list)
-    same: list[FoundFile] = field(default_factory=list)
+    chats: list[sillytavern.FoundFile] = field(default_factory=list)
+    group_chats: list[tuple[sillytavern.FoundFile, sillytavern.CharacterGroup]] = field(
+        default_factory=list
+    )
+    same: list[sillytavern.FoundFile] = field(default_factory=list)
 
 
 def import_folder(
     home: Path,
-    folder: SillyTavernFolder,
+    folder: sillytavern.SillyTavernFolder,
     *,
     only: Iterable[str] = (),
     mine: tuple[str, ...] = (),
     dry_run: bool = False,
     progress: OnProgress = lambda _what, _done, _total: None,
-) -> ImportedFolder:
+) -> sillytavern.ImportedFolder:
     """Make or update a familiar for each character in `folder`.
 
     Known content is not imported again, so an interrupted import can be repeated. A file that
@@ -139,7 +111,7 @@ class _Bringing:
         self,
         home: Path,
         place: Path,
-        folder: SillyTavernFolder,
+        folder: sillytavern.SillyTavernFolder,
         mine: tuple[str, ...],
         progress: OnProgress,
     ) -> None:
@@ -149,12 +121,12 @@ class _Bringing:
         self._mine = mine
         self._personas: set[str] = set()
         self._progress = progress
-        self._register = Register()
+        self._register = sillytavern.Register()
         self._characters: list[_Character] = []
-        self._broken: dict[FoundFile, str] = {}
-        self._links = BookLinks()
+        self._broken: dict[sillytavern.FoundFile, str] = {}
+        self._links = sillytavern.BookLinks()
         self._worlds = {file.stem: file for file in folder.of("world")}
-        self._done: list[FamiliarInFolder] = []
+        self._done: list[sillytavern.FamiliarInFolder] = []
         self._steps = 0
 
     @property
@@ -165,7 +137,9 @@ class _Bringing:
         """Read the folder: its characters, their familiars, and the files of each."""
         for file in self._folder.files:
             if file.reason:
-                outcome: Outcome = "refused" if "cannot be read" in file.reason else "skipped"
+                outcome: sillytavern.Outcome = (
+                    "refused" if "cannot be read" in file.reason else "skipped"
+                )
                 self._register.note(file, outcome, file.reason)
         self._read_settings()
         self._read_characters()
@@ -174,7 +148,7 @@ class _Bringing:
         self._give_group_chats()
         self._choose(only)
 
-    def run(self) -> ImportedFolder:
+    def run(self) -> sillytavern.ImportedFolder:
         """Import everything found by `meet`."""
         for file in self._folder.of("settings"):
             if not self._register.knows(file):
@@ -183,30 +157,34 @@ class _Bringing:
         for character in self._characters:
             try:
                 self._bring(character)
-            except FamiliarError as error:
+            except errors.FamiliarError as error:
                 for file in (character.file, *character.chats):
                     if not self._register.knows(file):
                         self._register.note(file, "refused", str(error), familiar=character.id)
         self._name_the_rest()
-        return ImportedFolder(str(self._folder.root), tuple(self._done), self._register.reports())
+        return sillytavern.ImportedFolder(
+            str(self._folder.root), tuple(self._done), self._register.reports()
+        )
 
     def _read_settings(self) -> None:
         for file in self._folder.of("settings"):
             try:
-                self._links = read_book_links(file)
-            except FamiliarError as error:
+                self._links = sillytavern.read_book_links(file)
+            except errors.FamiliarError as error:
                 self._register.note(file, "refused", str(error))
                 continue
-            with suppress(BadInputError):
-                found = read_personas(read_foreign(file.path), origin=file.rel_path)
+            with suppress(errors.BadInputError):
+                found = sillytavern.read_personas(read_foreign(file.path), origin=file.rel_path)
                 self._personas.update(fold(persona.name) for persona in found)
 
-    def _who_i_am(self, file: FoundFile) -> tuple[Outcome, str]:
+    def _who_i_am(self, file: sillytavern.FoundFile) -> tuple[sillytavern.Outcome, str]:
         """Import the selected persona, unless the home says who its owner is."""
         command = f"`familiar me --from-sillytavern {typed(str(file.path))} --name NAME`"
         try:
             raw, origin = read_foreign(file.path), file.rel_path
-            persona = choose_persona(read_personas(raw, origin=origin), origin=origin)
+            persona = sillytavern.choose_persona(
+                sillytavern.read_personas(raw, origin=origin), origin=origin
+            )
             place = place_of_me(self._home, None)
             said = show_me(self._home, None)
             wanted = {"name": persona.name, "description": persona.description}
@@ -216,11 +194,11 @@ class _Bringing:
                 return "read", f"you are {said.label!r} here; {command} takes another persona"
             if not self._is_rehearsal:
                 change_me(None, place, wanted)
-        except (BadInputError, NotFoundError):
+        except (errors.BadInputError, errors.NotFoundError):
             return "read", "it has no personas"
-        except UsageError:
+        except errors.UsageError:
             return "read", f"it has several personas; {command} takes one"
-        except FamiliarError as error:
+        except errors.FamiliarError as error:
             return "refused", str(error)
         return "imported", ""
 
@@ -231,10 +209,12 @@ class _Bringing:
         for file in sorted(self._folder.of("character"), key=lambda f: f.path.suffix != ".png"):
             try:
                 card = _read_card_file(file)
-            except FamiliarError as error:
+            except errors.FamiliarError as error:
                 self._broken[file] = str(error)
                 continue
-            made = _Character(file, character_name(card) or file.stem, face_of(card), id_for(card))
+            made = _Character(
+                file, character_name(card) or file.stem, sillytavern.face_of(card), id_for(card)
+            )
             twin = by_content.setdefault(made.face.meaning, made)
             if twin is made:
                 self._characters.append(made)
@@ -246,7 +226,7 @@ class _Bringing:
         """Find the familiars made from these cards, and ids for new ones."""
         there = list_familiars(self._home)
         wanted = {character.file.rel_path: character.face for character in self._characters}
-        known = match_names(wanted, self._faces(there))
+        known = sillytavern.match_names(wanted, self._faces(there))
         taken = {entry.name for entry in self._home.iterdir()} if self._home.is_dir() else set()
         for character in self._characters:
             found = known.get(character.file.rel_path)
@@ -254,15 +234,17 @@ class _Bringing:
             character.id = found or _free_id(character.id, taken)
             taken.add(character.id)
 
-    def _faces(self, ids: Iterable[str]) -> dict[str, Face]:
+    def _faces(self, ids: Iterable[str]) -> dict[str, sillytavern.Face]:
         found = {}
         for familiar_id in ids:
             try:
-                card = original_card(Familiar(FamiliarPaths(self._home / familiar_id)).memory)
-            except FamiliarError:
+                card = sillytavern.original_card(
+                    Familiar(FamiliarPaths(self._home / familiar_id)).memory
+                )
+            except errors.FamiliarError:
                 continue  # its importer reports the error
             if card:
-                found[familiar_id] = face_of(card)
+                found[familiar_id] = sillytavern.face_of(card)
         return found
 
     def _give_chats(self) -> None:
@@ -287,11 +269,11 @@ class _Bringing:
     def _give_group_chats(self) -> None:
         """Assign each group chat to every member."""
         members = {file.path.name: c for c in self._characters for file in (c.file, *c.same)}
-        of_chat: dict[str, CharacterGroup] = {}
+        of_chat: dict[str, sillytavern.CharacterGroup] = {}
         for file in self._folder.of("group"):
             try:
-                group = read_group(file)
-            except FamiliarError as error:
+                group = sillytavern.read_group(file)
+            except errors.FamiliarError as error:
                 self._register.note(file, "refused", str(error))
                 continue
             of_chat.update(dict.fromkeys(group.chats, group))
@@ -337,11 +319,11 @@ class _Bringing:
                     self._register.note(file, "skipped", _NOT_NAMED)
         self._characters = chosen
 
-    def _nobody(self, name: str) -> NotFoundError:
+    def _nobody(self, name: str) -> errors.NotFoundError:
         known = sorted({character.name for character in self._characters})
         guess = nearest(name, known)
         listed = f"There are: {', '.join(known) or 'none'}."
-        return NotFoundError(
+        return errors.NotFoundError(
             f"No character {name!r} in {str(self._folder.root)!r}; nothing was imported",
             hint=f"Did you mean `--only {typed(guess)}`?" if guess else listed,
         )
@@ -361,7 +343,7 @@ class _Bringing:
                 )
             rehearse = self._is_rehearsal and not character.is_new
             outcomes = [outcome, *self._books(familiar, character, card, dry_run=rehearse)]
-            with lend_history(familiar.history, is_trial=rehearse) as history:
+            with import_chat.lend_history(familiar.history, is_trial=rehearse) as history:
                 done = self._chats(familiar, history, character)
             if not self._is_rehearsal:
                 self._index(familiar)
@@ -369,7 +351,7 @@ class _Bringing:
         warnings += tuple(dict.fromkeys(note for chat in done.chats for note in chat.notes))
         outcomes += ["updated"] if turns else []
         self._done.append(
-            FamiliarInFolder(
+            sillytavern.FamiliarInFolder(
                 character.id,
                 character.name,
                 character.file.rel_path,
@@ -383,17 +365,17 @@ class _Bringing:
 
     def _card(
         self, home: Path, familiar: Familiar, character: _Character, card: Card
-    ) -> tuple[Outcome, str, tuple[str, ...]]:
+    ) -> tuple[sillytavern.Outcome, str, tuple[str, ...]]:
         """Make or update the familiar of a card; return the outcome, the reason, and warnings."""
         if character.is_new:
             made = create_familiar(home, card, _open_memory, familiar_id=character.id)
             return "imported", "", made.warnings
-        before = original_card(familiar.memory)
-        if before and face_of(before).meaning == character.face.meaning:
+        before = sillytavern.original_card(familiar.memory)
+        if before and sillytavern.face_of(before).meaning == character.face.meaning:
             return "unchanged", "", ()
         try:
             if before is None or not plan_unpack(before, familiar.memory).is_noop:
-                raise ConflictError("files of the character were edited")
+                raise errors.ConflictError("files of the character were edited")
             made = create_familiar(
                 home,
                 card,
@@ -403,7 +385,7 @@ class _Bringing:
                 keep_edits=True,
                 dry_run=self._is_rehearsal,
             )
-        except RefusedError:
+        except errors.RefusedError:
             reason = (
                 "the card has changed, and so have the familiar's own files, which are kept; "
                 f"`familiar init {character.id} --from-card {typed(str(character.file.path))} "
@@ -414,7 +396,7 @@ class _Bringing:
 
     def _books(
         self, familiar: Familiar, character: _Character, card: Card, *, dry_run: bool
-    ) -> Iterator[Outcome]:
+    ) -> Iterator[sillytavern.Outcome]:
         """Import the lorebooks of a character; yield each outcome."""
         names = set(self._links.of(character.file.stem, card))
         for name in sorted(names & self._worlds.keys()):
@@ -422,7 +404,7 @@ class _Bringing:
             self._step()
             try:
                 outcome, reason = _import_book(familiar, file, dry_run=dry_run)
-            except FamiliarError as error:
+            except errors.FamiliarError as error:
                 self._register.note(file, "refused", str(error), familiar=character.id)
                 continue
             self._register.note(file, outcome, reason, familiar=character.id)
@@ -430,11 +412,11 @@ class _Bringing:
 
     def _chats(
         self, familiar: Familiar, history: HistoryStore, character: _Character
-    ) -> ImportedChats:
+    ) -> import_chat.ImportedChats:
         reading = self._reading(familiar)
-        files = [(file, solo_reading(reading)) for file in character.chats]
+        files = [(file, client_chat.solo_reading(reading)) for file in character.chats]
         files += [
-            (file, group_reading(reading, file.stem, group.name))
+            (file, client_chat.group_reading(reading, file.stem, group.name))
             for file, group in character.group_chats
         ]
         begun = 0
@@ -445,10 +427,10 @@ class _Bringing:
                 begun += 1
                 self._step()
 
-        done = import_chat_files(
+        done = import_chat.import_chat_files(
             history,
             [(file.path, how) for file, how in files],
-            ChatImportOptions(aside=True),
+            import_chat.ChatImportOptions(aside=True),
             report,
         )
         self._note_chats(character, [file for file, _ in files], done)
@@ -457,15 +439,18 @@ class _Bringing:
 
     def _reading(self, familiar: Familiar) -> Reading:
         """Build the options for chats: they are the owner's if one of the folder's personas is."""
-        reading = chat_reading(familiar, mine=self._mine)
+        reading = client_chat.chat_reading(familiar, mine=self._mine)
         name = (reading.cast.me and reading.cast.me.display_name) or show_me(self._home, None).name
         if not name or fold(name) in self._personas:
-            return owned_reading(reading)
+            return client_chat.owned_reading(reading)
         me = replace(reading.cast.me or NEUTRAL, display_name=name)  # a dry run has no home
         return replace(reading, cast=replace(reading.cast, me=me))
 
     def _note_chats(
-        self, character: _Character, files: list[FoundFile], done: ImportedChats
+        self,
+        character: _Character,
+        files: list[sillytavern.FoundFile],
+        done: import_chat.ImportedChats,
     ) -> None:
         failed = {one.file: str(one.error) for one in done.failed}
         chats = {chat.file: chat for chat in done.chats}
@@ -485,7 +470,7 @@ class _Bringing:
     def _index(self, familiar: Familiar) -> None:
         try:
             familiar.finder.index_words()
-        except FamiliarError:
+        except errors.FamiliarError:
             return  # the next search does it, or reports the error
 
     def _name_the_rest(self) -> None:
@@ -513,7 +498,7 @@ def _free_id(wanted: str, taken: Collection[str]) -> str:
     return next(name for name in chain([wanted], numbered) if name not in taken)
 
 
-def _read_card_file(file: FoundFile) -> Card:
+def _read_card_file(file: sillytavern.FoundFile) -> Card:
     return read_card(read_foreign(file.path), origin=file.path.name)
 
 
@@ -521,14 +506,16 @@ def _open_memory(paths: FamiliarPaths) -> MemoryStore:
     return Familiar(paths).memory
 
 
-def _import_book(familiar: Familiar, file: FoundFile, *, dry_run: bool) -> tuple[Outcome, str]:
+def _import_book(
+    familiar: Familiar, file: sillytavern.FoundFile, *, dry_run: bool
+) -> tuple[sillytavern.Outcome, str]:
     """Import a lorebook; return the outcome and the reason."""
     book = load_book(read_foreign(file.path), origin=file.path.name)
     into, _ = place_for(book, familiar.memory)
     is_new = not familiar.memory.exists(f"{into}/.lorebook.json")
     try:
         done = _import_newest(familiar, book, dry_run=dry_run)
-    except ConflictError:
+    except errors.ConflictError:
         return "skipped", (
             f"the book has changed, and so have your files in {into!r}, which are kept; "
             f"`familiar import-lorebook {typed(str(file.path))} --force "
@@ -543,9 +530,9 @@ def _import_newest(familiar: Familiar, book: Lorebook, *, dry_run: bool) -> Impo
     """Import a lorebook with its changes; an identical one from the card stays as it is."""
     try:
         return import_lorebook(familiar.memory, book, dry_run=dry_run)
-    except ConflictError:
+    except errors.ConflictError:
         raise
-    except RefusedError:
+    except errors.RefusedError:
         return import_lorebook(familiar.memory, book, update=True, dry_run=dry_run)
 
 
@@ -555,11 +542,11 @@ def _character_names(character: _Character) -> set[str]:
     return own.union(*map(_names_of, (character.file, *character.same)))
 
 
-def _names_of(file: FoundFile) -> set[str]:
+def _names_of(file: sillytavern.FoundFile) -> set[str]:
     return {fold(file.stem), fold(file.path.name)}
 
 
-def _of_chat(chat: ImportedChat) -> tuple[Outcome, str, bool]:
+def _of_chat(chat: import_chat.ImportedChat) -> tuple[sillytavern.Outcome, str, bool]:
     """Return the outcome for a chat, the reason, and whether lines were left out."""
     left = [
         f"{counted(number, what)} {deed}"
@@ -582,7 +569,7 @@ def _of_chat(chat: ImportedChat) -> tuple[Outcome, str, bool]:
     left = followed + left
     if chat.is_copy:
         left.insert(0, f"the same as channel {chat.channel!r}")
-    outcome: Outcome = "unchanged"
+    outcome: sillytavern.Outcome = "unchanged"
     if chat.is_new and (chat.imported or chat.branch_of):
         outcome = "imported"
     elif chat.imported or followed:
@@ -590,5 +577,5 @@ def _of_chat(chat: ImportedChat) -> tuple[Outcome, str, bool]:
     return outcome, ", ".join(left), bool(chat.damaged or chat.changed or chat.inserted)
 
 
-def _strongest_outcome(outcomes: Iterable[Outcome]) -> Outcome:
+def _strongest_outcome(outcomes: Iterable[sillytavern.Outcome]) -> sillytavern.Outcome:
     return "updated" if {"updated", "imported"} & set(outcomes) else "unchanged"

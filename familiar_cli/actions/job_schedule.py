@@ -7,7 +7,7 @@ import re
 import tomllib
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import iso, now, parse_iso
@@ -15,16 +15,14 @@ from familiar_cli.errors import ConfigError, FamiliarError, LockedError, NotFoun
 from familiar_cli.files import read_plain, remove, write_own, write_whole
 from familiar_cli.identity import check_id
 from familiar_cli.memory.pages.front_matter import PERSONA_DIR
-from familiar_cli.recurrence import last_occurrence, next_occurrence, parse_recurrence
+from familiar_cli.recurrence import Recurrence, last_occurrence, next_occurrence, parse_recurrence
 from familiar_cli.text import is_visible, nearest, one_line, slugify
 from familiar_cli.work.passes import Event, as_failure, failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.recurrence import Recurrence
 
 SOURCE: Final = "job"
 """The source of a turn that a job made."""

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from familiar_cli.config.edit import set_values, unset_values
 from familiar_cli.config.home import ME_FILE, login_account, other_owners, who_speaks
 from familiar_cli.config.schema import ChannelConfig, CharacterConfig, HomeSettings, MeSettings
 from familiar_cli.config.settings import FileSettings, is_name, load_written
@@ -171,8 +172,6 @@ def change_me(
     Raises:
         ConfigError: The file cannot be changed; it is as it was.
     """
-    from familiar_cli.config.edit import set_values
-
     texts = {f"{place.prefix}{name}": value for name, value in values.items()}
     if familiar is not None and channel_id:
         return familiar.channels.set_values(channel_id, texts, dry_run=dry_run)
@@ -203,8 +202,6 @@ def forget_me(place: MePlace, *, dry_run: bool = False) -> Edit:
     Raises:
         NotFoundError: It says nothing.
     """
-    from familiar_cli.config.edit import unset_values
-
     tables: Any = _source_of(place)
     keys = [f"{place.prefix}{name}" for name in NAMES if name in tables]
     if place.prefix.startswith("owners.") and tables:

@@ -6,46 +6,33 @@ import tempfile
 from collections import Counter, defaultdict
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.actions.people import publish_names
 from familiar_cli.clock import now, to_utc, to_zone
 from familiar_cli.consolidation.periods import TIERS, day_of, period_in, session_day
+from familiar_cli.context.trace import read_trace, trace_ids
 from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
+from familiar_cli.familiar import Familiar as Anew
+from familiar_cli.history import statistics
 from familiar_cli.history.selection import kept_turns
-from familiar_cli.history.statistics import (
-    count_up_to,
-    first_and_last,
-    ids_between,
-    said_between,
-    turns_beside,
-)
 from familiar_cli.identity import Author
 from familiar_cli.markdown import without_marker
-from familiar_cli.memory.layout import (
-    MEMORY_WRITER,
-    PEOPLE_DIR,
-    SESSIONS_DIR,
-    SIGNIFICANT_DIR,
-    is_hidden,
-    people_path,
-)
+from familiar_cli.memory import layout
 from familiar_cli.memory.pages.lines import readable_text, turn_ids, visible_in
-from familiar_cli.visibility import OWNER
+from familiar_cli.visibility import OWNER, Viewer
 from familiar_cli.when import read_day
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from datetime import tzinfo
 
     from familiar_cli.context.trace import Trace
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import Turn
     from familiar_cli.memory.journal.history import JournalDay, JournalDays
     from familiar_cli.memory.journal.past import Undone
-    from familiar_cli.visibility import Viewer
 
 _MOST_FILES: Final = 5_000  # a memory is written anew for the prompt of a day
 
@@ -89,11 +76,11 @@ def as_of(familiar: Familiar, day: date, since: date | None = None) -> AsOf:
     changed: tuple[str, ...] = ()
     if state:
         differ = days.changed(old.commit if old else None, state.commit)
-        changed = tuple(path for path in differ if not is_hidden(path))
+        changed = tuple(path for path in differ if not layout.is_hidden(path))
     files = days.every_file(state.commit) if state else []
     trace = _last_trace(familiar, end_of(familiar, day))
     turn = familiar.history.turn(trace.turn) if trace and trace.turn else None
-    count = sum(not is_hidden(path) for path, _ in files)
+    count = sum(not layout.is_hidden(path) for path, _ in files)
     return AsOf(day, state, known, count, old, changed, turn, trace)
 
 
@@ -111,8 +98,6 @@ def local_today(familiar: Familiar) -> date:
 
 def _last_trace(familiar: Familiar, end: datetime) -> Trace | None:
     """Return the last trace before a moment; traces are numbered chronologically."""
-    from familiar_cli.context.trace import read_trace, trace_ids
-
     ids = sorted(trace_ids(familiar.paths.traces))
     low, high, found = 0, len(ids), None
     while low < high:
@@ -140,7 +125,6 @@ async def prompt_then(familiar: Familiar, day: date, text: str, channel_id: str 
         UsageError: Nothing is said, or the memory was too large to write it anew.
     """
     from familiar_cli.config.home import FamiliarPaths
-    from familiar_cli.familiar import Familiar as Anew
 
     if not text.strip():
         raise UsageError("The message is empty, so there is no prompt to build")
@@ -302,7 +286,7 @@ def timeline(familiar: Familiar, at: str = "", span: str = "") -> Timeline:
         UsageError: `at` is not a day.
     """
     zone = familiar.zone
-    ends = first_and_last(familiar.history)
+    ends = statistics.first_and_last(familiar.history)
     begun, ended = (to_zone(moment, zone).date() for moment in ends) if ends else (None, None)
     today = to_zone(now(), zone).date()
     years = _turns_by_year(familiar, begun, ended) if begun and ended else ()
@@ -311,7 +295,7 @@ def timeline(familiar: Familiar, at: str = "", span: str = "") -> Timeline:
         span = next((s for s in SPANS if _is_light(familiar, *_span_ends(day, s))), SPANS[-1])
     first, last = _span_ends(day, span)
     whole_hours = _whole_hours(first, zone) and _whole_hours(last, zone)
-    said = said_between(
+    said = statistics.said_between(
         familiar.history, *_span_moments(first, last, zone), whole_hours=whole_hours
     )
     per_day: Counter[date] = Counter()
@@ -342,7 +326,7 @@ def _turns_by_year(familiar: Familiar, begun: date, ended: date) -> tuple[tuple[
     found = []
     for year in range(max(begun.year, ended.year - _MOST_YEARS, 2), ended.year + 1):
         span = _span_moments(*_span_ends(date(year, 1, 1), "year"), familiar.zone)
-        found.append((year, count_up_to(familiar.history, *span, MOST_OF_YEAR)))
+        found.append((year, statistics.count_up_to(familiar.history, *span, MOST_OF_YEAR)))
     return tuple((year, turns) for year, turns in found if turns)
 
 
@@ -353,7 +337,7 @@ def _last_day(familiar: Familiar, years: tuple[tuple[int, int], ...]) -> date | 
     much = max(turns for _, turns in years) * _MUCH
     year = next(year for year, turns in reversed(years) if turns >= much)
     end = _local_midnight(date(year + 1, 1, 1), familiar.zone)
-    last, _ = turns_beside(familiar.history, end, end)
+    last, _ = statistics.turns_beside(familiar.history, end, end)
     return to_zone(last, familiar.zone).date() if last else None
 
 
@@ -395,15 +379,15 @@ def diary_day(familiar: Familiar, day: date | None, viewer: Viewer) -> DiaryDay:
     """
     zone = familiar.zone
     if day is None:
-        ends = first_and_last(familiar.history)
+        ends = statistics.first_and_last(familiar.history)
         day = to_zone(ends[1] if ends else now(), zone).date()
     start, end = _span_moments(day, day, zone)
-    ids = ids_between(familiar.history, start, end, MOST_OF_DAY + 1)
+    ids = statistics.ids_between(familiar.history, start, end, MOST_OF_DAY + 1)
     kept = kept_turns(familiar.history, ids[:MOST_OF_DAY])
     turns = (kept[number].turn for number in ids if number in kept)
-    before, after = turns_beside(familiar.history, start, end)
+    before, after = statistics.turns_beside(familiar.history, start, end)
     rows = _daily_rows(familiar, day, day)
-    files = (*rows[SIGNIFICANT_DIR], *rows["daily"], *rows[SESSIONS_DIR])
+    files = (*rows[layout.SIGNIFICANT_DIR], *rows["daily"], *rows[layout.SESSIONS_DIR])
     days = familiar.journal_days
     state, old = days.at(day), days.at(day - _DAY)
     return DiaryDay(
@@ -432,7 +416,7 @@ def _speaker_lanes(
         for on, turns, first in spoken[account]:
             old = days.get(on, DayCount(on, 0, first))
             days[on] = DayCount(on, old.turns + turns, min(old.first, first))
-        path = people_path(author.slug)
+        path = layout.people_path(author.slug)
         has_file = familiar.memory.exists(path)
         turns = sum(day.turns for day in days.values())
         listed = tuple(days[on] for on in sorted(days))
@@ -442,7 +426,7 @@ def _speaker_lanes(
 
 def _daily_rows(familiar: Familiar, first: date, last: date) -> dict[str, tuple[DatedFile, ...]]:
     found: dict[str, tuple[DatedFile, ...]] = {}
-    for directory in (SESSIONS_DIR, *TIERS, SIGNIFICANT_DIR):
+    for directory in (layout.SESSIONS_DIR, *TIERS, layout.SIGNIFICANT_DIR):
         marks = (_dated_file(path) for path in _dated_paths(familiar, directory))
         inside = [m for m in marks if m and m.first <= last and m.last >= first]
         found[directory] = tuple(sorted(inside, key=lambda m: (m.first, m.rel_path)))
@@ -463,9 +447,11 @@ def _dated_file(rel_path: str) -> DatedFile | None:
     placed = session_day(rel_path)
     if placed:
         return DatedFile(rel_path, placed[0], placed[0])
-    if rel_path.startswith(f"{SIGNIFICANT_DIR}/"):
+    if rel_path.startswith(f"{layout.SIGNIFICANT_DIR}/"):
         try:
-            on = day_of(date.fromisoformat(rel_path.removeprefix(f"{SIGNIFICANT_DIR}/")[:10]))
+            on = day_of(
+                date.fromisoformat(rel_path.removeprefix(f"{layout.SIGNIFICANT_DIR}/")[:10])
+            )
         except ValueError:
             return None
         return DatedFile(rel_path, on.first, on.last)
@@ -500,7 +486,7 @@ def _whole_hours(day: date, zone: tzinfo | None) -> bool:
 
 def _is_light(familiar: Familiar, first: date, last: date) -> bool:
     since, until = _span_moments(first, last, familiar.zone)
-    return count_up_to(familiar.history, since, until, _MOST_TURNS + 1) <= _MOST_TURNS
+    return statistics.count_up_to(familiar.history, since, until, _MOST_TURNS + 1) <= _MOST_TURNS
 
 
 _MOST_WRITTEN: Final = 30  # changes of the writer in which lines about some turns are looked for
@@ -521,7 +507,7 @@ def learned_from(
     if not turns or not familiar.paths.journal.is_dir():
         return found
     since = min(turn.at for turn in turns).replace(microsecond=0)  # as commits tell the time
-    for change in familiar.past.log(source=MEMORY_WRITER, since=since, limit=_MOST_WRITTEN):
+    for change in familiar.past.log(source=layout.MEMORY_WRITER, since=since, limit=_MOST_WRITTEN):
         for file in familiar.past.show(change.commit.id)[1]:
             for line in file.diff.splitlines():
                 named = wanted.intersection(turn_ids(line, numbering)) if line[:1] == "+" else ()
@@ -570,9 +556,9 @@ def undo(
     """
     done = familiar.past.undo(word, run=run, dry_run=dry_run, merges=merges)
     notices: tuple[str, ...] = ()
-    if done.changes and any(commit.source == MEMORY_WRITER for commit in done.commits):
+    if done.changes and any(commit.source == layout.MEMORY_WRITER for commit in done.commits):
         notices = (_NOT_READ_AGAIN,)
-    if not dry_run and any(c.rel_path.startswith(f"{PEOPLE_DIR}/") for c in done.changes):
+    if not dry_run and any(c.rel_path.startswith(f"{layout.PEOPLE_DIR}/") for c in done.changes):
         with closing(familiar.names()) as names:
             notices += publish_names(names)
     return done, notices

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 from familiar_cli import markdown
 from familiar_cli.clock import iso
 from familiar_cli.errors import FamiliarError, NotFoundError, RefusedError, UsageError
-from familiar_cli.identity import handle_of, parse_author
-from familiar_cli.languages import ENGLISH, heading_in
+from familiar_cli.identity import Author, handle_of, parse_author
+from familiar_cli.languages import ENGLISH, Phrases, heading_in
 from familiar_cli.markdown import body_start, split_lines, title_of
 from familiar_cli.memory.aliases import (
+    Aliases,
+    Named,
     aliases_of,
     main_account,
     main_slug,
@@ -27,15 +29,7 @@ from familiar_cli.memory.layout import PEOPLE_DIR, people_path
 from familiar_cli.memory.mentions import key_of, without_honorific
 from familiar_cli.memory.merge.blocks import parse_blocks
 from familiar_cli.memory.merge.content import MergeFindings, merge_front
-from familiar_cli.memory.pages.lines import (
-    PLAIN,
-    normal_line,
-    normal_lines,
-    owned_lines,
-    private_heading,
-    private_scope,
-    turn_ids,
-)
+from familiar_cli.memory.pages import lines as memory_lines
 from familiar_cli.memory.pages.links import LinkedPages, Relabel, Relinking
 from familiar_cli.memory.pages.relations import tidy_relations
 from familiar_cli.review.pending import Draft
@@ -48,10 +42,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import Speaker
-    from familiar_cli.identity import Author
-    from familiar_cli.languages import Phrases
-    from familiar_cli.memory.aliases import Aliases, Named
-    from familiar_cli.memory.pages.lines import Numbering
     from familiar_cli.memory.store.store import MemoryStore
 
 
@@ -155,7 +145,7 @@ def split_draft(
     phrases: Phrases = ENGLISH,
     titles: Mapping[str, str] = MappingProxyType({}),
     *,
-    numbering: Numbering = PLAIN,
+    numbering: memory_lines.Numbering = memory_lines.PLAIN,
 ) -> PeopleDraft:
     """Draft giving `other` a file of their own again.
 
@@ -241,10 +231,12 @@ def _join_texts(ours: str, theirs: str, phrases: Phrases) -> tuple[str, int]:
     """Merge the other file's text into ours; return the result and the number of lines added."""
     after = _with_head(ours, theirs)
     moved = 0
-    known = normal_lines(ours) - {""}
+    known = memory_lines.normal_lines(ours) - {""}
     rest: list[str] = []
     summary = applying.summary_of(theirs)
-    if summary and normal_line(summary) not in normal_line(applying.summary_of(ours)):
+    if summary and memory_lines.normal_line(summary) not in memory_lines.normal_line(
+        applying.summary_of(ours)
+    ):
         both = [part for part in (applying.summary_of(ours), summary) if part]
         after = applying.with_summary(after, both)
         moved += len(split_lines(summary))
@@ -256,7 +248,7 @@ def _join_texts(ours: str, theirs: str, phrases: Phrases) -> tuple[str, int]:
         fresh = [
             line.text.rstrip()
             for line in markdown.scan("".join(said))
-            if line.in_code or line.is_fence or normal_line(line.text) not in known
+            if line.in_code or line.is_fence or memory_lines.normal_line(line.text) not in known
         ]
         if heading and fresh:
             after = applying.with_bullets(after, heading, fresh)
@@ -278,7 +270,7 @@ def _with_head(ours: str, theirs: str) -> str:
     lead, *titled = markdown.sections(theirs, applying.DEEPEST)
     if any(section.level == 1 for section in titled):
         start = body_start(theirs)
-        private = {line.start for line, owners in owned_lines(theirs) if owners}
+        private = {line.start for line, owners in memory_lines.owned_lines(theirs) if owners}
         lines = [one.text for one in lead.lines if one.start >= start and one.start not in private]
         above = "".join(lines).strip("\ufeff \t\r\n")
     if findings.clashes:
@@ -297,7 +289,7 @@ def _split_sections(text: str, phrases: Phrases) -> Iterator[tuple[str, list[str
     Text that is private for another reason than its heading gets a heading that says so. Everything
     from a second H1 on is yielded without a heading.
     """
-    channels = {line.start: owners for line, owners in owned_lines(text)}
+    channels = {line.start: owners for line, owners in memory_lines.owned_lines(text)}
     every = list(markdown.sections(text, applying.DEEPEST))
     title = next((section for section in every if section.level == 1), every[0])
     for section in every:
@@ -308,14 +300,18 @@ def _split_sections(text: str, phrases: Phrases) -> Iterator[tuple[str, list[str
         if not heading:
             said = [line for line in section.lines if section.level or channels[line.start]]
         for owners, lines in groupby(said, key=lambda line: channels[line.start]):
-            is_told = owners <= {private_scope(heading)}
+            is_told = owners <= {memory_lines.private_scope(heading)}
             # A scope that nobody has holds what belongs to several of them.
             scope = next(iter(owners)) if len(owners) == 1 else channel_scope("\0")
             name = " and ".join(sorted(split_scope(owner)[1] for owner in owners))
-            shown = heading if is_told else private_heading(name, scope, phrases)
+            shown = heading if is_told else memory_lines.private_heading(name, scope, phrases)
             yield (
                 shown,
-                [line.text for line in lines if not (line.level and private_scope(line.text))],
+                [
+                    line.text
+                    for line in lines
+                    if not (line.level and memory_lines.private_scope(line.text))
+                ],
             )
 
 
@@ -356,10 +352,10 @@ def _without_alias(text: str, name: str) -> str:
 
 
 def _rests_on(
-    line: str, slug: str, said_by: Callable[[int], str | None], numbering: Numbering
+    line: str, slug: str, said_by: Callable[[int], str | None], numbering: memory_lines.Numbering
 ) -> bool:
     """Tell whether all known turns behind a line are one person's."""
-    ids = turn_ids(line, numbering)
+    ids = memory_lines.turn_ids(line, numbering)
     people = {said_by(n) for n in ids} - {None}
     return bool(ids) and people == {slug} and numbering.holds(line)
 

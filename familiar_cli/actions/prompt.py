@@ -7,26 +7,30 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.config.channel_kinds import MODES, OF_MODALITY
-from familiar_cli.context.budget import MESSAGE_TOKENS, Window, prompt_allowance
+from familiar_cli.context import types
+from familiar_cli.context.budget import (
+    MESSAGE_TOKENS,
+    Allowance,
+    Window,
+    percent_of,
+    prompt_allowance,
+)
 from familiar_cli.context.pipeline import ContextPipeline
+from familiar_cli.context.providers import history
 from familiar_cli.context.providers.character import CharacterProvider
 from familiar_cli.context.providers.content_search import ContentSearchProvider
-from familiar_cli.context.providers.history import (
-    Beyond,
-    FromTier,
-    HistoryProvider,
-    RememberedProvider,
-    SystemBlockProvider,
-)
 from familiar_cli.context.providers.memory_files import DeskProvider, DigestsProvider
-from familiar_cli.context.providers.people import RelationsProvider
-from familiar_cli.context.providers.pins import NotesProvider, PinnedMemory, PinsProvider
+from familiar_cli.context.providers.passages import Recaller, Sight
+from familiar_cli.context.providers.people import RelationsProvider, taking_part
+from familiar_cli.context.providers.pins import NotesProvider, Pinned, PinnedMemory, PinsProvider
+from familiar_cli.context.providers.retrieval import Memory, Retrieval
+from familiar_cli.context.replies import SAMPLING, ShortReply
 from familiar_cli.context.tiers import DEEP, LARGE_WINDOW, STANDARD
-from familiar_cli.context.types import Layer
 from familiar_cli.errors import FamiliarError, RefusedError
+from familiar_cli.index.build import find_pins, pins_in_files
 from familiar_cli.memory.layout import SUFFIXES
 from familiar_cli.memory.pages.front_matter import SELF_FILES, with_pin, without_pin
-from familiar_cli.memory.store.files import parse_path
+from familiar_cli.memory.store.files import Applied, parse_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,7 +38,6 @@ if TYPE_CHECKING:
     from familiar_cli.config.channel import Channel
     from familiar_cli.config.settings import Effective
     from familiar_cli.config.values import Value
-    from familiar_cli.context.budget import Allowance
     from familiar_cli.context.character import Character
     from familiar_cli.context.processors import (
         RecastPostProcessor,
@@ -42,14 +45,8 @@ if TYPE_CHECKING:
         SteppedThinkingPreProcessor,
     )
     from familiar_cli.context.providers.content_filter import Filter
-    from familiar_cli.context.providers.passages import Recaller
-    from familiar_cli.context.providers.pins import Pinned
-    from familiar_cli.context.providers.retrieval import Retrieval
-    from familiar_cli.context.replies import ShortReply
-    from familiar_cli.context.types import ContextProvider, ContextRequest, Contribution, Spoken
     from familiar_cli.familiar import Familiar
     from familiar_cli.index.build import Pins
-    from familiar_cli.memory.store.files import Applied
     from familiar_cli.tokens import TokenCounter
 
     Resolved = Iterator[tuple[str, Value, str]]
@@ -142,7 +139,7 @@ def pipeline(
     familiar: Familiar,
     setup: TurnSetup,
     *,
-    remembered: Sequence[Spoken] = (),
+    remembered: Sequence[types.Spoken] = (),
     dry: bool = False,
 ) -> ContextPipeline:
     """Build the pipeline for a turn's prompt.
@@ -173,24 +170,24 @@ def memory_pipeline(familiar: Familiar, setup: TurnSetup) -> ContextPipeline:
     return ContextPipeline(
         [
             PinsProvider(pinned, deadline_s=familiar.config.context.provider_deadline_s),
-            FromTier(_content_search(familiar, setup, pinned, dry=False), STANDARD),
+            history.FromTier(_content_search(familiar, setup, pinned, dry=False), STANDARD),
         ],
         familiar.counter,
     )
 
 
 def for_memory(
-    request: ContextRequest, allowance: Allowance, counter: TokenCounter
-) -> ContextRequest:
+    request: types.ContextRequest, allowance: Allowance, counter: TokenCounter
+) -> types.ContextRequest:
     """Convert a request for another program's prompt, in which memory has a share of its own."""
-    layers = (Layer.content, Layer.pinned)
+    layers = (types.Layer.content, types.Layer.pinned)
     shares = {layer: allowance.layers[layer] for layer in layers if layer in allowance.layers}
     said = counter.count(request.utterance) + _FRAME_TOKENS
     return replace(
         request,
         budget_tokens=sum(shares.values()) + said,
         budget_reason="memory's share; the rest of the prompt is the chat program's",
-        layer_tokens={**shares, Layer.recent_history: said},
+        layer_tokens={**shares, types.Layer.recent_history: said},
     )
 
 
@@ -224,10 +221,8 @@ def _short_frame(familiar: Familiar, setup: TurnSetup) -> ShortFramePreProcessor
     )
 
 
-def _short_reply(familiar: Familiar, setup: TurnSetup, request: ContextRequest) -> ShortReply:
+def _short_reply(familiar: Familiar, setup: TurnSetup, request: types.ContextRequest) -> ShortReply:
     """Return the options for a small model; explicit settings take precedence."""
-    from familiar_cli.context.replies import SAMPLING, ShortReply
-
     set_to = familiar.config.llm
     style = ShortReply(setup.char, (setup.character.macros_of(request).user,))
     if set_to.max_tokens:
@@ -244,14 +239,16 @@ def has_filter(familiar: Familiar) -> bool:
 
 
 def _make_providers(
-    familiar: Familiar, setup: TurnSetup, remembered: Sequence[Spoken], *, dry: bool
-) -> list[ContextProvider]:
+    familiar: Familiar, setup: TurnSetup, remembered: Sequence[types.Spoken], *, dry: bool
+) -> list[types.ContextProvider]:
     set_to, memory = familiar.config, familiar.memory
     channel, character = setup.channel, setup.character
     deadline_s = set_to.context.provider_deadline_s
     at_start = set_to.context.datetime_place == "start"
-    block = SystemBlockProvider(familiar.zone, tells_time=channel.tells_time, at_start=at_start)
-    beyond = Beyond(
+    block = history.SystemBlockProvider(
+        familiar.zone, tells_time=channel.tells_time, at_start=at_start
+    )
+    beyond = history.Beyond(
         familiar.summaries,
         familiar.channels.label,
         set_to.history.elsewhere_channels,
@@ -273,17 +270,17 @@ def _make_providers(
             familiar.history,
             deadline_s=deadline_s,
         ),
-        HistoryProvider(
+        history.HistoryProvider(
             familiar.history,
             recent_turns=channel.recent_turns,
             deadline_s=deadline_s,
             beyond=beyond,
         ),
-        FromTier(_content_search(familiar, setup, pinned, dry=dry), STANDARD),
-        FromTier(_make_relations(familiar), STANDARD),
+        history.FromTier(_content_search(familiar, setup, pinned, dry=dry), STANDARD),
+        history.FromTier(_make_relations(familiar), STANDARD),
         *([] if at_start else [block]),
         DeskProvider(memory, familiar.zone, deadline_s=deadline_s),
-        *([RememberedProvider(remembered)] if remembered else ()),
+        *([history.RememberedProvider(remembered)] if remembered else ()),
     ]
 
 
@@ -295,11 +292,9 @@ def pinned_memory(familiar: Familiar, setup: TurnSetup, find: Callable[[], Pins]
         setup: The settings of the turn.
         find: Finds the pinned files.
     """
-    from familiar_cli.context.providers.passages import Sight
-
     numbering = familiar.numbering
 
-    def sight(request: ContextRequest) -> Sight:
+    def sight(request: types.ContextRequest) -> Sight:
         # Lines that rest on turns in the prompt stay, so that a pin is the same in each prompt.
         macros = setup.character.macros_of(request)
         return Sight(request.viewer, frozenset, macros, request.phrases, numbering)
@@ -309,8 +304,6 @@ def pinned_memory(familiar: Familiar, setup: TurnSetup, find: Callable[[], Pins]
 
 def _find_pins(familiar: Familiar) -> Pins:
     """Look up the pinned files within a provider's deadline."""
-    from familiar_cli.index.build import find_pins
-
     deadline_s = familiar.config.context.provider_deadline_s
     refresh_s, within_s = _REFRESH_SHARE * deadline_s, _FIND_SHARE * deadline_s
     return find_pins(familiar.index, refresh_s=refresh_s, within_s=within_s)
@@ -335,8 +328,6 @@ def _content_search(
 
 
 def _make_relations(familiar: Familiar) -> RelationsProvider:
-    from familiar_cli.context.providers.people import taking_part
-
     return RelationsProvider(
         lambda request: dict(taking_part(familiar.history, request)),
         familiar.names,
@@ -348,8 +339,6 @@ def _make_relations(familiar: Familiar) -> RelationsProvider:
 
 
 def _make_retrieval(familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory) -> Retrieval:
-    from familiar_cli.context.providers.retrieval import Memory, Retrieval
-
     set_to = familiar.config
     refresh_s = _REFRESH_SHARE * set_to.context.provider_deadline_s
     memory = Memory(
@@ -373,8 +362,6 @@ def _make_retrieval(familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory) 
 
 
 def _make_recaller(familiar: Familiar, char: str, within_s: float) -> Recaller:
-    from familiar_cli.context.providers.passages import Recaller
-
     return Recaller(
         familiar.history,
         familiar.channels.label,
@@ -455,16 +442,13 @@ def _with_resolved(row: Effective, resolved: tuple[Value, str] | None) -> Effect
 
 
 def _of_budget(familiar: Familiar, _: list[Effective]) -> Resolved:
-    from familiar_cli.context.budget import percent_of
-    from familiar_cli.context.types import Layer
-
     found = allowance_in(familiar, familiar.channel(""))
     yield "budget.total", found.total, found.source
     for layer, tokens in found.layers.items():
         source = f"{percent_of(layer, found.total)} % of budget.total"
         if getattr(familiar.config.budget, layer):
             source = "budget.total"
-        elif found.widened_tokens and layer is Layer.character:
+        elif found.widened_tokens and layer is types.Layer.character:
             source = "the character's size"
         yield f"budget.{layer}", tokens, source
     yield "recall.tokens", found.most_content, "budget.content"
@@ -613,16 +597,14 @@ def list_pins(familiar: Familiar, *, by_index: bool = True) -> PinnedFiles:
         by_index: Find them by the index, updating it; otherwise read all files.
     """
     from familiar_cli.clock import now
-    from familiar_cli.context.types import ContextRequest, Layer, Modality
-    from familiar_cli.index.build import find_pins, pins_in_files
 
     setup = turn_setup(familiar, _CHANNEL)
-    request = ContextRequest(
+    request = types.ContextRequest(
         familiar_id=familiar.paths.root.name,
         channel_id=_CHANNEL,
         author=None,
         utterance="",
-        modality=Modality.text,
+        modality=types.Modality.text,
         at=now(),
         budget_tokens=setup.allowance.total,
         viewer=familiar.privacy.viewer_in(_CHANNEL, familiar.me().author),
@@ -638,13 +620,11 @@ def list_pins(familiar: Familiar, *, by_index: bool = True) -> PinnedFiles:
         key=lambda pin: pin.rel_path,
     )
     problems = tuple(piece.problem for piece in pinned.pieces if not piece.rel_path)
-    budget = setup.allowance.layers[Layer.pinned]
+    budget = setup.allowance.layers[types.Layer.pinned]
     return PinnedFiles(tuple(pins), sum(pin.tokens for pin in pins), budget, problems)
 
 
-def _pinned_file(familiar: Familiar, piece: Contribution, pinned: Pinned) -> PinnedFile:
-    from familiar_cli.context.budget import MESSAGE_TOKENS
-
+def _pinned_file(familiar: Familiar, piece: types.Contribution, pinned: Pinned) -> PinnedFile:
     assert piece.rel_path
     if not piece.text:
         return PinnedFile(piece.rel_path, 0, fits=False, note=piece.problem or piece.remark)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import fts
 from familiar_cli.clock import iso, to_zone
@@ -14,20 +14,18 @@ from familiar_cli.history.recall import recall
 from familiar_cli.history.selection import TurnFilter
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.rank import scores_of_turns
-from familiar_cli.index.types import SearchOptions
+from familiar_cli.index.types import Hit, Method, SearchOptions, SearchResult
 from familiar_cli.memory.pages.lines import private_spans, shown_between, turn_ids
 from familiar_cli.text import fold, fold_word, framed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import date, datetime
-    from typing import Any
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import Turn
     from familiar_cli.index.build import Embedded, IndexStatus, Progress, Refreshed
     from familiar_cli.index.turn_vectors import EmbeddedTurns, TurnVectorStatus
-    from familiar_cli.index.types import Hit, Method, SearchResult
     from familiar_cli.visibility import Viewer
 
 
@@ -284,6 +282,7 @@ def _past_hit(familiar: Familiar, turn: Turn, score: float, speaker: str) -> Pas
     )
 
 
+_MOST_SAID: Final = 50
 _SESSIONS_LOOKED_AT: Final = 300  # turns; who spoke says which of them are meant
 _EXCERPT_CHARS: Final = 320
 _BEFORE_CHARS: Final = 80
@@ -339,9 +338,8 @@ def search_sessions(
     viewer: Viewer,
     user: str = "",
     channel: str | None = None,
-    limit: int = 50,
 ) -> dict[str, list[SaidHit]]:
-    """Return the best matching turns grouped by day, newest first.
+    """Return the best matching turns, at most 50, grouped by day, newest first.
 
     Args:
         familiar: Whose past.
@@ -350,7 +348,6 @@ def search_sessions(
         user: Whose memory is meant: what this person said, and the replies to them; a name, or
             `PLATFORM:ID`. Empty: everybody's.
         channel: Only this channel.
-        limit: Most turns.
 
     Raises:
         UsageError: There is no word in `query`.
@@ -360,6 +357,7 @@ def search_sessions(
             f"No word to search for in {query!r}", hint="Search for what was said: ?q=red+scarf"
         )
     span = TurnFilter(viewer, channel)
+    limit = _MOST_SAID
     looked_at = _SESSIONS_LOOKED_AT if user else limit
     hits = fulltext.search(familiar.history, query, span, limit=looked_at, neighbours=0)
     labels = familiar.labels(hit.turn.author for hit in hits)

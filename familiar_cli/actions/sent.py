@@ -6,9 +6,13 @@ import re
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from familiar_cli.clock import iso
-from familiar_cli.context.types import Layer, Subject
+from familiar_cli.clock import iso, since_1970
+from familiar_cli.context import types
+from familiar_cli.context.trace import latest_trace, read_trace, trace_ids
 from familiar_cli.errors import BadReplyError, FamiliarError, NotFoundError, UsageError
+from familiar_cli.history.rows import place_of
+from familiar_cli.llm.slots import check_usable
+from familiar_cli.llm.types import PreparedRequest, with_model
 from familiar_cli.text import harmless, unified
 
 if TYPE_CHECKING:
@@ -19,11 +23,10 @@ if TYPE_CHECKING:
         Trace,
         TracedMessage,
     )
-    from familiar_cli.context.types import ContextRequest, Explains, Fragment, LayerUse
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import Turn
     from familiar_cli.llm.slots import ResolvedSlot
-    from familiar_cli.llm.types import Completion, PreparedRequest, Usage
+    from familiar_cli.llm.types import Completion, Usage
 
 _ASK = 'Run `familiar ask "Hello"`.'
 
@@ -36,8 +39,6 @@ def find_trace(familiar: Familiar, turn: int | str | None = None) -> Trace:
         BadInputError: The trace is damaged.
         UsageError: `turn` is not a turn.
     """
-    from familiar_cli.context.trace import latest_trace, read_trace
-
     if turn is None:
         return latest_trace(familiar.paths.traces)
     number = familiar.numbering.turn_number(turn)
@@ -108,8 +109,6 @@ def _other_turns(familiar: Familiar) -> str:
 
 
 def _kept_turns(familiar: Familiar) -> set[int]:
-    from familiar_cli.context.trace import trace_ids
-
     return trace_ids(familiar.paths.traces)
 
 
@@ -154,8 +153,6 @@ def layers_over_time(
         before: Only turns with a lower number.
         most: Maximum number.
     """
-    from familiar_cli.context.trace import read_trace, trace_ids
-
     directory = familiar.paths.traces
     ids = sorted(n for n in trace_ids(directory) if before is None or n < before)[-most:]
     found = []
@@ -174,10 +171,12 @@ def layers_over_time(
     return tuple(found)
 
 
-_OF_MEMORY: Final = frozenset({Layer.content, Layer.digest, Layer.pinned, Layer.desk})
+_OF_MEMORY: Final = frozenset(
+    {types.Layer.content, types.Layer.digest, types.Layer.pinned, types.Layer.desk}
+)
 
 
-def recalled_pieces(trace: Trace) -> list[Fragment]:
+def recalled_pieces(trace: Trace) -> list[types.Fragment]:
     """Return the pieces of a prompt that come from memory or old turns."""
     return [piece for piece in trace.contributions if piece.kept and piece.layer in _OF_MEMORY]
 
@@ -208,16 +207,14 @@ class Why:
     turn: int | None
     subject: str
     verdict: Verdict
-    contributions: tuple[Fragment, ...] = ()
-    layers: tuple[LayerUse, ...] = ()
-    rivals: tuple[Fragment, ...] = ()
+    contributions: tuple[types.Fragment, ...] = ()
+    layers: tuple[types.LayerUse, ...] = ()
+    rivals: tuple[types.Fragment, ...] = ()
     reasons: tuple[str, ...] = ()
     since: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain values."""
-        from dataclasses import asdict
-
         return asdict(self)
 
 
@@ -244,26 +241,26 @@ def explain_piece(familiar: Familiar, trace: Trace, asked: str) -> Why:
     return Why(trace.turn, _subject_name(subject), "absent", reasons=tuple(reasons), since=since)
 
 
-def _find_subject(familiar: Familiar, asked: str) -> Subject:
+def _find_subject(familiar: Familiar, asked: str) -> types.Subject:
     from familiar_cli.memory.store.files import parse_path
 
     found = _TURN.fullmatch(asked.strip())
     if found:
-        return Subject(turn_id=familiar.numbering.turn_number(found[1]))
+        return types.Subject(turn_id=familiar.numbering.turn_number(found[1]))
     rel_path = parse_path(asked)
     if not rel_path:
         raise UsageError(
             "--why requires a memory file or a turn",
             hint="`--why self/description.md`, `--why turn:12`.",
         )
-    return Subject(rel_path)
+    return types.Subject(rel_path)
 
 
-def _subject_name(subject: Subject) -> str:
+def _subject_name(subject: types.Subject) -> str:
     return subject.rel_path or f"turn:{subject.turn_id}"
 
 
-def _pieces_of(familiar: Familiar, trace: Trace, subject: Subject) -> list[Fragment]:
+def _pieces_of(familiar: Familiar, trace: Trace, subject: types.Subject) -> list[types.Fragment]:
     if subject.rel_path is not None:
         return [piece for piece in trace.contributions if piece.rel_path == subject.rel_path]
     sources = _without_number(familiar, trace, subject)
@@ -274,7 +271,7 @@ def _pieces_of(familiar: Familiar, trace: Trace, subject: Subject) -> list[Fragm
     ]
 
 
-def _without_number(familiar: Familiar, trace: Trace, subject: Subject) -> set[str]:
+def _without_number(familiar: Familiar, trace: Trace, subject: types.Subject) -> set[str]:
     """Return the sources by which a turn was offered before it had a number."""
     if subject.turn_id == trace.turn:
         return {"utterance"}
@@ -284,7 +281,7 @@ def _without_number(familiar: Familiar, trace: Trace, subject: Subject) -> set[s
 
 
 def _explain_offered(
-    familiar: Familiar, trace: Trace, subject: Subject, pieces: list[Fragment]
+    familiar: Familiar, trace: Trace, subject: types.Subject, pieces: list[types.Fragment]
 ) -> Why:
     lost = [piece for piece in pieces if piece.reason and piece.offered_tokens]
     return Why(
@@ -299,22 +296,20 @@ def _explain_offered(
     )
 
 
-def _judge_pieces(pieces: list[Fragment]) -> Verdict:
+def _judge_pieces(pieces: list[types.Fragment]) -> Verdict:
     if not any(piece.kept for piece in pieces):
         return "out"
     return "cut" if any(piece.reason for piece in pieces) else "kept"
 
 
-def _paid_from(trace: Trace, pieces: list[Fragment]) -> tuple[LayerUse, ...]:
+def _paid_from(trace: Trace, pieces: list[types.Fragment]) -> tuple[types.LayerUse, ...]:
     """Return the layers of `pieces`, and the prompt as a whole."""
-    from familiar_cli.context.types import LayerUse
-
     names = {str(piece.layer) for piece in pieces}
-    whole = LayerUse(WHOLE, trace.budget_tokens, trace.used_tokens)
+    whole = types.LayerUse(WHOLE, trace.budget_tokens, trace.used_tokens)
     return (*(layer for layer in trace.layers if layer.name in names), whole)
 
 
-def _served_before(trace: Trace, lost: list[Fragment]) -> list[Fragment]:
+def _served_before(trace: Trace, lost: list[types.Fragment]) -> list[types.Fragment]:
     """Return the pieces served before those that did not fit, most important first.
 
     If their layer had room left, the prompt as a whole was full.
@@ -332,13 +327,13 @@ def _served_before(trace: Trace, lost: list[Fragment]) -> list[Fragment]:
     return sorted(found, key=lambda piece: -piece.priority)
 
 
-def _full_layers(trace: Trace, lost: list[Fragment]) -> set[str]:
+def _full_layers(trace: Trace, lost: list[types.Fragment]) -> set[str]:
     left = {layer.name: layer.budget_tokens - layer.used_tokens for layer in trace.layers}
     wanted = ((str(piece.layer), piece.offered_tokens - piece.tokens) for piece in lost)
     return {name for name, tokens in wanted if tokens > left.get(name, 0)}
 
 
-def _check_exists(familiar: Familiar, subject: Subject) -> None:
+def _check_exists(familiar: Familiar, subject: types.Subject) -> None:
     if subject.rel_path is not None:
         familiar.memory.read_bytes(subject.rel_path)
     elif familiar.history.turn(subject.turn_id or 0) is None:
@@ -347,7 +342,7 @@ def _check_exists(familiar: Familiar, subject: Subject) -> None:
         raise NotFoundError(f"No such turn: {subject.turn_id}", hint=hint)
 
 
-def _why_absent(familiar: Familiar, trace: Trace, subject: Subject) -> list[str]:
+def _why_absent(familiar: Familiar, trace: Trace, subject: types.Subject) -> list[str]:
     if subject.turn_id is not None and subject.turn_id == trace.reply_turn:
         return ["It is the reply to this prompt."]
     providers = _explaining_providers(familiar, trace)
@@ -360,16 +355,15 @@ def _why_absent(familiar: Familiar, trace: Trace, subject: Subject) -> list[str]
     return [*reasons, *_failed_parts(trace, providers)]
 
 
-def _explaining_providers(familiar: Familiar, trace: Trace) -> list[Explains]:
+def _explaining_providers(familiar: Familiar, trace: Trace) -> list[types.Explains]:
     from familiar_cli.actions.prompt import pipeline, turn_setup
-    from familiar_cli.context.types import Explains
 
     setup = turn_setup(familiar, trace.channel_id, trace.modality)
     providers = pipeline(familiar, setup).providers
-    return [provider for provider in providers if isinstance(provider, Explains)]
+    return [provider for provider in providers if isinstance(provider, types.Explains)]
 
 
-def _give_reason(trace: Trace, provider: Explains, answer: str) -> str:
+def _give_reason(trace: Trace, provider: types.Explains, answer: str) -> str:
     report = next((r for r in trace.providers if r.name == provider.name), None)
     if report is None:
         return f"{provider.name}: it was not used for this prompt."
@@ -385,7 +379,7 @@ def _verdict_text(verdict: str) -> str:
     return "was late" if verdict == "late" else "failed"
 
 
-def _failed_parts(trace: Trace, providers: list[Explains]) -> list[str]:
+def _failed_parts(trace: Trace, providers: list[types.Explains]) -> list[str]:
     """Describe each provider that failed and whose sources are unknown."""
     known = {provider.name for provider in providers}
     return [
@@ -396,25 +390,25 @@ def _failed_parts(trace: Trace, providers: list[Explains]) -> list[str]:
     ]
 
 
-def _restore_request(familiar: Familiar, trace: Trace) -> ContextRequest:
+def _restore_request(familiar: Familiar, trace: Trace) -> types.ContextRequest:
     """Rebuild the request, as far as trace and history allow."""
     from familiar_cli.context.turn import labels_in
-    from familiar_cli.context.types import ContextRequest, Layer, Modality
-    from familiar_cli.history.rows import place_of
 
     turn = familiar.history.turn(trace.turn) if trace.turn is not None else None
     said = [piece.text for piece in trace.contributions if piece.source == "utterance"]
-    return ContextRequest(
+    return types.ContextRequest(
         familiar_id=trace.familiar,
         channel_id=trace.channel_id,
         author=turn.author if turn else None,
         utterance=turn.content if turn else "".join(said),
-        modality=Modality(trace.modality),
+        modality=types.Modality(trace.modality),
         at=trace.at,
         budget_tokens=trace.budget_tokens,
         viewer=familiar.privacy.viewer_in(trace.channel_id, turn.author if turn else None),
-        layer_tokens={Layer(u.name): u.share_tokens or u.budget_tokens for u in trace.layers},
-        most_content=next((u.budget_tokens for u in trace.layers if u.name == Layer.content), 0),
+        layer_tokens={types.Layer(u.name): u.share_tokens or u.budget_tokens for u in trace.layers},
+        most_content=next(
+            (u.budget_tokens for u in trace.layers if u.name == types.Layer.content), 0
+        ),
         before_id=place_of(turn) if turn else trace.turn,
         tier=trace.tier,
         labels=labels_in(
@@ -424,7 +418,7 @@ def _restore_request(familiar: Familiar, trace: Trace) -> ContextRequest:
     )
 
 
-def _file_change(familiar: Familiar, subject: Subject, pieces: list[Fragment]) -> str:
+def _file_change(familiar: Familiar, subject: types.Subject, pieces: list[types.Fragment]) -> str:
     """Describe how an offered file has changed since."""
     if subject.rel_path is None:
         return ""
@@ -438,7 +432,7 @@ def _file_change(familiar: Familiar, subject: Subject, pieces: list[Fragment]) -
     return "The file has changed since." if then and now not in then else ""
 
 
-def _newer_file(familiar: Familiar, trace: Trace, subject: Subject) -> str:
+def _newer_file(familiar: Familiar, trace: Trace, subject: types.Subject) -> str:
     changed = _modified_at(familiar, subject)
     if changed is None or changed <= trace.at:
         return ""
@@ -448,9 +442,7 @@ def _newer_file(familiar: Familiar, trace: Trace, subject: Subject) -> str:
     )
 
 
-def _modified_at(familiar: Familiar, subject: Subject) -> datetime | None:
-    from familiar_cli.clock import since_1970
-
+def _modified_at(familiar: Familiar, subject: types.Subject) -> datetime | None:
     if subject.rel_path is None:
         return None
     try:
@@ -555,8 +547,6 @@ async def replay_trace(
         ConfigError: The server is not configured.
         ModelError: There is no complete reply.
     """
-    from familiar_cli.llm.slots import check_usable
-
     sent = sent_of(trace)
     chosen = familiar.models.slot(slot or "main")
     chosen = replace(chosen, model=model or (chosen.model if slot else sent.model))
@@ -583,7 +573,6 @@ async def _send_again(
     from familiar_cli.clock import stopwatch_s
     from familiar_cli.config.home import cache_dir
     from familiar_cli.llm.open import open_model
-    from familiar_cli.llm.types import PreparedRequest, with_model
 
     body = sent.body if slot.model == sent.model else with_model(sent.body, slot.model)
     model = open_model(slot, cache_dir=cache_dir(), on_wait=on_wait)
@@ -599,7 +588,6 @@ async def _send_again(
 def _new_reply(
     request: PreparedRequest, completion: Completion, elapsed_ms: float
 ) -> ReplayedReply:
-
     return ReplayedReply(
         request.url,
         completion.model,

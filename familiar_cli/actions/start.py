@@ -13,13 +13,12 @@ from familiar_cli.config.environment import keys_file
 from familiar_cli.config.schema import LLMSettings
 from familiar_cli.errors import ConfigError, FamiliarError, UsageError
 from familiar_cli.files import read_plain, write_own
-from familiar_cli.llm.slots import PRESETS, resolve_slot
+from familiar_cli.llm.slots import PRESETS, ResolvedSlot, resolve_slot
 from familiar_cli.llm.wire import FailedError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from familiar_cli.llm.slots import ResolvedSlot
 
 _TIMEOUT_S: Final = 2.0
 _NOT_TALKING: Final = ("embed", "rerank", "whisper", "bge-", "tts")

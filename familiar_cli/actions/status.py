@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from familiar_cli.clock import iso
 from familiar_cli.config.home import FamiliarPaths, chosen_familiar, list_familiars
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.familiar import Familiar
 from familiar_cli.files import is_plain
+from familiar_cli.memory.layout import REMINDERS, TASKS
 from familiar_cli.memory.store.files import FileListing
 
 if TYPE_CHECKING:
@@ -263,7 +265,6 @@ def _language_of(familiar: Familiar) -> str:
 
 def _desk_of(familiar: Familiar) -> DeskStatus:
     from familiar_cli.actions.desk import read_todos
-    from familiar_cli.memory.layout import REMINDERS, TASKS
 
     conflicts = _conflicts_of(familiar.memory)
     try:
@@ -337,7 +338,6 @@ def _history_of(path: Path) -> _Past:
     """Summarise a history and how much of it was written to memory; creates no file."""
     if not is_plain(path):
         return _Past()
-    from familiar_cli.clock import iso
     from familiar_cli.history import WRITER
     from familiar_cli.history.outgoing import SAID_HERE, count_unread_turns
     from familiar_cli.history.store import HistoryStore
@@ -390,8 +390,6 @@ def _summary_of(familiar: Familiar) -> SummaryStatus:
 
 
 def _last_turn(turn: Turn | None) -> LastTurn | None:
-    from familiar_cli.clock import iso
-
     if turn is None:
         return None
     author = turn.author.slug if turn.author else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import clock
@@ -14,24 +15,32 @@ from familiar_cli.actions.sync_decisions import (
     pending_decisions,
     remotes_of,
 )
+from familiar_cli.config.environment import sync_key_file
 from familiar_cli.errors import FamiliarError, NotFoundError, PartialError, RefusedError, UsageError
+from familiar_cli.familiar import Familiar
 from familiar_cli.files import read_plain, remove, write_own
-from familiar_cli.memory.merge.files import conflicts_in
-from familiar_cli.sync.participants import Devices
-from familiar_cli.work.passes import SYNCING
+from familiar_cli.history.forgetting import note_order, orders_of
+from familiar_cli.history.incoming import read_there
+from familiar_cli.history.outgoing import hand_back, hand_over
+from familiar_cli.identity import check_familiar_id
+from familiar_cli.memory.journal.edits import refused_files
+from familiar_cli.memory.merge.files import Conflict, conflicts_in
+from familiar_cli.sync.begin import Sender, begin_from, forget_folder
+from familiar_cli.sync.engine import SyncEngine
+from familiar_cli.sync.joining import AncestryWalk, all_before
+from familiar_cli.sync.participants import Device, Devices
+from familiar_cli.sync.remotes import MEMORY_REFS, SeenRefs, read_address
+from familiar_cli.sync.sealing import KEY_FILE, SignatureTrust, SigningKey, no_key, read_key
+from familiar_cli.sync.turns import HistoryConversations, read_abouts
+from familiar_cli.text import sha256_of, slugify
+from familiar_cli.work.passes import SYNCING, Waiting, as_failure, exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
 
     from familiar_cli.config.home import FamiliarPaths, Instance
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.memory.merge.files import Conflict
-    from familiar_cli.sync.begin import Sender
-    from familiar_cli.sync.engine import Synced, SyncEngine, SyncOptions
-    from familiar_cli.sync.participants import Device
+    from familiar_cli.sync.engine import Synced, SyncOptions
     from familiar_cli.sync.remotes import Address
-    from familiar_cli.sync.sealing import SignatureTrust, SigningKey
 
 PATIENCE_S: Final = 120.0
 """How long a command waits for a running sync of the same familiar."""
@@ -276,8 +285,6 @@ async def sync(
         NotFoundError: No remotes, or none with that name.
         LockedError: Another process syncs this familiar for longer than `wait_s`.
     """
-    from familiar_cli.work.passes import Waiting, exclusive
-
     chosen = remotes_of(familiar).chosen(name)
     work = familiar.passes.named(SYNCING)
     waiting = Waiting(_BUSY, _STILL_BUSY, "Try again when it has finished.")
@@ -298,9 +305,6 @@ def _sync_all(
     how: SyncOptions,
     engine: SyncEngine,
 ) -> SyncReport:
-    from familiar_cli.memory.journal.edits import refused_files
-    from familiar_cli.work.passes import as_failure
-
     done: list[Synced] = []
     failed: dict[str, tuple[Address, FamiliarError]] = {}
     try:
@@ -334,9 +338,6 @@ def engine_of(
 ) -> SyncEngine:
     """Build the sync engine of a familiar. The caller closes the journal's repository."""
     from familiar_cli.actions.forget import carry_out_order
-    from familiar_cli.history.forgetting import orders_of
-    from familiar_cli.sync.engine import SyncEngine
-    from familiar_cli.sync.turns import HistoryConversations
 
     travels = familiar.config.sync.turns == "on"
     return SyncEngine(
@@ -359,8 +360,6 @@ def engine_of(
 
 def _describe_familiar(familiar: Familiar) -> bytes:
     """Return the familiar's id and its remotes' names, for a new machine."""
-    from familiar_cli.text import sha256_of
-
     remotes = {name: sha256_of(at.text) for name, at in sorted(remotes_of(familiar).all().items())}
     return json.dumps({"id": familiar.paths.id, "remotes": remotes}, sort_keys=True).encode()
 
@@ -372,8 +371,6 @@ def _told_names(abouts: Iterable[bytes], address: str) -> tuple[str, str]:
         abouts: See `_about`; invalid ones are ignored.
         address: The remote here; another machine may use another address.
     """
-    from familiar_cli.text import sha256_of
-
     ids, names, others = [""], [""], [""]
     for about in abouts:
         with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -391,12 +388,6 @@ def sender_of(
     trust: SignatureTrust | None = None,
 ) -> Sender:
     """Return how outgoing data is encrypted, and with which key."""
-    from pathlib import Path
-
-    from familiar_cli.config.environment import sync_key_file
-    from familiar_cli.sync.begin import Sender
-    from familiar_cli.sync.sealing import SignatureTrust, no_key, read_key
-
     set_to = familiar.config.sync
 
     def read(key_file: str) -> str:
@@ -418,8 +409,6 @@ def sender_of(
 
 def signing_key_of(familiar: Familiar) -> SigningKey:
     """Return the key that signs encrypted bundles."""
-    from familiar_cli.sync.sealing import KEY_FILE, SigningKey
-
     return SigningKey(familiar.paths.root / KEY_FILE)
 
 
@@ -462,9 +451,7 @@ def status(familiar: Familiar) -> SyncStatus:
     Raises:
         ConfigError: A file of it cannot be read.
     """
-    from familiar_cli.memory.journal.edits import refused_files
     from familiar_cli.sync.journal_past import JournalPast
-    from familiar_cli.sync.remotes import SeenRefs
 
     instance, remotes = familiar.instance, remotes_of(familiar)
     repository = familiar.journal.repository
@@ -509,8 +496,6 @@ def forget(familiar: Familiar, instance: str) -> None:
         RefusedError: It is this one.
     """
     from familiar_cli.actions.embodiments import forget_device
-    from familiar_cli.history.incoming import read_there
-    from familiar_cli.history.outgoing import hand_over
 
     known = {one.id: one for one in status(familiar).instances}
     if instance == familiar.instance.id:
@@ -561,15 +546,8 @@ def begin(
         FamiliarError: The remote is unreachable or empty; nothing is left here.
     """
     from familiar_cli.config.edit import write_new
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.history.forgetting import note_order
-    from familiar_cli.identity import check_familiar_id
     from familiar_cli.imports.import_plan import new_familiar
-    from familiar_cli.sync.begin import begin_from
     from familiar_cli.sync.epochs import memory_orders
-    from familiar_cli.sync.remotes import SeenRefs, read_address
-    from familiar_cli.sync.turns import read_abouts
-    from familiar_cli.text import slugify
 
     meant = read_address(address)
     wanted = check_familiar_id(familiar_id) if familiar_id else None
@@ -617,8 +595,6 @@ def begin(
 
 
 def _record_sync(familiar: Familiar, synced: Synced) -> None:
-    from familiar_cli.history.outgoing import hand_back
-
     forgotten = remotes_of(familiar).forgotten()
     if synced.pulled:
         for instance in forgotten & synced.instances.keys():
@@ -649,9 +625,6 @@ def forget_remote(familiar: Familiar, name: str) -> Address:
     Raises:
         NotFoundError: No remote with that name.
     """
-    from familiar_cli.sync.begin import forget_folder
-    from familiar_cli.sync.remotes import SeenRefs
-
     address = remotes_of(familiar).remove(name)
     SeenRefs(familiar.journal.repository, name).forget()
     with suppress(OSError):
@@ -665,9 +638,6 @@ def _note_path(familiar: Familiar, remote: str) -> Path:
 
 
 def _count_ahead(past: Any, head: str | None, seen: dict[str, str]) -> int:  # noqa: ANN401
-    from familiar_cli.sync.joining import AncestryWalk, all_before
-    from familiar_cli.sync.remotes import MEMORY_REFS
-
     known = [id_ for ref, id_ in seen.items() if ref.startswith(MEMORY_REFS)]
     if head is None:
         return 0
@@ -683,9 +653,6 @@ def _instance_statuses(
     seen: dict[str, dict[str, str]],
     forgotten: frozenset[str],
 ) -> tuple[InstanceStatus, ...]:
-    from familiar_cli.sync.joining import AncestryWalk
-    from familiar_cli.sync.remotes import MEMORY_REFS
-
     heads: dict[str, set[str]] = {own.id: {head} if head else set()}
     for refs in seen.values():
         for ref, id_ in refs.items():

@@ -12,25 +12,24 @@ from familiar_cli.errors import (
     RefusedError,
     UsageError,
 )
+from familiar_cli.files import is_plain
+from familiar_cli.history.incoming import count_held, release_facts
 from familiar_cli.memory.layout import CONFLICTS_LIST
 from familiar_cli.memory.merge.content import WHOLE, merge_content
-from familiar_cli.memory.merge.files import conflicts_in, list_text
+from familiar_cli.memory.merge.files import Conflict, conflicts_in, list_text
 from familiar_cli.memory.store.files import MISSING
-from familiar_cli.sync.participants import PendingDeletions, SyncParticipants, Trust
-from familiar_cli.sync.remotes import FILE, Remotes, SeenRefs, instances_seen
+from familiar_cli.sync.participants import LargeDeletion, PendingDeletions, SyncParticipants, Trust
+from familiar_cli.sync.remotes import FILE, RefAside, Remotes, SeenRefs, instances_seen
 from familiar_cli.text import counted, sha256_of, typed, unified
-from familiar_cli.work.passes import SYNCING
+from familiar_cli.work.passes import SYNCING, Waiting, exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.memory.merge.files import Conflict
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.sync.engine import SyncEngine
     from familiar_cli.sync.joining import Outcome
-    from familiar_cli.sync.participants import LargeDeletion
-    from familiar_cli.sync.remotes import RefAside
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +133,6 @@ def pending_decisions(familiar: Familiar) -> PendingDecisions:
     Raises:
         ConfigError: `sync.toml` cannot be read.
     """
-    from familiar_cli.files import is_plain
-    from familiar_cli.history.incoming import count_held
     from familiar_cli.sync.begin import refused_bundles
 
     participants = participants_of(familiar)
@@ -184,9 +181,6 @@ def allow_device(familiar: Familiar, instance: str) -> int:
     Returns:
         The number of facts about others' turns that were applied.
     """
-    from familiar_cli.files import is_plain
-    from familiar_cli.history.incoming import release_facts
-
     heard_of = instances_seen(familiar.journal.repository)
     participants_of(familiar).allow(instance, heard_of)
     if not is_plain(familiar.paths.history):
@@ -218,8 +212,6 @@ async def accept_deletions(
         NotFoundError: Nothing is pending, or nothing from that machine.
         LockedError: Another process syncs this familiar for longer than `wait_s`.
     """
-    from familiar_cli.work.passes import Waiting, exclusive
-
     waiting = pending_decisions(familiar).deletions
     chosen = [one for one in waiting if instance in {None, one.instance}]
     if not chosen:

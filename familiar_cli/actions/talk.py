@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable  # noqa: TC003  # a field's type
-from contextlib import nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime  # noqa: TC003  # public functions can be asked for their types
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli import errors
+from familiar_cli.actions import prompt
 from familiar_cli.actions.change_turns import replace_last_reply
-from familiar_cli.actions.prompt import (
-    for_memory,
-    has_filter,
-    has_short_frame,
-    memory_pipeline,
-    pipeline,
-    turn_setup,
-)
 from familiar_cli.clock import now, to_ms
 from familiar_cli.context.on_record import FirstMessage, OnRecord
 from familiar_cli.context.replies import PartialReply
@@ -31,17 +25,7 @@ from familiar_cli.context.turn import (
     dry_run,
     request_for,
 )
-from familiar_cli.context.types import Modality, Said
-from familiar_cli.errors import (
-    AnsweredError,
-    ChannelBusyError,
-    ConflictError,
-    FamiliarError,
-    ModelError,
-    NotFoundError,
-    RefusedError,
-    UsageError,
-)
+from familiar_cli.context.types import ContextRequest, Modality, Said
 from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.history.rows import HEARD, Turn
 from familiar_cli.history.store import KeptMessage, keep_once, reply_to_turn, turn_of_message
@@ -53,10 +37,7 @@ from familiar_cli.work.passes import Waiting, exclusive
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from contextlib import AbstractAsyncContextManager
 
-    from familiar_cli.actions.prompt import TurnSetup
-    from familiar_cli.context.types import ContextRequest
     from familiar_cli.llm.types import ChatModel
 
 
@@ -75,9 +56,9 @@ def kept_question(familiar: Familiar, said: Said) -> Said:
     if turn is None:
         return said
     if said.off_record:
-        raise UsageError(f"Turn {turn.id} is on the record; its reply cannot be off it")
+        raise errors.UsageError(f"Turn {turn.id} is on the record; its reply cannot be off it")
     if turn.role != "user":
-        raise RefusedError(
+        raise errors.RefusedError(
             f"Turn {turn.id} was not said to the familiar, so there is nothing to reply to",
             hint="Run `familiar history show` for the turns.",
         )
@@ -98,13 +79,13 @@ def _meant_turn(familiar: Familiar, said: Said) -> Turn | None:
     if said.reply_to is not None:
         turn = familiar.history.turn(said.reply_to)
         if turn is None:
-            raise NotFoundError(
+            raise errors.NotFoundError(
                 f"There is no turn {said.reply_to}", hint="Run `familiar history show`."
             )
         return turn
     turn = turn_of_message(familiar.history, said.channel_id, said.message_id, said.author)
     if turn is not None and turn.content != said.text:
-        raise ConflictError(
+        raise errors.ConflictError(
             f"Message {said.message_id!r} of channel {said.channel_id!r} is kept in other words, "
             f"as turn {turn.id}; turns are never changed, and nothing was asked",
             hint=f"Run `familiar ask --reply-to {turn.id}` for a reply to what is kept.",
@@ -125,7 +106,7 @@ def check_unanswered(familiar: Familiar, said: Said) -> None:
     )
     if reply is None:
         return
-    error = AnsweredError(
+    error = errors.AnsweredError(
         f"Turn {said.reply_to} has a reply already, turn {reply.id}; nothing was asked",
         hint=f"Run `familiar history show {reply.id}` to read it.",
     )
@@ -193,7 +174,7 @@ async def assemble(familiar: Familiar, said: Said, *, viewer: Viewer | None = No
     said = kept_question(familiar, replace_last_reply(familiar, said))
     familiar.privacy.check_member(said.channel_id, said.author)
     setup = _turn_setup(familiar, said)
-    made_by = pipeline(familiar, setup, remembered=said.remembered, dry=True)
+    made_by = prompt.pipeline(familiar, setup, remembered=said.remembered, dry=True)
     assembled = await made_by.assemble(turn_request(familiar, said, setup, viewer))
     return dry_run(
         assembled,
@@ -202,7 +183,7 @@ async def assemble(familiar: Familiar, said: Said, *, viewer: Viewer | None = No
         told=(
             setup.allowance.notice,
             _NO_NOTE if "stepped_thinking" in setup.processors else "",
-            _NO_FILTER if has_filter(familiar) else "",
+            _NO_FILTER if prompt.has_filter(familiar) else "",
             _NOT_SHORT if _is_told_short(familiar) else "",
         ),
     )
@@ -218,14 +199,16 @@ async def find_memory(familiar: Familiar, said: Said) -> Trace:
     """
     await in_thread(familiar.finder.load_embedder)
     setup = _turn_setup(familiar, said)
-    request = for_memory(turn_request(familiar, said, setup), setup.allowance, familiar.counter)
-    assembled = await memory_pipeline(familiar, setup).assemble(request)
+    request = prompt.for_memory(
+        turn_request(familiar, said, setup), setup.allowance, familiar.counter
+    )
+    assembled = await prompt.memory_pipeline(familiar, setup).assemble(request)
     return dry_run(assembled, model="", counter=familiar.counter.name)
 
 
 def _is_told_short(familiar: Familiar) -> bool:
     """Return whether a turn would get a shorter prompt than a dry run shows."""
-    return familiar.config.context.frame == "auto" and has_short_frame(familiar)
+    return familiar.config.context.frame == "auto" and prompt.has_short_frame(familiar)
 
 
 def opening_of(familiar: Familiar, said: Said) -> str:
@@ -292,7 +275,7 @@ async def take_turn(
         runner = _make_runner(familiar, said, setup, asking)
         request = turn_request(familiar, said, setup)
         if asking.memory_only:
-            request = for_memory(request, setup.allowance, familiar.counter)
+            request = prompt.for_memory(request, setup.allowance, familiar.counter)
         model = asking.model(familiar.models.open(on_wait=on_wait))
         try:
             result = await runner.run(request, model, on_text, stream=stream)
@@ -326,7 +309,7 @@ async def write_first(
         setup = _turn_setup(familiar, said)
         runner = FirstMessage(
             familiar.history,
-            pipeline(familiar, setup),
+            prompt.pipeline(familiar, setup),
             familiar.paths.traces,
             said,
             keep_traces=familiar.config.context.keep_traces,
@@ -334,7 +317,7 @@ async def write_first(
         request = turn_request(familiar, said, setup)
         result = await runner.run(request, familiar.models.open(), stream=False)
     if result.reply is None:
-        raise ModelError(f"The familiar wrote nothing in {channel_id!r}; nothing was kept")
+        raise errors.ModelError(f"The familiar wrote nothing in {channel_id!r}; nothing was kept")
     return result.reply
 
 
@@ -347,24 +330,26 @@ def _hold_channel(
         notice=f"Waiting for {{who}}, which is replying in channel {where}.",
         refused=f"Channel {where} is still busy with a reply by {{who}}; nothing was kept",
         hint="Try again, or allow a longer wait with `familiar config set context.channel_wait_s`.",
-        error=ChannelBusyError,
+        error=errors.ChannelBusyError,
     )
     wait_s = familiar.config.context.channel_wait_s
     lock_path = familiar.paths.channel_lock(channel_id)
     return exclusive(lock_path, wait_s, on_wait or (lambda _: None), waiting)
 
 
-def _turn_setup(familiar: Familiar, said: Said) -> TurnSetup:
-    setup = turn_setup(familiar, said.channel_id, str(said.modality))
+def _turn_setup(familiar: Familiar, said: Said) -> prompt.TurnSetup:
+    setup = prompt.turn_setup(familiar, said.channel_id, str(said.modality))
     setup.character.character.check_readable()
     return setup
 
 
-def _make_runner(familiar: Familiar, said: Said, setup: TurnSetup, asking: Asking) -> TurnRunner:
+def _make_runner(
+    familiar: Familiar, said: Said, setup: prompt.TurnSetup, asking: Asking
+) -> TurnRunner:
     if asking.memory_only:
-        made_by = memory_pipeline(familiar, setup)
+        made_by = prompt.memory_pipeline(familiar, setup)
     else:
-        made_by = pipeline(familiar, setup, remembered=said.remembered)
+        made_by = prompt.pipeline(familiar, setup, remembered=said.remembered)
     notice = "" if asking.memory_only else setup.allowance.notice
     if said.off_record:
         return TurnRunner(made_by, notice=notice, watcher=asking.watcher)
@@ -384,7 +369,7 @@ def _with_names(familiar: Familiar, result: TurnResult) -> TurnResult:
     names = familiar.names()
     try:
         names.publish()
-    except FamiliarError as error:
+    except errors.FamiliarError as error:
         return replace(result, notices=(*result.notices, f"The names are unchanged: {error}"))
     finally:
         names.close()
@@ -470,7 +455,7 @@ class LiveTurn:
 def turn_request(
     familiar: Familiar,
     said: Said,
-    setup: TurnSetup,
+    setup: prompt.TurnSetup,
     viewer: Viewer | None = None,
     *,
     at: datetime | None = None,
@@ -505,7 +490,7 @@ def turn_request(
     if said.remake != "continue" or said.instead_of is None:
         return request
     prefill = PRESETS[familiar.models.slot().preset].prefill
-    exact = prefill and not has_short_frame(familiar)
+    exact = prefill and not prompt.has_short_frame(familiar)
     return replace(request, begun=PartialReply(said.instead_of.content, prefill, exact))
 
 

@@ -13,8 +13,9 @@ from familiar_cli.actions.sent import recalled_pieces
 from familiar_cli.context.pipeline import UTTERANCE
 from familiar_cli.context.providers.content_search import PAST
 from familiar_cli.context.providers.people import RELATIONS_SOURCE
-from familiar_cli.context.types import Layer
+from familiar_cli.context.types import Fragment, Layer
 from familiar_cli.errors import FamiliarError
+from familiar_cli.index.hits import query_coverage
 from familiar_cli.memory import layout
 from familiar_cli.memory.aliases import slug_in
 from familiar_cli.text import one_line
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from familiar_cli.context.trace import Trace
-    from familiar_cli.context.types import Fragment
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import Turn
     from familiar_cli.identity import Author
@@ -208,7 +208,6 @@ class _Describer:
         """Find the turn in a window that matches the question best."""
         if piece.turns is None:
             return None
-        from familiar_cli.index.hits import query_coverage
 
         first, last = piece.turns
         numbers = range(first, min(last, first + _MOST_TURNS) + 1)

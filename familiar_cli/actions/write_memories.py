@@ -13,41 +13,21 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
-from familiar_cli import clock
+from familiar_cli import clock, errors
 from familiar_cli.consolidation.periods import read_period
-from familiar_cli.errors import (
-    BadInputError,
-    NotFoundError,
-    RefusedError,
-    UsageError,
-)
 from familiar_cli.housekeeping.hazards import mask_secrets
 from familiar_cli.markdown import body_start
-from familiar_cli.memory.layout import (
-    DAILY_DIR,
-    PENDING_DIR,
-    PERIOD_DIRS,
-    RUN_ID,
-    SIGNIFICANT_DIR,
-    scope_of_path,
-)
+from familiar_cli.memory import layout
 from familiar_cli.memory.merge.content import merge_content
 from familiar_cli.memory.pages.items import merge_day, tag_bullets
 from familiar_cli.memory.pages.lines import holds_back, outward_text, put_back
 from familiar_cli.memory.store.files import MISSING, parse_new_path
-from familiar_cli.memory.store.transactions import retry_on_conflict
-from familiar_cli.review.pending import (
-    PlannedFile,
-    ReviewPlan,
-    decide_plan,
-    pending_ids,
-    read_pending,
-    stage_plan,
-)
+from familiar_cli.memory.store.transactions import Transaction, retry_on_conflict
+from familiar_cli.review import pending
 from familiar_cli.sync.journal_past import EMBODIMENT
 from familiar_cli.sync.participants import is_shared
 from familiar_cli.text import harmless, is_visible, sha256_of, slugify
-from familiar_cli.visibility import NOBODY
+from familiar_cli.visibility import NOBODY, Viewer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -55,10 +35,8 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.memory.journal.repository import Commit
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.memory.store.transactions import Transaction
-    from familiar_cli.visibility import Viewer
 
-GRANULARITIES: Final = (*PERIOD_DIRS, SIGNIFICANT_DIR)
+GRANULARITIES: Final = (*layout.PERIOD_DIRS, layout.SIGNIFICANT_DIR)
 _PLAN: Final = "mcp-"  # how the ids of such plans begin
 _ID_CHARS: Final = 16
 _CHECKSUM_CHARS: Final = 12
@@ -204,7 +182,7 @@ def create_memory(
     front = _new_front_matter(directory, writer.instance, source, participating)
 
     def made(before: str | None) -> str:
-        if directory == DAILY_DIR:
+        if directory == layout.DAILY_DIR:
             there = outward_text(before or "", NOBODY)
             day = merge_day(there, words, via=writer.instance, chats=chats)
             return front + day if before is None else put_back(before, day, NOBODY)
@@ -298,7 +276,7 @@ def delete_memory(familiar: Familiar, writer: Writer, place: MemoryAddress) -> W
         if before is None:
             raise not_found(rel_path)
         if holds_back(before, writer.viewer, rel_path):
-            raise RefusedError(
+            raise errors.RefusedError(
                 f"{rel_path!r} cannot be deleted from here; nothing was changed",
                 hint=f"A person can: `familiar memory rm {rel_path}`.",
             )
@@ -322,10 +300,10 @@ def take_back(familiar: Familiar, writer: Writer, *, everything: bool = False) -
     if plans and not everything:
         plans = plans[-1:]
     for plan in plans:
-        decide_plan(familiar.memory, plan, reject=range(1, len(plan.hunks) + 1))
+        pending.decide_plan(familiar.memory, plan, reject=range(1, len(plan.hunks) + 1))
     commits = _own_commits(familiar, writer) if everything or not plans else []
     if not commits and not plans:
-        raise NotFoundError("This session has no change that can be undone")
+        raise errors.NotFoundError("This session has no change that can be undone")
     rel_paths: list[str] = []
     for commit in commits if everything else commits[:1]:
         done = familiar.past.undo(commit.id)
@@ -349,17 +327,17 @@ def path_of(store: MemoryStore, place: MemoryAddress, *, is_new: bool = False) -
     if place.rel_path:
         return _page_path(place.rel_path)
     if place.granularity not in GRANULARITIES:
-        raise UsageError(
+        raise errors.UsageError(
             f"No such granularity: {place.granularity!r}", hint=f"Known: {', '.join(GRANULARITIES)}"
         )
     period = read_period(place.date)
-    tier = DAILY_DIR if place.granularity == SIGNIFICANT_DIR else place.granularity
+    tier = layout.DAILY_DIR if place.granularity == layout.SIGNIFICANT_DIR else place.granularity
     if period is None or period.tier != tier:
-        raise UsageError(
+        raise errors.UsageError(
             f"{place.date!r} is not a date for a {place.granularity} memory",
             hint="Dates are 2026-01-31, 2026-W05, 2026-01 or 2026.",
         )
-    if place.granularity in {DAILY_DIR, SIGNIFICANT_DIR}:
+    if place.granularity in {layout.DAILY_DIR, layout.SIGNIFICANT_DIR}:
         return _dated_path(store, place, is_new=is_new)
     return f"{place.granularity}/{place.date}.md"
 
@@ -372,14 +350,14 @@ def check_content(content: str) -> str:
     """
     text = harmless(content).replace("\r", "\n").strip("\n") + "\n"
     if not is_visible(text):
-        raise RefusedError("`content` is blank; nothing was changed")
+        raise errors.RefusedError("`content` is blank; nothing was changed")
     if body_start(text):
-        raise RefusedError(
+        raise errors.RefusedError(
             "`content` begins with front matter; nothing was changed",
             hint="Send the text below it; the front matter of a file stays as it is.",
         )
     if mask_secrets(text) != text:
-        raise RefusedError(
+        raise errors.RefusedError(
             "`content` holds what looks like a password, a key or a card number; nothing was "
             "changed",
             hint="Memory must not hold secrets: leave it out.",
@@ -395,11 +373,11 @@ def shrinks_by_half(before: str, after: str) -> bool:
 def propose_changes(
     familiar: Familiar,
     writer: Writer,
-    files: Sequence[PlannedFile],
+    files: Sequence[pending.PlannedFile],
     what: str,
     *,
     held: bool = False,
-    instead: ReviewPlan | None = None,
+    instead: pending.ReviewPlan | None = None,
 ) -> str:
     """Make a plan of changes and return its id; the same changes of a session are one plan.
 
@@ -413,7 +391,7 @@ def propose_changes(
     """
     told = "\0".join(f"{f.rel_path}\0{f.before}\0{f.after}\0{f.deletes}" for f in files)
     told = f"{writer.source}\0{writer.session}\0{told}"
-    plan = ReviewPlan(
+    plan = pending.ReviewPlan(
         id=f"{_PLAN}{what.partition(' ')[0]}-{sha256_of(told)[:_ID_CHARS]}",
         run=writer.session,
         created=clock.iso(clock.now()),
@@ -427,11 +405,11 @@ def propose_changes(
     if instead:
         run = writer.session if instead.run == writer.session else _SHARED
         plan = replace(instead, run=run, why=plan.why, files=plan.files, rests_on=plan.rests_on)
-    if instead or plan.id not in pending_ids(familiar.memory):
-        trailers = {RUN_ID: writer.session}
+    if instead or plan.id not in pending.pending_ids(familiar.memory):
+        trailers = {layout.RUN_ID: writer.session}
         message = f"propose to {what}: {files[0].rel_path}"
         with familiar.memory.transaction(writer.source, message, trailers=trailers) as tx:
-            stage_plan(tx, familiar.memory, plan)
+            pending.stage_plan(tx, familiar.memory, plan)
     return plan.id
 
 
@@ -472,7 +450,7 @@ def _write_once(
     before = read_if_there(store, rel_path)
     waiting = None
     if not writer.may_write and what != "delete":
-        is_addition = what == "create" and rel_path.startswith(f"{DAILY_DIR}/")
+        is_addition = what == "create" and rel_path.startswith(f"{layout.DAILY_DIR}/")
         waiting = _waiting_plan(store, writer, rel_path, before, is_addition=is_addition)
     start = waiting.files[0].after if waiting else before
     after = made(start)
@@ -486,14 +464,14 @@ def _write_once(
     is_change = what in {"update", "edit"}
     held = bool(before and after is not None and is_change and shrinks_by_half(before, after))
     if held or not writer.may_write:
-        file = PlannedFile(rel_path, before, after or "", deletes=after is None)
+        file = pending.PlannedFile(rel_path, before, after or "", deletes=after is None)
         with store.transaction(writer.source, what, dry_run=True) as tx:
             stage_change(tx, rel_path, before, after)
         plan = propose_changes(familiar, writer, [file], what, held=held, instead=waiting)
         sum_ = _checksum_for(writer, after)
         return WriteOutcome("held" if held else "planned", rel_path, plan, checksum=sum_)
     instance = by or writer.instance
-    trailers = {RUN_ID: writer.session} | ({EMBODIMENT: instance} if instance else {})
+    trailers = {layout.RUN_ID: writer.session} | ({EMBODIMENT: instance} if instance else {})
     with store.transaction(writer.source, f"{what} {rel_path}", trailers=trailers) as tx:
         stage_change(tx, rel_path, before, after)
     done: Outcome = "deleted" if after is None else "written"
@@ -516,7 +494,7 @@ def _waiting_plan(
     before: str | None,
     *,
     is_addition: bool,
-) -> ReviewPlan | None:
+) -> pending.ReviewPlan | None:
     """Return the plan of the same client that changes this file alone, as it is now.
 
     What it proposes next goes into it: of two plans for one file the second would be in conflict
@@ -557,9 +535,9 @@ def _base_and_now(
     return base, now
 
 
-def refuse_edited(rel_path: str, where: str = "") -> RefusedError:
+def refuse_edited(rel_path: str, where: str = "") -> errors.RefusedError:
     """Return the error of a change that was made from another version."""
-    return RefusedError(
+    return errors.RefusedError(
         f"{rel_path!r} was edited since this session read it{where and f', {where}'};"
         " nothing was changed",
         hint="Read it with memory_read, then try again.",
@@ -571,9 +549,9 @@ def read_if_there(store: MemoryStore, rel_path: str) -> str | None:
     return store.read_file(rel_path) if store.exists(rel_path) else None
 
 
-def not_found(rel_path: str) -> NotFoundError:
+def not_found(rel_path: str) -> errors.NotFoundError:
     """Return the error of a change to a file that is not there."""
-    return NotFoundError(
+    return errors.NotFoundError(
         f"There is no memory {rel_path!r}; nothing was changed",
         hint="memory_list lists what exists, memory_create writes a new one.",
     )
@@ -586,14 +564,16 @@ def _check_free(store: MemoryStore, rel_path: str) -> None:
         RefusedError: Something is, or one does.
     """
     if store.exists(rel_path):
-        raise RefusedError(
+        raise errors.RefusedError(
             f"{rel_path!r} already exists; nothing was changed",
             hint="Change it with memory_edit or memory_update.",
         )
-    for plan_id in pending_ids(store):
-        with suppress(BadInputError, NotFoundError):
-            if any(file.rel_path == rel_path for file in read_pending(store, plan_id).files):
-                raise RefusedError(
+    for plan_id in pending.pending_ids(store):
+        with suppress(errors.BadInputError, errors.NotFoundError):
+            if any(
+                file.rel_path == rel_path for file in pending.read_pending(store, plan_id).files
+            ):
+                raise errors.RefusedError(
                     f"{rel_path!r} waits for review as plan {plan_id}; nothing was changed",
                     hint="plans_list shows what waits; memory_update changes a plan of your own.",
                 )
@@ -604,7 +584,7 @@ def _new_front_matter(
 ) -> str:
     """Return the front matter of a new memory; a day says in its name whose it is."""
     lines = []
-    if told := source or (instance if directory != DAILY_DIR else ""):
+    if told := source or (instance if directory != layout.DAILY_DIR else ""):
         lines.append(f"sourceInstance: {json.dumps(told, ensure_ascii=False)}")
     others = [one for one in dict.fromkeys(participating) if one != instance]
     if others:
@@ -617,12 +597,12 @@ def _page_path(rel_path: str) -> str:
     clean = parse_new_path(rel_path)
     parts = clean.split("/")
     if not clean.endswith(".md") or any(part.startswith((".", "_")) for part in parts):
-        raise RefusedError(
+        raise errors.RefusedError(
             f"{rel_path!r} is not a page of memory; nothing was changed",
             hint="Pages end in `.md`, and no part of their path begins with `.` or `_`.",
         )
-    if scope_of_path(clean):
-        raise RefusedError(f"{rel_path!r} would belong to a private conversation")
+    if layout.scope_of_path(clean):
+        raise errors.RefusedError(f"{rel_path!r} would belong to a private conversation")
     return clean
 
 
@@ -630,7 +610,7 @@ def _dated_path(store: MemoryStore, place: MemoryAddress, *, is_new: bool) -> st
     """Return the file of a day or of a significant moment; without a name, the only one there."""
     directory, key = place.granularity, "slug"
     name = slugify(place.slug)
-    if directory == DAILY_DIR:
+    if directory == layout.DAILY_DIR:
         key = "instanceId"
         name = instance_name(place.instance) if place.instance else ""
     if name:
@@ -638,7 +618,7 @@ def _dated_path(store: MemoryStore, place: MemoryAddress, *, is_new: bool) -> st
     there = store.glob(f"{directory}/{place.date}_*.md")
     if is_new or len(there) != 1:
         several = f"; there are {len(there)} of that day" if there else ""
-        raise UsageError(f"A {directory} memory needs `{key}`{several}; nothing was changed")
+        raise errors.UsageError(f"A {directory} memory needs `{key}`{several}; nothing was changed")
     return there[0]
 
 
@@ -650,22 +630,22 @@ def instance_name(instance: str) -> str:
     """
     name = instance if re.fullmatch(r"\w[\w.-]{0,63}", instance) else slugify(instance)
     if not name:
-        raise UsageError(f"{instance!r} cannot name an instance; nothing was changed")
+        raise errors.UsageError(f"{instance!r} cannot name an instance; nothing was changed")
     return name
 
 
-def _own_plans(store: MemoryStore, writer: Writer) -> list[ReviewPlan]:
+def _own_plans(store: MemoryStore, writer: Writer) -> list[pending.ReviewPlan]:
     """Return the plans that wait from this session, oldest first."""
     own = [plan for plan in plans_of(store, writer) if plan.run == writer.session]
     return sorted(own, key=lambda plan: plan.created)
 
 
-def plans_of(store: MemoryStore, writer: Writer) -> Iterator[ReviewPlan]:
+def plans_of(store: MemoryStore, writer: Writer) -> Iterator[pending.ReviewPlan]:
     """Yield the plans that wait from the same client; one that is damaged is left out."""
-    for name in pending_ids(store):
+    for name in pending.pending_ids(store):
         if name.startswith(_PLAN):
-            with suppress(BadInputError):
-                plan = read_pending(store, name)
+            with suppress(errors.BadInputError):
+                plan = pending.read_pending(store, name)
                 if plan.source == writer.source:
                     yield plan
 
@@ -677,7 +657,7 @@ def _own_commits(familiar: Familiar, writer: Writer) -> list[Commit]:
     for change in familiar.past.log():
         commit = change.commit
         undone.update(commit.undoes)
-        touches = any(not t.rel_path.startswith(PENDING_DIR) for t in change.touched)
+        touches = any(not t.rel_path.startswith(layout.PENDING_DIR) for t in change.touched)
         is_own = commit.run_id == writer.session and commit.source == writer.source
         if is_own and touches and commit.id not in undone:
             found.append(commit)

@@ -12,7 +12,7 @@ from familiar_cli.context.turn import TurnResult  # noqa: TC001  # public functi
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.history.outgoing import ALL, SAID_HERE, UnreadFilter, count_unread_turns
-from familiar_cli.llm.slots import PLAN_TOKENS, check_usable, for_plans
+from familiar_cli.llm.slots import PLAN_TOKENS, ResolvedSlot, check_usable, for_plans
 from familiar_cli.review.pending import pending_ids
 from familiar_cli.text import counted, typed
 from familiar_cli.work.passes import PATIENCE_S, WRITING
@@ -21,7 +21,6 @@ from familiar_cli.writer.memory_writer import MemoryWriter, Mode, WriterSettings
 
 if TYPE_CHECKING:
     from familiar_cli.context.trace import Trace
-    from familiar_cli.llm.slots import ResolvedSlot
 
 
 WRITER_SLOT: Final = "memory_writer"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from familiar_cli.commands._base import App, globals_of, home_of, output
-from familiar_cli.errors import PartialError, UsageError
+from familiar_cli.errors import FamiliarError, PartialError, RemoteKeyError, UsageError
+from familiar_cli.ui.progress import show_totals
 
 if TYPE_CHECKING:
     from familiar_cli.actions.backup import BackupTarget
@@ -79,7 +81,6 @@ def backup(
 
 def _open_target(target: str, recipients: tuple[str, ...], identity: Path | None) -> BackupTarget:
     from familiar_cli.actions.backup import BackupTarget
-    from familiar_cli.errors import RemoteKeyError
     from familiar_cli.sync.sealing import Sealing, read_key
 
     def read_identity() -> str:
@@ -94,11 +95,7 @@ def _open_target(target: str, recipients: tuple[str, ...], identity: Path | None
 
 
 def _back_up(ctx: typer.Context, place: BackupTarget, keep: int) -> None:
-    from dataclasses import asdict
-
     from familiar_cli.actions.backup import back_up, familiars_to_back_up, words_of
-    from familiar_cli.errors import FamiliarError
-    from familiar_cli.ui.progress import show_totals
 
     out, done, failed = output(ctx), [], {}
     for paths in familiars_to_back_up(home_of(ctx), globals_of(ctx).familiar):
@@ -161,10 +158,7 @@ def restore(
     familiar restore /media/stick/familiars --home ~/restored
     familiar restore /mnt/nas ada --identity ~/age.key
     """
-    from dataclasses import asdict
-
     from familiar_cli.actions.backup import restore as restore_one
-    from familiar_cli.ui.progress import show_totals
 
     place, out, home = _open_target(target, (), identity), output(ctx), home_of(ctx)
     ids = [name] if name else place.familiars() or [globals_of(ctx).familiar or ""]

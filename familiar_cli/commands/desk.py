@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import (
-    App,
-    familiar_of,
-    group,
-    output,
-    run_async,
-    text_or_stdin,
-    with_models,
-)
+from familiar_cli.actions.desk import mark_todo, read_todos
+from familiar_cli.clock import to_zone
+from familiar_cli.commands import _base as base
 from familiar_cli.commands._options import AnyTime, Closed, DryRun, When
+from familiar_cli.errors import UsageError
+from familiar_cli.memory import desk
 from familiar_cli.memory.layout import REMINDERS, SCRATCH, TASKS
 
 if TYPE_CHECKING:
@@ -32,9 +29,9 @@ JobId = Annotated[str, typer.Argument(metavar="ID", help="Id from `familiar job 
 Number = Annotated[int, typer.Argument(metavar="N", help="Number in the list.")]
 ItemId = Annotated[str, typer.Argument(metavar="ID", help="Id from `familiar todo ls`, e.g. r1.")]
 
-remind_app = group("Manage reminders; the familiar sees them when they are due.")
-task_app = group("Manage a task list; the familiar sees it at tier 4.")
-todo_app = App(help="Keep reminders, tasks and notes.", invoke_without_command=True)
+remind_app = base.group("Manage reminders; the familiar sees them when they are due.")
+task_app = base.group("Manage a task list; the familiar sees it at tier 4.")
+todo_app = base.App(help="Keep reminders, tasks and notes.", invoke_without_command=True)
 
 
 @todo_app.callback()
@@ -63,8 +60,6 @@ def add_todo(
     familiar todo add "Water it" --at "every monday 9:00"
     familiar todo add "Paint the door" --due friday
     """
-    from familiar_cli.errors import UsageError
-
     if at is not None and due is not None:
         raise UsageError("--at and --due cannot be combined", hint="Use only one.")
     rel_path = REMINDERS if at is not None else TASKS
@@ -79,14 +74,12 @@ def list_todo(ctx: typer.Context, *, every: Closed = False) -> None:
     familiar todo ls
     familiar todo ls --all --json
     """
-    from familiar_cli.actions.desk import read_todos
-    from familiar_cli.memory.desk import read_scratch
     from familiar_cli.ui.memory_pages import show_todo
 
-    with familiar_of(ctx) as familiar:
+    with base.familiar_of(ctx) as familiar:
         reminders, tasks = read_todos(familiar, REMINDERS), read_todos(familiar, TASKS)
-        notes = read_scratch(familiar.memory)
-    show_todo(output(ctx), reminders, tasks, notes, every=every)
+        notes = desk.read_scratch(familiar.memory)
+    show_todo(base.output(ctx), reminders, tasks, notes, every=every)
 
 
 @todo_app.command("done")
@@ -130,8 +123,6 @@ def note_todo(
     familiar todo note "The lamp flickers at low tide."
     familiar todo note --edit
     """
-    from familiar_cli.errors import UsageError
-
     if sum((text is not None, edit, clear)) > 1:
         raise UsageError("TEXT, --edit and --clear cannot be combined", hint="Use only one.")
     if text is not None:
@@ -170,12 +161,11 @@ def add_task(
 
 def list_items(ctx: typer.Context, *, every: Closed = False) -> None:
     """List the open items of one list with their numbers; those that are due are marked."""
-    from familiar_cli.actions.desk import read_todos
     from familiar_cli.ui.memory_pages import show_items
 
-    with familiar_of(ctx) as familiar:
+    with base.familiar_of(ctx) as familiar:
         found = read_todos(familiar, _list_of(ctx))
-    show_items(output(ctx), found, every=every)
+    show_items(base.output(ctx), found, every=every)
 
 
 def mark_done(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) -> None:
@@ -210,8 +200,6 @@ def _read_id(text: str) -> tuple[str, int]:
     Raises:
         UsageError: It is invalid.
     """
-    from familiar_cli.errors import UsageError
-
     letter, number = text[:1].lower(), text[1:]
     if letter not in _LETTERS or not (number.isascii() and number.isdecimal()):
         raise UsageError(
@@ -225,22 +213,20 @@ def _add(ctx: typer.Context, rel_path: str, text: str, when: str | None, *, dry_
     from familiar_cli.actions.desk import add_todo
     from familiar_cli.ui.memory_pages import show_change
 
-    with familiar_of(ctx) as familiar:
-        change = add_todo(familiar, rel_path, text_or_stdin(text), when, dry_run=dry_run)
-    show_change(output(ctx), change)
+    with base.familiar_of(ctx) as familiar:
+        change = add_todo(familiar, rel_path, base.text_or_stdin(text), when, dry_run=dry_run)
+    show_change(base.output(ctx), change)
 
 
 def _mark(ctx: typer.Context, rel_path: str, number: int, mark: str, *, dry_run: bool) -> None:
-    from familiar_cli.actions.desk import mark_todo
-    from familiar_cli.memory.desk import ItemStatus
     from familiar_cli.ui.memory_pages import show_change
 
-    with familiar_of(ctx) as familiar:
-        change = mark_todo(familiar, rel_path, number, ItemStatus[mark], dry_run=dry_run)
-    show_change(output(ctx), change)
+    with base.familiar_of(ctx) as familiar:
+        change = mark_todo(familiar, rel_path, number, desk.ItemStatus[mark], dry_run=dry_run)
+    show_change(base.output(ctx), change)
 
 
-scratch_app = App(
+scratch_app = base.App(
     help="Manage a scratchpad; the familiar sees it at tier 4.", invoke_without_command=True
 )
 
@@ -275,12 +261,11 @@ def add_to_scratchpad(
     familiar scratch add "The lamp flickers at low tide."
     git diff --stat | familiar scratch add -
     """
-    from familiar_cli.memory.desk import add_scratch
     from familiar_cli.ui.memory_pages import show_scratch_change
 
-    with familiar_of(ctx) as familiar:
-        done = add_scratch(familiar.memory, text_or_stdin(text), dry_run=dry_run)
-    show_scratch_change(output(ctx), done)
+    with base.familiar_of(ctx) as familiar:
+        done = desk.add_scratch(familiar.memory, base.text_or_stdin(text), dry_run=dry_run)
+    show_scratch_change(base.output(ctx), done)
 
 
 @scratch_app.command("edit")
@@ -291,15 +276,14 @@ def edit_scratchpad(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
     familiar scratch edit
     EDITOR="code --wait" familiar scratch edit
     """
-    from familiar_cli.memory.desk import put_scratch, read_scratch
     from familiar_cli.ui.memory_pages import show_scratch_change
     from familiar_cli.ui.prompts import edit_text
 
-    with familiar_of(ctx) as familiar:
-        before = read_scratch(familiar.memory)
+    with base.familiar_of(ctx) as familiar:
+        before = desk.read_scratch(familiar.memory)
         with edit_text(before, SCRATCH) as text:
-            done = put_scratch(familiar.memory, text, was=before, dry_run=dry_run)
-    show_scratch_change(output(ctx), done)
+            done = desk.put_scratch(familiar.memory, text, was=before, dry_run=dry_run)
+    show_scratch_change(base.output(ctx), done)
 
 
 @scratch_app.command("clear")
@@ -310,27 +294,25 @@ def clear_scratchpad(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
     familiar scratch clear
     familiar scratch clear --dry-run
     """
-    from familiar_cli.memory.desk import clear_scratch
     from familiar_cli.ui.memory_pages import show_scratch_change
 
-    with familiar_of(ctx) as familiar:
-        done = clear_scratch(familiar.memory, dry_run=dry_run)
-    show_scratch_change(output(ctx), done)
+    with base.familiar_of(ctx) as familiar:
+        done = desk.clear_scratch(familiar.memory, dry_run=dry_run)
+    show_scratch_change(base.output(ctx), done)
 
 
 def _show(ctx: typer.Context) -> None:
-    from familiar_cli.memory.desk import read_scratch
     from familiar_cli.ui.emit import exact
 
-    out = output(ctx)
-    with familiar_of(ctx) as familiar:
-        text = read_scratch(familiar.memory)
+    out = base.output(ctx)
+    with base.familiar_of(ctx) as familiar:
+        text = desk.read_scratch(familiar.memory)
     out.answer({"rel_path": SCRATCH, "text": text}, lambda: exact(text))
     if not text.strip():
         out.note("The scratchpad is empty: `familiar scratch add TEXT`.")
 
 
-job_app = group("Schedule what the familiar does by itself.")
+job_app = base.group("Schedule what the familiar does by itself.")
 
 
 @job_app.command("add")
@@ -376,10 +358,10 @@ def add_scheduled(
     from familiar_cli.clock import iso, now
 
     wanted = Job(name, when, iso(now()), say, run, channel, missed)
-    with familiar_of(ctx) as familiar:
+    with base.familiar_of(ctx) as familiar:
         added = add_job(familiar, wanted, dry_run=dry_run)
         row = _job_row(familiar, added)
-    output(ctx).answer(row, f"{added.id}: {added.what}, {added.when}, next {row['next']}\n")
+    base.output(ctx).answer(row, f"{added.id}: {added.what}, {added.when}, next {row['next']}\n")
 
 
 @job_app.command("ls")
@@ -391,8 +373,8 @@ def list_scheduled(ctx: typer.Context) -> None:
     """
     from familiar_cli.actions.job_schedule import read_jobs
 
-    out = output(ctx)
-    with familiar_of(ctx) as familiar:
+    out = base.output(ctx)
+    with base.familiar_of(ctx) as familiar:
         rows = [_job_row(familiar, job) for job in read_jobs(familiar)]
     lines = [
         f"{row['id']}  {row['when']}  {row['what']}  next {row['next']}"
@@ -414,9 +396,9 @@ def remove_scheduled(ctx: typer.Context, job_id: JobId, *, dry_run: DryRun = Fal
     """
     from familiar_cli.actions.job_schedule import remove_job
 
-    with familiar_of(ctx) as familiar:
+    with base.familiar_of(ctx) as familiar:
         removed = remove_job(familiar, job_id, dry_run=dry_run)
-    output(ctx).answer({"id": removed.id, "dry_run": dry_run}, f"Removed {removed.id}\n")
+    base.output(ctx).answer({"id": removed.id, "dry_run": dry_run}, f"Removed {removed.id}\n")
 
 
 @job_app.command("run")
@@ -428,19 +410,16 @@ def run_scheduled(ctx: typer.Context, job_id: JobId) -> None:
     """
     from familiar_cli.actions.job_schedule import run_job_now
 
-    with with_models(familiar_of(ctx)) as familiar:
-        turn = run_async(run_job_now(familiar, job_id))
+    with base.with_models(base.familiar_of(ctx)) as familiar:
+        turn = base.run_async(run_job_now(familiar, job_id))
         made = familiar.history.turn(turn) if turn else None
     text = made.content if made else ""
-    output(ctx).answer({"id": job_id, "turn": turn, "text": text}, text or f"{job_id}: done\n")
+    base.output(ctx).answer({"id": job_id, "turn": turn, "text": text}, text or f"{job_id}: done\n")
 
 
 def _job_row(familiar: Familiar, job: Job) -> dict[str, object]:
     """Describe a job for a list."""
-    from dataclasses import asdict
-
     from familiar_cli.actions.job_schedule import next_run, read_state
-    from familiar_cli.clock import to_zone
 
     state, failure = read_state(familiar, job), familiar.passes.job(job.id).failure
     coming = to_zone(next_run(familiar, job), familiar.zone)

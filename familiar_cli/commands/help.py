@@ -10,7 +10,9 @@ import typer
 import familiar_cli
 from familiar_cli.commands._base import App, output
 from familiar_cli.commands._contents import CALLED, CONTENTS, SECTIONS
+from familiar_cli.markdown import title_of
 from familiar_cli.text import fold, nearest
+from familiar_cli.ui.page import Columns, Indented, Name, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -135,8 +137,6 @@ def _has_word(text: str, word: str) -> bool:
 
 def _find_pages(words: Sequence[str]) -> list[_Row]:
     """Find the pages of the documentation that mention all of `words`, matching titles first."""
-    from familiar_cli.markdown import title_of
-
     wanted = [fold(word) for word in words]
     found = []
     for path in _list_pages():
@@ -154,7 +154,6 @@ def _find_pages(words: Sequence[str]) -> list[_Row]:
 def _words_meant(root: Any, words: Sequence[str]) -> list[str]:  # noqa: ANN401
     """Correct unknown words by those of commands, titles and settings."""
     from familiar_cli.config.settings import all_settings
-    from familiar_cli.markdown import title_of
 
     titles = (title_of(path.read_text("utf-8", errors="replace")) for path in _list_pages())
     texts = [*(name for name, _ in _list_commands(root)), *CALLED, *titles, *all_settings()]
@@ -171,8 +170,6 @@ def _list_pages() -> list[Path]:
 
 
 def _found_page(text: str, commands: list[_Row], pages: list[_Row]) -> list[PagePart] | None:
-    from familiar_cli.ui.page import Columns, Indented, Name, plain
-
     parts: list[PagePart] = [plain(text)] if text else []
     shown = [(str(Path(path).relative_to(_FOLDER)), title) for path, title in pages]
     for heading, rows in (("Commands", commands), (f"Documentation, in {_FOLDER}", shown)):
@@ -184,8 +181,6 @@ def _found_page(text: str, commands: list[_Row], pages: list[_Row]) -> list[Page
 
 def _whole_tree(root: Any) -> list[PagePart]:  # noqa: ANN401
     """List all commands by section; a group is followed by the names of its commands."""
-    from familiar_cli.ui.page import Columns, Indented, Name, plain
-
     parts: list[PagePart] = []
     for section, commands in SECTIONS.items():
         rows: list[list[object]] = []

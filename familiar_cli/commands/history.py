@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from familiar_cli.commands._base import familiar_of, group, moment_of, output
+from familiar_cli.commands._base import familiar_of, group, moment_of, output, text_or_stdin
 from familiar_cli.commands._options import (
     OnlyChannel,
     OutFile,
@@ -19,7 +19,9 @@ from familiar_cli.commands._options import (
 from familiar_cli.commands._options import (
     dry_run as dry_run_option,
 )
+from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.text import counted
+from familiar_cli.ui.emit import exact_lines
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
@@ -158,7 +160,6 @@ def edit(
     familiar history choose 1204
     """
     from familiar_cli.actions.change_turns import edit_turn
-    from familiar_cli.commands._base import text_or_stdin
 
     with familiar_of(ctx) as familiar:
         old = familiar.numbering.turn_number(turn)
@@ -278,7 +279,6 @@ def search(
     familiar history search Kazahaya --channel cli --since 30d
     """
     from familiar_cli import fts
-    from familiar_cli.errors import UsageError
     from familiar_cli.history import recall
     from familiar_cli.ui.history_page import found_data, found_page
     from familiar_cli.ui.progress import show_count
@@ -344,7 +344,6 @@ def export(
     """
     from familiar_cli.imports.chat_lines import export_chat
     from familiar_cli.imports.foreign_files import write_lines
-    from familiar_cli.ui.emit import exact_lines
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
@@ -372,7 +371,6 @@ def _span(
 
 def _newest(familiar: Familiar, span: TurnFilter, last: int | None) -> list[Kept]:
     """Return the selected turns; by default those of the last conversation."""
-    from familiar_cli.errors import NotFoundError
     from familiar_cli.history.selection import newest_turns
 
     timed = span.since is not None or span.until is not None
@@ -390,7 +388,6 @@ def _newest(familiar: Familiar, span: TurnFilter, last: int | None) -> list[Kept
 
 
 def _around(familiar: Familiar, turn_id: int, *, everything: bool) -> list[Kept]:
-    from familiar_cli.errors import NotFoundError
     from familiar_cli.history.selection import turns_around
 
     turn = familiar.history.turn(turn_id)

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from familiar_cli.commands._base import (
-    App,
-    familiar_of,
-    file_or_stdin,
-    group,
-    home_of,
-    output,
-    read_card_at,
-)
-from familiar_cli.commands._options import (
-    DryRun,
-    Force,
-    OutFile,
-    Overwrite,
-    Update,
-    index_words,
-    warn_of_pins,
-)
+from familiar_cli.commands import _base as base
+from familiar_cli.commands import _options as options
+from familiar_cli.errors import PartialError, UsageError
+from familiar_cli.imports.foreign_files import dump_json, write_result
+from familiar_cli.text import counted, typed
+from familiar_cli.ui.emit import exact_bytes
+from familiar_cli.ui.progress import show_count, show_totals
 
 if TYPE_CHECKING:
     from familiar_cli.imports.export_card import Exported
     from familiar_cli.tokens import TokenCounter
     from familiar_cli.ui.emit import Output
 
-card_app = group("Show, check and export character cards.")
+card_app = base.group("Show, check and export character cards.")
 
 _File = Annotated[
     str,
@@ -51,7 +41,7 @@ def show(ctx: typer.Context, file: _File) -> None:
     from familiar_cli.imports.card_check import summarise_card
     from familiar_cli.ui.import_pages import card_page
 
-    summary, out = summarise_card(read_card_at(file), _counter()), output(ctx)
+    summary, out = summarise_card(base.read_card_at(file), _counter()), base.output(ctx)
     framed = sys.stdout.isatty()
     out.answer(summary, card_page(summary, framed=framed))
     for warning in summary.warnings:
@@ -65,11 +55,10 @@ def check(ctx: typer.Context, file: _File) -> None:
     \b
     familiar card check mira.png
     """
-    from familiar_cli.errors import PartialError
     from familiar_cli.imports.card_check import check_card
     from familiar_cli.ui.import_pages import findings_page
 
-    card, out = read_card_at(file), output(ctx)
+    card, out = base.read_card_at(file), base.output(ctx)
     findings = check_card(card, _counter())
     data = {"name": card.name, "spec": card.spec, "findings": findings}
     if not findings:
@@ -90,8 +79,8 @@ def export(
         Literal["png", "json", "charx"] | None,
         typer.Option("--format", help="File format; default: by the ending of FILE, else png."),
     ] = None,
-    out_file: OutFile = None,
-    force: Overwrite = False,
+    out_file: options.OutFile = None,
+    force: options.Overwrite = False,
 ) -> None:
     """Export the familiar as a card, edits included.
 
@@ -102,7 +91,7 @@ def export(
     """
     from familiar_cli.imports.export_card import export_card, format_of_file
 
-    familiar, out = familiar_of(ctx), output(ctx)
+    familiar, out = base.familiar_of(ctx), base.output(ctx)
     chosen = card_format or (format_of_file(out_file) if out_file else "png")
     _check_terminal(chosen, out_file)
     name = familiar.config.name or familiar.paths.id
@@ -115,8 +104,6 @@ def export(
 def _check_terminal(card_format: str, out_file: Path | None) -> None:
     import sys
 
-    from familiar_cli.errors import UsageError
-
     if card_format != "json" and out_file is None and sys.stdout.isatty():
         raise UsageError(
             f"A {card_format} file cannot be printed to a terminal",
@@ -127,9 +114,7 @@ def _check_terminal(card_format: str, out_file: Path | None) -> None:
 def _deliver_card(
     ctx: typer.Context, made: Exported, card_format: str, out_file: Path | None, *, force: bool
 ) -> None:
-    from familiar_cli.ui.emit import exact_bytes
-
-    out = output(ctx)
+    out = base.output(ctx)
     data = {"format": card_format, "bytes": len(made.content), "left_out": made.left_out}
     if out_file is None and not out.as_json:
         exact_bytes(made.content)
@@ -137,7 +122,6 @@ def _deliver_card(
     if out_file is None:
         out.answer(data | _inline(made.content, card_format), "")
         return
-    from familiar_cli.imports.foreign_files import write_result
 
     write_result(out_file, made.content, force=force)
     out.answer(data | {"path": str(out_file)}, f"Wrote {out_file} ({len(made.content)} bytes)")
@@ -161,7 +145,7 @@ def _counter() -> TokenCounter:
     return load(encoding_path(cache_dir()))
 
 
-import_lorebook_app = App()
+import_lorebook_app = base.App()
 
 _MANY = 1000  # takes more than a second
 
@@ -182,9 +166,9 @@ def import_lorebook(
             metavar="DIR", help="Directory in memory; default: the book's own in lore/imported/."
         ),
     ] = None,
-    update: Update = False,
-    force: Force = False,
-    dry_run: DryRun = False,
+    update: options.Update = False,
+    force: options.Force = False,
+    dry_run: options.DryRun = False,
 ) -> None:
     """Convert a lorebook to Markdown files, one per entry.
 
@@ -195,15 +179,13 @@ def import_lorebook(
     familiar import-lorebook world.json --update --dry-run
     familiar import-lorebook mira.png --into lore/mira
     """
-    from dataclasses import asdict
-
     from familiar_cli.imports.import_lorebook import import_lorebook, load_book
     from familiar_cli.imports.what_is_it import taken_for
     from familiar_cli.ui.import_pages import imported_book_page
 
-    familiar, out = familiar_of(ctx), output(ctx)
+    familiar, out = base.familiar_of(ctx), base.output(ctx)
     with taken_for("lorebook", file):
-        raw, origin = file_or_stdin(file)
+        raw, origin = base.file_or_stdin(file)
         book = load_book(raw, origin=origin)
     if len(book.entries) > _MANY:
         out.note(f"Importing {len(book.entries)} entries, one file each; this takes a while …")
@@ -211,8 +193,8 @@ def import_lorebook(
         familiar.memory, book, into=into, update=update, force=force, dry_run=dry_run
     )
     if not dry_run:
-        index_words(out, familiar)
-        warn_of_pins(out, familiar)
+        options.index_words(out, familiar)
+        options.warn_of_pins(out, familiar)
     out.answer(
         asdict(done) | {"dry_run": dry_run},
         imported_book_page(done, dry_run=dry_run),
@@ -221,7 +203,7 @@ def import_lorebook(
         out.warn(warning)
 
 
-export_lorebook_app = App()
+export_lorebook_app = base.App()
 
 
 @export_lorebook_app.command()
@@ -241,8 +223,8 @@ def export_lorebook(
         Literal["worldinfo", "v3"] | None,
         typer.Option("--format", help="Format; default: the one that was imported."),
     ] = None,
-    out_file: OutFile = None,
-    force: Overwrite = False,
+    out_file: options.OutFile = None,
+    force: options.Overwrite = False,
 ) -> None:
     """Convert lore files back to a lorebook, edits included.
 
@@ -254,8 +236,8 @@ def export_lorebook(
     """
     from familiar_cli.imports.export_lorebook import choose_book, own_format, to_json
 
-    out = output(ctx)
-    found = choose_book(familiar_of(ctx).memory, name=book, directory=directory)
+    out = base.output(ctx)
+    found = choose_book(base.familiar_of(ctx).memory, name=book, directory=directory)
     chosen = book_format or own_format(found)
     data = {
         "book": found.name,
@@ -271,10 +253,6 @@ def export_lorebook(
 def _deliver_book(
     out: Output, data: dict[str, Any], made: dict[str, Any], out_file: Path | None, *, force: bool
 ) -> None:
-    from familiar_cli.imports.foreign_files import dump_json, write_result
-    from familiar_cli.text import counted
-    from familiar_cli.ui.emit import exact_bytes
-
     content = (dump_json(made) + "\n").encode()
     if out_file:
         write_result(out_file, content, force=force)
@@ -286,7 +264,7 @@ def _deliver_book(
         exact_bytes(content)
 
 
-chat_app = App()
+chat_app = base.App()
 
 
 @chat_app.command()
@@ -332,7 +310,7 @@ def import_chat(
         Literal["dmy", "mdy", "ymd"] | None,
         typer.Option(help="Order of day, month and year in dates such as 01/02/2024."),
     ] = None,
-    dry_run: DryRun = False,
+    dry_run: options.DryRun = False,
 ) -> None:
     """Import chats from other programs into the history, with times and authors.
 
@@ -348,14 +326,12 @@ def import_chat(
     familiar import-chat conversations.json --json
     """
     from dataclasses import replace
-    from pathlib import Path
 
     from familiar_cli.actions.client_chat import chat_reading
     from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
     from familiar_cli.ui.import_pages import answer_data, imported_chats_page
-    from familiar_cli.ui.progress import show_count
 
-    familiar, out = familiar_of(ctx), output(ctx)
+    familiar, out = base.familiar_of(ctx), base.output(ctx)
     reading = replace(
         chat_reading(familiar, as_, tuple(character or ()), tuple(me or ())),
         format=format_ or "",
@@ -369,7 +345,7 @@ def import_chat(
                     familiar.history, path, ChatImportOptions(reading, channel, dry_run), report
                 )
             if not dry_run:
-                index_words(out, familiar)
+                options.index_words(out, familiar)
     except KeyboardInterrupt:
         out.note("Interrupted. What was imported is kept; run the same command again to continue.")
         raise
@@ -388,7 +364,7 @@ def import_chat(
     )
 
 
-sillytavern_app = App()
+sillytavern_app = base.App()
 
 
 @sillytavern_app.command()
@@ -406,7 +382,7 @@ def import_sillytavern(
         list[str] | None,
         typer.Option(metavar="NAME", help="Your name in the chats; may be repeated."),
     ] = None,
-    dry_run: DryRun = False,
+    dry_run: options.DryRun = False,
 ) -> None:
     """Import SillyTavern's whole data folder: characters, lorebooks, chats and groups.
 
@@ -418,16 +394,11 @@ def import_sillytavern(
     familiar import-sillytavern data/default-user
     familiar import-sillytavern ~/SillyTavern --only Yuzu
     """
-    from dataclasses import asdict
-    from pathlib import Path
-
     from familiar_cli.actions.import_sillytavern import import_folder
     from familiar_cli.imports.sillytavern import find_folder
-    from familiar_cli.text import typed
     from familiar_cli.ui.import_pages import imported_folder_page
-    from familiar_cli.ui.progress import show_totals
 
-    out, home = output(ctx), home_of(ctx)
+    out, home = base.output(ctx), base.home_of(ctx)
     folder = find_folder(Path(directory).expanduser())
     reached = 0
     try:
@@ -462,7 +433,7 @@ def import_sillytavern(
             out.warn(f"{familiar.character}: {warning}")
 
 
-memories_app = App()
+memories_app = base.App()
 
 
 @memories_app.command()
@@ -473,9 +444,9 @@ def import_memories(
         typer.Argument(metavar="DIR", help="Directory with daily/, weekly/, monthly/, yearly/ …"),
     ],
     *,
-    update: Update = False,
-    force: Force = False,
-    dry_run: DryRun = False,
+    update: options.Update = False,
+    force: options.Force = False,
+    dry_run: options.DryRun = False,
 ) -> None:
     """Import memories kept by day, week, month and year, and significant moments.
 
@@ -483,14 +454,11 @@ def import_memories(
     familiar import-memories data/memories
     familiar import-memories data/memories --update --dry-run
     """
-    from dataclasses import asdict
-    from pathlib import Path
-
     from familiar_cli.imports import folders as importing
     from familiar_cli.imports.folders import FolderImportOptions
     from familiar_cli.ui.import_pages import memories_page
 
-    familiar, out = familiar_of(ctx), output(ctx)
+    familiar, out = base.familiar_of(ctx), base.output(ctx)
     folder = importing.read_tree(Path(directory).expanduser())
     if len(folder.files) > _MANY:
         out.note(f"Importing {len(folder.files):,} files; this takes a while …")
@@ -498,7 +466,7 @@ def import_memories(
         familiar.memory, folder, FolderImportOptions(update, force), dry_run=dry_run
     )
     if not dry_run:
-        index_words(out, familiar)
+        options.index_words(out, familiar)
     for warning in done.warnings:
         out.warn(warning)
     data = asdict(done) | {"dry_run": dry_run}

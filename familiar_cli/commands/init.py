@@ -3,46 +3,32 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from familiar_cli.commands._base import (
-    App,
-    globals_of,
-    home_of,
-    output,
-    read_card_at,
-    run_async,
-    warn_of_network,
-    with_models,
-)
-from familiar_cli.commands._options import (
-    DryRun,
-    DryRunUnasked,
-    SigningKeyOption,
-    Unsigned,
-    index_words,
-    warn_of_pins,
-)
+from familiar_cli.commands import _base as base
+from familiar_cli.commands import _options as options
 from familiar_cli.commands.talk import reply_to
+from familiar_cli.errors import ConflictError, FamiliarError, UsageError
+from familiar_cli.identity import Author
 from familiar_cli.memory.layout import TOPICS_DIR
-from familiar_cli.text import typed
+from familiar_cli.text import counted, typed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
-    from pathlib import Path
 
     from familiar_cli.context.trace import Trace
     from familiar_cli.context.types import Fragment
-    from familiar_cli.errors import FamiliarError
     from familiar_cli.familiar import Familiar
     from familiar_cli.imports.cards import Card
     from familiar_cli.imports.create import PersonaCard
     from familiar_cli.sync.sealing import SignatureTrust
     from familiar_cli.ui.emit import Output
 
-init_app = App()
+init_app = base.App()
 _INDEXED_AT_ONCE = 500  # files; with more, fetching is the smaller part of the wait
 
 
@@ -86,9 +72,9 @@ def init(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Overwrite even files that you edited or deleted.")
     ] = False,
-    signing_key: SigningKeyOption = "",
-    unsigned: Unsigned = False,
-    dry_run: DryRun = False,
+    signing_key: options.SigningKeyOption = "",
+    unsigned: options.Unsigned = False,
+    dry_run: options.DryRun = False,
 ) -> None:
     """Create a familiar from a character card, a persona folder, a template or a remote.
 
@@ -101,7 +87,7 @@ def init(
     familiar init --from-card mira.png --dry-run
     familiar init --from-remote me@example.org:mira.git
     """
-    warn_of_network(ctx)
+    base.warn_of_network(ctx)
     given = [source for source in (from_card, from_persona, from_remote, template) if source]
     if len(given) != 1:
         raise _no_source()
@@ -109,11 +95,11 @@ def init(
         from familiar_cli.sync.sealing import SignatureTrust
 
         trust = SignatureTrust(signing_key, unsigned)
-        wanted = familiar_id or globals_of(ctx).familiar
+        wanted = familiar_id or base.globals_of(ctx).familiar
         return _begin(ctx, from_remote, wanted, trust, dry_run=dry_run)
-    wanted = familiar_id or globals_of(ctx).familiar
+    wanted = familiar_id or base.globals_of(ctx).familiar
     if from_persona or template in _persona_templates():
-        personas = _personas(home_of(ctx), from_persona, template, wanted, user)
+        personas = _personas(base.home_of(ctx), from_persona, template, wanted, user)
         return _make_personas(ctx, personas, update=update, overwrite=overwrite, dry_run=dry_run)
     card = _card(from_card, template, wanted)
     return _make_card(ctx, card, wanted, overwrite=overwrite, dry_run=dry_run)
@@ -125,9 +111,7 @@ def _begin(
     from familiar_cli.actions.sync import begin
     from familiar_cli.actions.sync_decisions import remotes_of
     from familiar_cli.commands.sync import ask_secret
-    from familiar_cli.errors import UsageError
     from familiar_cli.familiar import Familiar
-    from familiar_cli.text import counted
     from familiar_cli.ui.emit import is_terminal
     from familiar_cli.ui.progress import show_messages
 
@@ -136,7 +120,7 @@ def _begin(
             "--dry-run cannot be used with --from-remote; nothing was changed",
             hint="See what is there with git: `git ls-remote ADDRESS`.",
         )
-    out, home = output(ctx), home_of(ctx)
+    out, home = base.output(ctx), base.home_of(ctx)
     with show_messages(out) as progress:
         made, instance = begin(
             home,
@@ -153,7 +137,7 @@ def _begin(
         (remote,) = remotes_of(familiar).all()
         is_quick = files <= _INDEXED_AT_ONCE
         if is_quick:
-            index_words(out, familiar)
+            options.index_words(out, familiar)
     data = {
         "id": made,
         "instance": instance.id,
@@ -172,13 +156,11 @@ def _begin(
 def _make_card(
     ctx: typer.Context, card: Card, wanted: str | None, *, overwrite: bool, dry_run: bool
 ) -> None:
-    from dataclasses import asdict
-
     from familiar_cli.familiar import Familiar
     from familiar_cli.imports.create import create_familiar
     from familiar_cli.ui.import_pages import new_familiar_page
 
-    out, home = output(ctx), home_of(ctx)
+    out, home = base.output(ctx), base.home_of(ctx)
     made = create_familiar(
         home,
         card,
@@ -189,8 +171,8 @@ def _make_card(
     )
     if not dry_run:
         familiar = Familiar.load_from_disk(home, made.id)
-        index_words(out, familiar)
-        warn_of_pins(out, familiar)
+        options.index_words(out, familiar)
+        options.warn_of_pins(out, familiar)
     data = asdict(made) | {"dry_run": dry_run}
     out.answer(data, new_familiar_page(made, dry_run=dry_run))
     for warning in made.warnings:
@@ -208,14 +190,11 @@ def _make_personas(
     dry_run: bool,
 ) -> None:
     """Create a familiar from each persona; a failure does not stop the others."""
-    from dataclasses import asdict
-
-    from familiar_cli.errors import FamiliarError
     from familiar_cli.familiar import Familiar
     from familiar_cli.imports.create import create_from_persona
     from familiar_cli.ui.import_pages import persona_page
 
-    out, home = output(ctx), home_of(ctx)
+    out, home = base.output(ctx), base.home_of(ctx)
     made, failed = [], []
     for persona in personas:
         try:
@@ -234,7 +213,7 @@ def _make_personas(
         else:
             made.append(one)
     for one in made if not dry_run else ():
-        index_words(out, Familiar.load_from_disk(home, one.id))
+        options.index_words(out, Familiar.load_from_disk(home, one.id))
     data = {"familiars": [asdict(one) for one in made], "dry_run": dry_run}
     pages = [persona_page(one, dry_run=dry_run) for one in made]
     problems = [*failed, *filter(None, (one.problem(one.name) for one in made))]
@@ -252,7 +231,6 @@ def _make_personas(
 def adopt_jobs(home: Path, familiar_id: str) -> list[str]:
     """Add a persona's jobs to the familiar's; return notices for the person."""
     from familiar_cli.actions.job_schedule import adopt_crons
-    from familiar_cli.errors import FamiliarError
     from familiar_cli.familiar import Familiar
 
     try:
@@ -270,8 +248,6 @@ def _personas(
     wanted: str | None,
     user: str | None,
 ) -> list[PersonaCard]:
-    from pathlib import Path
-
     from familiar_cli.actions.me import home_owners
     from familiar_cli.config.home import who_speaks
     from familiar_cli.imports.create import read_personas, template_persona
@@ -296,14 +272,12 @@ def _card(from_card: str | None, template: str | None, familiar_id: str | None) 
     from familiar_cli.imports.create import template_card
 
     if from_card:
-        return read_card_at(from_card)
+        return base.read_card_at(from_card)
     name = (familiar_id or "").replace("-", " ").title()
     return template_card(template or "", name=name, also=tuple(_persona_templates()))
 
 
 def _no_source() -> FamiliarError:
-    from familiar_cli.errors import UsageError
-
     return UsageError(
         "Exactly one source is required: a card, a persona, a template or a remote",
         hint="Add `--from-card FILE`, `--from-persona DIR`, `--from-remote ADDRESS`, or "
@@ -314,7 +288,6 @@ def _no_source() -> FamiliarError:
 def familiar_option(home: Path, familiar_id: str) -> str:
     """Return the option by which a command selects this familiar, if it needs one."""
     from familiar_cli.config.home import find_familiar
-    from familiar_cli.errors import FamiliarError
 
     try:
         found = find_familiar(home).id
@@ -323,7 +296,7 @@ def familiar_option(home: Path, familiar_id: str) -> str:
     return "" if found == familiar_id else f"--familiar {familiar_id} "
 
 
-demo_app = App()
+demo_app = base.App()
 
 SMALL_MODEL = "smollm2-135m-instruct"
 CARD = "yuzu.png"
@@ -349,7 +322,7 @@ def demo(
     keep: Annotated[
         str | None, typer.Option(metavar="DIR", help="Use this directory as the home, and keep it.")
     ] = None,
-    dry_run: DryRunUnasked = False,
+    dry_run: options.DryRunUnasked = False,
 ) -> None:
     """Try the whole flow: a card, a lorebook, a memory, two questions, and why the replies.
 
@@ -358,10 +331,10 @@ def demo(
     familiar demo --keep ./yuzu
     familiar demo --dry-run
     """
-    out = output(ctx)
+    out = base.output(ctx)
     with _home(keep) as home:
         data = _familiar(out, home)
-        with with_models(_load(home)) as familiar:
+        with base.with_models(_load(home)) as familiar:
             why_not = "you asked for a dry run" if dry_run else _get_model(out, familiar)
             data |= _talk(out, familiar) if not why_not else _only_assemble(out, familiar, why_not)
         _farewell(out, home, kept=keep is not None)
@@ -371,9 +344,6 @@ def demo(
 @contextmanager
 def _home(keep: str | None) -> Iterator[Path]:
     import tempfile
-    from pathlib import Path
-
-    from familiar_cli.errors import ConflictError
 
     if keep is None:
         with tempfile.TemporaryDirectory(prefix="familiar-demo-", ignore_cleanup_errors=True) as d:
@@ -423,7 +393,6 @@ def _load(home: Path) -> Familiar:
 def _get_model(out: Output, familiar: Familiar) -> str:
     """Make sure that a model can reply; return the reason if none can, else an empty string."""
     from familiar_cli.config.home import cache_dir
-    from familiar_cli.errors import FamiliarError
     from familiar_cli.llm.client import load_engine
     from familiar_cli.llm.slots import check_usable
     from familiar_cli.models.fetch import pull_all
@@ -489,7 +458,7 @@ def _only_assemble(out: Output, familiar: Familiar, why_not: str) -> dict[str, A
     from familiar_cli.ui.context_page import context_page
 
     question, _ = QUESTIONS[-1]
-    trace = run_async(assemble(familiar, _said(question)))
+    trace = base.run_async(assemble(familiar, _said(question)))
     title = f"\n4. No model is asked, because {why_not}. This would be sent for:"
     _show(out, f"{title}\n> {question}", context_page(trace, familiar.zone))
     return {"model": None, "turns": [], "context": trace.to_json()}
@@ -502,7 +471,6 @@ def found_in_memory(trace: Trace) -> list[Fragment]:
 
 def _said(question: str) -> Any:  # noqa: ANN401  # its type is imported late
     from familiar_cli.context.types import Said
-    from familiar_cli.identity import Author
 
     return Said(question, Author("cli", "guest", display_name="Robin"), "demo")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,6 +10,8 @@ import typer
 from familiar_cli.commands._base import familiar_of, group, moment_of, output, text_or_stdin
 from familiar_cli.commands._options import DryRun, MemoryPath
 from familiar_cli.commands._options import since as since_option
+from familiar_cli.errors import PartialError, UsageError
+from familiar_cli.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,8 +130,6 @@ def grep(
             )
 
     if found.truncated:
-        from familiar_cli.errors import PartialError
-
         cut = PartialError(
             f"{pattern!r} matches more lines than the first {len(found.hits):,} shown",
             hint="Narrow the pattern, search one directory, or raise `memory.max_results`.",
@@ -248,7 +249,6 @@ def mv(
     familiar memory mv topics/tea.md topics/chai.md --dry-run
     """
     from familiar_cli.memory.pages.links import move_with_links
-    from familiar_cli.text import counted
 
     moved = move_with_links(familiar_of(ctx).memory, old, new, dry_run=dry_run)
     out = output(ctx)
@@ -509,7 +509,6 @@ def undo(
     import sys
 
     from familiar_cli.actions.past import undo
-    from familiar_cli.errors import UsageError
     from familiar_cli.ui import memory_pages
 
     if commit and run:
@@ -560,8 +559,6 @@ def compact(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
     \b
     familiar memory compact
     """
-    from dataclasses import asdict
-
     from familiar_cli.ui.memory_pages import compacted_text
 
     done = familiar_of(ctx).past.compact(dry_run=dry_run)
@@ -586,8 +583,6 @@ def _print_diff(out: Output, data: object, text: str) -> None:
 
 def answer_applied(ctx: typer.Context, done: Applied, *, dry_run: bool, **more: object) -> None:
     """Print what a change of memory files did, or would do; `more` goes into `--json`."""
-    from dataclasses import asdict
-
     from familiar_cli.ui.memory_pages import applied_text
 
     out = output(ctx)

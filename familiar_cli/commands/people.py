@@ -8,19 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from familiar_cli.commands._base import (
-    App,
-    answer_content,
-    familiar_of,
-    file_or_stdin,
-    globals_of,
-    group,
-    home_of,
-    output,
-)
+from familiar_cli.commands import _base as base
 from familiar_cli.commands._options import DryRun, OnlyChannel
 from familiar_cli.commands._options import name as name_option
-from familiar_cli.ui.page import Columns, plain
+from familiar_cli.errors import BadInputError, LimitError, NotFoundError, RefusedError, UsageError
+from familiar_cli.text import counted, typed
+from familiar_cli.ui.page import Columns, PagePart, plain
 
 if TYPE_CHECKING:
     from familiar_cli.actions.graph import Around
@@ -29,7 +22,6 @@ if TYPE_CHECKING:
     from familiar_cli.config.edit import Edit
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
-    from familiar_cli.ui.page import PagePart
 
 
 def me_page(shown: ShownMe) -> PagePart:
@@ -59,7 +51,7 @@ def me_data(shown: ShownMe, edit: Edit | None = None, *, dry_run: bool = False) 
     }
 
 
-app = group("Show the people the familiar knows, and their names.")
+app = base.group("Show the people the familiar knows, and their names.")
 
 Person = Annotated[
     str,
@@ -78,8 +70,8 @@ def ls(ctx: typer.Context) -> None:
     from familiar_cli.actions.people import people_of
     from familiar_cli.ui.memory_pages import people_page, shared_line
 
-    out = output(ctx)
-    with familiar_of(ctx) as familiar:
+    out = base.output(ctx)
+    with base.familiar_of(ctx) as familiar:
         found, zone = people_of(familiar), familiar.zone
     out.answer(found, people_page(found.people, zone) if found.people else None)
     if not found.people:
@@ -103,12 +95,11 @@ def show(ctx: typer.Context, person: Person) -> None:
     import sys
 
     from familiar_cli.actions.people import show_person
-    from familiar_cli.text import typed
     from familiar_cli.ui.emit import exact, say
     from familiar_cli.ui.memory_pages import shared_line
 
-    out = output(ctx)
-    with familiar_of(ctx) as familiar:
+    out = base.output(ctx)
+    with base.familiar_of(ctx) as familiar:
         found = show_person(familiar, person)
     out.answer(found, lambda: say(found.text) if sys.stdout.isatty() else exact(found.text))
     called = ", ".join(found.names) or "nothing: the file has neither a title nor aliases"
@@ -142,8 +133,8 @@ def alias(
     from familiar_cli.ui.emit import exact
     from familiar_cli.ui.memory_pages import shared_line
 
-    out = output(ctx)
-    with familiar_of(ctx) as familiar:
+    out = base.output(ctx)
+    with base.familiar_of(ctx) as familiar:
         change = remove_alias if remove else add_alias
         done = change(familiar, person, name, dry_run=dry_run)
     out.answer(done, lambda: exact(done.diff))
@@ -177,8 +168,8 @@ def merge(
     """
     from familiar_cli.actions.people import merge as merge_people
 
-    with familiar_of(ctx) as familiar:
-        _tell(output(ctx), merge_people(familiar, kept, other, dry_run=dry_run))
+    with base.familiar_of(ctx) as familiar:
+        _tell(base.output(ctx), merge_people(familiar, kept, other, dry_run=dry_run))
 
 
 @app.command()
@@ -192,8 +183,8 @@ def split(ctx: typer.Context, person: Person, *, dry_run: DryRun = False) -> Non
     """
     from familiar_cli.actions.people import split as split_person
 
-    with familiar_of(ctx) as familiar:
-        _tell(output(ctx), split_person(familiar, person, dry_run=dry_run))
+    with base.familiar_of(ctx) as familiar:
+        _tell(base.output(ctx), split_person(familiar, person, dry_run=dry_run))
 
 
 @app.command("rename-alias")
@@ -212,8 +203,8 @@ def rename_alias(
     """
     from familiar_cli.actions.people import rename
 
-    with familiar_of(ctx) as familiar:
-        _tell(output(ctx), rename(familiar, person, old, new, dry_run=dry_run))
+    with base.familiar_of(ctx) as familiar:
+        _tell(base.output(ctx), rename(familiar, person, old, new, dry_run=dry_run))
 
 
 @app.command("export")
@@ -230,10 +221,9 @@ def export_(
     familiar people export Anna anna-files
     """
     from familiar_cli.actions.forget import export_person
-    from familiar_cli.text import counted
 
-    out = output(ctx)
-    with familiar_of(ctx) as familiar:
+    out = base.output(ctx)
+    with base.familiar_of(ctx) as familiar:
         done = export_person(familiar, person, directory)
     said = counted(done["turns"], "turn")
     out.answer({"directory": str(directory), **done}, f"{said} and what rests on them: {directory}")
@@ -265,11 +255,10 @@ def forget(
     import sys
 
     from familiar_cli.actions.forget import forget_person
-    from familiar_cli.errors import RefusedError
     from familiar_cli.ui.memory_pages import forgotten_text
 
-    out = output(ctx)
-    with familiar_of(ctx) as familiar:
+    out = base.output(ctx)
+    with base.familiar_of(ctx) as familiar:
         report = forget_person(familiar, person, turns=turn or (), dry_run=True)
         if not dry_run:
             if not yes and not out.as_json and sys.stdin.isatty():
@@ -287,7 +276,6 @@ def forget(
 
 
 def _tell(out: Output, done: PeopleChange) -> None:
-    from familiar_cli.text import counted
     from familiar_cli.ui.emit import exact
 
     out.answer(done, lambda: exact(done.diff))
@@ -303,7 +291,7 @@ def _tell(out: Output, done: PeopleChange) -> None:
         out.warn(notice)
 
 
-me_app = App()
+me_app = base.App()
 _MOST_CHARS = 20_000  # of a description; a prompt holds no more
 
 
@@ -355,16 +343,15 @@ def me(
     familiar me --clear
     """
     from familiar_cli.actions.me import change_me, forget_me, place_of_me, show_me, with_accounts
-    from familiar_cli.errors import NotFoundError, UsageError
 
-    out, home = output(ctx), home_of(ctx)
+    out, home = base.output(ctx), base.home_of(ctx)
     given = {"name": name, "pronouns": pronouns, "description": _text(description)}
     if from_sillytavern:
         given |= _persona(from_sillytavern, name)
     values = {key: value.strip() for key, value in given.items() if value is not None}
     if also and channel:
         raise UsageError("--also holds in every channel; nothing was changed")
-    if as_ is not None and (channel or globals_of(ctx).familiar):
+    if as_ is not None and (channel or base.globals_of(ctx).familiar):
         raise UsageError("--as holds everywhere in this home; nothing was changed")
     if clear and (values or also):
         raise UsageError("--clear cannot be combined with new values; nothing was changed")
@@ -380,7 +367,7 @@ def me(
         if not shown.name:
             out.note("Say who you are: `familiar me --name NAME`.")
         return
-    familiar = familiar_of(ctx) if channel or globals_of(ctx).familiar else None
+    familiar = base.familiar_of(ctx) if channel or base.globals_of(ctx).familiar else None
     place = place_of_me(home, familiar, channel or "", as_)
     if clear:
         edit = forget_me(place, dry_run=dry_run)
@@ -399,27 +386,23 @@ def me(
 
 def _familiar(ctx: typer.Context, channel: str | None) -> Familiar | None:
     """Open the selected familiar; None if there is none and none is needed."""
-    from familiar_cli.errors import NotFoundError, UsageError
-
     try:
-        return familiar_of(ctx)
+        return base.familiar_of(ctx)
     except (NotFoundError, UsageError):
-        if channel or globals_of(ctx).familiar:
+        if channel or base.globals_of(ctx).familiar:
             raise
         return None
 
 
 def _again(ctx: typer.Context, familiar: Familiar | None) -> Familiar | None:
     """Open the familiar again with its current settings."""
-    return None if familiar is None else familiar_of(ctx)
+    return None if familiar is None else base.familiar_of(ctx)
 
 
 def _text(file: str | None) -> str | None:
-    from familiar_cli.errors import BadInputError
-
     if not file:
         return file
-    raw, origin = file_or_stdin(file)
+    raw, origin = base.file_or_stdin(file)
     try:
         text = raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -428,8 +411,6 @@ def _text(file: str | None) -> str | None:
 
 
 def _short(text: str, origin: str) -> str:
-    from familiar_cli.errors import LimitError
-
     if len(text) > _MOST_CHARS:
         raise LimitError(
             f"The description in {origin!r} has {len(text):,} characters, more than "
@@ -443,12 +424,12 @@ def _persona(file: str, name: str | None) -> dict[str, str | None]:
     """Read a persona from SillyTavern's settings; explicit options take precedence."""
     from familiar_cli.imports.sillytavern import choose_persona, read_personas
 
-    raw, origin = file_or_stdin(file)
+    raw, origin = base.file_or_stdin(file)
     found = choose_persona(read_personas(raw, origin=origin), name or "", origin=origin)
     return {"name": found.name, "description": _short(found.description, origin)}
 
 
-graph_app = App()
+graph_app = base.App()
 
 
 @graph_app.command()
@@ -500,11 +481,11 @@ def graph(
     from familiar_cli.ui import memory_pages as page
     from familiar_cli.ui.emit import exact
 
-    out = output(ctx)
+    out = base.output(ctx)
     _check(name, html=html, dot=dot, force=force and export is None)
     if import_ is not None or export is not None:
         _check_alone(name, html, dot, import_, export)
-        with familiar_of(ctx) as familiar:
+        with base.familiar_of(ctx) as familiar:
             if import_ is not None:
                 _import(out, familiar, import_, dry_run=dry_run)
             else:
@@ -512,7 +493,7 @@ def graph(
         return
     if dry_run:
         _check_dry_run()
-    with familiar_of(ctx) as familiar:
+    with base.familiar_of(ctx) as familiar:
         found = (
             overview(familiar, viewer=familiar.privacy.program())
             if name is None
@@ -536,8 +517,6 @@ def graph(
 
 
 def _check(name: str | None, *, html: str | None, dot: bool, force: bool) -> None:
-    from familiar_cli.errors import UsageError
-
     if (html is not None or dot) and name is None:
         raise UsageError("--html and --dot need a NAME to start from", hint="Add one.")
     if html is not None and dot:
@@ -549,23 +528,16 @@ def _check(name: str | None, *, html: str | None, dot: bool, force: bool) -> Non
 def _check_alone(
     name: str | None, html: str | None, dot: bool, import_: str | None, export: str | None
 ) -> None:
-    from familiar_cli.errors import UsageError
-
     if name is not None or html is not None or dot or (import_ is not None and export is not None):
         raise UsageError("--import and --export exclude other options", hint="Leave those out.")
 
 
 def _check_dry_run() -> None:
-    from familiar_cli.errors import UsageError
-
     raise UsageError("This option requires --import", hint="Add --import FILE.")
 
 
 def _import(out: Output, familiar: Familiar, file: str, *, dry_run: bool) -> None:
-    from pathlib import Path
-
     from familiar_cli.actions.graph import as_json, import_graph
-    from familiar_cli.text import counted
 
     done = import_graph(familiar, Path(file).expanduser(), dry_run=dry_run)
     would = "would add" if dry_run else "added"
@@ -585,7 +557,7 @@ def _export(out: Output, familiar: Familiar, file: str, *, force: bool) -> None:
     found = graph_json(export_graph(familiar))
     content = (json.dumps(found, ensure_ascii=False, indent=1) + "\n").encode("utf-8")
     counts = {"nodes": len(found["nodes"]), "edges": len(found["edges"])}
-    answer_content(out, content, file, {"written": file, **counts}, found, force=force)
+    base.answer_content(out, content, file, {"written": file, **counts}, found, force=force)
 
 
 def _html(out: Output, found: Around, file: str, *, force: bool) -> None:
@@ -594,4 +566,4 @@ def _html(out: Output, found: Around, file: str, *, force: bool) -> None:
     html = ego_page(found)
     content = html.encode("utf-8")
     data = {**found.to_json(), "written": None if file == "-" else file, "bytes": len(content)}
-    answer_content(out, content, file, data, {**data, "html": html}, force=force)
+    base.answer_content(out, content, file, data, {**data, "html": html}, force=force)

@@ -8,6 +8,10 @@ import typer
 
 from familiar_cli.commands._base import familiar_of, group, output
 from familiar_cli.commands._options import DryRun
+from familiar_cli.errors import BadInputError, NotFoundError, UsageError
+from familiar_cli.text import counted
+from familiar_cli.ui.emit import exact
+from familiar_cli.ui.writing_pages import plan_line, plan_text, rests_on, waiting_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,10 +43,7 @@ def list_plans(ctx: typer.Context) -> None:
     \b
     familiar review ls
     """
-    from familiar_cli.errors import BadInputError
     from familiar_cli.review.pending import pending_ids, read_pending
-    from familiar_cli.ui.emit import exact
-    from familiar_cli.ui.writing_pages import plan_line
 
     out = output(ctx)
     familiar = familiar_of(ctx)
@@ -67,9 +68,6 @@ def show(ctx: typer.Context, plan: PlanId = None) -> None:
     familiar review show
     familiar review show 20260407T180000-a1b2c3
     """
-    from familiar_cli.ui.emit import exact
-    from familiar_cli.ui.writing_pages import plan_text, rests_on, waiting_reason
-
     out = output(ctx)
     found = _plan(familiar_of(ctx).memory, plan)
     diffs = [{"rel_path": f.rel_path, "diff": f.diff} for f in found.files]
@@ -98,7 +96,6 @@ def apply(
     familiar review apply --all
     familiar review apply 20260407T180000-a1b2c3 --hunk 1
     """
-    from familiar_cli.errors import UsageError
     from familiar_cli.ui.emit import is_terminal
     from familiar_cli.ui.prompts import ask_pieces
 
@@ -132,7 +129,6 @@ def reject(
     familiar review reject 20260407T180000-a1b2c3 --hunk 2
     familiar review reject 20260407T180000-a1b2c3 --hunk 4.7
     """
-    from familiar_cli.errors import BadInputError
     from familiar_cli.review.pending import drop_damaged
 
     out = output(ctx)
@@ -162,8 +158,6 @@ def _decide(
     dry_run: bool,
 ) -> None:
     from familiar_cli.review.pending import decide_plan
-    from familiar_cli.text import counted
-    from familiar_cli.ui.emit import exact
 
     done = decide_plan(
         familiar.memory,
@@ -198,8 +192,6 @@ def _refs(hunk: list[str] | None, plan: ReviewPlan) -> set[PieceRef]:
     """Parse the named pieces and lines; all pieces if none is named."""
     import re
 
-    from familiar_cli.errors import UsageError
-
     found: set[PieceRef] = set()
     for text in hunk or map(str, range(1, len(plan.hunks) + 1)):
         named = re.fullmatch(r"(\d{1,6})(?:\.(\d{1,6}))?", text, re.ASCII)
@@ -213,8 +205,6 @@ def _refs(hunk: list[str] | None, plan: ReviewPlan) -> set[PieceRef]:
 
 
 def _told(plan: ReviewPlan, drop: set[PieceRef], left: int, *, dry_run: bool) -> Iterator[str]:
-    from familiar_cli.text import counted
-
     verb = "would be rejected" if dry_run else "rejected"
     lines = sum(isinstance(ref, tuple) for ref in drop)
     if len(drop) > lines:
@@ -232,7 +222,6 @@ def _told(plan: ReviewPlan, drop: set[PieceRef], left: int, *, dry_run: bool) ->
 
 
 def _plan(memory: MemoryStore, plan_id: str | None) -> ReviewPlan:
-    from familiar_cli.errors import NotFoundError
     from familiar_cli.review.pending import pending_ids, read_pending
 
     known = pending_ids(memory)

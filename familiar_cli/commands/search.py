@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -10,7 +11,8 @@ import typer
 from familiar_cli.commands._base import App, day_of, familiar_of, output, text_or_stdin
 from familiar_cli.commands._options import most
 from familiar_cli.commands._options import since as since_option
-from familiar_cli.index.types import Hit
+from familiar_cli.errors import FamiliarError, UsageError
+from familiar_cli.index.types import Hit, SearchResult, Signals, options_from
 from familiar_cli.text import counted, one_line
 from familiar_cli.ui.page import Indented, PagePart, Words, local_time, plain
 
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.actions.search import PastFound, PastHit
     from familiar_cli.familiar import Familiar
-    from familiar_cli.index.types import SearchResult, Signals
     from familiar_cli.ui.emit import Output
 
 
@@ -62,8 +63,6 @@ def search_page(
 
 def search_data(found: SearchResult | None, said: PastFound | None, query: str) -> dict[str, Any]:
     """Return a result as `--json` prints it."""
-    from dataclasses import asdict
-
     data = asdict(found) if found else {"query": query, "method": said.method if said else ""}
     if said:
         past = [asdict(hit) | {"at": hit.at.isoformat()} for hit in said.hits]
@@ -195,7 +194,6 @@ def search(
     familiar search "the red scarf" --past
     familiar search "who plays chess?" --min-score 0.5
     """
-    from familiar_cli.index.types import options_from
     from familiar_cli.ui.progress import show_totals
     from familiar_cli.visibility import OWNER
 
@@ -240,8 +238,6 @@ def search(
 
 
 def _check(*, past: bool, all_: bool, channel: str | None, within: str) -> None:
-    from familiar_cli.errors import UsageError
-
     if past and all_:
         raise UsageError("--past and --all cannot be combined")
     if channel is not None and not (past or all_):
@@ -280,7 +276,6 @@ def _catch_up(out: Output, familiar: Familiar, found: SearchResult) -> None:
     """Compute some missing vectors after the answer."""
     if not (found.waiting and familiar.finder.embedder.embedder):
         return
-    from familiar_cli.errors import FamiliarError
     from familiar_cli.index.build import SOME
 
     try:

@@ -7,28 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import (
-    App,
-    familiar_of,
-    globals_of,
-    group,
-    home_of,
-    output,
-    run_async,
-    warn_of_network,
-    with_models,
-)
+from familiar_cli.commands import _base as base
+from familiar_cli.config.grants import Grant, GrantFile
+from familiar_cli.config.home import find_familiar, list_familiars
+from familiar_cli.config.serving import TokenFile, is_loopback_host, load_serving, read_tokens
+from familiar_cli.ui.emit import print_error, say, write_json
 
 if TYPE_CHECKING:
     from familiar_cli.config.home import FamiliarPaths
-    from familiar_cli.config.serving import TokenFile
     from familiar_cli.familiar import Familiar
     from familiar_cli.serve.running import Listening
     from familiar_cli.ui.emit import Output
 
 _NAMED = 10  # familiars listed when the server starts
 
-serve_app = App(invoke_without_command=True)
+serve_app = base.App(invoke_without_command=True)
 
 _EMBODIMENTS = "Let programs register that keep a copy of the familiar."
 
@@ -118,12 +111,11 @@ def serve(
     """
     if ctx.invoked_subcommand is not None:
         return
-    from familiar_cli.config.serving import load_serving
 
     _require_packages("The server", "serve", "starlette", "uvicorn", "prometheus_client")
     from familiar_cli.serve.running import Listening
 
-    home = home_of(ctx)
+    home = base.home_of(ctx)
     set_to = load_serving(home)
     found = _tokens(token_file, home, set_to.token_file)
     listening = Listening(
@@ -137,8 +129,8 @@ def serve(
         background=not no_background,
         embodiments=embodiments,
     )
-    warn_of_network(ctx)
-    _run(output(ctx), home, listening)
+    base.warn_of_network(ctx)
+    _run(base.output(ctx), home, listening)
 
 
 @serve_app.command()
@@ -159,11 +151,10 @@ def log(
     familiar serve log --lines 50 --no-follow
     """
     from familiar_cli.actions.client_chat import follow_served, newest_served
-    from familiar_cli.ui.emit import say, write_json
     from familiar_cli.ui.status_pages import line_of
 
-    out = output(ctx)
-    with familiar_of(ctx) as familiar:
+    out = base.output(ctx)
+    with base.familiar_of(ctx) as familiar:
         turns = newest_served(familiar, lines)
         if no_follow:
             rows = [turn.to_json() for turn in turns]
@@ -176,7 +167,7 @@ def log(
                 say(line_of(turn, familiar.zone))
 
 
-token_app = group("Make and remove tokens that open only what they name.")
+token_app = base.group("Make and remove tokens that open only what they name.")
 serve_app.add_typer(token_app, name="token")
 
 _Limit = Annotated[int, typer.Option(metavar="N", min=0, help="Most requests; 0: no limit.")]
@@ -208,14 +199,11 @@ def add(
     familiar serve token add --user '*' --per-minute 20
     familiar serve token add --user 'irc:anna' --name friends
     """
-    from familiar_cli.config.grants import Grant, GrantFile
-    from familiar_cli.config.home import find_familiar
-
-    home, given = home_of(ctx), globals_of(ctx).familiar
+    home, given = base.home_of(ctx), base.globals_of(ctx).familiar
     ids = tuple(find_familiar(home, one or None).id for one in (given or "").split(","))
     limits = (per_minute, per_day, person_per_minute, person_per_day)
     grant, token = GrantFile(home).add(Grant(name, "", ids, tuple(user), *limits))
-    out = output(ctx)
+    out = base.output(ctx)
     out.answer({**grant.to_json(), "token": token}, token)
     out.note(f"This is token {grant.name!r}; it is not shown again.")
 
@@ -227,11 +215,9 @@ def ls(ctx: typer.Context) -> None:
     \b
     familiar serve token ls
     """
-    from familiar_cli.config.grants import GrantFile
-
-    found = list(GrantFile(home_of(ctx)).grants().values())
+    found = list(GrantFile(base.home_of(ctx)).grants().values())
     lines = [f"{one.name}  {', '.join(one.familiars)}  {', '.join(one.users)}" for one in found]
-    out = output(ctx)
+    out = base.output(ctx)
     out.answer({"tokens": [one.to_json() for one in found]}, "\n".join(lines) or None)
     if not found:
         out.note("There are no tokens; `familiar serve token add` makes one.")
@@ -246,10 +232,8 @@ def rm(
     \b
     familiar serve token rm ada-1
     """
-    from familiar_cli.config.grants import GrantFile
-
-    gone = GrantFile(home_of(ctx)).remove(name)
-    output(ctx).answer(gone.to_json(), f"Removed token {gone.name!r}.")
+    gone = GrantFile(base.home_of(ctx)).remove(name)
+    base.output(ctx).answer(gone.to_json(), f"Removed token {gone.name!r}.")
 
 
 def _require_packages(what: str, extra: str, *names: str) -> None:
@@ -274,10 +258,6 @@ def _require_packages(what: str, extra: str, *names: str) -> None:
 
 def _tokens(given: str | None, home: Path, set_to: str) -> TokenFile:
     """Read the tokens in a file; a path from the settings is relative to the home."""
-    from pathlib import Path
-
-    from familiar_cli.config.serving import TokenFile, read_tokens
-
     if given:
         return read_tokens(Path(given).expanduser())
     return read_tokens(home / Path(set_to).expanduser()) if set_to else TokenFile()
@@ -286,8 +266,6 @@ def _tokens(given: str | None, home: Path, set_to: str) -> TokenFile:
 def _run(out: Output, home: Path, listening: Listening) -> None:
     import sys
 
-    from familiar_cli.config.home import list_familiars
-    from familiar_cli.config.serving import is_loopback_host
     from familiar_cli.serve.running import serve as run_server
 
     def ready(url: str) -> None:
@@ -319,10 +297,10 @@ def _run(out: Output, home: Path, listening: Listening) -> None:
         else:
             out.note("For the page, run `familiar web`; a link is never written to a log.")
 
-    run_async(run_server(home, listening, on_ready=ready, tell=out.warn))
+    base.run_async(run_server(home, listening, on_ready=ready, tell=out.warn))
 
 
-web_app = App()
+web_app = base.App()
 
 
 @web_app.command()
@@ -358,29 +336,26 @@ def web(
         return _export(ctx, export, force=force)
     from familiar_cli.serve.running import Listening
 
-    home, given = home_of(ctx), globals_of(ctx).familiar
+    home, given = base.home_of(ctx), base.globals_of(ctx).familiar
     if given:
-        from familiar_cli.config.home import find_familiar
-
         given = find_familiar(home, given).id
     listening = Listening("127.0.0.1", port, background=False, api=False, familiar_id=given)
-    warn_of_network(ctx)
-    return _serve_page(output(ctx), home, listening, opens=not no_open)
+    base.warn_of_network(ctx)
+    return _serve_page(base.output(ctx), home, listening, opens=not no_open)
 
 
 def _export(ctx: typer.Context, file: str, *, force: bool) -> None:
     from familiar_cli.imports.foreign_files import write_result
     from familiar_cli.web.export import export_page
 
-    with familiar_of(ctx) as familiar:
+    with base.familiar_of(ctx) as familiar:
         content = export_page(familiar).encode("utf-8", "replace")
     write_result(Path(file).expanduser(), content, force=force)
     data = {"path": file, "bytes": len(content)}
-    output(ctx).answer(data, f"Wrote {file} ({len(content):,} bytes)")
+    base.output(ctx).answer(data, f"Wrote {file} ({len(content):,} bytes)")
 
 
 def _serve_page(out: Output, home: Path, listening: Listening, *, opens: bool) -> None:
-    from familiar_cli.config.home import list_familiars
     from familiar_cli.serve.running import serve as run_server
 
     def ready(url: str) -> None:
@@ -392,10 +367,10 @@ def _serve_page(out: Output, home: Path, listening: Listening, *, opens: bool) -
 
             webbrowser.open(link)
 
-    run_async(run_server(home, listening, on_ready=ready, tell=out.warn))
+    base.run_async(run_server(home, listening, on_ready=ready, tell=out.warn))
 
 
-mcp_app = App()
+mcp_app = base.App()
 
 
 @mcp_app.command()
@@ -433,8 +408,8 @@ def mcp(
     if channel is not None:
         check_id(channel, "The channel id")
     _require_packages("The MCP server", "mcp", "mcp")
-    out = output(ctx)
-    with familiar_of(ctx) as familiar:
+    out = base.output(ctx)
+    with base.familiar_of(ctx) as familiar:
         paths = familiar.paths
     if print_config is not None:
         _print_client_config(
@@ -448,7 +423,7 @@ def mcp(
     from familiar_cli.mcp_server.stdio import serve_stdio
 
     manner = ServerOptions(channel, allow_write=allow_write, embodiments=embodiments, tell=out.warn)
-    run_async(serve_stdio(paths, manner))
+    base.run_async(serve_stdio(paths, manner))
 
 
 def _own_options(channel: str | None, *, allow_write: bool, embodiments: bool) -> list[str]:
@@ -471,7 +446,7 @@ def _print_client_config(
         out.note(f"Or run: {found.command}")
 
 
-daemon_app = App()
+daemon_app = base.App()
 
 
 @daemon_app.command()
@@ -503,12 +478,11 @@ def daemon(
 
     from familiar_cli.actions.daemon import Daemon
     from familiar_cli.actions.write_memory import imported_turns
-    from familiar_cli.ui.emit import print_error
     from familiar_cli.ui.status_pages import Narrator
     from familiar_cli.work.passes import WRITING, stopped_by_signals
 
-    out = output(ctx)
-    warn_of_network(ctx)
+    out = base.output(ctx)
+    base.warn_of_network(ctx)
     narrator = Narrator(out, once=once)
 
     async def run(familiar: Familiar) -> Daemon:
@@ -518,8 +492,8 @@ def daemon(
             await (daemon.catch_up() if once else daemon.watch(poll))
         return daemon
 
-    with with_models(familiar_of(ctx)) as familiar:
-        errors = run_async(run(familiar)).errors
+    with base.with_models(base.familiar_of(ctx)) as familiar:
+        errors = base.run_async(run(familiar)).errors
         data = {
             "passes": narrator.passes,
             "remaining": familiar.history.unsummarised_count(),

@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from familiar_cli.commands._base import App, globals_of, home_of, output, run_async
+from familiar_cli.config.home import cache_dir, find_familiar, list_familiars
+from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
+from familiar_cli.familiar import Familiar
+from familiar_cli.llm.slots import PRESETS, check_usable
 from familiar_cli.text import typed
 
 if TYPE_CHECKING:
@@ -18,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.actions.start import ServedModel
-    from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
 
 app = App()
@@ -59,8 +62,6 @@ def start(
     familiar start --card mira.png --name Anna
     familiar start --template companion --say Hello
     """
-    from familiar_cli.errors import UsageError
-
     if card and template:
         raise UsageError("--card and --template cannot be combined", hint="Use only one.")
     wizard = _Wizard(ctx, output(ctx), home_of(ctx))
@@ -96,9 +97,6 @@ class _Wizard:
 
     def choose_familiar(self, card: str | None, template: str | None) -> None:
         """Use the existing familiar, or make one."""
-        from familiar_cli.config.home import find_familiar
-        from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
-
         given = globals_of(self.ctx).familiar
         if not (card or template):
             try:
@@ -126,7 +124,6 @@ class _Wizard:
     def _make_familiar(self, card: str | None, template: str | None) -> None:
         from pathlib import Path
 
-        from familiar_cli.config.home import list_familiars
         from familiar_cli.imports.create import CARD_TEMPLATES
         from familiar_cli.imports.personas import PERSONA_TEMPLATES
         from familiar_cli.ui.prompts import ask_line
@@ -154,9 +151,6 @@ class _Wizard:
 
     def _take_new(self, before: set[str]) -> None:
         """Choose one of the new familiars."""
-        from familiar_cli.config.home import list_familiars
-        from familiar_cli.errors import NotFoundError
-
         every = list_familiars(self.home)
         new = [one for one in every if one not in before] or [*every]
         if not new:
@@ -169,8 +163,6 @@ class _Wizard:
 
     def choose_model(self, preset: str | None, url: str | None, model: str | None) -> None:
         """Configure a model, unless one is configured."""
-        from familiar_cli.errors import UsageError
-
         if preset == "custom" and not url:
             raise UsageError("--preset custom requires --url", hint="Add `--url URL`.")
         if preset or url or model:
@@ -182,9 +174,6 @@ class _Wizard:
         self._check_model()
 
     def _has_model(self) -> bool:
-        from familiar_cli.errors import FamiliarError
-        from familiar_cli.llm.slots import check_usable
-
         with self._open() as familiar:
             try:
                 slot = familiar.models.slot()
@@ -257,8 +246,6 @@ class _Wizard:
     def _ask_key(self) -> None:
         """Ask for the key of a hosted model if there is none."""
         from familiar_cli.actions.start import keep_key
-        from familiar_cli.errors import UsageError
-        from familiar_cli.llm.slots import PRESETS
         from familiar_cli.ui.prompts import ask_hidden
 
         with self._open() as familiar:
@@ -277,8 +264,6 @@ class _Wizard:
 
     def _check_model(self) -> None:
         """Download the built-in model if it is configured; otherwise check the model server."""
-        from familiar_cli.config.home import cache_dir
-        from familiar_cli.llm.slots import check_usable
         from familiar_cli.models.store import path_of
 
         with self._open() as familiar:
@@ -331,8 +316,6 @@ class _Wizard:
         return values[ask_number(question, words)]
 
     def _open(self) -> Familiar:
-        from familiar_cli.familiar import Familiar
-
         return Familiar.load_from_disk(self.home, self.familiar_id, self.out.warn)
 
     def _do(self, *words: str, shown: bool = False) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from os import environ
 from typing import Annotated
 
 import typer
 
+from familiar_cli.actions.status import list_of, status_of
 from familiar_cli.commands._base import App, familiar_of, globals_of, home_of, output
 
 list_app = App()
@@ -18,7 +20,6 @@ def list_familiars(ctx: typer.Context) -> None:
     \b
     familiar ls
     """
-    from familiar_cli.actions.status import list_of
     from familiar_cli.ui.status_pages import list_page
 
     home, out = home_of(ctx), output(ctx)
@@ -46,8 +47,6 @@ def use(
     \b
     familiar use ada
     """
-    from os import environ
-
     from familiar_cli.config.home import choose_familiar
 
     paths, out = choose_familiar(home_of(ctx), familiar_id), output(ctx)
@@ -68,7 +67,6 @@ def status(ctx: typer.Context) -> None:
     familiar status
     familiar status --familiar ada --json
     """
-    from familiar_cli.actions.status import status_of
     from familiar_cli.ui.status_pages import status_page
 
     with familiar_of(ctx) as familiar:

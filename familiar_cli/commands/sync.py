@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, output, run_async
 from familiar_cli.commands._options import DryRun, SigningKeyOption, Unsigned
+from familiar_cli.errors import PartialError, UsageError
+from familiar_cli.sync.sealing import SignatureTrust
+from familiar_cli.text import counted
+from familiar_cli.ui.progress import show_messages
 
 if TYPE_CHECKING:
     from familiar_cli.actions.sync_decisions import SettledConflicts
     from familiar_cli.familiar import Familiar
     from familiar_cli.sync.engine import SyncOptions
-    from familiar_cli.sync.sealing import SignatureTrust
 
 app = App(
     help="""Share one memory between several machines, through a git remote or a folder.
@@ -49,7 +52,6 @@ def sync(
     """Merge the changes of other machines, and send those of this one."""
     if ctx.invoked_subcommand is None:
         from familiar_cli.sync.engine import SyncOptions
-        from familiar_cli.sync.sealing import SignatureTrust
 
         _sync(ctx, remote, SyncOptions(dry_run=dry_run), SignatureTrust(signing_key, unsigned))
 
@@ -91,8 +93,6 @@ def status(ctx: typer.Context) -> None:
     familiar sync status --json
     """
     from familiar_cli.actions import sync as action
-    from familiar_cli.errors import PartialError
-    from familiar_cli.text import counted
     from familiar_cli.ui.status_pages import sync_status_page
 
     with familiar_of(ctx) as familiar:
@@ -142,11 +142,7 @@ def resolve(
     familiar sync resolve topics/tea.md --merged
     familiar sync resolve --ours --dry-run
     """
-    from typing import cast
-
     from familiar_cli.actions import sync_decisions as action
-    from familiar_cli.errors import PartialError, UsageError
-    from familiar_cli.text import counted
     from familiar_cli.ui.status_pages import conflicts_text, settled_text
 
     given = [
@@ -288,7 +284,6 @@ def accept(
     """
     from familiar_cli.actions import sync_decisions as action
     from familiar_cli.actions.sync import PATIENCE_S, engine_of
-    from familiar_cli.ui.progress import show_messages
     from familiar_cli.ui.status_pages import accepted_text
 
     out = output(ctx)
@@ -417,7 +412,6 @@ def _sync(
 
     from familiar_cli.actions import sync as action
     from familiar_cli.ui.emit import is_terminal
-    from familiar_cli.ui.progress import show_messages
     from familiar_cli.ui.status_pages import report_text
 
     out = output(ctx)

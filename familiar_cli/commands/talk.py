@@ -8,17 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from familiar_cli.commands._base import (
-    App,
-    familiar_of,
-    moment_of,
-    output,
-    run_async,
-    text_or_stdin,
-    with_models,
-)
+from familiar_cli.commands import _base as base
 from familiar_cli.commands._options import DryRunUnasked
 from familiar_cli.commands._options import name as name_option
+from familiar_cli.errors import PartialError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,8 +95,6 @@ def greeting_number(greeting: int | None, *, no_greeting: bool) -> int | None:
     Raises:
         UsageError: The options contradict each other.
     """
-    from familiar_cli.errors import UsageError
-
     if no_greeting and greeting is not None:
         raise UsageError("--greeting and --no-greeting cannot be combined")
     return 0 if no_greeting else greeting
@@ -143,14 +134,14 @@ def reply_to(
         return result
 
     try:
-        return run_async(take_and_keep())
+        return base.run_async(take_and_keep())
     except KeyboardInterrupt:
         if not kept:
             raise
         return kept[0]
 
 
-ask_app = App()
+ask_app = base.App()
 
 
 @ask_app.command()
@@ -200,8 +191,8 @@ def ask(
     familiar ask "Between you and me …" --off-record
     git log -1 | familiar ask - --dry-run
     """
-    words, out = _words(text, again_for), output(ctx)
-    with with_models(familiar_of(ctx)) as familiar:
+    words, out = _words(text, again_for), base.output(ctx)
+    with base.with_models(base.familiar_of(ctx)) as familiar:
         said = replace(
             said_as(familiar, words, as_, name, channel, modality=modality),
             greeting=greeting_number(greeting, no_greeting=no_greeting),
@@ -219,8 +210,6 @@ def ask(
 
 
 def _words(text: str | None, again_for: str | None) -> str:
-    from familiar_cli.errors import UsageError
-
     if text is not None and again_for is not None:
         raise UsageError(
             f"Turn {again_for} has its words already, and TEXT was given, too",
@@ -230,7 +219,7 @@ def _words(text: str | None, again_for: str | None) -> str:
         raise UsageError("Missing argument 'TEXT|-'", hint='Run `familiar ask "Hello"`.')
     if text is None:
         return ""
-    return text_or_stdin(text).rstrip("\r\n") if text == "-" else text
+    return base.text_or_stdin(text).rstrip("\r\n") if text == "-" else text
 
 
 def show_prompt(out: Output, familiar: Familiar, said: Said) -> None:
@@ -238,7 +227,7 @@ def show_prompt(out: Output, familiar: Familiar, said: Said) -> None:
     from familiar_cli.actions.talk import assemble
     from familiar_cli.ui.context_page import context_page
 
-    trace = run_async(assemble(familiar, said))
+    trace = base.run_async(assemble(familiar, said))
     out.answer(trace.to_json(), context_page(trace, familiar.zone))
     for notice in trace.notices:
         out.warn(notice)
@@ -251,7 +240,6 @@ def take_turn(
     if dry_run:
         show_prompt(out, familiar, said)
         return None
-    from familiar_cli.errors import PartialError
     from familiar_cli.ui.reply import ReplyPrinter, begun_text
 
     with ReplyPrinter(silent=out.as_json, begun=begun_text(said)) as printer:
@@ -286,7 +274,7 @@ def _what_is_kept(result: TurnResult) -> str:
     return f"Your message is kept as turn {result.turn.id}{kept}"
 
 
-again_app = App()
+again_app = base.App()
 
 
 @again_app.command()
@@ -325,12 +313,12 @@ def _remake(
     """Take the turn that `find` derives from a channel's last exchange."""
     from familiar_cli.context.types import Said
 
-    with with_models(familiar_of(ctx)) as familiar:
+    with base.with_models(base.familiar_of(ctx)) as familiar:
         said = find(familiar, Said("", None, channel, tier=tier))
-        take_turn(output(ctx), familiar, said, dry_run=dry_run, stream=stream)
+        take_turn(base.output(ctx), familiar, said, dry_run=dry_run, stream=stream)
 
 
-continue_app = App()
+continue_app = base.App()
 
 
 @continue_app.command("continue")
@@ -356,7 +344,7 @@ def continue_(
     _remake(ctx, go_on, channel, tier, dry_run=dry_run, stream=not no_stream)
 
 
-hear_app = App()
+hear_app = base.App()
 
 
 @hear_app.command()
@@ -386,14 +374,13 @@ def hear(
     """
     from familiar_cli.actions.talk import hear
     from familiar_cli.clock import iso
-    from familiar_cli.errors import PartialError
 
-    words = text_or_stdin(text).rstrip("\r\n") if text == "-" else text
-    out = output(ctx)
-    with familiar_of(ctx) as familiar:
+    words = base.text_or_stdin(text).rstrip("\r\n") if text == "-" else text
+    out = base.output(ctx)
+    with base.familiar_of(ctx) as familiar:
         said = said_as(familiar, words, as_, name, channel, modality=modality)
         said = replace(said, message_id=message_id)
-        heard = hear(familiar, said, moment_of(familiar, at))
+        heard = hear(familiar, said, base.moment_of(familiar, at))
         named = familiar.numbering.turn_names([heard.turn.id])[heard.turn.id]
     turn = heard.turn
     data = {
@@ -414,7 +401,7 @@ def hear(
     out.answer(data, told)
 
 
-chat_app = App()
+chat_app = base.App()
 
 
 @chat_app.command()
@@ -449,8 +436,8 @@ def chat(
     from familiar_cli.ui.chat import Conversation
     from familiar_cli.ui.emit import is_terminal
 
-    out = output(ctx)
-    with with_models(familiar_of(ctx)) as familiar:
+    out = base.output(ctx)
+    with base.with_models(base.familiar_of(ctx)) as familiar:
         said = replace(
             said_as(familiar, "", as_, name, channel, modality=modality),
             greeting=greeting_number(greeting, no_greeting=no_greeting),

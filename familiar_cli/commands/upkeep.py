@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import (
-    App,
-    familiar_of,
-    group,
-    moment_of,
-    output,
-    run_async,
-    text_or_stdin,
-    with_models,
-)
+from familiar_cli.commands import _base as base
 from familiar_cli.commands._options import (
     DryRun,
     DryRunAsked,
@@ -25,6 +17,10 @@ from familiar_cli.commands._options import (
     SinceTurns,
 )
 from familiar_cli.commands._options import since as since_option
+from familiar_cli.errors import PartialError, RefusedError, UsageError
+from familiar_cli.ui import writing_pages
+from familiar_cli.ui.emit import exact
+from familiar_cli.ui.progress import show_steps, show_totals, spinner
 
 if TYPE_CHECKING:
     from familiar_cli.actions.consolidate import Consolidating
@@ -34,7 +30,7 @@ if TYPE_CHECKING:
     from familiar_cli.writer.contract import WriterReport
     from familiar_cli.writer.memory_writer import Mode
 
-consolidate_app = App()
+consolidate_app = base.App()
 
 
 @consolidate_app.command()
@@ -72,23 +68,23 @@ def consolidate(
     """
     from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
     from familiar_cli.consolidation.periods import TIERS, parse_period, parse_tier
-    from familiar_cli.errors import UsageError
-    from familiar_cli.ui.writing_pages import make_narrator, yours_told
 
-    out = output(ctx)
+    out = base.output(ctx)
     if dry_run and review:
         raise UsageError("--dry-run and --review cannot be combined", hint="Use only one.")
     wanted = parse_tier(tier) if tier else None
     only = parse_period(period, wanted) if period else None
     tiers = (only.tier,) if only else (wanted,) if wanted else TIERS
     how = ConsolidationOptions(dry_run=dry_run, review=review, on_wait=out.note)
-    with with_models(familiar_of(ctx)) as familiar:
+    with base.with_models(base.familiar_of(ctx)) as familiar:
         work = Consolidating(familiar)
-        report = run_async(
-            work.consolidate(how, tiers=tiers, only=only, again=redo, on_step=make_narrator(out))
+        report = base.run_async(
+            work.consolidate(
+                how, tiers=tiers, only=only, again=redo, on_step=writing_pages.make_narrator(out)
+            )
         )
         yours = work.rewritten()
-    for line in yours_told(yours, familiar.zone):
+    for line in writing_pages.yours_told(yours, familiar.zone):
         out.note(line)
     _answer(out, report, yours, named="" if due or only is None else only.name, dry_run=dry_run)
 
@@ -101,18 +97,12 @@ def _answer(
     named: str,
     dry_run: bool,
 ) -> None:
-    from dataclasses import asdict
-
-    from familiar_cli.errors import RefusedError
-    from familiar_cli.ui.emit import exact
-    from familiar_cli.ui.writing_pages import consolidation_notices, consolidation_text
-
     def render() -> None:
-        exact(consolidation_text(report, dry_run=dry_run))
+        exact(writing_pages.consolidation_text(report, dry_run=dry_run))
 
     yours_data = [asdict(one) for one in yours]
     data = {**report.to_json(), "rewritten": yours_data, "dry_run": dry_run}
-    for line in consolidation_notices(report, dry_run=dry_run):
+    for line in writing_pages.consolidation_notices(report, dry_run=dry_run):
         out.note(line)
     if report.failed and not report.done:
         report.failed[0].data = data
@@ -126,7 +116,7 @@ def _answer(
     out.answer(data, render)
 
 
-distill_app = group("Make the digests that every prompt includes, and show their state.")
+distill_app = base.group("Make the digests that every prompt includes, and show their state.")
 
 
 @distill_app.command()
@@ -181,22 +171,18 @@ def status(ctx: typer.Context) -> None:
     familiar distill status --json
     """
     from familiar_cli.actions.consolidate import Consolidating
-    from familiar_cli.ui.writing_pages import digests_page
 
-    out = output(ctx)
-    with familiar_of(ctx) as familiar:
+    out = base.output(ctx)
+    with base.familiar_of(ctx) as familiar:
         tiers, zone = Consolidating(familiar).distiller().status(), familiar.zone
     data = {"tiers": [tier.to_json() for tier in tiers]}
-    out.answer(data, digests_page(tiers, zone))
+    out.answer(data, writing_pages.digests_page(tiers, zone))
 
 
 def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: bool) -> None:
     from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
-    from familiar_cli.errors import UsageError
-    from familiar_cli.ui.emit import exact
-    from familiar_cli.ui.writing_pages import digest_notes, digest_text
 
-    out = output(ctx)
+    out = base.output(ctx)
     if dry_run and review:
         raise UsageError("--dry-run and --review cannot be combined", hint="Use only one.")
     how = ConsolidationOptions(dry_run=dry_run, review=review, on_wait=out.note)
@@ -206,10 +192,10 @@ def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: 
         private = [(await one.distill(name, how, again=redo))[0] for one in work.private()]
         return made, problem, private
 
-    with with_models(familiar_of(ctx)) as familiar:
-        made, problem, private = run_async(run(Consolidating(familiar)))
+    with base.with_models(base.familiar_of(ctx)) as familiar:
+        made, problem, private = base.run_async(run(Consolidating(familiar)))
     for one in (made, *private):
-        for note in digest_notes(one, dry_run=dry_run):
+        for note in writing_pages.digest_notes(one, dry_run=dry_run):
             out.note(note)
     if problem:
         out.warn(problem)
@@ -219,10 +205,10 @@ def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: 
         "notification": problem or None,
         "private": [one.to_json() for one in private],
     }
-    out.answer(data, lambda: exact(digest_text(made, dry_run=dry_run)))
+    out.answer(data, lambda: exact(writing_pages.digest_text(made, dry_run=dry_run)))
 
 
-remember_app = App()
+remember_app = base.App()
 
 
 @remember_app.command()
@@ -246,12 +232,11 @@ def remember(
     """
     from familiar_cli.actions.consolidate import day_named
     from familiar_cli.consolidation.pages import remember_text as keep
-    from familiar_cli.ui.emit import exact
 
-    out = output(ctx)
-    with familiar_of(ctx) as familiar:
+    out = base.output(ctx)
+    with base.familiar_of(ctx) as familiar:
         day = day_named(familiar, date)
-        kept = keep(familiar.memory, text_or_stdin(text), day, title, dry_run=dry_run)
+        kept = keep(familiar.memory, base.text_or_stdin(text), day, title, dry_run=dry_run)
     data = {"rel_path": kept.rel_path, "title": kept.title, "date": day.isoformat()}
     data |= {"written": not (dry_run or kept.unchanged)}  # type: ignore[dict-item]
     out.answer(data, lambda: exact(kept.text if dry_run else f"{kept.rel_path}\n"))
@@ -261,7 +246,7 @@ def remember(
         out.note(f"Nothing was changed (--dry-run); it would be saved as {kept.rel_path}.")
 
 
-write_memory_app = App()
+write_memory_app = base.App()
 
 
 @write_memory_app.command("write-memory")
@@ -313,17 +298,15 @@ def write_memory(
         of_channels,
         write_memory,
     )
-    from familiar_cli.errors import UsageError
     from familiar_cli.ui import writing_pages as page
-    from familiar_cli.ui.progress import spinner
 
-    out = output(ctx)
+    out = base.output(ctx)
     if dry_run + estimate + review > 1:
         raise UsageError(
             "--dry-run, --estimate and --review cannot be combined", hint="Use only one."
         )
-    with with_models(familiar_of(ctx)) as familiar:
-        moment = moment_of(familiar, since)
+    with base.with_models(base.familiar_of(ctx)) as familiar:
+        moment = base.moment_of(familiar, since)
         which = of_channels(familiar, channel or ())
         if estimate or (imported_turns(familiar, which) and not out.quiet):
             told = memory_writer(familiar).estimate(
@@ -356,7 +339,7 @@ def write_memory(
                 most_steps=steps,
             )
             try:
-                report = run_async(writing)
+                report = base.run_async(writing)
             except KeyboardInterrupt:
                 if not interrupted:
                     raise
@@ -365,15 +348,11 @@ def write_memory(
 
 
 def _answer_with_writing(out: Output, report: WriterReport, *, dry_run: bool) -> None:
-    from familiar_cli.errors import PartialError
-    from familiar_cli.ui.emit import exact
-    from familiar_cli.ui.writing_pages import pass_notices, pass_text
-
     def render() -> None:
-        exact(report.diff if dry_run else pass_text(report))
+        exact(report.diff if dry_run else writing_pages.pass_text(report))
 
     data = report.to_json()
-    for note in pass_notices(report, dry_run=dry_run):
+    for note in writing_pages.pass_notices(report, dry_run=dry_run):
         out.note(note)
     error = report.error
     if report.interrupted:
@@ -389,7 +368,7 @@ def _answer_with_writing(out: Output, report: WriterReport, *, dry_run: bool) ->
     out.answer(data, render)
 
 
-housekeep_app = App()
+housekeep_app = base.App()
 
 
 @housekeep_app.command()
@@ -431,27 +410,25 @@ def housekeep(
     familiar housekeep links duplicates --propose
     """
     from familiar_cli.actions.housekeep import tidy_up
-    from familiar_cli.errors import UsageError
     from familiar_cli.ui.memory_pages import housekeeping_page, summary_line
-    from familiar_cli.ui.progress import show_steps
 
-    out = output(ctx)
+    out = base.output(ctx)
     if redo and not propose:
         raise UsageError(
             "--redo requires --propose", hint="Run `familiar housekeep --propose --redo`."
         )
-    with with_models(familiar_of(ctx)) as familiar, show_steps(out) as on_step:
+    with base.with_models(base.familiar_of(ctx)) as familiar, show_steps(out) as on_step:
         looking = tidy_up(
             familiar,
             checks or [],
-            since=moment_of(familiar, since),
+            since=base.moment_of(familiar, since),
             propose=propose,
             again=redo,
             ask_model=judge,
             on_wait=out.note,
             on_step=on_step,
         )
-        done = run_async(looking)
+        done = base.run_async(looking)
     page = housekeeping_page(done)
     for skipped in done.skipped:
         out.warn(f"{skipped.rel_path}: {skipped.reason}; not checked")
@@ -462,7 +439,7 @@ def housekeep(
     out.note(summary_line(done))
 
 
-index_app = group("Build, inspect and delete the search index.")
+index_app = base.group("Build, inspect and delete the search index.")
 
 
 @index_app.command("build")
@@ -476,9 +453,8 @@ def build_index(ctx: typer.Context) -> None:
     """
     from familiar_cli.actions import search
     from familiar_cli.ui.memory_pages import built_text
-    from familiar_cli.ui.progress import show_totals
 
-    out, familiar = output(ctx), familiar_of(ctx)
+    out, familiar = base.output(ctx), base.familiar_of(ctx)
     with familiar, show_totals(out) as report:
         built = search.build_index(familiar, report)
     if familiar.finder.embedder.embedder is None:
@@ -499,11 +475,11 @@ def show_index(ctx: typer.Context) -> None:
     from familiar_cli.actions import search
     from familiar_cli.ui.memory_pages import status_page
 
-    with familiar_of(ctx) as familiar:
+    with base.familiar_of(ctx) as familiar:
         found, turns = search.read_index_status(familiar)
         opened = familiar.finder.embedder
     data = {"status": found, "turns": turns, "model_on_disk": _model(opened)}
-    output(ctx).answer(data, status_page(found, turns, opened))
+    base.output(ctx).answer(data, status_page(found, turns, opened))
 
 
 @index_app.command("clear")
@@ -517,8 +493,8 @@ def clear_index(ctx: typer.Context) -> None:
     """
     from familiar_cli.actions import search
 
-    out = output(ctx)
-    there = search.clear_index(familiar_of(ctx))
+    out = base.output(ctx)
+    there = search.clear_index(base.familiar_of(ctx))
     out.answer({"cleared": there}, "deleted the index" if there else "there was no index")
 
 

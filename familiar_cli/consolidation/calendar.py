@@ -9,18 +9,23 @@ from dataclasses import dataclass, field
 from datetime import date  # type of a field
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli import errors
 from familiar_cli.clock import iso
-from familiar_cli.consolidation import composing
+from familiar_cli.consolidation import composing, periods
 from familiar_cli.consolidation.composing import as_items
 from familiar_cli.consolidation.digests import hold_back
 from familiar_cli.consolidation.library import (
     Cache,
     FinishedYear,
+    LibraryFile,
+    PrivateShelf,
+    Tiers,
     entries_in,
     facts_of,
     look_at_library,
 )
 from familiar_cli.consolidation.pages import (
+    EventBullet,
     MadePage,
     Record,
     below_title,
@@ -31,26 +36,16 @@ from familiar_cli.consolidation.pages import (
     read_page,
     readable_text,
 )
-from familiar_cli.consolidation.period_states import PeriodStates, coverage, coverage_by_year
-from familiar_cli.consolidation.periods import (
-    TIERS,
-    Period,
-    PlannedDigest,
-    period_in,
-    period_parts,
-    year_of,
+from familiar_cli.consolidation.period_states import (
+    PeriodState,
+    PeriodStates,
+    Today,
+    coverage,
+    coverage_by_year,
 )
-from familiar_cli.errors import (
-    ConfigError,
-    CutOffError,
-    FamiliarError,
-    ModelError,
-    PromptTooLongError,
-    UnusableReplyError,
-)
-from familiar_cli.languages import ENGLISH
+from familiar_cli.languages import ENGLISH, Phrases
 from familiar_cli.memory.journal.history import SHORT, History
-from familiar_cli.memory.journal.repository import Repository
+from familiar_cli.memory.journal.repository import Commit, Repository
 from familiar_cli.memory.layout import DAILY_DIR
 from familiar_cli.review.pending import Plans
 
@@ -60,24 +55,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.consolidation.engine import FileMaker
-    from familiar_cli.consolidation.library import LibraryFile, PrivateShelf, Tiers
-    from familiar_cli.consolidation.pages import EventBullet
-    from familiar_cli.consolidation.period_states import PeriodState, Today
-    from familiar_cli.consolidation.periods import Made, Period, Refused, Tier
-    from familiar_cli.languages import Phrases
-    from familiar_cli.memory.journal.repository import Commit
     from familiar_cli.memory.pages.lines import Cited
     from familiar_cli.memory.store.store import MemoryStore
 
 
-BUDGETS: Final[dict[Tier, int]] = {"weekly": 600, "monthly": 900, "yearly": 1200}
-_GUIDANCE: Final[dict[Tier, str]] = {
+BUDGETS: Final[dict[periods.Tier, int]] = {"weekly": 600, "monthly": 900, "yearly": 1200}
+_GUIDANCE: Final[dict[periods.Tier, str]] = {
     "weekly": composing.WEEK,
     "monthly": composing.MONTH,
     "yearly": composing.YEAR,
 }
 # After these the next period may succeed; after any other model failure none would.
-_OF_ONE_PERIOD: Final = (UnusableReplyError, CutOffError, PromptTooLongError)
+_OF_ONE_PERIOD: Final = (errors.UnusableReplyError, errors.CutOffError, errors.PromptTooLongError)
 
 MOST_BAD_REPLIES: Final = 3
 """After so many replies in a row that are no use, a pass ends and is tried later."""
@@ -125,10 +114,10 @@ class ConsolidationReport:
     waiting: dict[str, str] = field(default_factory=dict)
     stale: list[str] = field(default_factory=list)
     held: dict[str, str] = field(default_factory=dict)
-    refused: dict[str, tuple[Refused, ...]] = field(default_factory=dict)
+    refused: dict[str, tuple[periods.Refused, ...]] = field(default_factory=dict)
     coverage: Tiers = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
-    failed: list[FamiliarError] = field(default_factory=list)
+    failed: list[errors.FamiliarError] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as `--json` shows it."""
@@ -183,8 +172,8 @@ class Consolidator:
         *,
         chats_of: Callable[[str, Sequence[Cited]], tuple[str, ...]] = lambda *_: (),
         plans: Plans | None = None,
-        wanted_tiers: Collection[Tier] = TIERS,
-        only: Period | None = None,
+        wanted_tiers: Collection[periods.Tier] = periods.TIERS,
+        only: periods.Period | None = None,
         phrases: Phrases = ENGLISH,
         tried_before: int = 0,
         report: ConsolidationReport | None = None,
@@ -214,7 +203,7 @@ class Consolidator:
         Raises:
             FamiliarError: The memory cannot be written.
         """
-        for tier in TIERS:
+        for tier in periods.TIERS:
             if tier in self._tiers:
                 for period in self._periods(tier):
                     await self._one(self._states.of(period))
@@ -230,7 +219,7 @@ class Consolidator:
         shelf = self._engine.shelf
         return f"{period} in {shelf.folder}" if shelf else period
 
-    def _periods(self, tier: Tier) -> list[Period]:
+    def _periods(self, tier: periods.Tier) -> list[periods.Period]:
         found = self._states.periods(tier)
         if self._only is None and (not self._tried_before or tier == "daily"):
             return found
@@ -267,13 +256,13 @@ class Consolidator:
                 self._note(period_state, wanted, None)
                 return ""
             made = await self._engine.make(wanted)
-        except ConfigError as error:  # no suitable model: the others wait, too
+        except errors.ConfigError as error:  # no suitable model: the others wait, too
             self.stopped = f"{error}"
             return self.stopped
-        except ModelError as error:
+        except errors.ModelError as error:
             self._note_failure(error)
             return f"{error}"
-        except FamiliarError as error:
+        except errors.FamiliarError as error:
             self.report.failed.append(error)
             return f"{error}"
         if wanted.body is None:
@@ -286,7 +275,7 @@ class Consolidator:
         self._note(period_state, wanted, made)
         return ""
 
-    def _note_failure(self, error: ModelError) -> None:
+    def _note_failure(self, error: errors.ModelError) -> None:
         """Report a model failure, an unusable reply only once; stop after three of these."""
         if not isinstance(error, _OF_ONE_PERIOD):
             self.stopped = f"{error}"
@@ -299,7 +288,9 @@ class Consolidator:
         if self._bad_replies >= MOST_BAD_REPLIES and not self.stopped:
             self.stopped = f"{MOST_BAD_REPLIES} replies in a row were unusable; it is tried later"
 
-    def _note(self, period_state: PeriodState, wanted: PlannedDigest, made: Made | None) -> None:
+    def _note(
+        self, period_state: PeriodState, wanted: periods.PlannedDigest, made: periods.Made | None
+    ) -> None:
         """Record a new file in the report, and in the library for later tiers."""
         before, after = (made.file.before, made.file.after) if made else (None, None)
         old = read_page(before).digest if before is not None else ""
@@ -325,13 +316,13 @@ class Consolidator:
         self._states.library.put(period_state.period, file)
         self._states.forget(period_state.period)
 
-    def _wanted(self, period_state: PeriodState) -> PlannedDigest:
+    def _wanted(self, period_state: PeriodState) -> periods.PlannedDigest:
         period = period_state.period
         if period.tier == "daily":
             return self._daily(period, period_state.sources)
         texts = {file.rel_path: self._text(file) for file in period_state.sources}
         title = period.title(self._phrases)
-        return PlannedDigest(
+        return periods.PlannedDigest(
             period.name,
             f"{period.tier}/{period.name}.md",
             title,
@@ -342,7 +333,7 @@ class Consolidator:
             budget_tokens=BUDGETS[period.tier],
         )
 
-    def _daily(self, day: Period, sessions: Sequence[LibraryFile]) -> PlannedDigest:
+    def _daily(self, day: periods.Period, sessions: Sequence[LibraryFile]) -> periods.PlannedDigest:
         instance = self._states.instance
         bodies = {f.rel_path: read_page(self._text(f)) for f in sessions}
         found = merge_bullets(
@@ -359,12 +350,12 @@ class Consolidator:
         body = f"# {title}\n" + (f"\n{text}" if text else "")
         sources = {path: page.digest for path, page in bodies.items()}
         rel_path = f"{DAILY_DIR}/{day.name}_{instance}.md"
-        return PlannedDigest(day.name, rel_path, title, sources, body=body)
+        return periods.PlannedDigest(day.name, rel_path, title, sources, body=body)
 
     def _chats(self, session: str) -> Callable[[Sequence[Cited]], tuple[str, ...]]:
         return lambda turns: self._chats_of(session, turns)
 
-    def _of_others(self, day: Period) -> list[EventBullet]:
+    def _of_others(self, day: periods.Period) -> list[EventBullet]:
         """Return the bullets for a day from instances that sort before this one.
 
         Only from those: if two instances left out each other's bullets, both would be lost.
@@ -373,9 +364,9 @@ class Consolidator:
         before = [f for f in files if f.instance < self._states.instance and not f.problem]
         return [b for f in before for b in bullets_of(read_page(self._text(f)).body)]
 
-    def _labelled(self, period: Period, texts: dict[str, str]) -> Iterable[tuple[str, str]]:
+    def _labelled(self, period: periods.Period, texts: dict[str, str]) -> Iterable[tuple[str, str]]:
         """Yield the parts of a period with their names, as the model's input."""
-        for part in period_parts(period):
+        for part in periods.period_parts(period):
             paths = [path for path in texts if _is_of(path, part)]
             if period.tier == "weekly":
                 days = [bullets_of(read_page(texts[path]).body) for path in paths]
@@ -391,13 +382,13 @@ class Consolidator:
         return drafted if drafted is not None else self._engine.pages.read_file(file.rel_path)
 
 
-def _stand_in(wanted: PlannedDigest) -> str:
+def _stand_in(wanted: periods.PlannedDigest) -> str:
     """Return placeholder text for a model's reply, so that a dry run reaches higher tiers."""
     return page_text(MadePage(f"# {wanted.title}\n\nNot written yet.\n", Record(wanted.sources)))
 
 
-def _is_of(rel_path: str, part: Period) -> bool:
-    named = period_in(rel_path)
+def _is_of(rel_path: str, part: periods.Period) -> bool:
+    named = periods.period_in(rel_path)
     return named is not None and named[0] == part
 
 
@@ -412,7 +403,7 @@ def survey_periods(
     cache_path: Path | None = None,
     *,
     unwritten: Collection[date] = frozenset(),
-    only: Period | None = None,
+    only: periods.Period | None = None,
     everything: bool = False,
 ) -> PeriodStates:
     """Determine the states of all periods.
@@ -432,9 +423,9 @@ def survey_periods(
     Raises:
         FamiliarError: The memory cannot be listed.
     """
-    awake = {year_of(day).name for day in unwritten}
+    awake = {periods.year_of(day).name for day in unwritten}
     if only is not None:
-        awake.add(year_of(only.first).name)
+        awake.add(periods.year_of(only.first).name)
     cache = Cache.read(cache_path, f"{instance} {today.cutoff_hour} {today.zone}")
     library = look_at_library(store, today.cutoff_hour, cache, awake=None if everything else awake)
     states = PeriodStates(library, today, instance, unwritten)
@@ -497,13 +488,13 @@ def rewritten_files(store: MemoryStore, journal: Path) -> tuple[Rewritten, ...]:
 def _without_record(store: MemoryStore) -> dict[str, datetime]:
     """Return the weeks, months and years without a record, with their modification times."""
     found: dict[str, datetime] = {}
-    for tier in TIERS[1:]:
+    for tier in periods.TIERS[1:]:
         for entry in entries_in(store, tier, []):
-            if period_in(entry.rel_path) is None:
+            if periods.period_in(entry.rel_path) is None:
                 continue
             try:
                 page = read_page(store.read_file(entry.rel_path))
-            except FamiliarError:
+            except errors.FamiliarError:
                 continue  # `consolidate` names it
             if page.record is None and page.body.strip():
                 found[entry.rel_path] = entry.modified

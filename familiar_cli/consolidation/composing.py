@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.clock import now
 from familiar_cli.consolidation.pages import sentence_key
-from familiar_cli.consolidation.periods import DraftedSummary, Point, Refused, SourceItem
+from familiar_cli.consolidation.periods import (
+    DraftedSummary,
+    PlannedDigest,
+    Point,
+    Refused,
+    SourceItem,
+)
 from familiar_cli.errors import ConfigError, UnusableReplyError
 from familiar_cli.files import read_plain, write_whole
-from familiar_cli.llm.asking import values_in, voice_excerpt
+from familiar_cli.llm.asking import Asker, values_in, voice_excerpt
 from familiar_cli.markdown import split_lines
 from familiar_cli.memory.pages.lines import (
     SAID_SHARE,
@@ -30,9 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from familiar_cli.consolidation.periods import PlannedDigest
     from familiar_cli.identity import Who
-    from familiar_cli.llm.asking import Asker
     from familiar_cli.llm.types import ChatModel, Completion
 
 T = TypeVar("T")

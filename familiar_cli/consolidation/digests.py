@@ -10,36 +10,23 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.clock import iso, parse_iso
 from familiar_cli.config.environment import found_program
-from familiar_cli.consolidation import composing
+from familiar_cli.consolidation import composing, pages
 from familiar_cli.consolidation.library import facts_of
-from familiar_cli.consolidation.pages import (
-    MadePage,
-    Record,
-    below_title,
-    blocks,
-    digest_of,
-    read_page,
-    readable_text,
-)
-from familiar_cli.consolidation.periods import PlannedDigest, SourceItem, session_day
+from familiar_cli.consolidation.periods import Made, PlannedDigest, Refused, SourceItem, session_day
 from familiar_cli.errors import ConfigError, FamiliarError
-from familiar_cli.languages import ENGLISH
+from familiar_cli.languages import ENGLISH, Phrases
 from familiar_cli.markdown import scan, sections
 from familiar_cli.memory.layout import SESSIONS_DIR, digest_path
-from familiar_cli.recurrence import last_occurrence, parse_recurrence
+from familiar_cli.recurrence import Recurrence, last_occurrence, parse_recurrence
 from familiar_cli.review.pending import Plans
 from familiar_cli.text import framed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from familiar_cli.consolidation.engine import FileMaker
     from familiar_cli.consolidation.period_states import PeriodState, Today
-    from familiar_cli.consolidation.periods import Made, Refused
-    from familiar_cli.languages import Phrases
-    from familiar_cli.recurrence import Recurrence
 
-from familiar_cli.consolidation.engine import plan_id
+from familiar_cli.consolidation.engine import FileMaker, plan_id
 
 _SHOWN_CHARS = 200
 _SCRIPTS = (".bat", ".cmd")
@@ -95,7 +82,7 @@ def hold_back(plans: Plans, period_state: PeriodState, tag: str = "") -> str:
         return ""
     if plan in plans.waiting:
         return f"a plan for it awaits review: `familiar review show {plan}`"
-    sources = Record({file.rel_path: file.digest for file in period_state.sources})
+    sources = pages.Record({file.rel_path: file.digest for file in period_state.sources})
     if not plans.is_rejected(plan, sources.input_hash):
         return ""
     return (
@@ -315,7 +302,7 @@ class Distiller:
         """
         wanted = self._wanted(name)
         page = self._page(wanted.rel_path)
-        tokens = self._count(readable_text(page.body))
+        tokens = self._count(pages.readable_text(page.body))
         sources = tuple(wanted.sources)
         if not wanted.items and wanted.body is None:
             return Distilled(name, wanted.rel_path, "nothing", tokens)
@@ -332,7 +319,7 @@ class Distiller:
         return self._told(name, wanted, await engine.make(wanted), tokens)
 
     def _told(self, name: Name, wanted: PlannedDigest, made: Made, tokens: int) -> Distilled:
-        now = tokens if made.held else self._count(readable_text(made.file.after))
+        now = tokens if made.held else self._count(pages.readable_text(made.file.after))
         return Distilled(
             name,
             wanted.rel_path,
@@ -362,7 +349,7 @@ class Distiller:
         wants = wants and (bool(wanted.items) or wanted.body is not None)
         return DigestStatus(
             name,
-            self._count(readable_text(page.body)),
+            self._count(pages.readable_text(page.body)),
             digest.budget_tokens,
             made_at or None,
             record.input_hash if record else None,
@@ -385,7 +372,7 @@ class Distiller:
             self._digests[name].schedule, self._today.now, self._today.zone
         )
 
-    def _has_enough_new(self, name: Name, page: MadePage, wanted: PlannedDigest) -> bool:
+    def _has_enough_new(self, name: Name, page: pages.MadePage, wanted: PlannedDigest) -> bool:
         """Tell whether a middle digest would gain enough new content.
 
         Newer sessions are in the short digest, which is also in every prompt. The middle one is
@@ -401,21 +388,21 @@ class Distiller:
         is_old = self._today.now.date() - since > _MONTH if since < date.max else True
         return is_old or len(days) < _FEW or sum(day > since for day in days) * 2 >= len(days)
 
-    def _is_fresh(self, page: MadePage, wanted: PlannedDigest) -> bool:
-        wants = Record(wanted.sources).input_hash
+    def _is_fresh(self, page: pages.MadePage, wanted: PlannedDigest) -> bool:
+        wants = pages.Record(wanted.sources).input_hash
         return page.record is not None and page.record.input_hash == wants
 
     def _is_rejected(self, wanted: PlannedDigest) -> bool:
         """Tell whether a person rejected the digest of exactly these sources."""
         named = self._plan_id(wanted.name)
-        return self._plans.is_rejected(named, Record(wanted.sources).input_hash)
+        return self._plans.is_rejected(named, pages.Record(wanted.sources).input_hash)
 
     def _plan_id(self, name: str) -> str:
         return plan_id(f"{name}{self._tag}")
 
-    def _page(self, rel_path: str) -> MadePage:
+    def _page(self, rel_path: str) -> pages.MadePage:
         there = self._store.exists(rel_path)
-        return read_page(self._store.read_file(rel_path)) if there else MadePage("")
+        return pages.read_page(self._store.read_file(rel_path)) if there else pages.MadePage("")
 
     def _wanted(self, name: Name) -> PlannedDigest:
         digest = self._digests[name]
@@ -451,7 +438,7 @@ class Distiller:
         """Return the model's input for a digest, and the hashes of its sources."""
         source: Name = "short" if name == "mid" else "mid"
         page = self._page(self._digests[source].rel_path)
-        text = below_title(readable_text(page.body))
+        text = pages.below_title(pages.readable_text(page.body))
         if not text:
             return (), {}
         own = self._page(self._digests[name].rel_path)
@@ -459,11 +446,11 @@ class Distiller:
         sources = {self._digests[source].rel_path: page.digest, **unseen}
         if name == "mid":
             return tuple(_by_session(text)), sources
-        known = below_title(readable_text(own.body))
+        known = pages.below_title(pages.readable_text(own.body))
         old = (SourceItem(_KNOWN, known, _evidence_until(own)),) if known else ()
         return (*old, SourceItem(_NEW, text, _evidence_until(page))), sources
 
-    def _unseen(self, name: Name, own: MadePage, below: MadePage) -> list[str]:
+    def _unseen(self, name: Name, own: pages.MadePage, below: pages.MadePage) -> list[str]:
         """Return the sessions since a digest was made that have left the one below.
 
         A first long digest takes in all sessions, a first middle one those of a month. A digest
@@ -473,7 +460,7 @@ class Distiller:
         record = own.record
         if record and record.sources.get(source) == below.digest:
             return [path for path in record.sources if path.startswith(SESSIONS_DIR)]
-        if record is None and below_title(own.body):
+        if record is None and pages.below_title(own.body):
             return []
         short = self._page(self._digests["short"].rel_path).record
         seen = {path for made in (short, below.record) if made for path in made.sources}
@@ -494,7 +481,7 @@ class Distiller:
         unseen = [
             SourceItem(
                 self._phrases.session(_file_stem(path)),
-                below_title(readable_text(read_page(text).body)),
+                pages.below_title(pages.readable_text(pages.read_page(text).body)),
             )
             for path, text in self._readable(paths)
         ]
@@ -507,14 +494,16 @@ class Distiller:
         title = self._phrases.digests["short"]
         room = digest.budget_tokens - self._count(f"# {title}\n")
         for path, text in self._newest_first():
-            body = read_page(text).body
-            section = _session_section(self._phrases.session(_file_stem(path)), readable_text(body))
+            body = pages.read_page(text).body
+            section = _session_section(
+                self._phrases.session(_file_stem(path)), pages.readable_text(body)
+            )
             if self._count(section) > room:
                 if not taken:
-                    taken.append((path, digest_of(body), self._shortened(section, room)))
+                    taken.append((path, pages.digest_of(body), self._shortened(section, room)))
                 break
             room -= self._count(section)
-            taken.append((path, digest_of(body), section))
+            taken.append((path, pages.digest_of(body), section))
         taken.reverse()
         text = "\n".join([f"# {title}\n", *(section for _, _, section in taken)])
         return PlannedDigest(
@@ -540,7 +529,7 @@ class Distiller:
 
     def _shortened(self, section: str, room: int) -> str:
         """Truncate a session that alone is too long, with a note."""
-        found, _ = blocks(section)
+        found, _ = pages.blocks(section)
         rest = f"- {self._phrases.rest_left_out}\n"
         kept = ""
         for block in found:
@@ -562,13 +551,13 @@ def _by_session(text: str) -> Iterator[SourceItem]:
             yield SourceItem(section.title or "the latest sessions", said)
 
 
-def _evidence_until(page: MadePage) -> tuple[str, ...]:
+def _evidence_until(page: pages.MadePage) -> tuple[str, ...]:
     """Return the sources of a digest's text, as its points cite them; empty: unknown."""
     made_at = page.record.made_at[:_DAY_CHARS] if page.record else ""
     return (f"before {made_at}",) if made_at else ()
 
 
-def _day_of(record: Record) -> date:
+def _day_of(record: pages.Record) -> date:
     """Return the first day whose sessions a digest may have missed."""
     try:
         return _day_before(parse_iso(record.made_at).date(), _DAY)
@@ -584,6 +573,6 @@ def _session_section(title: str, text: str) -> str:
     """Render a session as a section, its own headings as bold lines."""
     lines = (
         f"**{line.title}**" if line.title else line.text.rstrip("\r\n")
-        for line in scan(below_title(text))
+        for line in scan(pages.below_title(text))
     )
     return "\n".join((f"## {title}", "", *lines)).rstrip() + "\n"

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import iso, now
-from familiar_cli.consolidation.composing import plan_text
+from familiar_cli.consolidation.composing import Composer, plan_text
 from familiar_cli.consolidation.pages import (
     MadePage,
     PageBlock,
@@ -17,23 +17,19 @@ from familiar_cli.consolidation.pages import (
     page_text,
     read_page,
 )
-from familiar_cli.consolidation.periods import Made
+from familiar_cli.consolidation.periods import Made, PlannedDigest, Refused
 from familiar_cli.memory.layout import CONSOLIDATION, pass_trailers, path_in_scope
 from familiar_cli.memory.pages.lines import visible_in
 from familiar_cli.memory.store.files import MISSING
-from familiar_cli.memory.store.transactions import retry_on_conflict
-from familiar_cli.review.pending import PlannedFile, ReviewPlan, forget_rejected, stage_plan
+from familiar_cli.memory.store.transactions import Transaction, retry_on_conflict
+from familiar_cli.review.pending import PlannedFile, ReviewPlan, Why, forget_rejected, stage_plan
 from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from familiar_cli.consolidation.composing import Composer
     from familiar_cli.consolidation.library import PrivateShelf
-    from familiar_cli.consolidation.periods import PlannedDigest, Refused
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.memory.store.transactions import Transaction
-    from familiar_cli.review.pending import Why
 
 
 def plan_id(name: str) -> str:

@@ -11,31 +11,13 @@ from hashlib import blake2b
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.consolidation import periods
 from familiar_cli.consolidation.pages import blocks, page_text, read_page
-from familiar_cli.consolidation.periods import (
-    CUTOFF_HOUR,
-    MONTH_CHARS,
-    TIERS,
-    Period,
-    day_of,
-    is_inside_a_year,
-    period_in,
-    session_day,
-    year_in,
-    year_of,
-)
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.files import read_plain, write_whole
-from familiar_cli.memory.layout import (
-    SESSIONS_DIR,
-    is_of_known_scope,
-    path_in_scope,
-    path_without_scope,
-    scope_folder,
-    scope_of_path,
-)
+from familiar_cli.memory import layout
 from familiar_cli.memory.pages.lines import as_private, as_public, visible_in
-from familiar_cli.memory.store.files import FileListing
+from familiar_cli.memory.store.files import FileListing, MemoryEntry, MemoryFile
 from familiar_cli.text import sha256_of
 from familiar_cli.visibility import NOBODY
 
@@ -43,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from familiar_cli.consolidation.periods import Period, Tier
-    from familiar_cli.memory.store.files import MemoryEntry, MemoryFile
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.review.pending import PlannedFile
 
@@ -69,7 +49,7 @@ class PrivateShelf:
     @property
     def folder(self) -> str:
         """The folder of its files, below each directory."""
-        return scope_folder(self.scope)
+        return layout.scope_folder(self.scope)
 
     @property
     def tag(self) -> str:
@@ -79,17 +59,19 @@ class PrivateShelf:
     def walk(self, directory: str) -> FileListing:
         """Return the files of the scope in a directory, as `MemoryStore.walk` does."""
         found = self.store.walk(f"{directory}/{self.folder}")
-        files = (replace(one, rel_path=path_without_scope(one.rel_path)) for one in found.files)
+        files = (
+            replace(one, rel_path=layout.path_without_scope(one.rel_path)) for one in found.files
+        )
         return FileListing(tuple(files), found.skipped)
 
     def exists(self, rel_path: str) -> bool:
         """Tell whether a file exists."""
-        return self.store.exists(path_in_scope(rel_path, self.scope))
+        return self.store.exists(layout.path_in_scope(rel_path, self.scope))
 
     def read(self, rel_path: str) -> MemoryFile:
         """Read a file like `MemoryStore.read`; the hash is that of the stored file."""
-        file = self.store.read(path_in_scope(rel_path, self.scope))
-        text = _with_sources(as_public(file.text, self.scope), path_without_scope)
+        file = self.store.read(layout.path_in_scope(rel_path, self.scope))
+        text = _with_sources(as_public(file.text, self.scope), layout.path_without_scope)
         return replace(file, rel_path=rel_path, text=text)
 
     def read_file(self, rel_path: str) -> str:
@@ -98,7 +80,7 @@ class PrivateShelf:
 
     def kept(self, file: PlannedFile) -> PlannedFile:
         """Convert a change of a file to the change to make in memory."""
-        rel_path = path_in_scope(file.rel_path, self.scope)
+        rel_path = layout.path_in_scope(file.rel_path, self.scope)
         stem = file.rel_path.rpartition("/")[2].removesuffix(".md")
         before, after = (
             text and as_private(_with_sources(text, self._place), self.scope, stem)
@@ -107,7 +89,7 @@ class PrivateShelf:
         return replace(file, rel_path=rel_path, before=before, after=after or "")
 
     def _place(self, rel_path: str) -> str:
-        return path_in_scope(rel_path, self.scope)
+        return layout.path_in_scope(rel_path, self.scope)
 
 
 def _with_sources(text: str, renamed: Callable[[str], str]) -> str:
@@ -123,9 +105,10 @@ def private_shelves(store: MemoryStore) -> list[PrivateShelf]:
     """Return a shelf for each private scope with files, sorted."""
     found = {
         scope
-        for directory in (SESSIONS_DIR, *TIERS)
+        for directory in (layout.SESSIONS_DIR, *periods.TIERS)
         for entry in entries_in(store, directory, [])
-        if (scope := scope_of_path(entry.rel_path)) and is_of_known_scope(entry.rel_path)
+        if (scope := layout.scope_of_path(entry.rel_path))
+        and layout.is_of_known_scope(entry.rel_path)
     }
     return [PrivateShelf(store, scope) for scope in sorted(found)]
 
@@ -187,7 +170,7 @@ class Coverage:
         }
 
 
-Tiers = dict["Tier", Coverage]
+Tiers = dict["periods.Tier", Coverage]
 
 
 _VERSION: Final = 3
@@ -241,7 +224,7 @@ class Cache:
             if value["viewpoint"] == viewpoint:
                 cache.settled = {
                     str(year): FinishedYear(
-                        str(stamp), {tier: Coverage.from_json(told[tier]) for tier in TIERS}
+                        str(stamp), {tier: Coverage.from_json(told[tier]) for tier in periods.TIERS}
                     )
                     for year, (stamp, told) in value["settled"].items()
                 }
@@ -323,16 +306,16 @@ class Library:
         problems: Unreadable files, and why.
     """
 
-    sessions: dict[Period, tuple[LibraryFile, ...]] = field(default_factory=dict)
-    daily: dict[Period, tuple[LibraryFile, ...]] = field(default_factory=dict)
-    above: dict[Period, LibraryFile] = field(default_factory=dict)
+    sessions: dict[periods.Period, tuple[LibraryFile, ...]] = field(default_factory=dict)
+    daily: dict[periods.Period, tuple[LibraryFile, ...]] = field(default_factory=dict)
+    above: dict[periods.Period, LibraryFile] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     settled: dict[str, FinishedYear] = field(default_factory=dict)
     stamps: dict[str, str] = field(default_factory=dict)
 
-    def put(self, period: Period, file: LibraryFile) -> None:
+    def put(self, period: periods.Period, file: LibraryFile) -> None:
         """Add a file; a newly written one invalidates the stamp of its year."""
-        self.stamps.pop(year_of(period.first).name, None)
+        self.stamps.pop(periods.year_of(period.first).name, None)
         if period.tier != "daily":
             self.above[period] = file
             return
@@ -342,7 +325,7 @@ class Library:
 
 def look_at_library(
     store: MemoryStore | PrivateShelf,
-    cutoff_hour: int = CUTOFF_HOUR,
+    cutoff_hour: int = periods.CUTOFF_HOUR,
     cache: Cache | None = None,
     *,
     awake: Collection[str] | None = (),
@@ -375,7 +358,9 @@ def look_at_library(
     return library
 
 
-def newest_sessions(store: MemoryStore | PrivateShelf, cutoff_hour: int = CUTOFF_HOUR) -> list[str]:
+def newest_sessions(
+    store: MemoryStore | PrivateShelf, cutoff_hour: int = periods.CUTOFF_HOUR
+) -> list[str]:
     """Return all session files, latest first.
 
     Raises:
@@ -383,8 +368,8 @@ def newest_sessions(store: MemoryStore | PrivateShelf, cutoff_hour: int = CUTOFF
     """
     found = (
         (placed, entry.rel_path)
-        for entry in entries_in(store, SESSIONS_DIR, [])
-        if (placed := session_day(entry.rel_path, cutoff_hour)) is not None
+        for entry in entries_in(store, layout.SESSIONS_DIR, [])
+        if (placed := periods.session_day(entry.rel_path, cutoff_hour)) is not None
     )
     return [rel_path for _, rel_path in sorted(found, reverse=True)]
 
@@ -414,7 +399,7 @@ def _by_year(
     store: MemoryStore | PrivateShelf, library: Library, cutoff_hour: int
 ) -> dict[str, list[MemoryEntry]]:
     found: dict[str, list[MemoryEntry]] = {}
-    for directory in (SESSIONS_DIR, *TIERS):
+    for directory in (layout.SESSIONS_DIR, *periods.TIERS):
         entries = entries_in(store, directory, library.problems)
         for year, some in _entries_by_year(entries, len(directory) + 1, cutoff_hour):
             found.setdefault(year, []).extend(some)
@@ -435,23 +420,23 @@ def _entries_by_year(
     while at < len(entries):
         path = entries[at].rel_path
         end = at + 1
-        if is_inside_a_year(path[start:]):
-            behind = path[: start + MONTH_CHARS] + chr(0x10FFFF)
+        if periods.is_inside_a_year(path[start:]):
+            behind = path[: start + periods.MONTH_CHARS] + chr(0x10FFFF)
             end = bisect_left(entries, behind, lo=end, key=attrgetter("rel_path"))
-        year = year_in(path, cutoff_hour)
+        year = periods.year_in(path, cutoff_hour)
         if year is not None:
             yield year, entries[at:end]
         at = end
 
 
 def _take_in(library: Library, files: Sequence[LibraryFile], cutoff_hour: int) -> None:
-    sessions: dict[Period, list[tuple[int, str, LibraryFile]]] = {}
+    sessions: dict[periods.Period, list[tuple[int, str, LibraryFile]]] = {}
     for file in files:
-        placed = session_day(file.rel_path, cutoff_hour)
-        named = period_in(file.rel_path)
+        placed = periods.session_day(file.rel_path, cutoff_hour)
+        named = periods.period_in(file.rel_path)
         if placed is not None:
             row = (placed[1], file.rel_path, file)
-            sessions.setdefault(day_of(placed[0]), []).append(row)
+            sessions.setdefault(periods.day_of(placed[0]), []).append(row)
         elif named is not None:
             library.put(named[0], replace(file, instance=named[1]))
     for day, rows in sessions.items():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from familiar_cli.errors import UsageError
 from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import (
+    TextLine,
     bullet,
     comments,
     newline_of,
@@ -21,16 +22,9 @@ from familiar_cli.markdown import (
     without_marker,
 )
 from familiar_cli.memory.layout import SIGNIFICANT_DIR, path_without_scope
+from familiar_cli.memory.pages import lines as memory_lines
 from familiar_cli.memory.pages.front_matter import read_front_matter
 from familiar_cli.memory.pages.items import tag_value
-from familiar_cli.memory.pages.lines import (
-    TAG,
-    citation_comment,
-    citations_in,
-    shown_between,
-    visible_in,
-    without_references,
-)
 from familiar_cli.memory.store.files import MISSING
 from familiar_cli.text import fold, one_line, sha256_of, slugify
 from familiar_cli.visibility import NOBODY
@@ -39,8 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import date
 
-    from familiar_cli.markdown import TextLine
-    from familiar_cli.memory.pages.lines import Cited
     from familiar_cli.memory.store.store import MemoryStore
 
 
@@ -81,7 +73,7 @@ class PageBlock:
 
 def sentence_key(text: str) -> str:
     """Normalise `text` for comparison without dropping any word."""
-    shown = TAG.sub("", without_references(text))
+    shown = memory_lines.TAG.sub("", memory_lines.without_references(text))
     return " ".join(fold(shown).split()).strip(" .")
 
 
@@ -179,14 +171,16 @@ class MadePage:
 
 def digest_of(body: str) -> str:
     """Hash a text's readable part, independent of its line endings."""
-    said = "\n".join(line.rstrip() for line in split_lines(visible_in(body, NOBODY))).strip()
+    said = "\n".join(
+        line.rstrip() for line in split_lines(memory_lines.visible_in(body, NOBODY))
+    ).strip()
     return sha256_of(said)[:_DIGEST_CHARS]
 
 
 def readable_text(text: str) -> str:
     """Return a file as a model may read it: without record, comments and private parts."""
-    body = visible_in(read_page(text).body, NOBODY)
-    return shown_between(body, 0, len(body), comments(body))
+    body = memory_lines.visible_in(read_page(text).body, NOBODY)
+    return memory_lines.shown_between(body, 0, len(body), comments(body))
 
 
 def below_title(text: str) -> str:
@@ -285,7 +279,7 @@ class EventBullet:
     text: str
     chats: tuple[str, ...] = ()
     via: str = ""
-    turns: tuple[Cited, ...] = ()
+    turns: tuple[memory_lines.Cited, ...] = ()
 
     @property
     def key(self) -> tuple[frozenset[str], str]:
@@ -302,14 +296,16 @@ class EventBullet:
         first, _, rest = self.text.partition("\n")
         tags = [f"[chat:{chat}]" for chat in self.chats]
         tags += [f"[via:{self.via}]"] if self.via else []
-        head = " ".join(part for part in [first, *tags, citation_comment(self.turns)] if part)
+        head = " ".join(
+            part for part in [first, *tags, memory_lines.citation_comment(self.turns)] if part
+        )
         more = "".join(f"{_INDENT}{line}\n" if line else "\n" for line in rest.split("\n") if rest)
         return f"- {head}\n{more}"
 
 
 def bullets_of(body: str) -> tuple[EventBullet, ...]:
     """Return the bullets of a daily file; a person's paragraph counts as one, too."""
-    found, _ = blocks(visible_in(body, NOBODY))
+    found, _ = blocks(memory_lines.visible_in(body, NOBODY))
     return tuple(
         bullet
         for b in found
@@ -321,7 +317,7 @@ def bullets_from_session(
     body: str,
     session: str,
     via: str,
-    chats_of: Callable[[Sequence[Cited]], tuple[str, ...]],
+    chats_of: Callable[[Sequence[memory_lines.Cited]], tuple[str, ...]],
     code_label: str = ENGLISH.code_block,
 ) -> tuple[EventBullet, ...]:
     """Return the bullets of a session file.
@@ -333,13 +329,13 @@ def bullets_from_session(
         chats_of: Returns the known channels of turns.
         code_label: Label for a block of code.
     """
-    found, _ = blocks(visible_in(body, NOBODY))
+    found, _ = blocks(memory_lines.visible_in(body, NOBODY))
     made = []
     for block in found:
         text = _block_words(block.text)
         if block.kind == "heading" or not text.strip():
             continue
-        turns = tuple(citations_in(block.text))
+        turns = tuple(memory_lines.citations_in(block.text))
         chats = chats_of(turns) or (session,)
         if block.kind == "code":
             text = f"{code_label}\n{text}"
@@ -365,16 +361,16 @@ def merge_bullets(days: Iterable[Iterable[EventBullet]]) -> tuple[EventBullet, .
 
 
 def _tag_bullet(text: str) -> EventBullet:
-    turns = tuple(citations_in(text))
-    tags = TAG.findall(text)
+    turns = tuple(memory_lines.citations_in(text))
+    tags = memory_lines.TAG.findall(text)
     chats = tuple(dict.fromkeys(value for name, value in tags if name == "chat"))
     via = next((value for name, value in tags if name == "via"), "")
-    return EventBullet(_block_words(TAG.sub("", text)), chats, via, turns)
+    return EventBullet(_block_words(memory_lines.TAG.sub("", text)), chats, via, turns)
 
 
 def _block_words(text: str) -> str:
     """Return a block's text without marker and references, its continuation dedented."""
-    first, *rest = without_references(text).rstrip().split("\n")
+    first, *rest = memory_lines.without_references(text).rstrip().split("\n")
     lines = [without_marker(first).strip(), *(line.removeprefix(_INDENT).rstrip() for line in rest)]
     return "\n".join(lines)
 

@@ -10,11 +10,19 @@ from dataclasses import dataclass, field
 from datetime import date  # type of a field
 from typing import TYPE_CHECKING, Literal
 
-from familiar_cli.consolidation.library import Coverage, Tiers, run_names, run_of
+from familiar_cli.consolidation.library import (
+    Coverage,
+    Library,
+    LibraryFile,
+    Tiers,
+    run_names,
+    run_of,
+)
 from familiar_cli.consolidation.periods import (
     CUTOFF_HOUR,
     TIERS,
     Period,
+    Tier,
     day_of,
     is_over,
     period_in,
@@ -28,9 +36,6 @@ from familiar_cli.consolidation.periods import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import date, datetime, tzinfo
-
-    from familiar_cli.consolidation.library import Library, LibraryFile
-    from familiar_cli.consolidation.periods import Period, Tier
 
 
 @dataclass(slots=True)

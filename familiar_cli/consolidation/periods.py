@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.clock import to_zone
 from familiar_cli.errors import UsageError
-from familiar_cli.languages import ENGLISH, SLOTS
+from familiar_cli.languages import ENGLISH, SLOTS, Phrases
 from familiar_cli.memory.layout import DAILY_DIR, SESSIONS_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from datetime import tzinfo
 
-    from familiar_cli.languages import Phrases
     from familiar_cli.review.pending import PlannedFile
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from familiar_cli.clock import now
 from familiar_cli.errors import ConflictError, NotFoundError, RefusedError, UsageError
 from familiar_cli.history.lines import MARKS, own_instance, replaced_stand_with, turn_names
-from familiar_cli.history.rows import in_ms, pack, place_of, unpack
+from familiar_cli.history.rows import Turn, in_ms, pack, place_of, unpack
 from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from familiar_cli.history.rows import Turn
 
 CHANNEL, BRANCH, CHAT = "channel", "branch", "chat"
 _NEXT: Final = "(SELECT coalesce(max(clock), 0) + 1 FROM events)"

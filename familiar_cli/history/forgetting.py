@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import BadInputError, ForgottenPersonError
 from familiar_cli.files import remove
-from familiar_cli.history.lines import TurnName, local_ids, own_instance, turn_names
+from familiar_cli.history.lines import TurnLine, TurnName, local_ids, own_instance, turn_names
 from familiar_cli.history.rows import Turn, pack, to_author, unpack
 from familiar_cli.history.tables import list_tables
 from familiar_cli.identity import Author
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
-    from familiar_cli.history.lines import TurnLine
     from familiar_cli.history.schema import HistoryFile
 
 TOMBSTONE: Final = "[forgotten]"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from familiar_cli.errors import ConflictError, RefusedError
@@ -18,17 +18,20 @@ from familiar_cli.history.events import CHAT, append_event, begin_branch
 from familiar_cli.history.forgetting import is_forgotten
 from familiar_cli.history.matching import (
     SERVED,
+    ChatPlacement,
     IncomingLine,
     LineMatch,
     Matching,
+    Wording,
     identity_of,
     matching_blocks,
     wording_of,
 )
-from familiar_cli.history.rows import COLUMNS, HEARD, by_time, from_ms, in_ms, pack, to_row
-from familiar_cli.history.selection import TurnFilter, kept_turns, select_turns
+from familiar_cli.history.rows import COLUMNS, HEARD, Turn, by_time, from_ms, in_ms, pack, to_row
+from familiar_cli.history.selection import Kept, TurnFilter, kept_turns, select_turns
 from familiar_cli.history.store import (
     GREETING,
+    HistoryStore,
     find_message,
     note_id,
     turn_statuses,
@@ -39,12 +42,7 @@ from familiar_cli.visibility import OWNER
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
 
-    from familiar_cli.history.matching import ChatPlacement, IncomingLine, Wording
-    from familiar_cli.history.rows import Turn
-    from familiar_cli.history.selection import Kept
-    from familiar_cli.history.store import HistoryStore
 
 KIND: Final = "import"
 """The kind of a chat that was brought in from a file."""

@@ -10,57 +10,22 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import RefusedError
-from familiar_cli.history import selection
-from familiar_cli.history.events import (
-    BRANCH,
-    CHANNEL,
-    CHAT,
-    EventOrigin,
-    append_event,
-    branch_of,
-    fold_all,
-    forget_from,
-    settle_marks,
-    share_place,
-    slots_of,
-    stand_at,
-)
+from familiar_cli.history import events, lines, selection
 from familiar_cli.history.forgetting import (
     as_tombstone,
     is_forgotten,
     is_tombstone,
     uncount_forgotten,
 )
-from familiar_cli.history.lines import (
-    MOST,
-    BadLineError,
-    BranchLine,
-    ChannelMarkLine,
-    ChatLine,
-    MarkLine,
-    ThroughLine,
-    TurnLine,
-    TurnName,
-    foreign_names,
-    local_ids,
-    parse_line,
-    place_new_turns,
-    read_state,
-    remember_own,
-    weave_all,
-    write_state,
-)
 from familiar_cli.history.outgoing import FACTS, QUIET, TOLD, fact_line, leave_to_others
 from familiar_cli.history.rows import COLUMNS, Turn, pack, to_row, to_turn, unpack
-from familiar_cli.history.store import GREETING, note_id
+from familiar_cli.history.store import GREETING, HistoryStore, note_id
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from familiar_cli.history.lines import Fact, Imported
     from familiar_cli.history.schema import HistoryFile
-    from familiar_cli.history.store import HistoryStore
 
 UNTRUSTED: Final = "untrusted"
 """In `lines_waiting`: the line is about others and waits until its instance is allowed."""
@@ -84,7 +49,7 @@ class FactScope:
     existing_through: int | None = None
 
     def obstacle(
-        self, connection: sqlite3.Connection, own: str, instance: str, line: Fact
+        self, connection: sqlite3.Connection, own: str, instance: str, line: lines.Fact
     ) -> str | None:
         """Return `UNTRUSTED` or `REFUSED`, or None if a fact is accepted.
 
@@ -96,8 +61,8 @@ class FactScope:
         """
         if not self.is_trusted and not _is_about_own(connection, own, instance, line):
             return UNTRUSTED
-        if isinstance(line, BranchLine) and self.existing_through is not None:
-            known = branch_of(connection, line.channel)
+        if isinstance(line, lines.BranchLine) and self.existing_through is not None:
+            known = events.branch_of(connection, line.channel)
             is_known = known is not None and known.parent == line.parent
             through = self.existing_through
             if not is_known and not _is_channel_of(connection, instance, line.channel, through):
@@ -119,16 +84,18 @@ def count_held(history: HistoryFile) -> dict[str, int]:
     return dict(history.rows(sql, (UNTRUSTED,)))
 
 
-def _is_about_own(connection: sqlite3.Connection, own: str, instance: str, line: Fact) -> bool:
-    if isinstance(line, MarkLine):
-        named = [line.turn, *([line.value] if isinstance(line.value, TurnName) else [])]
+def _is_about_own(
+    connection: sqlite3.Connection, own: str, instance: str, line: lines.Fact
+) -> bool:
+    if isinstance(line, lines.MarkLine):
+        named = [line.turn, *([line.value] if isinstance(line.value, lines.TurnName) else [])]
         return all(name.instance == instance for name in named)
-    if isinstance(line, ChannelMarkLine):
+    if isinstance(line, lines.ChannelMarkLine):
         return _is_channel_of(connection, instance, line.channel)
-    if isinstance(line, BranchLine):
+    if isinstance(line, lines.BranchLine):
         channels = (line.channel, line.parent)
         return all(_is_channel_of(connection, instance, channel) for channel in channels)
-    return isinstance(line, ChatLine) and (
+    return isinstance(line, lines.ChatLine) and (
         _says_nothing_new(connection, line) or _is_chat_of(connection, own, instance, line.key)
     )
 
@@ -154,7 +121,7 @@ def _is_channel_of(
     return connection.execute(sql, values).fetchone() is None
 
 
-def _says_nothing_new(connection: sqlite3.Connection, line: ChatLine) -> bool:
+def _says_nothing_new(connection: sqlite3.Connection, line: lines.ChatLine) -> bool:
     """Tell whether a chat is known as the line describes it: both machines imported it."""
     sql = "SELECT channel_id, kind, format, name, head FROM chats WHERE key = ?"
     told = (line.channel, line.chat_kind, line.format, line.name, line.head)
@@ -192,7 +159,7 @@ class InstanceTwiceError(RefusedError):
 
     code = "instance_twice"
 
-    def __init__(self, name: TurnName) -> None:
+    def __init__(self, name: lines.TurnName) -> None:
         super().__init__(
             f"Turn {name} is another one here than elsewhere: two machines call themselves "
             f"{name.instance!r}; nothing was changed",
@@ -244,11 +211,11 @@ def read_there(history: HistoryStore, instance: str) -> list[tuple[int, int]]:
     return [run for run in (*runs, (first, told.written)) if run[0] <= run[1]]
 
 
-def _told_last(connection: sqlite3.Connection, instance: str) -> ThroughLine | None:
+def _told_last(connection: sqlite3.Connection, instance: str) -> lines.ThroughLine | None:
     """Return the last known read position of an instance."""
-    text = read_state(connection, f"{_THROUGH}{instance}")
-    line = parse_line(text) if text else None
-    return line if isinstance(line, ThroughLine) else None
+    text = lines.read_state(connection, f"{_THROUGH}{instance}")
+    line = lines.parse_line(text) if text else None
+    return line if isinstance(line, lines.ThroughLine) else None
 
 
 def rename_instance(history: HistoryStore, old: str, new: str) -> None:
@@ -261,10 +228,10 @@ def rename_instance(history: HistoryStore, old: str, new: str) -> None:
         FamiliarError: As `HistoryStore.append`.
     """
     with history.change() as connection:
-        remember_own(connection, new)
+        lines.remember_own(connection, new)
         connection.execute("DELETE FROM sync_state WHERE name IN (?, ?)", (TOLD, QUIET))
-        write_state(connection, f"{_FORMERLY}{old}")
-        fold_all(connection)
+        lines.write_state(connection, f"{_FORMERLY}{old}")
+        events.fold_all(connection)
 
 
 def release_facts(history: HistoryStore, own: str, instance: str) -> int:
@@ -303,7 +270,7 @@ def take_lines(
         FamiliarError: As `HistoryStore.append`.
     """
     with history.change() as connection:
-        remember_own(connection, own)
+        lines.remember_own(connection, own)
         taking = Intake(connection, own, scope_of, _formerly=_former_names(connection))
         yield taking
         taking.finish()
@@ -317,7 +284,7 @@ class Intake:
     own: str
     scope_of: Callable[[str], FactScope] = unrestricted
     taken: Taken = field(default_factory=Taken)
-    _ids: dict[TurnName, int] = field(default_factory=dict)
+    _ids: dict[lines.TurnName, int] = field(default_factory=dict)
     _formerly: frozenset[str] = frozenset()
     _is_parted: bool = False
     _some_wait: bool | None = None
@@ -335,17 +302,17 @@ class Intake:
         """
         self._take_all(self._take(instance, text))
 
-    def _take_all(self, arrived: list[TurnName]) -> None:
+    def _take_all(self, arrived: list[lines.TurnName]) -> None:
         """Apply the lines pending on these turns, and those pending on turns among them."""
         while arrived:
             arrived += self._take_waiting(arrived.pop())
 
-    def _take_again(self, instance: str, text: str) -> list[TurnName]:
+    def _take_again(self, instance: str, text: str) -> list[lines.TurnName]:
         """Retry a pending line; return the turn it added."""
         try:
             return self._take(instance, text)
-        except BadLineError:  # one bad line must not stop the others
-            self._hold(instance, text, TurnName(REFUSED, 0))
+        except lines.BadLineError:  # one bad line must not stop the others
+            self._hold(instance, text, lines.TurnName(REFUSED, 0))
             return []
 
     def release(self, instance: str) -> None:
@@ -360,14 +327,14 @@ class Intake:
         """Place all received turns and resolve their marks."""
         if self._first_id:
             leave_to_others(self.connection, self._first_id, self._last_id)
-        lowest = place_new_turns(self.connection, self.own, self._nodes)
+        lowest = lines.place_new_turns(self.connection, self.own, self._nodes)
         if self._is_parted:
-            again = weave_all(self.connection, self.own)
+            again = lines.weave_all(self.connection, self.own)
             lowest = min((place for place in (lowest, again) if place is not None), default=None)
-        settle_marks(self.connection, self._touched)
+        events.settle_marks(self.connection, self._touched)
         uncount_forgotten(self.connection)
         if lowest is not None:
-            forget_from(self.connection, max(lowest, 1))
+            events.forget_from(self.connection, max(lowest, 1))
 
     def note_through(self, instance: str, rel_path: str, start: int, end: int) -> None:
         """Record that the bytes of a file from `start` to `end` were processed."""
@@ -378,20 +345,22 @@ class Intake:
         )
         self.connection.execute(sql, (instance, rel_path, start, end))
 
-    def _take(self, instance: str, text: str) -> list[TurnName]:
+    def _take(self, instance: str, text: str) -> list[lines.TurnName]:
         """Apply a line, or store it as pending; return the turn it added."""
-        line = parse_line(text)
+        line = lines.parse_line(text)
         if line is None:
-            self._hold(instance, text, TurnName(_UNKNOWN, 0))
-        elif isinstance(line, ThroughLine):
+            self._hold(instance, text, lines.TurnName(_UNKNOWN, 0))
+        elif isinstance(line, lines.ThroughLine):
             self._note_written(instance, text, line)
         else:
-            return self._take_new(TurnName(instance, line.id), text, line)
+            return self._take_new(lines.TurnName(instance, line.id), text, line)
         return []
 
-    def _take_new(self, name: TurnName, text: str, line: TurnLine | Fact) -> list[TurnName]:
+    def _take_new(
+        self, name: lines.TurnName, text: str, line: lines.TurnLine | lines.Fact
+    ) -> list[lines.TurnName]:
         """Apply a turn or a fact unless it is known; return the turn it added."""
-        if isinstance(line, TurnLine):
+        if isinstance(line, lines.TurnLine):
             if self._is_turn_known(name, line):
                 return []
             if name.instance in self._formerly and self._was_ours(name, line):
@@ -402,29 +371,31 @@ class Intake:
             raise InstanceTwiceError(name)
         if obstacle := self._obstacle(name, line):
             self._hold(name.instance, text, obstacle)
-        elif isinstance(line, TurnLine):
+        elif isinstance(line, lines.TurnLine):
             self._add_turn(name, line)
             return [name]
         else:
             self._add_fact(name, line)
         return []
 
-    def _obstacle(self, name: TurnName, line: TurnLine | Fact) -> TurnName | None:
+    def _obstacle(
+        self, name: lines.TurnName, line: lines.TurnLine | lines.Fact
+    ) -> lines.TurnName | None:
         """Return the turn or decision that a line is pending on, or None if it is accepted."""
         missing = next((n for n in _needed_turns(line) if self._id_of(n) is None), None)
         if missing is not None:
-            if missing == name and isinstance(line, TurnLine):
-                raise BadLineError("it follows itself")
+            if missing == name and isinstance(line, lines.TurnLine):
+                raise lines.BadLineError("it follows itself")
             return missing
         scope = self.scope_of(name.instance)
-        if isinstance(line, TurnLine):
+        if isinstance(line, lines.TurnLine):
             is_refused = not scope.is_trusted and self._replaces(name, line)
             obstacle = UNTRUSTED if is_refused else None
         else:
             obstacle = scope.obstacle(self.connection, self.own, name.instance, line)
-        return TurnName(obstacle, 0) if obstacle else None
+        return lines.TurnName(obstacle, 0) if obstacle else None
 
-    def _replaces(self, name: TurnName, line: TurnLine) -> bool:
+    def _replaces(self, name: lines.TurnName, line: lines.TurnLine) -> bool:
         """Tell whether a turn would replace another instance's message with other words."""
         same = self._of_message(line)
         if same is None and line.imported:
@@ -432,13 +403,13 @@ class Intake:
         if same is None:
             return False
         there = to_turn(self.connection.execute(_KNOWN, (same,)).fetchone())
-        origin = foreign_names(self.connection, (same,)).get(same)
+        origin = lines.foreign_names(self.connection, (same,)).get(same)
         is_own = origin is not None and origin.instance == name.instance
         said = (line.content, line.author, line.role)
         is_same = (there.content, there.author, there.role) == said
         return not is_own and not is_same
 
-    def _take_waiting(self, name: TurnName) -> list[TurnName]:
+    def _take_waiting(self, name: lines.TurnName) -> list[lines.TurnName]:
         """Apply the lines pending on a turn."""
         if self._some_wait is None:
             found = self.connection.execute("SELECT 1 FROM lines_waiting LIMIT 1").fetchone()
@@ -452,7 +423,7 @@ class Intake:
         rows = sorted(self.connection.execute(sql, name).fetchall())
         return [n for _, instance, text in rows for n in self._take_again(instance, unpack(text))]
 
-    def _hold(self, instance: str, text: str, needs: TurnName) -> None:
+    def _hold(self, instance: str, text: str, needs: lines.TurnName) -> None:
         sql = (
             "INSERT OR IGNORE INTO lines_waiting (instance, line, needs_instance, needs_id) "
             "VALUES (?, ?, ?, ?)"
@@ -461,7 +432,7 @@ class Intake:
         values = (instance, pack(text), *needs)
         self.taken.waiting += self.connection.execute(sql, values).rowcount
 
-    def _id_of(self, name: TurnName) -> int | None:
+    def _id_of(self, name: lines.TurnName) -> int | None:
         if name not in self._ids:
             found = self._look_up(name)
             if found is None:
@@ -471,17 +442,17 @@ class Intake:
             self._ids[name] = found
         return self._ids[name]
 
-    def _look_up(self, name: TurnName) -> int | None:
+    def _look_up(self, name: lines.TurnName) -> int | None:
         if name.instance == self.own:
-            return local_ids(self.connection, self.own, (name,)).get(name)
+            return lines.local_ids(self.connection, self.own, (name,)).get(name)
         sql = "SELECT turn_id FROM elsewhere WHERE instance = ? AND id_there = ?"
         return self._number(sql, name)
 
-    def _given(self, name: TurnName | None) -> int:
+    def _given(self, name: lines.TurnName | None) -> int:
         """Return the local number of a named turn; 0: no turn is named."""
         return (self._id_of(name) or 0) if name else 0
 
-    def _is_turn_known(self, name: TurnName, line: TurnLine) -> bool:
+    def _is_turn_known(self, name: lines.TurnName, line: lines.TurnLine) -> bool:
         """Tell whether a turn is stored, raising if the stored one differs."""
         known = self._id_of(name)
         if known is None:
@@ -492,12 +463,12 @@ class Intake:
             raise InstanceTwiceError(name)
         return True
 
-    def _was_ours(self, name: TurnName, line: TurnLine) -> bool:
+    def _was_ours(self, name: lines.TurnName, line: lines.TurnLine) -> bool:
         """Tell whether a turn was said here before two machines diverged; it keeps its old name."""
-        told = read_state(self.connection, TOLD, "0")
+        told = lines.read_state(self.connection, TOLD, "0")
         row = self.connection.execute(_KNOWN, (line.id,)).fetchone()
         is_same = row is not None and replace(to_turn(row), id=0) == _turn_of_line(line)
-        if not is_same or line.id <= int(told) or foreign_names(self.connection, (line.id,)):
+        if not is_same or line.id <= int(told) or lines.foreign_names(self.connection, (line.id,)):
             return False
         values = (line.id, *name, self._given(line.after), line.more)
         self.connection.execute("INSERT INTO elsewhere VALUES (?, ?, ?, ?, ?)", values)
@@ -506,7 +477,7 @@ class Intake:
         self._is_parted = True
         return True
 
-    def _is_known(self, name: TurnName, line: Fact) -> bool:
+    def _is_known(self, name: lines.TurnName, line: lines.Fact) -> bool:
         if name.instance in self._formerly:
             row = self.connection.execute(f"{FACTS} AND id = ?", (line.id,)).fetchone()
             if row and fact_line(self.connection, self.own, row) == line:
@@ -514,12 +485,12 @@ class Intake:
                 self.connection.execute(sql, (name.instance, line.id))
         if name.instance == self.own:
             sql = f"{FACTS} AND id = ? AND min(clock, ?) = ?"
-            values: tuple[object, ...] = (line.id, MOST, line.clock)
+            values: tuple[object, ...] = (line.id, lines.MOST, line.clock)
         else:
             sql, values = "SELECT 1 FROM events WHERE instance = ? AND id_there = ?", name
         return self.connection.execute(sql, values).fetchone() is not None
 
-    def _add_turn(self, name: TurnName, line: TurnLine) -> None:
+    def _add_turn(self, name: lines.TurnName, line: lines.TurnLine) -> None:
         self.taken.turns += 1
         made = _turn_of_line(line)
         if not is_tombstone(made) and is_forgotten(self.connection, made, is_attributed=True):
@@ -537,15 +508,15 @@ class Intake:
             self.connection.execute("INSERT INTO replies VALUES (?, ?)", values)
         same = self._same_messages(name.instance, turn_id, line)
         if line.instead_of:
-            stand_at(self.connection, turn_id, self._given(line.instead_of))
+            events.stand_at(self.connection, turn_id, self._given(line.instead_of))
             self._touched.add(turn_id)
             return
         self._nodes.append(turn_id)
         for other in same:
-            share_place(self.connection, self.own, other, turn_id)
+            events.share_place(self.connection, self.own, other, turn_id)
             self._touched.add(turn_id)
 
-    def _same_messages(self, instance: str, turn_id: int, line: TurnLine) -> list[int]:
+    def _same_messages(self, instance: str, turn_id: int, line: lines.TurnLine) -> list[int]:
         """Store a turn's metadata; return other turns that are the same message."""
         same: list[int | None] = []
         if line.message_id:
@@ -563,7 +534,7 @@ class Intake:
             same.append(self._same_greeting(turn_id, line))
         return [other for other in same if other is not None]
 
-    def _of_message(self, line: TurnLine) -> int | None:
+    def _of_message(self, line: lines.TurnLine) -> int | None:
         """Return the turn in the line's channel with the line's message id."""
         if not line.message_id:
             return None
@@ -576,7 +547,7 @@ class Intake:
         found = self.connection.execute(sql, values).fetchone()
         return int(found[0]) if found else None
 
-    def _same_line(self, instance: str, line: Imported) -> int | None:
+    def _same_line(self, instance: str, line: lines.Imported) -> int | None:
         """Return the turn that another instance imported from the same line of a chat."""
         sql = (
             "SELECT turn_id FROM turn_extras LEFT JOIN elsewhere USING (turn_id) WHERE nth AND "
@@ -585,7 +556,7 @@ class Intake:
         values = (line.identity, self._number_of(instance, line), self.own, instance)
         return self._number(sql, values)
 
-    def _number_of(self, instance: str, line: Imported) -> int:
+    def _number_of(self, instance: str, line: lines.Imported) -> int:
         """Return a line's number among equal lines; computed if an older version left it out."""
         if line.nth is not None:
             return line.nth
@@ -595,7 +566,7 @@ class Intake:
         )
         return self._number(sql, (line.identity, self.own, instance)) or 1
 
-    def _same_greeting(self, turn_id: int, line: TurnLine) -> int | None:
+    def _same_greeting(self, turn_id: int, line: lines.TurnLine) -> int | None:
         sql = (
             "SELECT id FROM turns WHERE channel_id = ? AND id < ? AND source = ? AND content = ? "
             "ORDER BY id LIMIT 1"
@@ -613,34 +584,42 @@ class Intake:
         found = self.connection.execute("SELECT id FROM chats WHERE key = ?", (pack(key),))
         return int(found.fetchone()[0])
 
-    def _add_fact(self, name: TurnName, line: Fact) -> None:
+    def _add_fact(self, name: lines.TurnName, line: lines.Fact) -> None:
         self.taken.marks += 1
-        origin = EventOrigin(*name, line.clock)
-        if isinstance(line, ChatLine):
+        origin = events.EventOrigin(*name, line.clock)
+        if isinstance(line, lines.ChatLine):
             self._add_chat(line, origin)
-        elif isinstance(line, MarkLine):
+        elif isinstance(line, lines.MarkLine):
             self._add_mark(line, origin)
-        elif isinstance(line, BranchLine):
+        elif isinstance(line, lines.BranchLine):
             channel, left, parent = pack(line.channel), self._given(line.turn), pack(line.parent)
-            append_event(self.connection, BRANCH, channel, left, parent, at=line.at, origin=origin)
-            forget_from(self.connection, 1, channel)
+            events.append_event(
+                self.connection, events.BRANCH, channel, left, parent, at=line.at, origin=origin
+            )
+            events.forget_from(self.connection, 1, channel)
         else:
             channel, is_out = pack(line.channel), int(line.withdrawn)
-            append_event(self.connection, CHANNEL, channel, value=is_out, at=line.at, origin=origin)
-            forget_from(self.connection, 1)
+            events.append_event(
+                self.connection, events.CHANNEL, channel, value=is_out, at=line.at, origin=origin
+            )
+            events.forget_from(self.connection, 1)
 
-    def _add_mark(self, line: MarkLine, origin: EventOrigin) -> None:
+    def _add_mark(self, line: lines.MarkLine, origin: events.EventOrigin) -> None:
         turn_id = self._given(line.turn)
         value = line.value if isinstance(line.value, int) else self._given(line.value)
-        places = slots_of(self.connection, (turn_id, value))
+        places = events.slots_of(self.connection, (turn_id, value))
         if line.mark == "superseded" and value and places[turn_id] != places[value]:
-            raise BadLineError(f"turn {line.value} does not stand in the place of {line.turn}")
-        append_event(self.connection, line.mark, None, turn_id, value, at=line.at, origin=origin)
+            raise lines.BadLineError(
+                f"turn {line.value} does not stand in the place of {line.turn}"
+            )
+        events.append_event(
+            self.connection, line.mark, None, turn_id, value, at=line.at, origin=origin
+        )
         self._touched.add(turn_id)
 
-    def _add_chat(self, line: ChatLine, origin: EventOrigin) -> None:
+    def _add_chat(self, line: lines.ChatLine, origin: events.EventOrigin) -> None:
         number = self._chat(line.key, line.channel)
-        if append_event(self.connection, CHAT, pack(line.key), origin=origin):
+        if events.append_event(self.connection, events.CHAT, pack(line.key), origin=origin):
             texts = (line.channel, line.chat_kind, line.format, line.name, line.head)
             sql = (
                 "UPDATE chats SET channel_id = ?, kind = ?, format = ?, name = ?, head = ? "
@@ -648,11 +627,11 @@ class Intake:
             )
             self.connection.execute(sql, (*map(pack, texts), number))
 
-    def _note_written(self, instance: str, text: str, line: ThroughLine) -> None:
+    def _note_written(self, instance: str, text: str, line: lines.ThroughLine) -> None:
         """Store the read position that an instance last reported."""
         before = _told_last(self.connection, instance)
         if instance != self.own and (before is None or before.written <= line.written):
-            write_state(self.connection, f"{_THROUGH}{instance}", text)
+            lines.write_state(self.connection, f"{_THROUGH}{instance}", text)
 
 
 def _former_names(connection: sqlite3.Connection) -> frozenset[str]:
@@ -661,7 +640,7 @@ def _former_names(connection: sqlite3.Connection) -> frozenset[str]:
     return frozenset(row[0].removeprefix(_FORMERLY) for row in rows)
 
 
-def _turn_of_line(line: TurnLine) -> Turn:
+def _turn_of_line(line: lines.TurnLine) -> Turn:
     return Turn(
         id=0,
         channel_id=line.channel,
@@ -675,13 +654,13 @@ def _turn_of_line(line: TurnLine) -> Turn:
     )
 
 
-def _needed_turns(line: TurnLine | Fact) -> list[TurnName]:
+def _needed_turns(line: lines.TurnLine | lines.Fact) -> list[lines.TurnName]:
     """Return the turns that a line refers to and depends on."""
-    if isinstance(line, TurnLine):
+    if isinstance(line, lines.TurnLine):
         wanted = [line.after, line.instead_of, line.reply_to]
-    elif isinstance(line, MarkLine):
-        wanted = [line.turn, line.value if isinstance(line.value, TurnName) else None]
-    elif isinstance(line, BranchLine):
+    elif isinstance(line, lines.MarkLine):
+        wanted = [line.turn, line.value if isinstance(line.value, lines.TurnName) else None]
+    elif isinstance(line, lines.BranchLine):
         wanted = [line.turn]
     else:
         wanted = []

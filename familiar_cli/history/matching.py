@@ -21,26 +21,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import NotFoundError
-from familiar_cli.history.events import (
-    BranchPart,
-    all_branches,
-    branch_of,
-    has_turns,
-    parts_condition,
-    parts_of,
-)
-from familiar_cli.history.rows import in_ms, pack, unpack
+from familiar_cli.history import events
+from familiar_cli.history.rows import Turn, in_ms, pack, unpack
 from familiar_cli.history.selection import TurnFilter, select_turns
-from familiar_cli.history.store import find_message
+from familiar_cli.history.store import HistoryStore, find_message
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from familiar_cli.history.events import Branch
-    from familiar_cli.history.rows import Turn
-    from familiar_cli.history.store import HistoryStore
 
 _NEARBY: Final = 8  # turns searched for the earlier wording of an edited line
 _MANY: Final = 100  # turns with one identity
@@ -100,7 +90,7 @@ class Matching:
         parts: The parts of the channel's past, newest first.
     """
 
-    def __init__(self, connection: sqlite3.Connection, parts: Sequence[BranchPart]) -> None:
+    def __init__(self, connection: sqlite3.Connection, parts: Sequence[events.BranchPart]) -> None:
         self._connection = connection
         self._parts = parts
         self._cursor = 0
@@ -120,7 +110,7 @@ class Matching:
                 return LineMatch.there if _same_json(raw, line.raw) else LineMatch.details_changed
         return LineMatch.edited if self._is_edit(line) else LineMatch.new
 
-    def _known(self, part: BranchPart, line: IncomingLine, *, is_ahead: bool) -> str | None:
+    def _known(self, part: events.BranchPart, line: IncomingLine, *, is_ahead: bool) -> str | None:
         """Return the source's record of the turn that a line matches, or None.
 
         That is the next match ahead, else the last unmatched one behind.
@@ -178,7 +168,7 @@ class Matching:
 
     def _is_edit(self, line: IncomingLine) -> bool:
         """Tell whether one of the next turns is an earlier wording of the line."""
-        where, past = parts_condition(self._parts)
+        where, past = events.parts_condition(self._parts)
         sql = (
             "SELECT id, raw, author_platform, author_user_id, role, at_ms, content, estimated "  # noqa: S608
             "FROM turns JOIN turn_extras ON id = turn_id "
@@ -417,15 +407,15 @@ class ChatPlacement:
     is_new: bool = False
     is_copy: bool = False
 
-    def parts(self, connection: sqlite3.Connection) -> list[BranchPart]:
+    def parts(self, connection: sqlite3.Connection) -> list[events.BranchPart]:
         """Return the parts of the channel's past, newest first, as if it had branched off."""
         if not self.parent:
-            return parts_of(connection, self.channel_id)
+            return events.parts_of(connection, self.channel_id)
         end = self.turn_id + 1
-        above = parts_of(connection, self.parent)
+        above = events.parts_of(connection, self.parent)
         return [
-            BranchPart(self.channel_id),
-            *(BranchPart(p.channel_id, min(p.end, end)) for p in above),
+            events.BranchPart(self.channel_id),
+            *(events.BranchPart(p.channel_id, min(p.end, end)) for p in above),
         ]
 
 
@@ -510,7 +500,10 @@ def branch_chat(history: HistoryStore, chat: Arrival) -> ChatPlacement:
 
 def has_begun(connection: sqlite3.Connection, channel_id: str) -> bool:
     """Tell whether a channel has a past, if only as a branch."""
-    return has_turns(connection, channel_id) or branch_of(connection, channel_id) is not None
+    return (
+        events.has_turns(connection, channel_id)
+        or events.branch_of(connection, channel_id) is not None
+    )
 
 
 def _brought_before(connection: sqlite3.Connection, chat: Arrival) -> list[str]:
@@ -543,8 +536,8 @@ def _place_beside(
     if lines.fingerprint(len(shared.turn_ids)) is None and not chat.channel:
         if chat.parent not in names:
             return ChatPlacement(shared.channel_id, is_copy=True)
-        for branch in all_branches(connection):  # a copy of a checkpoint
-            if branch.turn_id == last and not has_turns(connection, branch.channel_id):
+        for branch in events.all_branches(connection):  # a copy of a checkpoint
+            if branch.turn_id == last and not events.has_turns(connection, branch.channel_id):
                 return ChatPlacement(branch.channel_id, is_copy=True)
     elif shared.is_whole and not (chat.channel or chat.parent or names & chat.others):
         return ChatPlacement(shared.channel_id)  # the chat was renamed and has grown
@@ -562,13 +555,13 @@ def _deepest_beginning(connection: sqlite3.Connection, lines: _Lines) -> _Beginn
         return None
     channels = connection.execute("SELECT DISTINCT channel_id FROM chats").fetchall()
     roots = [c for (name,) in channels if _may_begin(connection, c := unpack(name), first)]
-    branches = all_branches(connection) if roots else []
+    branches = events.all_branches(connection) if roots else []
     found = [_follow_branches(connection, lines, branches, root) for root in roots]
     return max(found, key=lambda beginning: len(beginning.turn_ids), default=None)
 
 
 def _follow_branches(
-    connection: sqlite3.Connection, lines: _Lines, branches: list[Branch], root: str
+    connection: sqlite3.Connection, lines: _Lines, branches: list[events.Branch], root: str
 ) -> _Beginning:
     """Return the longest beginning that a channel or one of its branches shares with a chat."""
     best = _walk_channel(connection, lines, _Beginning(root, (), is_whole=True))
@@ -608,7 +601,7 @@ def _may_begin(connection: sqlite3.Connection, channel_id: str, fingerprint: byt
     """Tell whether a root channel that contains a line may begin with it."""
     sql = "SELECT 1 FROM turn_extras WHERE identity = ?"
     known = connection.execute(sql, (identity_of(channel_id, fingerprint),)).fetchone()
-    return bool(known) and branch_of(connection, channel_id) is None
+    return bool(known) and events.branch_of(connection, channel_id) is None
 
 
 def _may_be(connection: sqlite3.Connection, channel_id: str, sample: list[IncomingLine]) -> bool:
@@ -618,7 +611,7 @@ def _may_be(connection: sqlite3.Connection, channel_id: str, sample: list[Incomi
 def _has_any(connection: sqlite3.Connection, channel_id: str, sample: list[IncomingLine]) -> bool:
     """Tell whether any of these lines is in the past of a channel."""
     sql = "SELECT 1 FROM turn_extras WHERE identity = ?"
-    parts = parts_of(connection, channel_id)
+    parts = events.parts_of(connection, channel_id)
     identities = (identity_of(p.channel_id, line.fingerprint) for line in sample for p in parts)
     return any(connection.execute(sql, (found,)).fetchone() for found in identities)
 

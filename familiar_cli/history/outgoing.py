@@ -13,37 +13,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.history import lines
+from familiar_cli.history import rows as turn_rows
 from familiar_cli.history.events import BRANCH, CHANNEL, CHAT
-from familiar_cli.history.lines import (
-    MOST,
-    BranchLine,
-    ChannelMarkLine,
-    ChatLine,
-    Imported,
-    MarkLine,
-    ThroughLine,
-    TurnLine,
-    place_in,
-    previous_turn,
-    read_state,
-    remember_own,
-    turn_names,
-    write_state,
-)
-from familiar_cli.history.rows import (
-    COLUMNS,
-    IMPORTED,
-    SELECTED,
-    UNREAD,
-    WRITER,
-    from_ms,
-    in_ms,
-    place_of,
-    to_author,
-    to_number,
-    to_turn,
-    unpack,
-)
 from familiar_cli.sqlite import rows_among
 from familiar_cli.visibility import OWNER
 
@@ -52,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from familiar_cli.history.lines import Fact, Line, TurnName
-    from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
 
 _WAITING_PAGE: Final = 200
@@ -78,9 +48,9 @@ class UnreadFilter:
     channels: frozenset[str] | None = None
     said_here: bool = False
 
-    def takes(self, turn: Turn) -> bool:
+    def takes(self, turn: turn_rows.Turn) -> bool:
         """Tell whether a turn is selected."""
-        return self.takes_of(turn.channel_id, imported=turn.source == IMPORTED)
+        return self.takes_of(turn.channel_id, imported=turn.source == turn_rows.IMPORTED)
 
     def takes_of(self, channel_id: str, *, imported: bool) -> bool:
         """Tell whether a channel's imported turns, or its other ones, are selected."""
@@ -100,28 +70,28 @@ SAID_HERE: Final = UnreadFilter(said_here=True)
 
 def count_unread_turns(history: HistoryStore, which: UnreadFilter = ALL) -> int:
     """Count the unread turns that still stand."""
-    sql = f"SELECT channel_id, count(*) {UNREAD} WHERE {which.condition} GROUP BY 1"
+    sql = f"SELECT channel_id, count(*) {turn_rows.UNREAD} WHERE {which.condition} GROUP BY 1"
     if which.channels is None:
-        sql = f"SELECT '', count(*) {UNREAD} WHERE {which.condition}"
+        sql = f"SELECT '', count(*) {turn_rows.UNREAD} WHERE {which.condition}"
     rows = history.rows(sql)
     return sum(
         found
         for channel, found in rows
-        if which.channels is None or unpack(channel) in which.channels
+        if which.channels is None or turn_rows.unpack(channel) in which.channels
     )
 
 
-def unread_turns(history: HistoryStore, which: UnreadFilter = ALL) -> Iterator[Turn]:
+def unread_turns(history: HistoryStore, which: UnreadFilter = ALL) -> Iterator[turn_rows.Turn]:
     """Yield the unread turns, oldest first, a page at a time."""
     sql = (
-        f"SELECT {SELECTED} FROM unread CROSS JOIN turns ON turns.id = unread.turn_id "  # noqa: S608
+        f"SELECT {turn_rows.SELECTED} FROM unread CROSS JOIN turns ON turns.id = unread.turn_id "  # noqa: S608
         f"WHERE {which.condition} AND unread.turn_id > ? ORDER BY unread.turn_id LIMIT ?"
     )
     after = 0
     while True:
         with history.use(create=False) as connection:
             rows = connection.execute(sql, (after, _WAITING_PAGE))
-            page = [to_turn(row) for row in rows]
+            page = [turn_rows.to_turn(row) for row in rows]
         yield from filter(which.takes, page)
         if len(page) < _WAITING_PAGE:
             return
@@ -145,8 +115,8 @@ def fresh_exchanges(history: HistoryStore, after: datetime) -> dict[str, int]:
         "SELECT DISTINCT channel_id FROM unread CROSS JOIN turns ON turns.id = unread.turn_id "
         "WHERE NOT unread.imported AND at_ms > ?"
     )
-    rows = history.rows(sql, (in_ms(after),))
-    found = [unpack(row[0]) for row in rows]
+    rows = history.rows(sql, (turn_rows.in_ms(after),))
+    found = [turn_rows.unpack(row[0]) for row in rows]
     begun = {
         channel: _newest_exchange(history.recent(channel, _TAIL, viewer=OWNER), after)
         for channel in found
@@ -158,20 +128,23 @@ def count_settled(history: HistoryStore, after: datetime) -> int:
     """Count the unread turns said here, except exchanges that may still change."""
     begun = fresh_exchanges(history, after).items()
     newest = [
-        t.id for c, at in begun for t in history.recent(c, _TAIL, viewer=OWNER) if place_of(t) >= at
+        t.id
+        for c, at in begun
+        for t in history.recent(c, _TAIL, viewer=OWNER)
+        if turn_rows.place_of(t) >= at
     ]
     return max(count_unread_turns(history, SAID_HERE) - len(unread_among(history, newest)), 0)
 
 
-def _newest_exchange(turns: Sequence[Turn], after: datetime) -> int | None:
+def _newest_exchange(turns: Sequence[turn_rows.Turn], after: datetime) -> int | None:
     """Return where the turns that may still change begin; None if the last one is no reply."""
-    if not turns or turns[-1].role != "assistant" or turns[-1].source == IMPORTED:
+    if not turns or turns[-1].role != "assistant" or turns[-1].source == turn_rows.IMPORTED:
         return None
     if turns[-1].at <= after:
         return None
     replies = list(takewhile(lambda turn: turn.role == "assistant", reversed(turns)))
     question = turns[-len(replies) - 1 : -len(replies)]
-    return place_of((*question, *reversed(replies))[0])
+    return turn_rows.place_of((*question, *reversed(replies))[0])
 
 
 def read_here(history: HistoryStore, turn_ids: Collection[int]) -> set[int]:
@@ -209,7 +182,7 @@ def hand_over(history: HistoryStore, instance: str, read: Collection[tuple[int, 
         )
         left = [
             (turn_id, imported)
-            for turn_id, there, imported in connection.execute(sql, (IMPORTED, instance))
+            for turn_id, there, imported in connection.execute(sql, (turn_rows.IMPORTED, instance))
             if not any(first <= there <= last for first, last in read)
         ]
         connection.executemany("INSERT OR IGNORE INTO unread VALUES (?, ?)", left)
@@ -267,7 +240,7 @@ TOLD: Final = "told"
 """In `sync_state`: up to which turn others were told what was."""
 
 _TURNS: Final = (
-    f"SELECT turns.id, {', '.join(f'turns.{name}' for name in COLUMNS)}, "  # noqa: S608
+    f"SELECT turns.id, {', '.join(f'turns.{name}' for name in turn_rows.COLUMNS)}, "  # noqa: S608
     "turns.hidden, reply_to, slot, coalesce(is_node, 1), coalesce(place, turns.id), message_id, "
     "chats.key, identity, estimated, raw, nth, one_to_one.platform, one_to_one.user_id, "
     "elsewhere.turn_id FROM turns "
@@ -281,15 +254,17 @@ _TURNS: Final = (
     "LEFT JOIN chats ON chats.id = chat_id "
     "WHERE turns.id > ? ORDER BY turns.id LIMIT ?"
 )
-_WIDTH: Final = len(COLUMNS) + 1
+_WIDTH: Final = len(turn_rows.COLUMNS) + 1
 FACTS: Final = (
-    f"SELECT id, min(clock, {MOST}), kind, subject, turn_id, value, at_ms FROM events "  # noqa: S608
+    f"SELECT id, min(clock, {lines.MOST}), kind, subject, turn_id, value, at_ms FROM events "  # noqa: S608
     "WHERE instance IS NULL"
 )
 """Selects what `fact_line` reads; a clock that another machine drove up stays a number."""
 
 
-def outgoing_lines(history: HistoryStore, own: str, since: ThroughLine) -> Iterator[Line]:
+def outgoing_lines(
+    history: HistoryStore, own: str, since: lines.ThroughLine
+) -> Iterator[lines.Line]:
     """Yield the lines after `since`, dependencies first, ending with the new cursor.
 
     Yields nothing if there is nothing new. Reads page by page, in bounded memory.
@@ -302,14 +277,14 @@ def outgoing_lines(history: HistoryStore, own: str, since: ThroughLine) -> Itera
     if not history.path.exists():
         return
     with history.change() as connection:
-        remember_own(connection, own)
+        lines.remember_own(connection, own)
         (last_turn,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
         (last_fact,) = connection.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
         facts = connection.execute(f"{FACTS} AND id > ? ORDER BY id", (since.fact,)).fetchall()
         chats = {row[3]: row for row in facts if row[2] == CHAT}
         chat_lines = [fact_line(connection, own, row) for row in chats.values()]
         others = [fact_line(connection, own, row) for row in facts if row[2] != CHAT]
-        written = history.watermark(WRITER)
+        written = history.watermark(turn_rows.WRITER)
         waiting = unread_through(connection, written)
         after = _quiet_through(connection, since.turn)
     count = 0
@@ -319,28 +294,28 @@ def outgoing_lines(history: HistoryStore, own: str, since: ThroughLine) -> Itera
         yield line
     yield from others
     if count or facts:
-        yield ThroughLine(last_turn, last_fact, written, waiting)
+        yield lines.ThroughLine(last_turn, last_fact, written, waiting)
         with history.change() as connection:
-            write_state(connection, TOLD, str(last_turn))
+            lines.write_state(connection, TOLD, str(last_turn))
     elif last_turn > after:
         with history.change() as connection:
-            write_state(connection, QUIET, f"{since.turn}-{last_turn}")
+            lines.write_state(connection, QUIET, f"{since.turn}-{last_turn}")
 
 
 def _quiet_through(connection: sqlite3.Connection, turn_id: int) -> int:
     """Return the last turn of the run of foreign turns that follows a turn."""
-    first, _, last = read_state(connection, QUIET, "0-0").partition("-")
+    first, _, last = lines.read_state(connection, QUIET, "0-0").partition("-")
     return max(turn_id, int(last)) if int(first) <= turn_id else turn_id
 
 
-def _turn_lines(history: HistoryStore, own: str, after: int, last: int) -> Iterator[TurnLine]:
+def _turn_lines(history: HistoryStore, own: str, after: int, last: int) -> Iterator[lines.TurnLine]:
     best, best_place = 0, -1
     while after < last:
         with history.use(create=False) as connection:
             rows = connection.execute(_TURNS, (after, _PAGE)).fetchall()
             if best_place < 0:
-                best = previous_turn(connection, after + 1)
-                best_place = place_in(connection, best)
+                best = lines.previous_turn(connection, after + 1)
+                best_place = lines.place_in(connection, best)
             follows = {}
             for row in rows:
                 turn_id, is_node, place = row[0], row[_WIDTH + 3], row[_WIDTH + 4]
@@ -352,7 +327,7 @@ def _turn_lines(history: HistoryStore, own: str, after: int, last: int) -> Itera
             slots = {row[0]: row[_WIDTH + 2] for row in rows if not row[_WIDTH + 3]}
             replies = _reply_targets(connection, {row[0]: row[_WIDTH + 1] for row in rows})
             named = {*follows.values(), *slots.values(), *replies.values()} - {0}
-            names = turn_names(connection, own, named)
+            names = lines.turn_names(connection, own, named)
         for row in rows:
             after = row[0]
             if row[-1] is None and after <= last:
@@ -372,17 +347,17 @@ def _reply_targets(
 
 
 def _turn_line(
-    row: tuple[Any, ...], about: tuple[dict[int, int], ...], names: dict[int, TurnName]
-) -> TurnLine:
+    row: tuple[Any, ...], about: tuple[dict[int, int], ...], names: dict[int, lines.TurnName]
+) -> lines.TurnLine:
     turn_id = row[0]
     message_id, chat, identity, estimated, raw, nth, *only = row[_WIDTH + 5 : -1]
-    turn = to_turn(row[:_WIDTH])
+    turn = turn_rows.to_turn(row[:_WIDTH])
     after, reply_to, instead_of = (names.get(numbers.get(turn_id, 0)) for numbers in about)
     imported = None
     if identity is not None:
-        key = "" if chat is None else unpack(chat)
-        imported = Imported(key, identity, bool(estimated), unpack(raw), nth)
-    return TurnLine(
+        key = "" if chat is None else turn_rows.unpack(chat)
+        imported = lines.Imported(key, identity, bool(estimated), turn_rows.unpack(raw), nth)
+    return lines.TurnLine(
         turn_id,
         after,
         turn.channel_id,
@@ -394,28 +369,30 @@ def _turn_line(
         turn.source,
         turn.partial,
         bool(row[_WIDTH]),
-        "" if message_id is None else unpack(message_id),
+        "" if message_id is None else turn_rows.unpack(message_id),
         reply_to,
         instead_of,
         imported,
-        None if only[0] is None else to_author((*only, None, None)),
+        None if only[0] is None else turn_rows.to_author((*only, None, None)),
     )
 
 
-def fact_line(connection: sqlite3.Connection, own: str, fact: tuple[Any, ...]) -> Fact:
+def fact_line(connection: sqlite3.Connection, own: str, fact: tuple[Any, ...]) -> lines.Fact:
     """Encode a row selected by `FACTS` for other machines."""
     id_, clock, kind, subject, turn_id, value, at_ms = fact
     if kind == CHAT:
         sql = "SELECT channel_id, key, kind, format, name, head FROM chats WHERE key = ?"
         texts = connection.execute(sql, (subject,)).fetchone()
-        return ChatLine(id_, clock, *map(unpack, texts))
-    at = from_ms(at_ms)
+        return lines.ChatLine(id_, clock, *map(turn_rows.unpack, texts))
+    at = turn_rows.from_ms(at_ms)
     if kind == CHANNEL:
-        return ChannelMarkLine(id_, clock, unpack(subject), bool(value), at)
+        return lines.ChannelMarkLine(id_, clock, turn_rows.unpack(subject), bool(value), at)
     if kind == BRANCH:
-        left = turn_names(connection, own, (turn_id,))[turn_id] if turn_id else None
-        return BranchLine(id_, clock, unpack(subject), unpack(value), left, at)
-    value = to_number(value)
-    names = turn_names(connection, own, (turn_id, value))
+        left = lines.turn_names(connection, own, (turn_id,))[turn_id] if turn_id else None
+        return lines.BranchLine(
+            id_, clock, turn_rows.unpack(subject), turn_rows.unpack(value), left, at
+        )
+    value = turn_rows.to_number(value)
+    names = lines.turn_names(connection, own, (turn_id, value))
     meant = names[value] if value and kind == "superseded" else value
-    return MarkLine(id_, clock, names[turn_id], kind, meant, at)
+    return lines.MarkLine(id_, clock, names[turn_id], kind, meant, at)

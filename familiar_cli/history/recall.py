@@ -16,17 +16,15 @@ from familiar_cli import fts
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.history.events import PLACED, heard_condition, parts_of
 from familiar_cli.history.events import parts_condition as in_past
-from familiar_cli.history.rows import SELECTED, to_turn, unpack
-from familiar_cli.history.selection import TurnFilter, turns_around, visible_condition
+from familiar_cli.history.rows import SELECTED, Turn, to_turn, unpack
+from familiar_cli.history.selection import Kept, TurnFilter, turns_around, visible_condition
 from familiar_cli.sqlite import rows_among, transaction
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable
 
-    from familiar_cli.history.rows import Turn
     from familiar_cli.history.schema import HistoryFile
-    from familiar_cli.history.selection import Kept
 
     OnProgress = Callable[[int, int], None]
     from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.config.environment import install_command
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, RefusedError
 from familiar_cli.history import tables
-from familiar_cli.history.rows import DamagedRowError
+from familiar_cli.history.rows import DamagedRowError, Row
 from familiar_cli.history.tables import APPLICATION_ID, MIGRATIONS
 from familiar_cli.sqlite import Fault, connect, fault_of, hint_for, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from familiar_cli.history.rows import Row
 
 
 class HistoryFile:

@@ -16,6 +16,7 @@ from familiar_cli.history.rows import (
     PLACE,
     SELECTED,
     Row,
+    Turn,
     by_time,
     from_ms,
     in_ms,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from familiar_cli.history.rows import Turn
     from familiar_cli.history.schema import HistoryFile
     from familiar_cli.visibility import Viewer
 
@@ -133,15 +133,10 @@ def spoken_in(history: HistoryFile) -> list[str]:
     return [unpack(row[0]) for row in history.rows("SELECT channel_id FROM only_speakers")]
 
 
-def visible_condition(viewer: Viewer, *, also: Collection[str] = ()) -> tuple[str, list[Any]]:
-    """Build the SQL condition, and its values, for turns that a viewer may see.
-
-    Args:
-        viewer: Who will see them.
-        also: Further channels to exclude entirely.
-    """
+def visible_condition(viewer: Viewer) -> tuple[str, list[Any]]:
+    """Build the SQL condition, and its values, for turns that a viewer may see."""
     parts, values = list[str](), list[Any]()
-    hidden = [pack(channel_id) for channel_id in sorted(viewer.hidden_channels.union(also))]
+    hidden = [pack(channel_id) for channel_id in sorted(viewer.hidden_channels)]
     if hidden:
         sql, found = _channels_condition(hidden)
         parts.append(f"NOT {sql}")

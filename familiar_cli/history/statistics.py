@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from familiar_cli.history.rows import from_ms, in_ms, pack, to_author, unpack
-from familiar_cli.visibility import OWNER
+from familiar_cli.visibility import OWNER, Viewer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.identity import Author
-    from familiar_cli.visibility import Viewer
 
 _QUARTER_MS: Final = 15 * 60_000  # the finest granularity of timezone offsets
 _SPAN: Final = "turns.at_ms >= ? AND turns.at_ms < ?"

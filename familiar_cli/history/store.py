@@ -15,20 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.clock import now, to_ms
 from familiar_cli.errors import ConflictError, NotFoundError, RefusedError
-from familiar_cli.history import selection
-from familiar_cli.history.events import (
-    CHANNEL,
-    all_branches,
-    append_event,
-    branch_of,
-    branch_off,
-    family_of,
-    forget_from,
-    mark_turns,
-    parts_of,
-    set_branch,
-    stand_at,
-)
+from familiar_cli.history import events, selection
 from familiar_cli.history.forgetting import check_may_speak, is_forgotten
 from familiar_cli.history.lines import own_instance, turn_names
 from familiar_cli.history.rows import (
@@ -37,6 +24,8 @@ from familiar_cli.history.rows import (
     UNREAD,
     WRITER,
     ChannelSummary,
+    Role,
+    Row,
     Speaker,
     Turn,
     from_ms,
@@ -51,20 +40,15 @@ from familiar_cli.history.rows import (
 )
 from familiar_cli.history.schema import HistoryFile
 from familiar_cli.history.selection import newest_rows, visible_condition
-from familiar_cli.identity import NEUTRAL
+from familiar_cli.identity import NEUTRAL, Author
 from familiar_cli.sqlite import connect, rows_among
-from familiar_cli.visibility import OWNER
+from familiar_cli.visibility import OWNER, Viewer
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Collection, Iterable, Sequence
     from datetime import datetime
     from pathlib import Path
-
-    from familiar_cli.history.events import Branch
-    from familiar_cli.history.rows import Role, Row
-    from familiar_cli.identity import Author
-    from familiar_cli.visibility import Viewer
 
 
 _OF_ID: Final = (
@@ -176,7 +160,7 @@ def reply_to_turn(history: HistoryFile, turn_id: int, channel_id: str | None = N
     )
     with history.use(create=False) as connection:
         replies = map(to_turn, connection.execute(sql, (turn_id,)).fetchall())
-        past = () if channel_id is None else parts_of(connection, channel_id)
+        past = () if channel_id is None else events.parts_of(connection, channel_id)
     return next((r for r in replies if not past or any(part.holds(r) for part in past)), None)
 
 
@@ -332,7 +316,7 @@ class HistoryStore(HistoryFile):
         """Count all turns."""
         return self._number("SELECT count(*) FROM turns")
 
-    def branch(self, channel_id: str, turn_id: int, parent: str | None = None) -> Branch:
+    def branch(self, channel_id: str, turn_id: int, parent: str | None = None) -> events.Branch:
         """Create a channel that shares another one's past up to a turn; return the branch.
 
         Idempotent: a branch that already starts at that turn is returned as it is.
@@ -355,24 +339,24 @@ class HistoryStore(HistoryFile):
                 hint="Run `familiar history show`.",
             )
         with self.change() as connection:
-            return branch_off(connection, channel_id, turn, parent)
+            return events.branch_off(connection, channel_id, turn, parent)
 
-    def branches(self) -> list[Branch]:
+    def branches(self) -> list[events.Branch]:
         """Return all branches, oldest first."""
         with self.use(create=False) as connection:
-            return all_branches(connection)
+            return events.all_branches(connection)
 
     def holds(self, channel_id: str, turn: Turn) -> bool:
         """Tell whether a turn is in a channel's past, whether it stands or not."""
         if turn.channel_id == channel_id:
             return True
         with self.use(create=False) as connection:
-            return any(part.holds(turn) for part in parts_of(connection, channel_id))
+            return any(part.holds(turn) for part in events.parts_of(connection, channel_id))
 
     def family(self, channel_id: str) -> frozenset[str]:
         """Return a channel with its branches and parents, and theirs."""
         with self.use(create=False) as connection:
-            return family_of(connection, channel_id)
+            return events.family_of(connection, channel_id)
 
     def channels(self) -> list[ChannelSummary]:
         """Return all channels, most recently active first."""
@@ -390,7 +374,7 @@ class HistoryStore(HistoryFile):
         """
         found = self._rows(RECENT, (pack(channel_id), max(limit, 0)), to_author)
         with self.use(create=False) as connection:
-            parts = parts_of(connection, channel_id)[1:]
+            parts = events.parts_of(connection, channel_id)[1:]
         if not parts or len(found) >= limit:
             return found
         shared = self.recent(parts[0].channel_id, _SHARED, parts[0].end, viewer=OWNER)
@@ -541,24 +525,24 @@ def supersede_turn(history: HistoryStore, old: Turn, new: Turn) -> Turn:
         selection.inherit_privacy(connection, made.id, old.id)
         if new.channel_id != old.channel_id:
             return made
-        stand_at(connection, made.id, old.id)
-        mark_turns(connection, (old.id,), "superseded", made.id)
+        events.stand_at(connection, made.id, old.id)
+        events.mark_turns(connection, (old.id,), "superseded", made.id)
         if old.hidden:
-            mark_turns(connection, (made.id,), "hidden", 1)
+            events.mark_turns(connection, (made.id,), "hidden", 1)
     return replace(made, place=place_of(old), stands=not old.hidden)
 
 
 def _leave_before(connection: sqlite3.Connection, channel_id: str, turn: Turn) -> None:
     """Move a branch point before the last shared turn."""
-    branch = branch_of(connection, channel_id)
+    branch = events.branch_of(connection, channel_id)
     last = newest_rows(connection, _STANDING, ("", ()), 2, channel_id=channel_id)
     if branch is None or not last or last[-1][0] != turn.id:
         raise RefusedError(
             f"Turn {turn.id} is not the last one of channel {channel_id!r}; nothing was changed",
             hint=f"Run `familiar history show --channel {channel_id}`.",
         )
-    set_branch(connection, channel_id, branch.parent, last[0][0] if len(last) > 1 else 0)
-    forget_from(connection, place_of(turn), pack(channel_id))
+    events.set_branch(connection, channel_id, branch.parent, last[0][0] if len(last) > 1 else 0)
+    events.forget_from(connection, place_of(turn), pack(channel_id))
 
 
 def select_alternative(history: HistoryStore, turn_id: int) -> tuple[int, ...]:
@@ -580,9 +564,9 @@ def select_alternative(history: HistoryStore, turn_id: int) -> tuple[int, ...]:
         _check_not_withdrawn(connection, turn_id)
         others = standing_of(connection, found.alternatives)
         gone = tuple(i for i, other in others.items() if i != turn_id and not other.superseded_by)
-        mark_turns(connection, gone, "superseded", turn_id)
+        events.mark_turns(connection, gone, "superseded", turn_id)
         if found.superseded_by:
-            mark_turns(connection, (turn_id,), "superseded", 0)
+            events.mark_turns(connection, (turn_id,), "superseded", 0)
     return gone
 
 
@@ -622,8 +606,8 @@ def withdraw_channel(history: HistoryStore, channel_id: str, *, withdrawn: bool 
         sql = "SELECT 1 FROM channels_set_aside WHERE channel_id = ?"
         if bool(connection.execute(sql, (key,)).fetchone()) == withdrawn:
             return False
-        append_event(connection, CHANNEL, key, value=int(withdrawn))
-        forget_from(connection, first)
+        events.append_event(connection, events.CHANNEL, key, value=int(withdrawn))
+        events.forget_from(connection, first)
     return True
 
 
@@ -695,7 +679,7 @@ def _set_withdrawn(history: HistoryStore, turn_ids: Iterable[int], value: int) -
         if value:
             _check_not_replaced(connection, wanted)
         changed = tuple(turn_id for turn_id in wanted if known[turn_id] != value)
-        mark_turns(connection, changed, "withdrawn", value)
+        events.mark_turns(connection, changed, "withdrawn", value)
     return changed
 
 

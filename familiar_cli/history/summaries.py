@@ -15,6 +15,7 @@ from familiar_cli.history.events import END, PLACED, BranchPart, parts_condition
 from familiar_cli.history.rows import (
     SELECTED,
     Row,
+    Turn,
     from_ms,
     in_ms,
     pack,
@@ -24,14 +25,12 @@ from familiar_cli.history.rows import (
 )
 from familiar_cli.history.selection import oldest_rows, visible_condition
 from familiar_cli.sqlite import rows_among
-from familiar_cli.visibility import Viewer
+from familiar_cli.visibility import PrivacyRules, Viewer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from familiar_cli.history.rows import Turn
     from familiar_cli.history.schema import HistoryFile
-    from familiar_cli.visibility import PrivacyRules
 
 PUBLIC: Final = ""
 """The scope of the summary of all channels that are not private."""

@@ -12,7 +12,11 @@ from familiar_cli.housekeeping.lines import (
     DAY,
     DERIVED,
     MOST_CHARS,
+    Corpus,
     Finding,
+    MemoryText,
+    Options,
+    Statement,
     Wordings,
     any_of,
     find_statements,
@@ -21,22 +25,11 @@ from familiar_cli.housekeeping.lines import (
     quote_lines,
     words_in,
 )
-from familiar_cli.languages import beliefs
-from familiar_cli.markdown import body_start, bullet, comments, replace_spans, scan
+from familiar_cli.languages import Beliefs, Phrases, beliefs
+from familiar_cli.markdown import TextLine, body_start, bullet, comments, replace_spans, scan
 from familiar_cli.memory.mentions import without_honorific
+from familiar_cli.memory.pages import lines as memory_lines
 from familiar_cli.memory.pages.facts import ended_on, goes_on_below, with_end
-from familiar_cli.memory.pages.lines import (
-    SAID_SHARE,
-    TAG,
-    EvidenceText,
-    citation_comment,
-    citations_in,
-    owned_lines,
-    shown_between,
-    turn_count,
-    turn_ids,
-    without_references,
-)
 from familiar_cli.review.pending import PlannedFile
 from familiar_cli.text import counted, fold, sentence_ends
 
@@ -44,15 +37,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import date
 
-    from familiar_cli.housekeeping.lines import Corpus, MemoryText, Options, Statement
-    from familiar_cli.languages import Beliefs, Phrases
-
     Subject = tuple[str, ...]
     Said = tuple[date, int, str]
     from collections.abc import Collection, Mapping
 
-    from familiar_cli.markdown import TextLine
-    from familiar_cli.memory.pages.lines import Cited, Numbering
 
 # Labels for languages without a table. Different things are kept apart: a street is not a
 # town, an employer not a profession, a mobile number not any other number.
@@ -231,7 +219,7 @@ def _with_ends(note: MemoryText, kind: str, ordered: list[Said], phrases: Phrase
     """
     day, at, value = ordered[-1]
     older = {n for d, n, v in ordered if d < day and not _do_agree(kind, (d, v), (day, value))}
-    lines = {line.number: (line, scopes) for line, scopes in owned_lines(note.text)}
+    lines = {line.number: (line, scopes) for line, scopes in memory_lines.owned_lines(note.text)}
     edits = [
         (line.start, line.end, with_end(line.text, day, phrases))
         for line, scopes in (lines[number] for number in sorted(older))
@@ -408,10 +396,12 @@ def check_withdrawn(corpus: Corpus, options: Options) -> Iterator[Finding]:
     for note in corpus.notes:
         if note.directory in DERIVED or "<!-- turn" not in note.text:
             continue
-        lines = [(line, turn_ids(line.text, numbering)) for line in _citing_lines(note)]
+        lines = [
+            (line, memory_lines.turn_ids(line.text, numbering)) for line in _citing_lines(note)
+        ]
         fallen = options.fallen({turn for _, turns in lines for turn in turns})
         for line, _ in lines:
-            is_gone = fallen and not numbering.without(citations_in(line.text), fallen)
+            is_gone = fallen and not numbering.without(memory_lines.citations_in(line.text), fallen)
             (gone if is_gone else standing).append(line.text)
         if fallen:
             yield _withdrawn_finding(note, lines, fallen, numbering)
@@ -431,19 +421,26 @@ class _Repeated:
     """
 
     def __init__(self, gone: list[str], standing: list[str]) -> None:
-        self._gone = [(text, EvidenceText(text)) for text in map(without_references, gone)]
-        self._standing = [EvidenceText(without_references(text)) for text in standing]
+        self._gone = [
+            (text, memory_lines.EvidenceText(text))
+            for text in map(memory_lines.without_references, gone)
+        ]
+        self._standing = [
+            memory_lines.EvidenceText(memory_lines.without_references(text)) for text in standing
+        ]
 
     def is_said(self, sentence: str) -> bool:
         """Tell whether a sentence repeats a withdrawn line and no other one."""
-        said = EvidenceText(sentence)
+        said = memory_lines.EvidenceText(sentence)
         shares = [
             evidence.share(sentence)
             for text, evidence in self._gone
             if said.share(text) >= _LEAST_SHARE
         ]
         most = max(shares, default=0.0)
-        return most >= SAID_SHARE and all(one.share(sentence) < most for one in self._standing)
+        return most >= memory_lines.SAID_SHARE and all(
+            one.share(sentence) < most for one in self._standing
+        )
 
 
 def _find_repeating(note: MemoryText, repeated: _Repeated) -> Iterator[Finding]:
@@ -454,9 +451,9 @@ def _find_repeating(note: MemoryText, repeated: _Repeated) -> Iterator[Finding]:
     for line in scan(note.text):
         if line.level or line.in_code or line.number <= start or len(line.text) > MOST_CHARS:
             continue
-        text = TAG.sub("", shown_between(line.text, 0, len(line.text), comments(line.text))).strip(
-            " \t\r-*+"
-        )
+        text = memory_lines.TAG.sub(
+            "", memory_lines.shown_between(line.text, 0, len(line.text), comments(line.text))
+        ).strip(" \t\r-*+")
         parts = [text[a:b] for a, b in pairwise([0, *sentence_ends(text), len(text)])]
         said = [repeated.is_said(part) for part in parts if part.strip()]
         if not any(said):
@@ -485,7 +482,7 @@ def _citing_lines(note: MemoryText) -> Iterator[TextLine]:
     """Yield the lines of a file that cite turns, unless they cite implausibly many."""
     for line in scan(note.text):
         is_cited = "<!-- turn" in line.text and not line.in_code
-        if is_cited and turn_count(line.text) <= _MOST_TURNS:
+        if is_cited and memory_lines.turn_count(line.text) <= _MOST_TURNS:
             yield line
 
 
@@ -493,7 +490,7 @@ def _withdrawn_finding(
     note: MemoryText,
     resting: list[tuple[TextLine, tuple[int, ...]]],
     fallen: Mapping[int, str],
-    numbering: Numbering,
+    numbering: memory_lines.Numbering,
 ) -> Finding:
     lines: list[str | None] = list(note.text.split("\n"))
     texts = note.text.split("\n")
@@ -501,7 +498,7 @@ def _withdrawn_finding(
     for line, turns in resting:
         if not any(turn in fallen for turn in turns):
             continue
-        left = numbering.without(citations_in(line.text), fallen)
+        left = numbering.without(memory_lines.citations_in(line.text), fallen)
         at = line.number - 1
         if left:
             parts.append(line.number)
@@ -523,10 +520,11 @@ def _withdrawn_finding(
     )
 
 
-def _resting_on(text: str, turns: Collection[Cited]) -> str:
+def _resting_on(text: str, turns: Collection[memory_lines.Cited]) -> str:
     """Return a line that cites only these turns."""
     end = "\r" if text.endswith("\r") else ""
-    return f"{without_references(text).rstrip()} {citation_comment(turns)}{end}"
+    cited = memory_lines.citation_comment(turns)
+    return f"{memory_lines.without_references(text).rstrip()} {cited}{end}"
 
 
 def _stands_over_others(texts: list[str], at: int) -> bool:

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.fts import is_unspaced, words
 from familiar_cli.housekeeping.lines import (
     DERIVED,
+    Corpus,
     Finding,
+    MemoryText,
+    Options,
     Quote,
     bullet_indent,
     goes_on,
@@ -28,8 +31,6 @@ from familiar_cli.text import counted, sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from familiar_cli.housekeeping.lines import Corpus, MemoryText, Options
 
 
 _RUN: Final = 4

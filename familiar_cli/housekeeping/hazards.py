@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.housekeeping.lines import (
     MOST_QUOTES,
+    Corpus,
     Finding,
+    MemoryText,
+    Options,
     Quote,
     Wordings,
     any_of,
@@ -22,8 +25,6 @@ from familiar_cli.review.pending import PlannedFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from familiar_cli.housekeeping.lines import Corpus, MemoryText, Options
 
 
 _PHRASES: Final = (

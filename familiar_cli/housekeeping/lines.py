@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.languages import ENGLISH
-from familiar_cli.markdown import bullet, replace_spans, scan
+from familiar_cli.languages import ENGLISH, Phrases
+from familiar_cli.markdown import TextLine, bullet, replace_spans, scan
 from familiar_cli.memory.layout import (
     DIGEST_DIR,
     LORE_DIR,
@@ -27,31 +27,22 @@ from familiar_cli.memory.layout import (
     is_hidden,
     is_in_conflicts,
 )
-from familiar_cli.memory.pages.lines import (
-    PLAIN,
-    Numbering,
-    last_turn,
-    private_spans,
-    without_references,
-)
+from familiar_cli.memory.pages import lines as memory_lines
 from familiar_cli.memory.pages.links import (
+    LinkPlace,
     PageNames,
+    WikiLink,
     link_places,
     unhidden_text,
     wiki_links,
 )
-from familiar_cli.memory.store.files import Skipped
+from familiar_cli.memory.store.files import MemoryEntry, Skipped
 from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-    from datetime import datetime
 
     from familiar_cli.history.imports import DoubledChannel
-    from familiar_cli.languages import Phrases
-    from familiar_cli.markdown import TextLine
-    from familiar_cli.memory.pages.links import LinkPlace, WikiLink
-    from familiar_cli.memory.store.files import MemoryEntry
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.review.pending import PlannedFile
 
@@ -240,7 +231,7 @@ class Options:
     max_file_bytes: int = 256 * 1024
     day_of_turn: Callable[[int], date | None] = lambda _: None
     fallen: Callable[[Collection[int]], Mapping[int, str]] = lambda _: {}
-    numbering: Numbering = PLAIN
+    numbering: memory_lines.Numbering = memory_lines.PLAIN
     doubles: Callable[[], Iterable[DoubledChannel]] = tuple
     phrases: Phrases = field(default=ENGLISH, repr=False)
 
@@ -355,11 +346,11 @@ def find_statements(
 def _make_statement(
     note: MemoryText, line: TextLine, headings: tuple[str, ...], options: Options
 ) -> Statement:
-    said = without_references(line.text).strip()
+    said = memory_lines.without_references(line.text).strip()
     item = bullet(said)
     text = said[item.words_at :] if item else said
     dates = _DATING.search(text)
-    turn = last_turn(line.text, options.numbering)
+    turn = memory_lines.last_turn(line.text, options.numbering)
     own = last_day(dates[0]) if dates else None
     if own is None and turn is not None:
         own = options.day_of_turn(turn)
@@ -484,7 +475,7 @@ def quotes_private(store: MemoryStore, finding: Finding) -> bool:
             text = store.read_file(rel_path)
         except FamiliarError:
             return True
-        starts = {start for start, _ in private_spans(text, NOBODY, rel_path)}
+        starts = {start for start, _ in memory_lines.private_spans(text, NOBODY, rel_path)}
         private = {line.number for line in scan(text) if line.start in starts}
         if any(q.line in private for q in finding.evidence if q.rel_path == rel_path):
             return True

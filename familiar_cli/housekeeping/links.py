@@ -10,12 +10,21 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.fts import content_words, is_unspaced
-from familiar_cli.housekeeping.lines import DAY, Finding, Quote, quote_lines, words_in
-from familiar_cli.markdown import bullet, newline_of, replace_spans, sections
+from familiar_cli.housekeeping.lines import (
+    DAY,
+    Corpus,
+    Finding,
+    MemoryText,
+    Options,
+    Quote,
+    quote_lines,
+    words_in,
+)
+from familiar_cli.markdown import Section, TextLine, bullet, newline_of, replace_spans, sections
 from familiar_cli.memory.layout import NOTES, RELATION_KINDS, SUFFIXES, TOPICS_DIR
 from familiar_cli.memory.pages.lines import private_spans
-from familiar_cli.memory.pages.links import link_places, title_of, way_to
-from familiar_cli.memory.pages.relations import kinds_of, relations_in
+from familiar_cli.memory.pages.links import LinkPlace, link_places, title_of, way_to
+from familiar_cli.memory.pages.relations import Kinds, Relation, kinds_of, relations_in
 from familiar_cli.memory.relation_index import DIRS
 from familiar_cli.review.pending import PlannedFile
 from familiar_cli.text import counted, fold, slugify
@@ -24,10 +33,6 @@ from familiar_cli.visibility import NOBODY
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from familiar_cli.housekeeping.lines import Corpus, MemoryText, Options
-    from familiar_cli.markdown import Section, TextLine
-    from familiar_cli.memory.pages.links import LinkPlace
-    from familiar_cli.memory.pages.relations import Kinds, Relation
 
 # "example.org/tea" lacks only its scheme.
 _ADDRESS: Final = re.compile(r"(?:[a-z0-9-]+\.)+[a-z]{2,}(?=/|$)", re.IGNORECASE)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from familiar_cli.errors import FamiliarError, ModelError, NotFoundError, UnusableReplyError
 from familiar_cli.housekeeping import beliefs, duplicates, hazards, links
 from familiar_cli.housekeeping.hazards import mask_secrets
-from familiar_cli.housekeeping.lines import MOST_QUOTES, Check, read_corpus
-from familiar_cli.llm.asking import values_in
+from familiar_cli.housekeeping.lines import MOST_QUOTES, Check, Finding, Options, read_corpus
+from familiar_cli.llm.asking import Asker, values_in
 from familiar_cli.memory.store.files import Skipped
 from familiar_cli.text import harmless, nearest, one_line
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
-    from familiar_cli.housekeeping.lines import Finding, Options
-    from familiar_cli.llm.asking import Asker
     from familiar_cli.llm.types import Completion
     from familiar_cli.memory.store.store import MemoryStore
 

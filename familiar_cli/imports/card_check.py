@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.imports import containers
-from familiar_cli.imports.cards import FILE_FIELDS, KNOWN_FIELDS
+from familiar_cli.imports.cards import FILE_FIELDS, KNOWN_FIELDS, Card
 from familiar_cli.imports.containers import ASSET_SCHEME
 from familiar_cli.imports.foreign_files import as_object, object_list, to_storable
 from familiar_cli.memory.pages.front_matter import SELF_FILES
@@ -16,7 +16,6 @@ from familiar_cli.text import harmless, str_or_empty
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.cards import Card
     from familiar_cli.tokens import TokenCounter
 
 

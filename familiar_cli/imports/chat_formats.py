@@ -7,29 +7,25 @@ docs/reference/chat-formats.md.
 from __future__ import annotations
 
 import re
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import BadInputError
-from familiar_cli.imports import chat_lines, chat_services, transcript_layout
+from familiar_cli.imports import chat_lines, chat_services, chat_times, transcript_layout
 from familiar_cli.imports.chat_services import SERVICES
-from familiar_cli.imports.chat_times import (
-    day_alone,
-    day_in,
-    in_utc,
-    read_day,
-    read_stamp,
-    with_offset,
-)
 from familiar_cli.imports.foreign_chat import (
     MAX_ELEMENT_BYTES,
     PLATFORM,
     TITLES,
     TRANSCRIPT,
+    Casting,
+    ChatFile,
     ForeignChat,
     ForeignMessage,
+    Reading,
+    Row,
     Skip,
     array_objects,
     cast_speakers,
@@ -42,6 +38,7 @@ from familiar_cli.imports.foreign_files import json_line
 from familiar_cli.imports.transcript_layout import (
     MAX_LINE_CHARS,
     MessageHeader,
+    TranscriptShape,
     harmonise_line,
     is_utf8,
     text_lines,
@@ -50,10 +47,7 @@ from familiar_cli.text import slugify
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from datetime import date
 
-    from familiar_cli.imports.foreign_chat import Casting, ChatFile, Reading, Row
-    from familiar_cli.imports.transcript_layout import TranscriptShape
 
 _RULE: Final = re.compile(r"\s*([-_*=~#])(?:\s*\1){2,}\s*")
 _LONG_RULE: Final = re.compile(r"={20,}\s*")
@@ -125,7 +119,7 @@ class _Pass:
         self._chars = 0
         self._front_matter = 0  # lines of it still to come
         self._header = False  # inside an export's own header
-        self._day = self._date(day_in(source.stem))
+        self._day = self._date(chat_times.day_in(source.stem))
         self._clock: time | None = None
         self._in_day = 0
 
@@ -149,7 +143,7 @@ class _Pass:
 
     def _take(self, number: int, line: str) -> Iterator[ForeignMessage | Skip]:
         """Process a line that begins no message."""
-        day = day_alone(line) if self._shape.has_days else ""
+        day = chat_times.day_alone(line) if self._shape.has_days else ""
         if day and self._date(day):
             yield from self._finished()
             self._day, self._clock, self._in_day = self._date(day), None, 0
@@ -219,7 +213,7 @@ class _Pass:
 
     def _time(self, text: str) -> tuple[datetime | None, str, bool]:
         """Return the time, its original text, and whether it is estimated."""
-        stamp = read_stamp(text) if text else None
+        stamp = chat_times.read_stamp(text) if text else None
         if stamp and stamp.day:
             day, stated = self._date(stamp.day), text
         elif text.lower().startswith(("today", "yesterday")):
@@ -236,7 +230,7 @@ class _Pass:
             return self._utc(noon), stated, True
         moment = datetime.combine(day, stamp.clock)
         if stamp.offset is not None:
-            moment = with_offset(moment, stamp.offset)
+            moment = chat_times.with_offset(moment, stamp.offset)
         return self._utc(moment), stated, False
 
     def _pass_midnight(self, clock: time | None) -> None:
@@ -251,12 +245,12 @@ class _Pass:
 
     def _utc(self, moment: datetime) -> datetime | None:
         try:
-            return in_utc(moment, self._zone)
+            return chat_times.in_utc(moment, self._zone)
         except (OverflowError, OSError, ValueError):
             return None
 
     def _date(self, text: str) -> date | None:
-        return read_day(text, self._shape.order) if text else None
+        return chat_times.read_day(text, self._shape.order) if text else None
 
 
 def _next_day(day: date) -> date:

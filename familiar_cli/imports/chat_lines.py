@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from familiar_cli.clock import iso
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.history.matching import stated_id
-from familiar_cli.history.selection import TurnFilter, imported_from, kept_turns, select_turns
-from familiar_cli.history.store import marked_count, turn_statuses
+from familiar_cli.history.selection import Kept, TurnFilter, imported_from, kept_turns, select_turns
+from familiar_cli.history.store import HistoryStore, marked_count, turn_statuses
 from familiar_cli.identity import Author, Me, parse_author
 from familiar_cli.imports.chat_times import read_time, stated_time
 from familiar_cli.imports.foreign_chat import (
     PLAIN,
     PLATFORM,
     SILLY_TAVERN,
+    Cast,
+    ChatFile,
     ForeignChat,
     ForeignMessage,
+    Reading,
     Skip,
     array_objects,
     familiars_names,
@@ -32,16 +35,12 @@ from familiar_cli.imports.foreign_chat import (
 )
 from familiar_cli.imports.foreign_files import as_object, json_line, text_list
 from familiar_cli.text import fold, str_or_empty
-from familiar_cli.visibility import OWNER
+from familiar_cli.visibility import OWNER, Viewer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from familiar_cli.history.rows import Role, Turn
-    from familiar_cli.history.selection import Kept
-    from familiar_cli.history.store import HistoryStore
-    from familiar_cli.imports.foreign_chat import Cast, ChatFile, Reading
-    from familiar_cli.visibility import Viewer
 
 PLAIN_HEAD: Final = "familiar_chat"
 """The key by which the line before the messages is known; its value is the format's version."""

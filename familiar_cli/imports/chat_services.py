@@ -19,8 +19,11 @@ from familiar_cli.imports.foreign_chat import (
     DISCORD,
     ByteSpan,
     Casting,
+    ChatFile,
     ForeignChat,
     ForeignMessage,
+    Reading,
+    Row,
     Skip,
     array_objects,
     cast_speakers,
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from familiar_cli.history.rows import Role
-    from familiar_cli.imports.foreign_chat import ChatFile, Reading, Row
 
 
 @dataclass(frozen=True, slots=True)

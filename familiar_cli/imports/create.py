@@ -3,49 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.errors import BadInputError, NotFoundError, RefusedError, UsageError
-from familiar_cli.identity import check_familiar_id
-from familiar_cli.imports.cards import (
-    FILE_FIELDS,
-    ORIGINALS,
-    V3_SPEC,
-    Card,
-    dump_kept,
-    effects_of_card,
-    is_text,
-    kept_of,
-)
+from familiar_cli.identity import Author, check_familiar_id
+from familiar_cli.imports import cards, folders, import_plan, personas
 from familiar_cli.imports.containers import SUFFIXES
-from familiar_cli.imports.folders import FolderImportOptions, plan_folder, read_folder
 from familiar_cli.imports.foreign_files import OWN_DEPTH, read_json, to_storable
 from familiar_cli.imports.import_lorebook import plan_import
-from familiar_cli.imports.import_plan import FileToWrite, ImportPlan, ImportReport, build_familiar
 from familiar_cli.imports.lorebook_reading import read_book
 from familiar_cli.imports.lorebook_shelf import book_directories, place_for
-from familiar_cli.imports.personas import (
-    LEDGER,
-    PERSONA_TEMPLATES,
-    PersonaDir,
-    map_persona,
-    template_folder,
-)
 from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
 from familiar_cli.memory.pages.front_matter import ORIGINAL_STEM, field_markdown, self_file
-from familiar_cli.memory.store.store import MISSING
+from familiar_cli.memory.store.store import MISSING, MemoryStore
 from familiar_cli.text import nearest, one_line, slugify, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
-    from familiar_cli.identity import Author
-    from familiar_cli.imports.folders import FolderContents
-    from familiar_cli.imports.import_plan import FamiliarReport
-    from familiar_cli.memory.store.store import MemoryStore
 
 _VERSION: Final = "1"
 # Template -> its default name and its fields. Texts say {{char}}, never
@@ -135,7 +112,7 @@ _TEMPLATES: Final[dict[str, tuple[str, dict[str, str]]]] = {
 CARD_TEMPLATES: Final = tuple(_TEMPLATES)
 
 
-def template_card(template: str, *, name: str = "", also: tuple[str, ...] = ()) -> Card:
+def template_card(template: str, *, name: str = "", also: tuple[str, ...] = ()) -> cards.Card:
     """Return a template as a card.
 
     Args:
@@ -160,14 +137,14 @@ def template_card(template: str, *, name: str = "", also: tuple[str, ...] = ()) 
         "character_version": _VERSION,
         "tags": ["template", template],
     }
-    spec, version = V3_SPEC
+    spec, version = cards.V3_SPEC
     raw = {"spec": spec, "spec_version": version, "data": data}
-    return Card("v3", "template", data, raw, origin=f"template {template}")
+    return cards.Card("v3", "template", data, raw, origin=f"template {template}")
 
 
 def plan_unpack(
-    card: Card, store: MemoryStore, *, overwrite: bool = False, keep_edits: bool = False
-) -> ImportPlan:
+    card: cards.Card, store: MemoryStore, *, overwrite: bool = False, keep_edits: bool = False
+) -> import_plan.ImportPlan:
     """Plan unpacking `card` into `store`, writing nothing.
 
     Args:
@@ -190,14 +167,16 @@ def plan_unpack(
     if is_refused or (book.refusal and keep_edits):
         raise _refuse_card(card, (*overwritten, *removed), book.refusal)
     written = [
-        FileToWrite(path, content, store.sha256(path) or MISSING)
+        import_plan.FileToWrite(path, content, store.sha256(path) or MISSING)
         for path, content in files.items()
         if path not in same
     ]
-    deleted = [FileToWrite(path, None, store.sha256(path) or MISSING) for path in removed]
-    lore = book.plan or ImportPlan(ImportReport())
-    of_card = effects_of_card(card, book_dir=book.directory)
-    report = ImportReport(
+    deleted = [
+        import_plan.FileToWrite(path, None, store.sha256(path) or MISSING) for path in removed
+    ]
+    lore = book.plan or import_plan.ImportPlan(import_plan.ImportReport())
+    of_card = cards.effects_of_card(card, book_dir=book.directory)
+    report = import_plan.ImportReport(
         written=tuple(sorted((*(change.path for change in written), *lore.report.written))),
         unchanged=tuple(sorted((*same, *lore.report.unchanged))),
         overwritten=overwritten,
@@ -207,35 +186,35 @@ def plan_unpack(
         kept_unmapped=of_card.kept_unmapped + _of_book(lore.report.kept_unmapped),
         warnings=(*card.warnings, *book.warnings, *_former_lore(store, book, same_card=same_card)),
     )
-    return ImportPlan(report, (*written, *deleted, *lore.changes))
+    return import_plan.ImportPlan(report, (*written, *deleted, *lore.changes))
 
 
 def _of_book(settings: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"character_book: {name}" for name in settings)
 
 
-def _card_files(card: Card, *, book_dir: str | None) -> dict[str, bytes]:
+def _card_files(card: cards.Card, *, book_dir: str | None) -> dict[str, bytes]:
     files = {
         self_file(field).rel_path: field_markdown(field, to_storable(card.data[field])).encode(
             "utf-8"
         )
-        for field in FILE_FIELDS
-        if is_text(card.data.get(field))
+        for field in cards.FILE_FIELDS
+        if cards.is_text(card.data.get(field))
     }
-    files[CARD_JSON] = dump_kept(kept_of(card, book_dir=book_dir))
+    files[CARD_JSON] = cards.dump_kept(cards.kept_of(card, book_dir=book_dir))
     if card.content:
         files[_original_name(card)] = card.content
     return files
 
 
-def _original_name(card: Card) -> str:
+def _original_name(card: cards.Card) -> str:
     return f"{SELF_DIR}/{ORIGINAL_STEM}{SUFFIXES.get(card.container, '')}"
 
 
 def _stale_files(store: MemoryStore, files: Mapping[str, bytes]) -> tuple[str, ...]:
     """Return the files that only a card writes and that this one lacks."""
-    possible = [self_file(field).rel_path for field in FILE_FIELDS]
-    possible += ORIGINALS
+    possible = [self_file(field).rel_path for field in cards.FILE_FIELDS]
+    possible += cards.ORIGINALS
     return tuple(sorted(path for path in possible if path not in files and store.exists(path)))
 
 
@@ -255,7 +234,7 @@ def _is_equal(rel_path: str, there: bytes, new: bytes) -> bool:
 class _BookPlan:
     """Plan for the card's book, or the reason for having none."""
 
-    plan: ImportPlan | None = None
+    plan: import_plan.ImportPlan | None = None
     directory: str | None = None
     refusal: str = ""
     warnings: tuple[str, ...] = ()
@@ -268,7 +247,7 @@ def _former_lore(store: MemoryStore, book: _BookPlan, *, same_card: bool) -> tup
     return tuple(f"the lore already in {place} is kept" for place in others)
 
 
-def _plan_book(card: Card, store: MemoryStore, *, overwrite: bool, force: bool) -> _BookPlan:
+def _plan_book(card: cards.Card, store: MemoryStore, *, overwrite: bool, force: bool) -> _BookPlan:
     given = card.data.get("character_book")
     if given is None:
         return _BookPlan()
@@ -293,7 +272,7 @@ _OVERWRITE: Final = (
 )
 
 
-def _refuse_card(card: Card, differing: tuple[str, ...], refusal: str) -> RefusedError:
+def _refuse_card(card: cards.Card, differing: tuple[str, ...], refusal: str) -> RefusedError:
     which = f"differs from {card.origin or card.name!r} in: {', '.join(differing)}"
     parts = [which] if differing else []
     parts += [f"has other lore than the card's book. {refusal}"] if refusal else []
@@ -305,14 +284,14 @@ _MAX_NAME_CHARS = 200
 
 def create_familiar(
     home: Path,
-    card: Card,
+    card: cards.Card,
     open_store: Callable[[FamiliarPaths], MemoryStore],
     *,
     familiar_id: str | None = None,
     overwrite: bool = False,
     keep_edits: bool = False,
     dry_run: bool = False,
-) -> FamiliarReport:
+) -> import_plan.FamiliarReport:
     """Create a familiar from `card`, or update an existing one.
 
     Args:
@@ -330,7 +309,7 @@ def create_familiar(
         FamiliarError: A file cannot be written; everything is as before.
     """
     paths = FamiliarPaths(home / (check_familiar_id(familiar_id) if familiar_id else id_for(card)))
-    return build_familiar(
+    return import_plan.build_familiar(
         paths,
         open_store,
         lambda store: plan_unpack(card, store, overwrite=overwrite, keep_edits=keep_edits),
@@ -340,7 +319,7 @@ def create_familiar(
     )
 
 
-def id_for(card: Card) -> str:
+def id_for(card: cards.Card) -> str:
     """Return the default id of a familiar made from `card`."""
     for name in (card.name, PurePath(card.origin).stem):
         try:
@@ -350,7 +329,7 @@ def id_for(card: Card) -> str:
     return "familiar"
 
 
-def character_name(card: Card) -> str:
+def character_name(card: cards.Card) -> str:
     """Return the character's nickname, else its name."""
     return one_line(card.text("nickname"), _MAX_NAME_CHARS) or one_line(card.name, _MAX_NAME_CHARS)
 
@@ -373,13 +352,13 @@ class PersonaCard:
 
     id: str
     name: str
-    folder: FolderContents
+    folder: folders.FolderContents
     user: Author
     user_name: str = ""
 
 
 def read_personas(
-    found: Sequence[PersonaDir], user: Author, *, familiar_id: str | None = None
+    found: Sequence[personas.PersonaDir], user: Author, *, familiar_id: str | None = None
 ) -> list[PersonaCard]:
     """Read the personas in folders, giving each a unique id.
 
@@ -397,7 +376,7 @@ def read_personas(
         PersonaCard(
             id=check_familiar_id(familiar_id) if familiar_id else persona_id(one, found),
             name=one_line(_shown_branch(one.name), _MAX_PERSONA_NAME_CHARS),
-            folder=read_folder(one.path),
+            folder=folders.read_folder(one.path),
             user=user,
             user_name=_shown_branch(one.user),
         )
@@ -411,12 +390,12 @@ def template_persona(template: str, user: Author, *, familiar_id: str | None = N
     Raises:
         UsageError: `familiar_id` is not a valid id.
     """
-    name = _shown_branch(familiar_id) if familiar_id else PERSONA_TEMPLATES[template]
+    name = _shown_branch(familiar_id) if familiar_id else personas.PERSONA_TEMPLATES[template]
     wanted = check_familiar_id(familiar_id) if familiar_id else slugify(name)
-    return PersonaCard(wanted, name, template_folder(template), user)
+    return PersonaCard(wanted, name, personas.template_folder(template), user)
 
 
-def persona_id(one: PersonaDir, among: Sequence[PersonaDir] = ()) -> str:
+def persona_id(one: personas.PersonaDir, among: Sequence[personas.PersonaDir] = ()) -> str:
     """Return the default id of a persona: its name, prefixed by the user's if ambiguous."""
     twins = [other for other in among if slugify(other.name) == slugify(one.name)]
     name = one.name if len(twins) < 2 else f"{one.user} {one.name}"  # noqa: PLR2004
@@ -434,7 +413,7 @@ def create_from_persona(
     update: bool = False,
     overwrite: bool = False,
     dry_run: bool = False,
-) -> FamiliarReport:
+) -> import_plan.FamiliarReport:
     """Create a familiar from a persona, or update an existing one, in one transaction.
 
     Args:
@@ -449,8 +428,8 @@ def create_from_persona(
         RefusedError: The familiar has other text, or the folder has changed.
         FamiliarError: A file cannot be written; everything is as before.
     """
-    wish = FolderImportOptions(update, overwrite, force_hint=_OVERWRITE_PERSONA)
-    return build_familiar(
+    wish = folders.FolderImportOptions(update, overwrite, force_hint=_OVERWRITE_PERSONA)
+    return import_plan.build_familiar(
         FamiliarPaths(home / persona.id),
         open_store,
         lambda store: _persona_plan(store, persona, wish),
@@ -461,13 +440,13 @@ def create_from_persona(
 
 
 def _persona_plan(
-    store: MemoryStore, persona: PersonaCard, wish: FolderImportOptions
-) -> ImportPlan:
-    mapped = map_persona(persona.folder.files, persona.user, persona.user_name)
-    return plan_folder(
+    store: MemoryStore, persona: PersonaCard, wish: folders.FolderImportOptions
+) -> import_plan.ImportPlan:
+    mapped = personas.map_persona(persona.folder.files, persona.user, persona.user_name)
+    return folders.plan_folder(
         store,
         mapped.pieces,
-        LEDGER,
+        personas.LEDGER,
         wish,
         folder=persona.folder,
         warnings=mapped.warnings,

@@ -10,20 +10,11 @@ import mimetypes
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from familiar_cli.errors import BadInputError, FamiliarError, LimitError, NotFoundError
-from familiar_cli.imports import containers, lorebook_shelf
-from familiar_cli.imports.cards import (
-    FILE_FIELDS,
-    KNOWN_FIELDS,
-    REQUIRED,
-    REQUIRED_V3,
-    V2_SPEC,
-    V3_SPEC,
-    original_file,
-)
+from familiar_cli.imports import cards, containers, lorebook_shelf
 from familiar_cli.imports.containers import (
     ASSET_KEYWORD,
     ASSET_SCHEME,
@@ -52,9 +43,7 @@ from familiar_cli.memory.pages.front_matter import field_text, self_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import PurePath
 
-    from familiar_cli.imports.cards import KeptCard
     from familiar_cli.memory.store.store import MemoryStore
 
 
@@ -202,7 +191,7 @@ def pack_charx(value: dict[str, Any], carried: Carried) -> tuple[bytes, tuple[st
     """Build a CHARX archive with the card and every asset; nothing is left out."""
     if carried.kind == "charx":
         members = {path: carried.read(path) for path in carried.paths}
-        return containers.write_charx(dump_json(_as_spec(value, V3_SPEC)), members), ()
+        return containers.write_charx(dump_json(_as_spec(value, cards.V3_SPEC)), members), ()
     members = {}
 
     def address(path: str) -> str:
@@ -210,7 +199,7 @@ def pack_charx(value: dict[str, Any], carried: Carried) -> tuple[bytes, tuple[st
         members[place] = carried.read(path)
         return containers.SCHEMES[0] + place
 
-    packed = _as_spec(_readdress_assets(value, carried, address), V3_SPEC)
+    packed = _as_spec(_readdress_assets(value, carried, address), cards.V3_SPEC)
     if carried.kind == "png":
         picture = containers.parse_png(carried.content, origin=carried.origin)
         members[_MAIN_PICTURE] = containers.write_png(
@@ -224,8 +213,8 @@ def _with_card(
     picture: containers.Png, value: dict[str, Any], assets: tuple[containers.Chunk, ...]
 ) -> bytes:
     chunks = card_chunks(
-        v3_json=json_line(_as_spec(value, V3_SPEC)),
-        v2_json=json_line(_as_spec(value, V2_SPEC)),
+        v3_json=json_line(_as_spec(value, cards.V3_SPEC)),
+        v2_json=json_line(_as_spec(value, cards.V2_SPEC)),
     )
     return containers.write_png(
         containers.with_text(picture, (V2_KEYWORD, V3_KEYWORD), (*chunks, *assets))
@@ -234,10 +223,10 @@ def _with_card(
 
 def _as_spec(value: dict[str, Any], spec: tuple[str, str]) -> dict[str, Any]:
     """Set the version that a container requires, unless the card's is newer."""
-    if spec == V3_SPEC and value["spec"] != V2_SPEC[0]:
+    if spec == cards.V3_SPEC and value["spec"] != cards.V2_SPEC[0]:
         return dict(value, data=dict(value["data"]))
     data = dict(value["data"])
-    if spec == V3_SPEC:
+    if spec == cards.V3_SPEC:
         data.setdefault("group_only_greetings", [])
     return value | {"spec": spec[0], "spec_version": spec[1], "data": data}
 
@@ -280,7 +269,7 @@ _MEDIA_TYPES: Final = {
 
 def card_picture(store: MemoryStore) -> tuple[bytes, str]:
     """Return the card's picture and its media type; no bytes if it has none."""
-    content, origin = original_file(store)
+    content, origin = cards.original_file(store)
     with suppress(FamiliarError):
         carried = Carried.of(content, origin)
         if carried.kind not in {"", "png"}:
@@ -361,7 +350,7 @@ def export_card(store: MemoryStore, card_format: CardFormat, *, default_name: st
         BadInputError: `self/card.json` or the original is unreadable.
     """
     value = current_value(store, default_name=default_name)
-    carried = Carried.of(*original_file(store))
+    carried = Carried.of(*cards.original_file(store))
     if card_format == "json":
         packed, left_out = pack_json(value, carried)
         return Exported((dump_json(packed) + "\n").encode("utf-8"), left_out)
@@ -378,26 +367,26 @@ def current_value(store: MemoryStore, *, default_name: str) -> dict[str, Any]:
         BadInputError: As `export_card`.
     """
     kept = _kept_card(store)
-    spec = kept.get("spec") or V3_SPEC[0]
+    spec = kept.get("spec") or cards.V3_SPEC[0]
     data = dict(kept.get("data") or {})
     data.setdefault("name", default_name)
-    for field in FILE_FIELDS:
+    for field in cards.FILE_FIELDS:
         _put_text(store, field, data)
     _put_book(store, kept.get("book"), data)
-    required = REQUIRED if spec == V2_SPEC[0] else REQUIRED_V3
+    required = cards.REQUIRED if spec == cards.V2_SPEC[0] else cards.REQUIRED_V3
     for field, empty in required.items():
         data.setdefault(field, empty())
     value = {
         key: data[field] for key, field in (kept.get("repeated") or {}).items() if field in data
     }
     value |= kept.get("top_level") or {}
-    version = kept.get("spec_version") or V3_SPEC[1]
+    version = kept.get("spec_version") or cards.V3_SPEC[1]
     return value | {"spec": spec, "spec_version": version, "data": _in_order(data)}
 
 
-def _kept_card(store: MemoryStore) -> KeptCard:
+def _kept_card(store: MemoryStore) -> cards.KeptCard:
     if not store.exists(CARD_JSON):
-        if not any(store.exists(self_file(field).rel_path) for field in FILE_FIELDS):
+        if not any(store.exists(self_file(field).rel_path) for field in cards.FILE_FIELDS):
             raise NotFoundError(
                 "There is nothing in self/ to export",
                 hint="Write `self/description.md`, or start with `familiar init`.",
@@ -407,7 +396,7 @@ def _kept_card(store: MemoryStore) -> KeptCard:
     parts = ("data", "top_level", "repeated")
     objects = isinstance(kept, dict) and all(isinstance(kept.get(p, {}), dict) for p in parts)
     if objects and all(isinstance(field, str) for field in kept.get("repeated", {}).values()):
-        return cast("KeptCard", kept)
+        return cast("cards.KeptCard", kept)
     raise BadInputError(
         f"{CARD_JSON!r} is not an object with an object 'data' in it",
         hint="Unpack the card again with `familiar init --from-card FILE --overwrite`.",
@@ -444,7 +433,7 @@ def _own_book(store: MemoryStore, directory: str) -> str:
     settings = lorebook_shelf.load_settings(store, directory)
     if len(settings.books) <= 1:
         return ""
-    content, origin = original_file(store)
+    content, origin = cards.original_file(store)
     try:
         return same_book(settings, load_book(content, origin=origin)) or ""
     except (BadInputError, LimitError):
@@ -452,5 +441,5 @@ def _own_book(store: MemoryStore, directory: str) -> str:
 
 
 def _in_order(data: dict[str, Any]) -> dict[str, Any]:
-    known = {field: data[field] for field in KNOWN_FIELDS if field in data}
+    known = {field: data[field] for field in cards.KNOWN_FIELDS if field in data}
     return known | data

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, UsageError
 from familiar_cli.imports import lorebook, lorebook_shelf
-from familiar_cli.imports.lorebook import DEFAULTS, Lorebook, LoreEntry, Shape
-from familiar_cli.imports.lorebook_shelf import edits_of, walk_paths
+from familiar_cli.imports.lorebook import DEFAULTS, BookFormat, Lorebook, LoreEntry, Shape
+from familiar_cli.imports.lorebook_shelf import BookSettings, ShelvedBook, edits_of, walk_paths
 from familiar_cli.memory.layout import IMPORTED_LORE_DIR
 from familiar_cli.memory.pages.front_matter import parse_lore
 from familiar_cli.memory.store.files import parse_path
@@ -21,8 +21,6 @@ from familiar_cli.text import sha256_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from familiar_cli.imports.lorebook import BookFormat
-    from familiar_cli.imports.lorebook_shelf import BookSettings, ShelvedBook
     from familiar_cli.memory.store.store import MemoryStore
 
 

@@ -10,36 +10,13 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.errors import (
-    BadInputError,
-    ConflictError,
-    LimitError,
-    NotFoundError,
-    RefusedError,
-    UnsafePathError,
-)
+from familiar_cli import errors
 from familiar_cli.files import is_directory, patiently
+from familiar_cli.imports import import_plan
 from familiar_cli.imports.foreign_files import MAX_TOTAL_BYTES, MIB, dump_json
-from familiar_cli.imports.import_plan import (
-    FileToWrite,
-    ImportPlan,
-    ImportReport,
-    UnreadFile,
-    change_ledger,
-    list_paths,
-    load_ledger,
-)
-from familiar_cli.memory.layout import (
-    DAILY_DIR,
-    MONTHLY_DIR,
-    SIGNIFICANT_DIR,
-    WEEKLY_DIR,
-    YEARLY_DIR,
-    new_run_id,
-    pass_trailers,
-)
+from familiar_cli.memory import layout
 from familiar_cli.memory.pages.items import merge_bullets
-from familiar_cli.memory.store.files import MISSING, parse_new_path
+from familiar_cli.memory.store.files import MISSING, MemoryEntry, parse_new_path
 from familiar_cli.text import counted, fold, one_line, sha256_of, typed
 
 if TYPE_CHECKING:
@@ -49,7 +26,6 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
 
     Merge = Callable[[bytes, bytes], bytes | None]
-    from familiar_cli.memory.store.files import MemoryEntry
 
 # Characters that are invalid in names on some system, or could hide or disguise a name.
 _ODD: Final = re.compile(
@@ -77,7 +53,7 @@ def is_plain(rel_path: str) -> bool:
     parts = rel_path.split("/")
     try:
         same = parse_new_path(rel_path) == rel_path
-    except UnsafePathError:
+    except errors.UnsafePathError:
         return False
     return same and not any(part.startswith((".", "_")) or _ODD.search(part) for part in parts)
 
@@ -101,7 +77,7 @@ def _portable_name(name: str) -> str:
 def _is_refused(name: str) -> bool:
     try:
         parse_new_path(f"x/{name}")
-    except UnsafePathError:
+    except errors.UnsafePathError:
         return True
     return False
 
@@ -142,7 +118,7 @@ def load_folder_ledger(store: MemoryStore, rel_path: str) -> dict[str, ImportedF
     Raises:
         BadInputError: It is damaged, so later edits cannot be detected.
     """
-    entries = load_ledger(
+    entries = import_plan.load_ledger(
         store,
         rel_path,
         _read_entries,
@@ -224,7 +200,7 @@ def plan_folder(
     warnings: Iterable[str] = (),
     merge: Merge = lambda _there, _new: None,
     is_whole: bool = True,
-) -> ImportPlan:
+) -> import_plan.ImportPlan:
     """Plan the import of `pages`.
 
     Args:
@@ -246,16 +222,16 @@ def plan_folder(
     for page in pages:
         draft.take(page, sha256_of(folder.files[page.source]))
     draft.check_allowed()
-    changes = [FileToWrite(path, *change) for path, change in draft.changes.items()]
+    changes = [import_plan.FileToWrite(path, *change) for path, change in draft.changes.items()]
     if draft.new and draft.new != draft.old:
-        changes.append(change_ledger(store, ledger_path, dump_folder_ledger(draft.new)))
+        changes.append(import_plan.change_ledger(store, ledger_path, dump_folder_ledger(draft.new)))
     hidden = {page.source for page in pages if page.is_hidden}
     shown = {page.source for page in pages if not page.is_hidden}
     gone = [
         f"{source!r} is no longer in the folder; its file in memory is kept"
         for source in (draft.old.keys() - folder.files.keys() if is_whole else ())
     ]
-    report = ImportReport(
+    report = import_plan.ImportReport(
         written=tuple(sorted(draft.shown["written"])),
         unchanged=tuple(sorted(draft.shown["unchanged"])),
         overwritten=tuple(sorted(draft.overwritten)),
@@ -264,7 +240,7 @@ def plan_folder(
         left_out=tuple(folder.left_out),
         warnings=(*folder.notes, *warnings, *draft.warnings, *sorted(gone)),
     )
-    return ImportPlan(report, tuple(changes))
+    return import_plan.ImportPlan(report, tuple(changes))
 
 
 class _FolderDraft:
@@ -365,15 +341,15 @@ class _FolderDraft:
     def check_allowed(self) -> None:
         """Refuse changes that are not allowed. Nothing has been written yet."""
         if self.overwritten and not self._wish.force:
-            raise ConflictError(
-                f"These files differ from the folder: {list_paths(self.overwritten)};"
+            raise errors.ConflictError(
+                f"These files differ from the folder: {import_plan.list_paths(self.overwritten)};"
                 " nothing was changed",
                 hint=self._wish.force_hint,
             )
         if self._outdated and not (self._wish.update or self._wish.force):
-            raise RefusedError(
+            raise errors.RefusedError(
                 f"The folder has changed since the import; {len(self._outdated)} would change: "
-                f"{list_paths(self._outdated)}; nothing was changed",
+                f"{import_plan.list_paths(self._outdated)}; nothing was changed",
                 hint="Add `--update` to use the source's text; add `--dry-run` to preview.",
             )
 
@@ -398,7 +374,7 @@ class FolderContents:
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
-    left_out: list[UnreadFile] = field(default_factory=list)
+    left_out: list[import_plan.UnreadFile] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     total_bytes: int = 0
 
@@ -427,8 +403,8 @@ def require_there(directory: Path) -> None:
     if is_directory(directory):
         return
     if not os.path.lexists(directory):
-        raise NotFoundError(f"No such directory: {str(directory)!r}", hint="Check the path.")
-    raise BadInputError(
+        raise errors.NotFoundError(f"No such directory: {str(directory)!r}", hint="Check the path.")
+    raise errors.BadInputError(
         f"{str(directory)!r} is not a directory; nothing was imported",
         hint="Give the directory that contains it.",
     )
@@ -473,7 +449,7 @@ def _read_file(folder: FolderContents, path: str, rel_path: str) -> None:
     folder.files[rel_path] = content
     folder.total_bytes += len(content)
     if len(folder.files) > MAX_FILES or folder.total_bytes > MAX_TOTAL_BYTES:
-        raise LimitError(
+        raise errors.LimitError(
             f"The folder holds more than {MAX_FILES:,} files or {MAX_TOTAL_BYTES // MIB} MiB;"
             " nothing was imported",
             hint="Is it the right folder? Import a folder inside it.",
@@ -481,7 +457,7 @@ def _read_file(folder: FolderContents, path: str, rel_path: str) -> None:
 
 
 def _leave_out(folder: FolderContents, rel_path: str, reason: str) -> None:
-    folder.left_out.append(UnreadFile(one_line(rel_path, _SHOWN_CHARS), reason))
+    folder.left_out.append(import_plan.UnreadFile(one_line(rel_path, _SHOWN_CHARS), reason))
 
 
 SOURCE: Final = "import-memories"
@@ -489,27 +465,27 @@ KEPT_DIR: Final = ".imported/memories"
 LEDGER: Final = f"{KEPT_DIR}/.ledger.json"
 _DAY: Final = r"(\d{4}-\d{2}-\d{2})"
 _FORMS: Final = {
-    DAILY_DIR: re.compile(rf"{DAILY_DIR}/{_DAY}(?:_[^/]+)?\.md"),
-    WEEKLY_DIR: re.compile(rf"{WEEKLY_DIR}/(\d{{4}}-W\d{{2}})\.md"),
-    MONTHLY_DIR: re.compile(rf"{MONTHLY_DIR}/(\d{{4}}-\d{{2}})\.md"),
-    YEARLY_DIR: re.compile(rf"{YEARLY_DIR}/(\d{{4}})\.md"),
-    SIGNIFICANT_DIR: re.compile(rf"{SIGNIFICANT_DIR}/{_DAY}_[^/]+\.md"),
+    layout.DAILY_DIR: re.compile(rf"{layout.DAILY_DIR}/{_DAY}(?:_[^/]+)?\.md"),
+    layout.WEEKLY_DIR: re.compile(rf"{layout.WEEKLY_DIR}/(\d{{4}}-W\d{{2}})\.md"),
+    layout.MONTHLY_DIR: re.compile(rf"{layout.MONTHLY_DIR}/(\d{{4}}-\d{{2}})\.md"),
+    layout.YEARLY_DIR: re.compile(rf"{layout.YEARLY_DIR}/(\d{{4}})\.md"),
+    layout.SIGNIFICANT_DIR: re.compile(rf"{layout.SIGNIFICANT_DIR}/{_DAY}_[^/]+\.md"),
 }
 TIERS: Final = tuple(_FORMS)
 _COMPLETE: Final = {
-    DAILY_DIR: "",
-    SIGNIFICANT_DIR: "",
-    WEEKLY_DIR: "-1",
-    MONTHLY_DIR: "-01",
-    YEARLY_DIR: "-01-01",
+    layout.DAILY_DIR: "",
+    layout.SIGNIFICANT_DIR: "",
+    layout.WEEKLY_DIR: "-1",
+    layout.MONTHLY_DIR: "-01",
+    layout.YEARLY_DIR: "-01-01",
 }
-_MERGED: Final = (DAILY_DIR, SIGNIFICANT_DIR)
+_MERGED: Final = (layout.DAILY_DIR, layout.SIGNIFICANT_DIR)
 # Where the tree is, relative to a folder above it.
 _BELOW: Final = ("", "memories", "data/memories")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedMemories(ImportReport):
+class ImportedMemories(import_plan.ImportReport):
     """Result of an import.
 
     Args:
@@ -556,7 +532,7 @@ def import_memories(
         SOURCE,
         f"import {counted(len(folder.files), 'file')}",
         dry_run=dry_run,
-        trailers=pass_trailers(new_run_id()),
+        trailers=layout.pass_trailers(layout.new_run_id()),
     ) as tx:
         plan.stage(tx)
     tiers = [tier_of(source) for source in folder.files]
@@ -576,7 +552,7 @@ def read_tree(directory: Path) -> FolderContents:
         root = directory / below
         if any(is_directory(root / tier) for tier in TIERS):
             return read_folder(root)
-    raise BadInputError(
+    raise errors.BadInputError(
         f"{str(directory)!r} contains no memories: none of {', '.join(TIERS)} exists; "
         "nothing was imported",
         hint="Give the directory that contains them.",
@@ -623,7 +599,7 @@ def map_tree(
 def _files_in(store: MemoryStore, directory: str) -> Sequence[MemoryEntry]:
     try:
         return store.walk(directory).files
-    except NotFoundError:
+    except errors.NotFoundError:
         return ()
 
 

@@ -14,13 +14,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
 
+from familiar_cli import errors
 from familiar_cli.clock import since_1970, to_ms
-from familiar_cli.errors import (
-    BadInputError,
-    FamiliarError,
-    NotFoundError,
-    RefusedError,
-)
 from familiar_cli.files import open_patiently
 from familiar_cli.identity import Author
 from familiar_cli.imports.foreign_files import MIB
@@ -35,7 +30,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.rows import Role
     from familiar_cli.memory.store.store import MemoryStore
 
-    Row = tuple[int, str, dict[str, Any]]  # number, text and value of a JSON object
+Row = tuple[int, str, dict[str, Any]]  # number, text and value of a JSON object
 
 PLAIN: Final = "plain"
 SILLY_TAVERN: Final = "sillytavern"
@@ -324,13 +319,13 @@ def familiars_names(cast: Cast, names: Collection[str], *, origin: str) -> froze
         return frozenset(map(fold, names))
     listed = ", ".join(repr(name) for name in sorted(names)[:8])
     if cast.character:
-        raise RefusedError(
+        raise errors.RefusedError(
             f"No speaker in {origin!r} is called {' or '.join(map(repr, cast.character))}; "
             f"it has {listed}. Nothing was imported",
             hint=f"Try `--character {min(names)!r}`.",
         )
     others = sorted(name for name in names if not cast.bears_my_name(name)) or sorted(names)
-    error = RefusedError(
+    error = errors.RefusedError(
         f"{origin!r} is a chat with {listed}, and this familiar is "
         f"{' or '.join(map(repr, cast.known))}; nothing was imported",
         hint=f"If they are the same, add `--character {others[0]!r}`.",
@@ -351,7 +346,7 @@ def with_my_names(cast: Cast, names: Collection[str], *, origin: str) -> Cast:
     if len(names) <= 1:
         return cast
     listed = ", ".join(repr(name) for name in sorted(names)[:8])
-    raise RefusedError(
+    raise errors.RefusedError(
         f"No person in {origin!r} is called {' or '.join(map(repr, cast.mine))}; it has {listed}. "
         "Nothing was imported",
         hint=f"Try `--me {min(names)!r}`.",
@@ -413,7 +408,7 @@ def cast_speakers(cast: Cast, people: Mapping[str, Author], *, origin: str) -> C
     my_names = {fold(name) for name in cast.mine}
     mine = {name for name in speakers if fold(name) in my_names}
     if my_names and not mine:
-        raise RefusedError(
+        raise errors.RefusedError(
             f"No speaker in {origin!r} is called {' or '.join(map(repr, cast.mine))}; it has "
             f"{_as_strings(speakers)}. Nothing was imported",
             hint=f"Try `--me {typed(min(speakers))}`." if speakers else None,
@@ -431,7 +426,7 @@ def cast_speakers(cast: Cast, people: Mapping[str, Author], *, origin: str) -> C
     }
     if cast.user and not mine and rest:
         account = f"{cast.user.platform}:{cast.user.user_id}"
-        error = RefusedError(
+        error = errors.RefusedError(
             f"Several people speak in {origin!r}: {_as_strings(rest)}. Which of them is {account!r}"
             " cannot be told; nothing was imported",
             hint=f"Add `--me NAME`, for example `--me {typed(min(rest))}`.",
@@ -452,7 +447,7 @@ def _as_strings(names: Iterable[str]) -> str:
 def _card_fields(memory: MemoryStore) -> dict[str, Any]:
     try:
         data = json.loads(memory.read_file(CARD_JSON))["data"]
-    except (FamiliarError, ValueError, KeyError, TypeError, RecursionError):
+    except (errors.FamiliarError, ValueError, KeyError, TypeError, RecursionError):
         return {}  # no card, or a damaged one that `doctor` reports
     return data if isinstance(data, dict) else {}
 
@@ -526,11 +521,11 @@ def _translate_errors(name: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise NotFoundError(f"No such file: {name!r}", hint="Check the path.") from error
+        raise errors.NotFoundError(f"No such file: {name!r}", hint="Check the path.") from error
     except IsADirectoryError as error:
-        raise BadInputError(f"{name!r} is a directory, not a file") from error
+        raise errors.BadInputError(f"{name!r} is a directory, not a file") from error
     except OSError as error:
-        raise FamiliarError(f"{name!r} cannot be read: {error.strerror or error}") from error
+        raise errors.FamiliarError(f"{name!r} cannot be read: {error.strerror or error}") from error
 
 
 @contextmanager
@@ -588,7 +583,7 @@ def _transcode_file(source: ChatFile, target: Path, encoding: str) -> None:
                 out.write(decoder.decode(block).encode("utf-8", errors="surrogatepass"))
             out.write(decoder.decode(b"", final=True).encode("utf-8", errors="surrogatepass"))
         except UnicodeError as error:
-            raise BadInputError(
+            raise errors.BadInputError(
                 f"{source.name!r} looks like {encoding.upper()}, but is not valid: {error}"
             ) from error
 
@@ -680,7 +675,7 @@ class _Scan:
             offset += done
             rest = rest[done:]
         if self._depth:
-            raise BadInputError(f"{self._name!r} is incomplete: its JSON ends too early")
+            raise errors.BadInputError(f"{self._name!r} is incomplete: its JSON ends too early")
 
     def _step(self, change: int, place: int) -> Iterator[ByteSpan]:
         self._depth += change
@@ -691,7 +686,7 @@ class _Scan:
             self._start = place + 1
 
     def _refuse(self) -> None:
-        raise BadInputError(
+        raise errors.BadInputError(
             f"A conversation in {self._name!r} is larger than {MAX_ELEMENT_BYTES // MIB} MiB"
         )
 

@@ -12,34 +12,9 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.errors import (
-    BadInputError,
-    FamiliarError,
-    LockedError,
-    NotFoundError,
-    PartialError,
-    RefusedError,
-    UsageError,
-)
-from familiar_cli.history import store
-from familiar_cli.history.imports import (
-    Appender,
-    ChatOrigin,
-    Reconciliation,
-    ShownChat,
-    match_lines,
-)
-from familiar_cli.history.matching import (
-    SERVED,
-    Arrival,
-    ChatPlacement,
-    IncomingLine,
-    LineMatch,
-    branch_chat,
-    doubles_of,
-    kept_words,
-    place_chat,
-)
+from familiar_cli import errors
+from familiar_cli.history import imports, matching, store
+from familiar_cli.history.matching import LineMatch
 from familiar_cli.history.rows import HEARD, IMPORTED, Turn
 from familiar_cli.history.selection import publish_chat
 from familiar_cli.imports.chat_formats import SUFFIXES, TEXT_SUFFIXES, read_chats
@@ -47,10 +22,12 @@ from familiar_cli.imports.chat_times import date_messages
 from familiar_cli.imports.foreign_chat import (
     PLATFORM,
     TITLES,
+    ChatFile,
     ForeignChat,
     ForeignMessage,
     Reading,
     Skip,
+    SpeakerRole,
     as_source,
 )
 from familiar_cli.imports.what_is_it import is_data_folder, recognise_instead, taken_for
@@ -59,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.imports.foreign_chat import ChatFile, SpeakerRole
 
     OnProgress = Callable[[str, int], None]
     from collections.abc import Iterable, Mapping
@@ -209,10 +185,10 @@ class Bringing:
         self._wish = wish
         self._on_progress = on_progress
         self._channel = wish.channel
-        self._place = ChatPlacement(wish.channel)
+        self._place = matching.ChatPlacement(wish.channel)
         self._verdicts = bytearray()
-        self._changes: Reconciliation | None = None
-        self._bare: list[tuple[int, IncomingLine]] = []
+        self._changes: imports.Reconciliation | None = None
+        self._bare: list[tuple[int, matching.IncomingLine]] = []
         self._waiting: list[ForeignMessage] = []
         self._waiting_chars = 0
         self._skipped: list[Skip] = []
@@ -231,11 +207,13 @@ class Bringing:
             RefusedError: The channel has turns later than the first new line.
             FamiliarError: The history cannot be used.
         """
-        find = branch_chat if aside else place_chat
+        find = matching.branch_chat if aside else matching.place_chat
         self._place = find(self._history, self._arrival())
         self._channel = self._place.channel_id
-        origin = ChatOrigin(self._key(), self._chat.format, self._chat.name, self._chat.head())
-        appender = Appender(self._history, self._place, origin)
+        origin = imports.ChatOrigin(
+            self._key(), self._chat.format, self._chat.name, self._chat.head()
+        )
+        appender = imports.Appender(self._history, self._place, origin)
         self._survey(origin)
         number, before = -1, self._history.newest_id()
         for found in self._found():
@@ -273,30 +251,30 @@ class Bringing:
         )
         return done
 
-    def _survey(self, origin: ChatOrigin) -> None:
+    def _survey(self, origin: imports.ChatOrigin) -> None:
         """Match lines to turns; for a whole chat, also find the turns it no longer shows."""
         place = self._place
         if not self._chat.is_whole or place.is_copy or (place.is_new and not place.parent):
-            self._verdicts = match_lines(self._history, place, self._lines())
+            self._verdicts = imports.match_lines(self._history, place, self._lines())
             return
         changed = None if self._wish.is_current else self._source.changed
-        shown = ShownChat(origin.name, self._lines(), changed)
-        self._changes = Reconciliation(self._history, place, shown)
+        shown = imports.ShownChat(origin.name, self._lines(), changed)
+        self._changes = imports.Reconciliation(self._history, place, shown)
         self._verdicts = self._changes.verdicts
         is_damaged = any(isinstance(found, Skip) for found in self._found())
         if not is_damaged:
             store.withdraw_turns(self._history, self._changes.withdrawn)
             self.done.withdrawn += len(self._changes.withdrawn)
 
-    def _finish(self, appender: Appender, messages: int) -> None:
+    def _finish(self, appender: imports.Appender, messages: int) -> None:
         if self._verdicts and not self._place.is_copy:
             appender.note_head()
         if self._chat.is_whole and messages:
-            doubles = doubles_of(self._history, self._channel, list(self._lines()))
+            doubles = matching.doubles_of(self._history, self._channel, list(self._lines()))
             self.done.doubles += len(store.withdraw_turns(self._history, doubles))
         self._check_any(messages)
 
-    def _follow(self, appender: Appender, number: int, message: ForeignMessage) -> bool:
+    def _follow(self, appender: imports.Appender, number: int, message: ForeignMessage) -> bool:
         """Store a line that belongs before the end; tell whether it was one."""
         assert self._changes
         line, old = self._incoming(message, self._channel), self._changes.turns.get(number)
@@ -336,17 +314,17 @@ class Bringing:
             return "familiar" if message.role == "assistant" else "note"
         return self._chat.roles.get(message.speaker, "person")
 
-    def _arrival(self) -> Arrival:
+    def _arrival(self) -> matching.Arrival:
         names = self._chat.channels
 
         def channels() -> Iterator[str]:
             return chain(names, (f"{names[0]}-{number}" for number in count(2)))
 
-        def lines() -> Iterator[IncomingLine]:
+        def lines() -> Iterator[matching.IncomingLine]:
             found = (message for message in self._found() if isinstance(message, ForeignMessage))
             return (self._incoming(message, names[0]) for message in found)
 
-        return Arrival(
+        return matching.Arrival(
             self._chat.key,
             self._chat.format,
             self._chat.name,
@@ -365,26 +343,29 @@ class Bringing:
     def _found(self) -> Iterator[ForeignMessage | Skip]:
         return date_messages(self._chat.messages(), self._source.changed)
 
-    def _lines(self) -> Iterator[IncomingLine]:
+    def _lines(self) -> Iterator[matching.IncomingLine]:
         for found in self._found():
             if isinstance(found, ForeignMessage):
                 yield self._incoming(found, self._channel)
 
-    def _take(self, message: ForeignMessage, verdict: LineMatch) -> None:
+    def _take(self, message: ForeignMessage, verdict: matching.LineMatch) -> None:
         if verdict is LineMatch.new:
             self._waiting.append(message)
             self._waiting_chars += len(message.raw)
         else:
             self._count(message, verdict)
 
-    def _count(self, message: ForeignMessage, verdict: LineMatch) -> None:
+    def _count(self, message: ForeignMessage, verdict: matching.LineMatch) -> None:
         done = self.done
         if verdict is LineMatch.new:
             done.imported += 1
             done.estimated_times += message.estimated
             done.hidden += message.hidden
             return
-        done.already_there += verdict in (LineMatch.there, LineMatch.details_changed)
+        done.already_there += verdict in (
+            LineMatch.there,
+            LineMatch.details_changed,
+        )
         done.changed += verdict is LineMatch.edited
         done.inserted += verdict is LineMatch.inserted
         if verdict in _REASONS:
@@ -396,7 +377,7 @@ class Bringing:
         if len(self._skipped) < MAX_NAMED:
             self._skipped.append(skip)
 
-    def _write(self, appender: Appender) -> None:
+    def _write(self, appender: imports.Appender) -> None:
         if self._bare:  # first, to make sure that the channel ends with a line of the chat
             appender.describe(self._bare)
             self._bare = []
@@ -411,31 +392,31 @@ class Bringing:
         if messages or not self._skipped:
             return
         first = self._skipped[0]
-        raise BadInputError(
+        raise errors.BadInputError(
             f"{self._source.name!r} has no readable message: line {first.line}: "
             f"{first.reason}; nothing was imported"
         )
 
-    def _incoming(self, message: ForeignMessage, channel_id: str) -> IncomingLine:
+    def _incoming(self, message: ForeignMessage, channel_id: str) -> matching.IncomingLine:
         assert message.at is not None
         turn = Turn(
             id=0,
             channel_id=channel_id,
             author=message.author,
             role=message.role,
-            content=kept_words(message.text),
+            content=matching.kept_words(message.text),
             at=message.at,
             modality=message.modality,
-            source=SERVED if self._wish.is_current else IMPORTED,
+            source=matching.SERVED if self._wish.is_current else IMPORTED,
             partial=message.partial,
             hidden=message.hidden,
         )
-        return IncomingLine(
+        return matching.IncomingLine(
             turn,
             message.fingerprint,
             message.estimated,
             message.raw,
-            tuple(map(kept_words, message.others)),
+            tuple(map(matching.kept_words, message.others)),
             message.message_id,
             names_speaker=bool(message.speaker) or message.role != "user",
         )
@@ -452,7 +433,7 @@ class NotImported:
     """A file, or a chat in one, that was not imported."""
 
     file: str
-    error: FamiliarError
+    error: errors.FamiliarError
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,7 +451,7 @@ class ImportedChats:
     passed_over: tuple[NotImported, ...] = ()
 
     @property
-    def problem(self) -> FamiliarError | None:
+    def problem(self) -> errors.FamiliarError | None:
         """The error if the import is incomplete, else None."""
         if self.failed and not self.chats:
             return self.failed[0].error
@@ -483,7 +464,7 @@ class ImportedChats:
         what += [f"{_text_lines(inserted)} between imported ones left out"] if inserted else []
         if not what:
             return None
-        return PartialError(
+        return errors.PartialError(
             f"Not everything was imported: {', '.join(what)}",
             hint=_MEND if self.failed or damaged else _NEVER_REWRITTEN,
         )
@@ -511,11 +492,13 @@ def import_chats(
         FamiliarError: The history cannot be used.
     """
     if path is not None and path.is_dir() and is_data_folder(path):
-        raise recognise_instead("chat", path) or BadInputError(f"{str(path)!r} holds no chats")
+        raise recognise_instead("chat", path) or errors.BadInputError(
+            f"{str(path)!r} holds no chats"
+        )
     files, closed = _chat_files(path)
     over: list[NotImported] = []
     if wish.channel and path is not None and path.is_dir():
-        raise UsageError(
+        raise errors.UsageError(
             "`--channel` cannot be used with a directory: each chat gets its own channel",
             hint="Omit `--channel`, or import a single file.",
         )
@@ -526,11 +509,11 @@ def import_chats(
             over = [one for one in failed if _is_other_text(one)]
             failed = [one for one in failed if one not in over]
         if over and not chats and not failed:
-            raise NotFoundError(
+            raise errors.NotFoundError(
                 f"No chats below {str(path)!r}: {over[0].error}", hint=over[0].error.hint
             )
         if wish.channel and len(chats) > 1:
-            raise UsageError(
+            raise errors.UsageError(
                 f"{chats[0][0].name!r} holds {len(chats)} chats, which cannot share a channel",
                 hint="Omit `--channel`: each chat gets its own channel.",
             )
@@ -569,17 +552,17 @@ def _bring_in(
         try:
             try:
                 bringing.run()
-            except RefusedError as error:
+            except errors.RefusedError as error:
                 # A plain RefusedError means that the channel has grown; others are subclasses.
-                if not wish.aside or type(error) is not RefusedError:
+                if not wish.aside or type(error) is not errors.RefusedError:
                     raise
                 bringing = Bringing(history, source, chat, wish, on_progress)
                 bringing.run(aside=True)
-        except FamiliarError as error:
+        except errors.FamiliarError as error:
             failed.append(NotImported(source.name, error))
             if bringing.done.imported:
                 done.append(bringing.result())
-            if isinstance(error, LockedError):  # it would affect the others, too
+            if isinstance(error, errors.LockedError):  # it would affect the others, too
                 break
         else:
             done.append(bringing.result())
@@ -593,14 +576,14 @@ def _chat_files(path: Path | None) -> tuple[list[Path | None], list[NotImported]
     closed: list[NotImported] = []
 
     def note(error: OSError) -> None:
-        reason = FamiliarError(f"{error.filename!r} cannot be read: {error.strerror}")
+        reason = errors.FamiliarError(f"{error.filename!r} cannot be read: {error.strerror}")
         closed.append(NotImported(str(error.filename), reason))
 
     found = [Path(here, name) for here, _, names in os.walk(path, onerror=note) for name in names]
     suffixes = SUFFIXES | TEXT_SUFFIXES
     chats = sorted(file for file in found if file.suffix.lower() in suffixes)
     if not chats and not closed:
-        raise NotFoundError(
+        raise errors.NotFoundError(
             f"No chats below {str(path)!r}: no file ends in {', '.join(sorted(suffixes))}"
         )
     return [*chats], closed
@@ -622,7 +605,7 @@ def _find_chats(
                         chats.append((source, found))
                     else:
                         failed.append(NotImported(name, _bad_part(name, found)))
-        except FamiliarError as error:
+        except errors.FamiliarError as error:
             failed.append(NotImported(name, error))
     return chats, failed
 
@@ -668,15 +651,15 @@ def _parent_of(
 def _is_other_text(one: NotImported) -> bool:
     """Tell whether a directory's file is a text that nobody declared to be a chat."""
     is_text = Path(one.file).suffix.lower() in TEXT_SUFFIXES
-    return is_text and isinstance(one.error, BadInputError)
+    return is_text and isinstance(one.error, errors.BadInputError)
 
 
 def _text_lines(count: int, kind: str = "") -> str:
     return f"{count} {kind}line{'s' if count > 1 else ''}"
 
 
-def _bad_part(name: str, part: Skip) -> FamiliarError:
-    return BadInputError(f"Conversation {part.line} of {name!r} was left out: {part.reason}")
+def _bad_part(name: str, part: Skip) -> errors.FamiliarError:
+    return errors.BadInputError(f"Conversation {part.line} of {name!r} was left out: {part.reason}")
 
 
 def _sort_key(found: tuple[ChatFile, ForeignChat]) -> tuple[datetime, int, str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from familiar_cli.errors import BadInputError, NotFoundError
 from familiar_cli.imports import import_plan
 from familiar_cli.imports.foreign_files import to_storable
-from familiar_cli.imports.lorebook import KEYS, LoreEntry, Shape, json_digest
+from familiar_cli.imports.lorebook import KEYS, Lorebook, LoreEntry, Shape, json_digest
 from familiar_cli.memory.layout import IMPORTED_LORE_DIR, LORE_DIR
 from familiar_cli.memory.pages.front_matter import LorePage, is_expression, parse_lore
 from familiar_cli.text import fold, one_line, slugify
@@ -21,7 +21,6 @@ from familiar_cli.text import fold, one_line, slugify
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-    from familiar_cli.imports.lorebook import Lorebook
     from familiar_cli.memory.store.store import MemoryStore
 
 _ID_CHARS: Final = 12

@@ -9,13 +9,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import BadInputError
-from familiar_cli.imports.folders import (
-    FolderContents,
-    FolderPage,
-    is_plain,
-    kept_paths,
-    require_there,
-)
+from familiar_cli.imports import folders
 from familiar_cli.imports.foreign_files import read_json
 from familiar_cli.languages import ENGLISH, language_of, phrases
 from familiar_cli.markdown import title_of
@@ -173,7 +167,7 @@ class PersonaDir:
 class Mapped:
     """The pages made from a persona's files, and oddities."""
 
-    pieces: tuple[FolderPage, ...]
+    pieces: tuple[folders.FolderPage, ...]
     warnings: tuple[str, ...]
 
 
@@ -184,7 +178,7 @@ def find_personas(directory: Path) -> list[PersonaDir]:
         NotFoundError: The directory does not exist.
         BadInputError: It is a file, or contains no persona.
     """
-    require_there(directory)
+    folders.require_there(directory)
     found = list(_find_personas(directory))
     if not found:
         raise BadInputError(
@@ -203,16 +197,16 @@ def map_persona(files: Mapping[str, bytes], user: Author, user_name: str) -> Map
         user: The person whom `USER.md` describes.
         user_name: Their name if `USER.md` does not state one; empty: that of `user`.
     """
-    kept = kept_paths(files, KEPT_DIR)
+    kept = folders.kept_paths(files, KEPT_DIR)
     parts = _persona_parts(files)
     mapping = _Mapping(user, one_line(user_name, _MOST_NAME_CHARS), [])
-    pieces: list[FolderPage] = []
+    pieces: list[folders.FolderPage] = []
     for source, content in sorted(files.items()):
         mapped = mapping.of(source, content, parts.get(source, ""))
         pieces += mapped
         if not any(piece.is_original and _is_never_rewritten(piece) for piece in mapped):
             pieces.append(
-                FolderPage(source, kept[source], content, is_original=True, is_hidden=True)
+                folders.FolderPage(source, kept[source], content, is_original=True, is_hidden=True)
             )
     missing = [f"{name} is missing" for name in PARTS if name not in parts.values()]
     return Mapped(tuple(pieces), (*mapping.warnings, *missing))
@@ -272,24 +266,24 @@ class _Mapping:
     user_name: str
     warnings: list[str]
 
-    def of(self, source: str, content: bytes, part: str) -> list[FolderPage]:
+    def of(self, source: str, content: bytes, part: str) -> list[folders.FolderPage]:
         """Map a file to pages besides its original; none for an unknown file."""
-        if _SESSION.fullmatch(source) and is_plain(source):
-            return [FolderPage(source, source, content, is_original=True)]
+        if _SESSION.fullmatch(source) and folders.is_plain(source):
+            return [folders.FolderPage(source, source, content, is_original=True)]
         text = self._text(source, content) if part else ""
         if not text.strip():
             return []
         if part == TIERS:
-            return [FolderPage(source, TIERS_NOTE, content, is_original=True)]
+            return [folders.FolderPage(source, TIERS_NOTE, content, is_original=True)]
         if part in VERBATIM:
             if part == REMINDERS and not items_in(text):
                 self.warnings.append(
                     f"{one_line(source)} contains no list, so none of it is ever due"
                 )
-            return [FolderPage(source, VERBATIM[part], content, is_original=True)]
+            return [folders.FolderPage(source, VERBATIM[part], content, is_original=True)]
         page = self._page(source, part, text)
         return [
-            FolderPage(source, rel_path, made.encode(), is_original=False)
+            folders.FolderPage(source, rel_path, made.encode(), is_original=False)
             for rel_path, made in page
         ]
 
@@ -319,7 +313,7 @@ class _Mapping:
         return [(layout.TASKS, tasks)]
 
 
-def _is_never_rewritten(piece: FolderPage) -> bool:
+def _is_never_rewritten(piece: folders.FolderPage) -> bool:
     """Tell whether the program itself never rewrites the file."""
     return piece.rel_path not in VERBATIM.values()
 
@@ -338,11 +332,11 @@ PERSONA_TEMPLATES: Final[dict[str, str]] = {"keeper": "Tamsin", "workmate": "Jun
 """Each template, and what its persona is called when the user gives no name."""
 
 
-def template_folder(template: str) -> FolderContents:
+def template_folder(template: str) -> folders.FolderContents:
     """Return the files of a template.
 
     Args:
         template: One of `NAMES`.
     """
     here = resources.files(__package__) / "persona_templates" / template
-    return FolderContents({part: (here / part).read_bytes() for part in PARTS})
+    return folders.FolderContents({part: (here / part).read_bytes() for part in PARTS})

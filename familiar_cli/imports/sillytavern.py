@@ -8,29 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from familiar_cli.errors import (
-    BadInputError,
-    FamiliarError,
-    NotFoundError,
-    PartialError,
-    UsageError,
-)
-from familiar_cli.imports.cards import original_file, read_card
+from familiar_cli import errors
+from familiar_cli.imports import foreign_files
+from familiar_cli.imports.cards import Card, original_file, read_card
 from familiar_cli.imports.containers import SUFFIXES
-from familiar_cli.imports.foreign_files import (
-    as_object,
-    object_list,
-    read_foreign,
-    read_json,
-    text_list,
-)
 from familiar_cli.imports.what_is_it import INSIDE, recognise_instead
 from familiar_cli.text import fold, sha256_of, str_or_empty, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from familiar_cli.imports.cards import Card
     from familiar_cli.memory.store.store import MemoryStore
 
 
@@ -76,7 +63,7 @@ def original_card(store: MemoryStore) -> Card | None:
     try:
         content, origin = original_file(store)
         return read_card(content, origin=origin) if origin else None
-    except FamiliarError:
+    except errors.FamiliarError:
         return None
 
 
@@ -190,7 +177,7 @@ def find_folder(path: Path) -> SillyTavernFolder:
         UsageError: It is a file, or there are the folders of several users.
     """
     if path.is_file():
-        raise recognise_instead("folder", path) or UsageError(
+        raise recognise_instead("folder", path) or errors.UsageError(
             f"{str(path)!r} is a file, not SillyTavern's data folder; nothing was imported",
             hint="Give the folder that holds `characters` and `chats`.",
         )
@@ -200,13 +187,13 @@ def find_folder(path: Path) -> SillyTavernFolder:
     others = _user_folders(path) if not usual else []
     if len(others) > 1:
         listed = ", ".join(repr(user.name) for user in others)
-        raise UsageError(
+        raise errors.UsageError(
             f"{str(path)!r} holds the data of several users: {listed}; nothing was imported",
             hint=f"Choose one: `familiar import-sillytavern {typed(str(others[0]))}`.",
         )
     for found in (*usual, *others):
         return _read_folder(found)
-    raise NotFoundError(
+    raise errors.NotFoundError(
         f"{str(path)!r} is not SillyTavern's data folder: it has no `characters` and no `chats`",
         hint="It is usually `SillyTavern/data/default-user`.",
     )
@@ -356,9 +343,12 @@ def read_group(file: FoundFile) -> CharacterGroup:
         FamiliarError: It is unreadable, or not a group.
     """
     value = _read_object(file)
-    members, chats = text_list(value.get("members")), text_list(value.get("chats"))
+    members, chats = (
+        foreign_files.text_list(value.get("members")),
+        foreign_files.text_list(value.get("chats")),
+    )
     if not isinstance(value.get("members"), list):
-        raise BadInputError(f"{file.rel_path!r} is not a group: it names no members")
+        raise errors.BadInputError(f"{file.rel_path!r} is not a group: it names no members")
     current = str_or_empty(value.get("chat_id")) or str_or_empty(value.get("id"))
     name = str_or_empty(value.get("name")).strip() or file.stem
     # Ignore names with a directory in them.
@@ -377,20 +367,20 @@ def read_book_links(file: FoundFile) -> BookLinks:
     info = outer.get("world_info") if isinstance(outer, dict) else value.get("world_info")
     if not isinstance(info, dict):
         return BookLinks()
-    rows = object_list(info.get("charLore"))
+    rows = foreign_files.object_list(info.get("charLore"))
     return BookLinks(
-        frozenset(text_list(info.get("globalSelect"))),
+        frozenset(foreign_files.text_list(info.get("globalSelect"))),
         {
-            str_or_empty(row.get("name")): frozenset(text_list(row.get("extraBooks")))
+            str_or_empty(row.get("name")): frozenset(foreign_files.text_list(row.get("extraBooks")))
             for row in rows
         },
     )
 
 
 def _read_object(file: FoundFile) -> dict[str, Any]:
-    value, _ = read_json(read_foreign(file.path), origin=file.rel_path)
+    value, _ = foreign_files.read_json(foreign_files.read_foreign(file.path), origin=file.rel_path)
     if not isinstance(value, dict):
-        raise BadInputError(f"{file.rel_path!r} is not a JSON object")
+        raise errors.BadInputError(f"{file.rel_path!r} is not a JSON object")
     return value
 
 
@@ -466,14 +456,14 @@ class ImportedFolder:
     files: tuple[FileReport, ...]
 
     @property
-    def problem(self) -> PartialError | None:
+    def problem(self) -> errors.PartialError | None:
         """The error if the import is incomplete, else None."""
         left = [f for f in self.files if f.outcome == "refused" or f.incomplete]
         if not left:
             return None
         named = "; ".join(f"{f.path}: {f.reason}" for f in left[:_SHOWN])
         more = f"; and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
-        return PartialError(
+        return errors.PartialError(
             f"Not everything was imported: {named}{more}",
             hint="Fix those and run the same command again; nothing is imported twice.",
         )
@@ -548,20 +538,20 @@ def read_personas(raw: bytes, *, origin: str) -> tuple[SillyTavernPersona, ...]:
     Raises:
         BadInputError: It is neither.
     """
-    settings = as_object(read_json(raw, origin=origin)[0])
-    found = as_object(settings.get("power_user")) or settings
+    settings = foreign_files.as_object(foreign_files.read_json(raw, origin=origin)[0])
+    found = foreign_files.as_object(settings.get("power_user")) or settings
     if not isinstance(found.get("personas"), dict):
-        raise BadInputError(
+        raise errors.BadInputError(
             f"{origin!r} has no SillyTavern personas",
             hint="Give its `settings.json`, or a backup from its Persona Management page.",
         )
-    described = as_object(found.get("persona_descriptions"))
+    described = foreign_files.as_object(found.get("persona_descriptions"))
     current = str_or_empty(settings.get("user_avatar"))
     default = str_or_empty(found.get("default_persona"))
     return tuple(
         SillyTavernPersona(
             name.strip(),
-            str_or_empty(as_object(described.get(avatar)).get("description")).strip(),
+            str_or_empty(foreign_files.as_object(described.get(avatar)).get("description")).strip(),
             is_current=avatar == current,
             is_default=avatar == default,
         )
@@ -581,10 +571,10 @@ def choose_persona(
     """
     listed = ", ".join(repr(persona.name) for persona in personas)
     if not personas:
-        raise NotFoundError(f"{origin!r} holds no persona; nothing was changed")
+        raise errors.NotFoundError(f"{origin!r} holds no persona; nothing was changed")
     called = [p for p in personas if fold(p.name) == fold(name)] if name else []
     if name and not called:
-        raise NotFoundError(
+        raise errors.NotFoundError(
             f"{origin!r} holds no persona called {name!r}; it has {listed}",
             hint=f"Try `--name {personas[0].name!r}`.",
         )
@@ -593,7 +583,7 @@ def choose_persona(
     among = called or personas
     chosen = [p for p in among if p.is_current] or [p for p in among if p.is_default]
     if len(chosen) != 1:
-        raise UsageError(
+        raise errors.UsageError(
             f"{origin!r} holds several personas, and does not say which one is selected: {listed}",
             hint=f"Choose one: `--name {personas[0].name!r}`.",
         )

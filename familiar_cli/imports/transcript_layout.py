@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.clock import now
 from familiar_cli.errors import RefusedError
 from familiar_cli.imports.chat_times import CLOCK, STAMP, DateReading, day_alone, day_of, read_day
-from familiar_cli.imports.foreign_chat import is_role
+from familiar_cli.imports.foreign_chat import ChatFile, DateOrder, Reading, is_role
 from familiar_cli.imports.foreign_files import MIB
 from familiar_cli.text import counted, fold
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from familiar_cli.imports.foreign_chat import ChatFile, DateOrder, Reading
 
 MAX_LINE_CHARS: Final = 16 * MIB
 """Longest line that is read."""

@@ -7,31 +7,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import BadInputError, ConflictError, UnsafePathError
 from familiar_cli.identity import check_familiar_id
-from familiar_cli.imports.folders import (
-    FolderContents,
-    ImportedMemories,
-    map_tree,
-    merge_pages,
-    plan_folder,
-    read_folder,
-)
+from familiar_cli.imports import folders
 from familiar_cli.imports.foreign_files import as_object, object_list, read_foreign, read_json
 from familiar_cli.imports.import_plan import FileToWrite, ImportPlan, ImportReport, list_paths
 from familiar_cli.imports.what_is_it import MANIFEST
-from familiar_cli.memory.layout import (
-    PRIVATE_DIRS,
-    TOPICS_DIR,
-    is_synced,
-    new_run_id,
-    pass_trailers,
-)
+from familiar_cli.memory import layout
 from familiar_cli.memory.store.files import MISSING, parse_new_path
 from familiar_cli.text import counted, one_line, sha256_of, slugify, str_or_empty
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from familiar_cli.imports.folders import FolderImportOptions
     from familiar_cli.memory.store.store import MemoryStore
 
 _SOURCE: Final = "import"
@@ -43,15 +29,15 @@ TURNS_FILE: Final = "turns.jsonl"
 EXPORT_VERSION: Final = 1
 
 
-def read_vault(path: Path) -> FolderContents:
+def read_vault(path: Path) -> folders.FolderContents:
     """Read the files of a vault without Obsidian's own; a single note becomes a topic.
 
     Raises:
         FamiliarError: It is unreadable or too large.
     """
     if not path.is_dir():
-        return FolderContents({f"{TOPICS_DIR}/{path.name}": read_foreign(path)})
-    folder = read_folder(path)
+        return folders.FolderContents({f"{layout.TOPICS_DIR}/{path.name}": read_foreign(path)})
+    folder = folders.read_folder(path)
     own = {source.split("/")[0] for source in folder.files if _is_programs_own(source)}
     folder.files = {s: raw for s, raw in folder.files.items() if not _is_programs_own(s)}
     folder.notes += [f"{name} belongs to a program; not imported" for name in sorted(own)]
@@ -59,17 +45,17 @@ def read_vault(path: Path) -> FolderContents:
 
 
 def _is_programs_own(source: str) -> bool:
-    return not set(PRIVATE_DIRS).isdisjoint(source.split("/"))
+    return not set(layout.PRIVATE_DIRS).isdisjoint(source.split("/"))
 
 
 def import_vault(
     store: MemoryStore,
-    folder: FolderContents,
-    wish: FolderImportOptions,
+    folder: folders.FolderContents,
+    wish: folders.FolderImportOptions,
     *,
     name: str = "",
     dry_run: bool = False,
-) -> ImportedMemories:
+) -> folders.ImportedMemories:
     """Import a vault's notes into `store` under their own paths, in one transaction.
 
     Files other than Markdown are stored hidden. An existing day gets the lines it lacks.
@@ -88,21 +74,21 @@ def import_vault(
     """
     warnings: list[str] = []
     directory = f"{_VAULTS_DIR}/{slugify(name) or 'vault'}" if name else _NOTES_DIR
-    pages = map_tree(
+    pages = folders.map_tree(
         folder.files,
         [file.rel_path for file in store.walk().files],
         warnings,
         keeps_place=_is_note,
         kept_dir=directory,
     )
-    plan = plan_folder(
+    plan = folders.plan_folder(
         store,
         pages,
         f"{directory}/.ledger.json",
         wish,
         folder=folder,
         warnings=warnings,
-        merge=merge_pages,
+        merge=folders.merge_pages,
         is_whole=bool(name),
     )
     notes = sum(map(_is_note, folder.files))
@@ -110,10 +96,10 @@ def import_vault(
         _SOURCE,
         f"import {counted(notes, 'note')}",
         dry_run=dry_run,
-        trailers=pass_trailers(new_run_id()),
+        trailers=layout.pass_trailers(layout.new_run_id()),
     ) as tx:
         plan.stage(tx)
-    return ImportedMemories(tiers={}, notes=notes, **plan.report.values())
+    return folders.ImportedMemories(tiers={}, notes=notes, **plan.report.values())
 
 
 def _is_note(source: str) -> bool:
@@ -166,7 +152,9 @@ def _read_entry(directory: Path, entry: dict[str, Any]) -> ExportedFamiliar:
     return ExportedFamiliar(familiar_id, name, directory / familiar_id, kinds)
 
 
-def plan_restore(store: MemoryStore, folder: FolderContents, *, force: bool = False) -> ImportPlan:
+def plan_restore(
+    store: MemoryStore, folder: folders.FolderContents, *, force: bool = False
+) -> ImportPlan:
     """Plan restoring the memory of an export into `store`, file by file.
 
     Args:
@@ -209,6 +197,6 @@ def plan_restore(store: MemoryStore, folder: FolderContents, *, force: bool = Fa
 
 def _is_memory(rel_path: str) -> bool:
     try:
-        return parse_new_path(rel_path) == rel_path and is_synced(rel_path)
+        return parse_new_path(rel_path) == rel_path and layout.is_synced(rel_path)
     except UnsafePathError:
         return False

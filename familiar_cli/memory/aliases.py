@@ -12,8 +12,10 @@ from urllib.parse import quote
 from familiar_cli.clock import wall_ns
 from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.files import stamp_of
-from familiar_cli.languages import ENGLISH, heading_in
+from familiar_cli.languages import ENGLISH, Phrases, heading_in
 from familiar_cli.markdown import (
+    Section,
+    TextLine,
     bullet,
     newline_of,
     replace_spans,
@@ -41,8 +43,6 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterable, Iterator
 
-    from familiar_cli.languages import Phrases
-    from familiar_cli.markdown import Section, TextLine
     from familiar_cli.memory.store.store import MemoryStore
 
 TITLE: Final = ENGLISH.heading("aliases")

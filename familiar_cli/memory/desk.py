@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import clock
 from familiar_cli.clock import to_utc, to_zone
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
-from familiar_cli.languages import ENGLISH
+from familiar_cli.languages import ENGLISH, Phrases
 from familiar_cli.markdown import bullet, newline_of, scan, split_lines
 from familiar_cli.memory.layout import SCRATCH, TASKS
 from familiar_cli.memory.store.files import MISSING
-from familiar_cli.recurrence import last_occurrence, next_occurrence, parse_recurrence
+from familiar_cli.recurrence import Recurrence, last_occurrence, next_occurrence, parse_recurrence
 from familiar_cli.text import harmless, one_line, typed, unified
 from familiar_cli.when import read_when
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from datetime import date, tzinfo
 
-    from familiar_cli.languages import Phrases
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.recurrence import Recurrence
 
 
 _DATE: Final = r"\d{4}-\d{2}-\d{2}"

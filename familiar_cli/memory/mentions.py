@@ -183,8 +183,6 @@ olarak onu şey şu sen siz ve veya ya yok var biz evet hayır
 @cache
 def common_words() -> frozenset[str]:
     """Return all of them as name keys."""
-    from familiar_cli.text import fold_letters
-
     return frozenset(fold_letters(f"{_NAMES} {_ENGLISH} {_OTHERS}").split())
 
 

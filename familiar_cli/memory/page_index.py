@@ -9,20 +9,11 @@ from contextlib import contextmanager, suppress
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
+from familiar_cli import sqlite
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import FamiliarError, LockedError
 from familiar_cli.files import remove, stamp_of
 from familiar_cli.memory.layout import INDEX_DIR
-from familiar_cli.sqlite import (
-    Fault,
-    connect,
-    connect_derived,
-    fault_of,
-    is_useless,
-    renew,
-    rows_among,
-    transaction,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -78,7 +69,7 @@ class PageIndex(ABC, Generic[PageT]):
         if not values or not self._exists():
             return []
         with self._translated():
-            return list(rows_among(self._opened(), select, values))
+            return list(sqlite.rows_among(self._opened(), select, values))
 
     def _state(self) -> dict[str, str]:
         return dict(self._rows("SELECT name, value FROM state"))
@@ -135,7 +126,7 @@ class PageIndex(ABC, Generic[PageT]):
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._translated(), transaction(self._opened()) as database:
+        with self._translated(), sqlite.transaction(self._opened()) as database:
             yield database
 
     def _opened(self) -> sqlite3.Connection:
@@ -143,7 +134,7 @@ class PageIndex(ABC, Generic[PageT]):
             try:
                 self._database = self._open(self._path)
             except sqlite3.DatabaseError as error:
-                if fault_of(error) is Fault.locked:
+                if sqlite.fault_of(error) is sqlite.Fault.locked:
                     raise
                 self._database = self._made_anew()
         return self._database
@@ -156,9 +147,11 @@ class PageIndex(ABC, Generic[PageT]):
         return self._open(":memory:")
 
     def _open(self, path: str) -> sqlite3.Connection:
-        database = (connect if path == ":memory:" else connect_derived)(path, _BUSY_S)
+        database = (sqlite.connect if path == ":memory:" else sqlite.connect_derived)(path, _BUSY_S)
         try:
-            renew(database, self.VERSION, (*self.TABLES, f"PRAGMA user_version = {self.VERSION}"))
+            sqlite.renew(
+                database, self.VERSION, (*self.TABLES, f"PRAGMA user_version = {self.VERSION}")
+            )
         except BaseException:
             database.close()
             raise
@@ -173,12 +166,12 @@ class PageIndex(ABC, Generic[PageT]):
         try:
             yield
         except (sqlite3.DatabaseError, OSError, TypeError, ValueError) as error:
-            if fault_of(error) is Fault.locked:
+            if sqlite.fault_of(error) is sqlite.Fault.locked:
                 raise LockedError(
                     f"{self.WHAT} is locked by another process; nothing was changed",
                     hint="Wait for that process and try again.",
                 ) from error
-            if is_useless(error) or isinstance(error, TypeError | ValueError):
+            if sqlite.is_useless(error) or isinstance(error, TypeError | ValueError):
                 self.close()
                 with suppress(OSError):
                     self._remove()  # the next use recreates it

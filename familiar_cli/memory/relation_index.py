@@ -29,17 +29,15 @@ from familiar_cli.memory.page_index import PageIndex, page_signature
 from familiar_cli.memory.pages.front_matter import listed_aliases
 from familiar_cli.memory.pages.lines import citation_comment, visible_in
 from familiar_cli.memory.pages.links import link_targets, title_of
-from familiar_cli.memory.pages.relations import kinds_of, relations_in
+from familiar_cli.memory.pages.relations import Kinds, kinds_of, relations_in
 from familiar_cli.text import fold, sha256_of
-from familiar_cli.visibility import NOBODY
+from familiar_cli.visibility import NOBODY, Viewer
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from familiar_cli.memory.pages.relations import Kinds
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.visibility import Viewer
 
 MOST_STATS: Final = 250
 DIRS: Final = (PEOPLE_DIR, TOPICS_DIR, PLACES_DIR)

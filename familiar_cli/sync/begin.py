@@ -8,39 +8,29 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
+from familiar_cli import errors
 from familiar_cli.config.environment import offline
-from familiar_cli.config.home import begin_instance, is_instance_id
-from familiar_cli.errors import (
-    NotFoundError,
-    RefusedError,
-    RemoteDamagedError,
-    RemoteKeyError,
-    RemoteUnreachableError,
-    UnsafePathError,
-)
+from familiar_cli.config.home import Instance, begin_instance, is_instance_id
 from familiar_cli.files import Disk, remove
 from familiar_cli.memory.journal.edits import CANNOT_BE_HERE, note_absent
 from familiar_cli.memory.journal.epochs import keep_reachable
 from familiar_cli.memory.journal.exchange import INCOMING, JournalExchange
-from familiar_cli.memory.journal.repository import translate_errors
+from familiar_cli.memory.journal.repository import Repository, translate_errors
 from familiar_cli.memory.layout import ALIASES_JSON, SYNC, is_synced
 from familiar_cli.memory.store.files import AbsentVersion, Joined, parse_new_path
-from familiar_cli.memory.store.store import hold_lock
+from familiar_cli.memory.store.store import MemoryStore, hold_lock
+from familiar_cli.sync import sealing
 from familiar_cli.sync.epochs import first_commit, memory_orders, turn_orders
 from familiar_cli.sync.joining import MOST_BYTES, all_before, newest_commits
 from familiar_cli.sync.journal_past import JournalPast
-from familiar_cli.sync.remotes import MEMORY_REFS, TURNS_REFS, SeenRefs
-from familiar_cli.sync.sealing import KEY_FILE, SignatureTrust, SigningKey, no_key
+from familiar_cli.sync.remotes import MEMORY_REFS, TURNS_REFS, Address, SeenRefs, Transport
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from familiar_cli.config.home import Instance
-    from familiar_cli.memory.journal.repository import Repository
-    from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.sync.remotes import Address, Transport
 
 _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 
@@ -62,10 +52,10 @@ class Sender:
     """
 
     encrypt: tuple[str, ...] = ()
-    key: Callable[[], str] = no_key
+    key: Callable[[], str] = sealing.no_key
     old_keys: Callable[[], Sequence[str]] = tuple
     tell: Callable[[str], None] = lambda _: None
-    trust: SignatureTrust = field(default_factory=SignatureTrust)
+    trust: sealing.SignatureTrust = field(default_factory=sealing.SignatureTrust)
 
 
 def open_transport(
@@ -92,7 +82,7 @@ def open_transport(
     if address.kind == "folder":
         return _open_folder(address, exchange, sender or Sender(), name)
     if sender and sender.encrypt:
-        raise RemoteKeyError(
+        raise errors.RemoteKeyError(
             f"sync.encrypt is set, but {address.text!r} is a git remote, which would hold plain "
             "text; nothing was sent",
             hint="Only a folder can be encrypted: `familiar sync remote add NAME dir:PATH`. For "
@@ -103,7 +93,7 @@ def open_transport(
 
         return PathRemote(address, exchange)
     if offline() and not _is_here(address):
-        raise RemoteUnreachableError(
+        raise errors.RemoteUnreachableError(
             f"FAMILIAR_OFFLINE is set, so {address.text!r} was not contacted",
             hint="Unset it to sync.",
         )
@@ -124,9 +114,7 @@ def forget_folder(journal: str, name: str) -> None:
 
 def refused_bundles(journal: str, name: str) -> dict[str, str]:
     """Map each bundle that the last sync with a folder skipped to its problem."""
-    from familiar_cli.sync.sealing import read_seen
-
-    rows = read_seen(_seen_path(journal, name))
+    rows = sealing.read_seen(_seen_path(journal, name))
     return {file: one.refused for file, one in sorted(rows.items()) if one.refused}
 
 
@@ -138,23 +126,20 @@ def _open_folder(
     address: Address, exchange: JournalExchange, sender: Sender, name: str
 ) -> Transport:
     from familiar_cli.sync.folder import BundleFolder, FolderTransport
-    from familiar_cli.sync.sealing import Sealing
 
     journal = exchange.repository.path
     folder = BundleFolder(
         address.path,
         os.path.join(journal, INCOMING),
         _seen_path(journal, name),
-        SigningKey(Path(journal).with_name(KEY_FILE), sender.trust),
-        sealing=Sealing(sender.encrypt, sender.key, sender.old_keys),
+        sealing.SigningKey(Path(journal).with_name(sealing.KEY_FILE), sender.trust),
+        sealing=sealing.Sealing(sender.encrypt, sender.key, sender.old_keys),
         tell=sender.tell,
     )
     return FolderTransport(folder, exchange)
 
 
 def _is_here(address: Address) -> bool:
-    from urllib.parse import urlsplit
-
     scp = address.text.partition(":")[0].rpartition("@")[2]
     return (urlsplit(address.text).hostname if "://" in address.text else scp) in _LOOPBACK
 
@@ -197,7 +182,7 @@ def begin_from(
         FamiliarError: The remote cannot be reached, or is damaged; nothing is left here.
     """
     if repository.exists and repository.head() is not None:
-        raise RefusedError("The memory here already has a history; nothing was changed")
+        raise errors.RefusedError("The memory here already has a history; nothing was changed")
     with translate_errors(repository.path):
         if not repository.exists:
             store.lock_path.parent.mkdir(parents=True, exist_ok=True)
@@ -211,7 +196,7 @@ def begin_from(
             if ref.startswith(MEMORY_REFS) and is_instance_id(ref.removeprefix(MEMORY_REFS))
         }
         if not heads:
-            raise NotFoundError(
+            raise errors.NotFoundError(
                 f"The remote {transport.address!r} holds no memory yet",
                 hint="Run `familiar sync` on the first machine, then try again.",
             )
@@ -259,7 +244,7 @@ def _find_outdated(
                     of_it = turn_orders(incoming.read, id_, ref.removeprefix(TURNS_REFS))
                 else:
                     of_it = memory_orders(incoming.read, id_)
-        except RemoteDamagedError:
+        except errors.RemoteDamagedError:
             continue  # reported when it is fetched
         found[ref] = {order.id for order in of_it}
     every = set().union(*found.values())
@@ -289,7 +274,7 @@ def _fetch_refs(
             transport.fetch(wants, [], incoming)
             heads = [id_ for ref, id_ in refs.items() if ref in some and ref in memories]
             if len({first_commit(incoming.read, head) for head in heads}) > 1:
-                raise RefusedError(
+                raise errors.RefusedError(
                     f"The remote {transport.address!r} holds more than one familiar;"
                     " nothing was changed",
                     hint="Give each familiar a remote of its own.",
@@ -297,21 +282,21 @@ def _fetch_refs(
             incoming.accept(wants)
 
     memories = {ref for ref in refs if ref.startswith(MEMORY_REFS)}
-    with suppress(RemoteDamagedError):  # otherwise each is tried separately
+    with suppress(errors.RemoteDamagedError):  # otherwise each is tried separately
         bring(refs)
         return set(refs)
     taken, problem = set(), ""
     for ref, id_ in sorted(refs.items()):
         try:
             bring({ref: id_})
-        except RemoteDamagedError as error:
+        except errors.RemoteDamagedError as error:
             name = ref.removeprefix("refs/heads/")
             problem = f"The branch {name!r} at {transport.address!r} was not taken: {error}"
             tell(problem)
         else:
             taken.add(ref)
     if not taken & memories:
-        raise RemoteDamagedError(
+        raise errors.RemoteDamagedError(
             problem, hint="Sync from a machine that has the memory, into a new repository."
         )
     return taken
@@ -359,7 +344,7 @@ class _Names:
         try:
             if parse_new_path(rel_path) != rel_path:
                 return False
-        except UnsafePathError:
+        except errors.UnsafePathError:
             return False
         at, parts = "", rel_path.split("/")
         for depth, part in enumerate(parts, 1):

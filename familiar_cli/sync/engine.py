@@ -10,10 +10,11 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.config.home import is_instance_id, replace_id
+from familiar_cli.config.home import Instance, is_instance_id, replace_id
 from familiar_cli.errors import (
     AnotherFamiliarError,
     BadInputError,
+    FamiliarError,
     OlderEpochError,
     OrderWaitsError,
     RefLimitError,
@@ -22,40 +23,40 @@ from familiar_cli.errors import (
     RemoteRefusedError,
 )
 from familiar_cli.history.incoming import rename_instance
-from familiar_cli.memory.journal.exchange import JournalExchange
-from familiar_cli.memory.journal.repository import translate_errors
-from familiar_cli.memory.store.store import hold_lock
+from familiar_cli.memory.journal.exchange import IncomingObjects, JournalExchange
+from familiar_cli.memory.journal.repository import Repository, translate_errors
+from familiar_cli.memory.store.store import MemoryStore, hold_lock
 from familiar_cli.sync.begin import Sender, open_transport
 from familiar_cli.sync.epochs import EpochCheck, first_commit
 from familiar_cli.sync.git_remotes import PathRemote
 from familiar_cli.sync.joining import AncestryWalk, Outcome, all_before, join_heads
 from familiar_cli.sync.journal_past import JournalPast
-from familiar_cli.sync.participants import Admission, PendingDeletions, Trust
+from familiar_cli.sync.participants import (
+    Admission,
+    LargeDeletion,
+    PendingDeletions,
+    SyncParticipants,
+    Trust,
+)
 from familiar_cli.sync.remotes import (
     MAIN_REF,
     MEMORY_REFS,
     TURNS_REFS,
+    Address,
     RefAside,
     SeenRefs,
+    Transport,
     instances_seen,
     local_ref,
     set_local_ref,
 )
-from familiar_cli.sync.turns import take_turns, turns_commit, turns_since
+from familiar_cli.sync.turns import HistoryConversations, take_turns, turns_commit, turns_since
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
-    from familiar_cli.config.home import Instance
-    from familiar_cli.errors import FamiliarError
     from familiar_cli.history.forgetting import ForgetOrder
-    from familiar_cli.memory.journal.exchange import IncomingObjects
-    from familiar_cli.memory.journal.repository import Repository
-    from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.sync.participants import LargeDeletion, SyncParticipants
-    from familiar_cli.sync.remotes import Address, Transport
-    from familiar_cli.sync.turns import HistoryConversations
 
 _TRIES: Final = 3  # retries when refs vanish after being listed, while others push
 

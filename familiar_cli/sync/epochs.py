@@ -14,6 +14,7 @@ from familiar_cli.errors import OlderEpochError
 from familiar_cli.history.forgetting import ForgetOrder
 from familiar_cli.memory.journal.epochs import dead_commits, first_id, orders_in
 from familiar_cli.memory.journal.repository import (
+    Repository,
     file_id,
     parents_of,
     tree_and_parent,
@@ -22,8 +23,6 @@ from familiar_cli.memory.journal.repository import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-
-    from familiar_cli.memory.journal.repository import Repository
 
     Read = Callable[[str], bytes]
 

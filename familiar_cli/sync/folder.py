@@ -23,14 +23,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from familiar_cli.errors import (
-    RemoteDamagedError,
-    RemoteError,
-    RemoteKeyError,
-    RemoteRefusedError,
-    RemoteUnreachableError,
-    UsageError,
-)
+from familiar_cli import errors
 from familiar_cli.files import TEMP_PREFIX, Disk, SharedDisk, is_disk_full, open_patiently, why
 from familiar_cli.memory.journal.epochs import dead_commits
 from familiar_cli.memory.journal.repository import translate_errors
@@ -49,6 +42,8 @@ from familiar_cli.sync.sealing import (
     UNSIGNED_HEAD,
     BundleFile,
     Header,
+    Sealing,
+    SigningKey,
     fingerprint,
     read_seen,
     read_signature,
@@ -60,7 +55,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from familiar_cli.memory.journal.exchange import IncomingObjects, JournalExchange
-    from familiar_cli.sync.sealing import Sealing, SigningKey
 
 _NAME: Final = re.compile(
     r"(?P<instance>[a-z0-9-]+)\.(?P<number>[0-9]{6,9})\.(?P<digest>[0-9a-f]{16})"
@@ -109,7 +103,7 @@ class BundleFolder:
         self._tell = tell
         self._disk = disk or SharedDisk()
         self._told: set[str] = set()
-        self._locked: dict[str, RemoteKeyError] = {}
+        self._locked: dict[str, errors.RemoteKeyError] = {}
         self._proven: set[str] = set()
         self.refused: list[BundleFile] = []
 
@@ -223,7 +217,7 @@ class BundleFolder:
             size = os.stat(local).st_size
             Disk().unlink(local)
         except OSError as error:
-            raise RemoteRefusedError(
+            raise errors.RemoteRefusedError(
                 f"'dir:{self.path}' could not be written: {why(error)}; its contents are unchanged",
                 hint="Free some space or check its permissions. Nothing is lost: the next "
                 "`familiar sync` sends everything.",
@@ -258,7 +252,7 @@ class BundleFolder:
     def _check_gone(self, known: Mapping[str, BundleFile], found: list[BundleFile]) -> None:
         """Refuse the empty mount point of a removed drive."""
         if known and not found:
-            raise RemoteUnreachableError(
+            raise errors.RemoteUnreachableError(
                 f"'dir:{self.path}' held bundles before and holds none now; nothing was changed",
                 hint="Is the drive mounted? To start over in this folder: "
                 "`familiar sync remote rm NAME`, then `familiar sync remote add NAME dir:PATH`.",
@@ -285,10 +279,10 @@ class BundleFolder:
             self._check_refs(one)
         except FileNotFoundError:  # removed since the folder was listed
             return None
-        except RemoteKeyError as error:
+        except errors.RemoteKeyError as error:
             self._locked[name] = error
             return None
-        except (OSError, RemoteError) as error:
+        except (OSError, errors.RemoteError) as error:
             reason = why(error) if isinstance(error, OSError) else str(error)
             self.say(f"a bundle was skipped ({reason})", [name])
             return None
@@ -300,12 +294,12 @@ class BundleFolder:
         """Refuse a bundle with refs of another instance than its name says."""
         own = {MEMORY_REFS + one.instance, TURNS_REFS + one.instance, MAIN_REF, "HEAD"}
         if not own.issuperset(one.header.refs):
-            raise RemoteDamagedError("It holds branches of another machine")
+            raise errors.RemoteDamagedError("It holds branches of another machine")
 
     def _unsealed(self, file: BinaryIO, name: str) -> str:
         """Return the path of a decrypted local copy."""
         if self._sealing is None:
-            raise RemoteKeyError(
+            raise errors.RemoteKeyError(
                 f"'dir:{self.path}' is encrypted; nothing was read from it",
                 hint="Set the file with its key: `familiar config set sync.key_file PATH`.",
             )
@@ -360,7 +354,7 @@ class BundleFolder:
         with open(path, "rb") as file:
             is_good = f".{_file_digest(file)}." in name
         if not is_good:
-            raise RemoteRefusedError(
+            raise errors.RemoteRefusedError(
                 f"A file written to 'dir:{self.path}' reads back differently, and was removed",
                 hint="The drive may be failing: try another one.",
             )
@@ -375,11 +369,11 @@ class BundleFolder:
             yield
         except FileNotFoundError as error:
             if name and os.path.isdir(self.path):
-                raise RemoteDamagedError(
+                raise errors.RemoteDamagedError(
                     f"{name!r} was removed from 'dir:{self.path}' while it was being read",
                     hint="Run `familiar sync` again.",
                 ) from error
-            raise RemoteUnreachableError(
+            raise errors.RemoteUnreachableError(
                 f"'dir:{self.path}' does not exist; nothing was changed",
                 hint="Plug in the drive, or start the program that syncs the folder.",
             ) from error
@@ -387,7 +381,7 @@ class BundleFolder:
             if is_disk_full(error):  # copies are decrypted locally
                 with translate_errors(os.path.dirname(self._room)):
                     raise
-            raise RemoteUnreachableError(
+            raise errors.RemoteUnreachableError(
                 f"'dir:{self.path}' cannot be read: {why(error)}; nothing was changed",
                 hint="Check the drive and its permissions, then run `familiar sync` again.",
             ) from error
@@ -437,7 +431,7 @@ class FolderTransport:
         """See `Transport`. Incomplete bundles are ignored."""
         self._bundles = self._usable(self._folder.look(self._is_vouched_for))
         if not self._bundles and self._folder.refused and self._exchange.repository.head() is None:
-            raise RemoteKeyError(
+            raise errors.RemoteKeyError(
                 f"No bundle in {self.address!r} is signed, so anybody could have written them;"
                 " nothing was taken",
                 hint="Update `familiar` on a machine that has the memory, and run `familiar sync`"
@@ -562,7 +556,7 @@ class FolderTransport:
     def _check_open(self) -> None:
         """Refuse plain text in a folder where others encrypt."""
         if not self._folder.seals and any(b.is_sealed for b in self._bundles):
-            raise RemoteKeyError(
+            raise errors.RemoteKeyError(
                 f"{self.address!r} is encrypted, and sync.encrypt is not set here;"
                 " nothing was sent",
                 hint="Run `familiar config set sync.encrypt passphrase`, or set the recipients.",
@@ -583,7 +577,7 @@ class FolderTransport:
                 sealing.read_header(file)
                 incoming.add_pack(file)
                 return not known or any(map(incoming.came, known.get(one.instance, ())))
-        except RemoteDamagedError:
+        except errors.RemoteDamagedError:
             return False
 
     def _replaceable(self, instance: str, refs: Mapping[str, str]) -> list[BundleFile]:
@@ -642,5 +636,7 @@ def _instance_of(refs: Mapping[str, str]) -> str:
         if ref.startswith(prefix)
     }
     if len(found) != 1:
-        raise UsageError("A folder takes the refs of one instance at a time; nothing was written")
+        raise errors.UsageError(
+            "A folder takes the refs of one instance at a time; nothing was written"
+        )
     return found.pop()

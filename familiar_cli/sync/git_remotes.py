@@ -9,26 +9,13 @@ from contextlib import contextmanager, suppress
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from familiar_cli import errors
 from familiar_cli.config.environment import ssh_command
-from familiar_cli.errors import (
-    FamiliarError,
-    RemoteDamagedError,
-    RemoteRefusedError,
-    RemoteUnreachableError,
-)
 from familiar_cli.files import Disk, SharedDisk, open_patiently, why
-from familiar_cli.memory.journal.exchange import new_objects
+from familiar_cli.memory.journal.exchange import IncomingObjects, JournalExchange, new_objects
 from familiar_cli.memory.journal.objects import PACK_FROM, Objects, is_id
 from familiar_cli.memory.journal.repository import packed_refs, read_text, translate_errors
-from familiar_cli.sync.remotes import (
-    MAIN_REF,
-    Login,
-    PushedRef,
-    find_login,
-    ref_objection,
-    shared_refs,
-    tell_helpers,
-)
+from familiar_cli.sync import remotes
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
@@ -38,8 +25,6 @@ if TYPE_CHECKING:
     from dulwich.objects import ObjectID
     from dulwich.refs import Ref
 
-    from familiar_cli.memory.journal.exchange import IncomingObjects, JournalExchange
-    from familiar_cli.sync.remotes import Address
 
 T = TypeVar("T")
 
@@ -64,12 +49,14 @@ class GitRemote:
         ask: Whether a user may be asked for a password.
     """
 
-    def __init__(self, address: Address, exchange: JournalExchange, *, ask: bool = False) -> None:
+    def __init__(
+        self, address: remotes.Address, exchange: JournalExchange, *, ask: bool = False
+    ) -> None:
         self.address = address.text
-        self.shared_refs: tuple[str, ...] = (MAIN_REF,)
+        self.shared_refs: tuple[str, ...] = (remotes.MAIN_REF,)
         self._exchange = exchange
         self._ask = ask
-        self._login: Login | None = None
+        self._login: remotes.Login | None = None
         self._client: GitClient | None = None
         self._connections: list[Any] = []
         self._path = ""
@@ -81,7 +68,7 @@ class GitRemote:
             lambda client, path: client.get_refs(_url_path(path), ref_prefix=prefixes)
         )
         if found.object_format not in {None, "sha1"}:
-            raise RemoteDamagedError(
+            raise errors.RemoteDamagedError(
                 f"The remote {self.address!r} uses {found.object_format}, the journal SHA-1; "
                 "nothing was changed",
                 hint="Create it with `git init --bare --object-format=sha1`.",
@@ -97,7 +84,7 @@ class GitRemote:
         """
         head = found.symrefs.get(_HEAD)
         is_unborn = found.refs and not found.refs.get(_HEAD) and not head
-        return shared_refs(_decode(head) if head else _MASTER if is_unborn else None)
+        return remotes.shared_refs(_decode(head) if head else _MASTER if is_unborn else None)
 
     def fetch(
         self, wants: Collection[str], haves: Collection[str], incoming: IncomingObjects
@@ -131,13 +118,15 @@ class GitRemote:
                 file.seek(0)
                 incoming.add_pack(file)
 
-    def push(self, refs: Mapping[str, str]) -> list[PushedRef]:
+    def push(self, refs: Mapping[str, str]) -> list[remotes.PushedRef]:
         """See `Transport`."""
         outcome = dict.fromkeys(refs, "")
 
         def allowed(there: dict[Ref, ObjectID]) -> dict[Any, ObjectID]:
             known = {_decode(ref): _decode(id_) for ref, id_ in there.items()}
-            outcome.update({r: ref_objection(self._exchange, known.get(r), refs[r]) for r in refs})
+            outcome.update(
+                {r: remotes.ref_objection(self._exchange, known.get(r), refs[r]) for r in refs}
+            )
             return {
                 ref.encode(): _object_id(id_)
                 for ref, id_ in refs.items()
@@ -157,7 +146,7 @@ class GitRemote:
             if not outcome[ref] and there.get(ref) != id_:
                 now = there.get(ref)
                 outcome[ref] = f"it is at {now[:10] if now else 'nothing'} after the push"
-        return [PushedRef(ref, id_, outcome[ref]) for ref, id_ in refs.items()]
+        return [remotes.PushedRef(ref, id_, outcome[ref]) for ref, id_ in refs.items()]
 
     def close(self) -> None:
         """See `Transport`."""
@@ -173,18 +162,18 @@ class GitRemote:
                 return work(*self._opened())
         except _WantsLoginError as first:
             self.close()
-            self._login = find_login(self.address, ask=self._ask)
+            self._login = remotes.find_login(self.address, ask=self._ask)
             if self._login is None:
                 raise self._no_login() from first
         try:
             with self._translated():
                 result = work(*self._opened())
         except _WantsLoginError as error:
-            tell_helpers(self.address, self._login, worked=False)
+            remotes.tell_helpers(self.address, self._login, worked=False)
             self._login = None
             self.close()
             raise self._no_login() from error
-        tell_helpers(self.address, self._login, worked=True)
+        remotes.tell_helpers(self.address, self._login, worked=True)
         return result
 
     def _opened(self) -> tuple[GitClient, str]:
@@ -231,18 +220,18 @@ class GitRemote:
 
         try:
             yield
-        except FamiliarError:
+        except errors.FamiliarError:
             raise
         except HTTPUnauthorized as error:
             raise _WantsLoginError from error
         except NotGitRepository as error:
-            raise RemoteUnreachableError(
+            raise errors.RemoteUnreachableError(
                 f"There is no git repository at {self.address!r}",
                 hint="Create an empty one on the server, or check the address: "
                 "`familiar sync remote ls`.",
             ) from error
         except SendPackError as error:
-            raise RemoteRefusedError(
+            raise errors.RemoteRefusedError(
                 f"The remote {self.address!r} rejected the push: {self._clean(error)}",
                 hint="Check that you have write access, and that its disk is not full.",
             ) from error
@@ -254,14 +243,14 @@ class GitRemote:
         finally:
             self._hang_up()
 
-    def _unreachable(self, why: str) -> RemoteUnreachableError:
-        return RemoteUnreachableError(
+    def _unreachable(self, why: str) -> errors.RemoteUnreachableError:
+        return errors.RemoteUnreachableError(
             f"The remote {self.address!r} could not be reached: {self._clean(why)}",
             hint="Check the network and the address, then sync again; nothing is lost.",
         )
 
-    def _no_login(self) -> RemoteUnreachableError:
-        return RemoteUnreachableError(
+    def _no_login(self) -> errors.RemoteUnreachableError:
+        return errors.RemoteUnreachableError(
             f"The remote {self.address!r} requires a login, and no stored one was accepted",
             hint="Set FAMILIAR_SYNC_TOKEN, or log in once with git: "
             f"`git ls-remote {self.address}`.",
@@ -315,10 +304,10 @@ class PathRemote:
     """
 
     def __init__(
-        self, address: Address, exchange: JournalExchange, disk: Disk | None = None
+        self, address: remotes.Address, exchange: JournalExchange, disk: Disk | None = None
     ) -> None:
         self.address = address.text
-        self.shared_refs: tuple[str, ...] = (MAIN_REF,)
+        self.shared_refs: tuple[str, ...] = (remotes.MAIN_REF,)
         self._exchange = exchange
         self._disk = disk or SharedDisk()
         self._path = _repository_at(address.path)
@@ -332,7 +321,7 @@ class PathRemote:
             found, head = {**self._packed(), **loose}, self._head()
         except OSError as error:
             raise self._unreadable(error) from error
-        self.shared_refs = shared_refs(head if head in found else None)
+        self.shared_refs = remotes.shared_refs(head if head in found else None)
         return found
 
     def fetch(
@@ -359,7 +348,7 @@ class PathRemote:
                     incoming.add_pack(file)
         incoming.add_objects(map(self._objects.get, self._objects.loose()))
 
-    def push(self, refs: Mapping[str, str]) -> list[PushedRef]:
+    def push(self, refs: Mapping[str, str]) -> list[remotes.PushedRef]:
         """See `Transport`."""
         there = self.refs()
         outcome = {ref: self._objection(ref, id_, there) for ref, id_ in refs.items()}
@@ -371,13 +360,13 @@ class PathRemote:
                     outcome[ref] = self._set(ref, there.get(ref), id_)
             self._show_main()
         except OSError as error:
-            raise RemoteRefusedError(
+            raise errors.RemoteRefusedError(
                 f"The remote {self.address!r} cannot be written to: {why(error)}",
                 hint="Free some space there, or check its permissions.",
             ) from error
         finally:
             self._objects.close()
-        return [PushedRef(ref, id_, outcome[ref]) for ref, id_ in refs.items()]
+        return [remotes.PushedRef(ref, id_, outcome[ref]) for ref, id_ in refs.items()]
 
     def report_damage(self, *, is_damaged: bool = True) -> None:
         """Write or remove a note asking other machines for objects missing here."""
@@ -405,7 +394,7 @@ class PathRemote:
             for id_ in self._exchange.new_ids(heads, ()):
                 try:
                     self._objects.get(id_)
-                except FamiliarError:
+                except errors.FamiliarError:
                     with suppress(OSError):
                         self._objects.forget_loose(id_)
                     self._objects.write([journal.get(id_)])
@@ -425,12 +414,12 @@ class PathRemote:
     def _check_format(self) -> None:
         config = _read_small(os.path.join(self._path, "config"))
         if _SHA256.search(config):
-            raise RemoteDamagedError(
+            raise errors.RemoteDamagedError(
                 f"The remote {self.address!r} uses SHA-256, the journal SHA-1; nothing was changed",
                 hint="Create it with `git init --bare --object-format=sha1`.",
             )
         if _REFTABLE.search(config):
-            raise RemoteDamagedError(
+            raise errors.RemoteDamagedError(
                 f"The remote {self.address!r} keeps its refs in a reftable, which is not supported;"
                 " nothing was changed",
                 hint="Create it with `git init --bare --ref-format=files`.",
@@ -457,7 +446,7 @@ class PathRemote:
         now = there.get(ref)
         if ref in self.shared_refs and not self._is_bare:
             return "it is not a bare repository, so the branch is left to whoever works in it"
-        return ref_objection(self._exchange, now, id_)
+        return remotes.ref_objection(self._exchange, now, id_)
 
     def _send(self, wants: Collection[str], there: Mapping[str, str]) -> None:
         """Durably send objects the remote lacks. May raise OSError."""
@@ -472,7 +461,7 @@ class PathRemote:
         self._objects.close()
         missing = next((id_ for id_ in ids if not self._objects.has(id_)), None)
         if missing:
-            raise RemoteRefusedError(
+            raise errors.RemoteRefusedError(
                 f"Object {missing} was sent to {self.address!r} but is missing; no ref was updated",
                 hint="Check the disk of the remote, then sync again.",
             )
@@ -509,19 +498,19 @@ class PathRemote:
     def _show_main(self) -> None:
         """Point an unborn HEAD to `main`, so that a plain clone shows the memory."""
         branch = self._head()
-        if not branch or branch == MAIN_REF or not self._is_bare:
+        if not branch or branch == remotes.MAIN_REF or not self._is_bare:
             return
         there = self.refs()
-        if branch not in there and MAIN_REF in there:
-            self._disk.put(os.path.join(self._path, "HEAD"), f"ref: {MAIN_REF}\n".encode())
+        if branch not in there and remotes.MAIN_REF in there:
+            self._disk.put(os.path.join(self._path, "HEAD"), f"ref: {remotes.MAIN_REF}\n".encode())
 
     def _head(self) -> str:
         """Return the branch of HEAD, or an empty string."""
         head = _read_small(os.path.join(self._path, "HEAD")).strip()
         return head.removeprefix("ref:").strip() if head.startswith("ref:") else ""
 
-    def _unreadable(self, error: OSError) -> FamiliarError:
-        return RemoteUnreachableError(
+    def _unreadable(self, error: OSError) -> errors.FamiliarError:
+        return errors.RemoteUnreachableError(
             f"The remote {self.address!r} cannot be read: {why(error)}",
             hint="Check its permissions, and whether its disk is mounted.",
         )
@@ -533,11 +522,11 @@ def _repository_at(path: str) -> str:
         if os.path.isdir(os.path.join(at, "objects")) and os.path.isfile(os.path.join(at, "HEAD")):
             return at
     if os.path.exists(path):
-        raise RemoteUnreachableError(
+        raise errors.RemoteUnreachableError(
             f"There is no git repository in {path!r}",
             hint="Create one there with `git init --bare`, or give another path.",
         )
-    raise RemoteUnreachableError(
+    raise errors.RemoteUnreachableError(
         f"There is nothing at {path!r}",
         hint=f"Mount its disk, or create a repository: `git init --bare {path}`.",
     )

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from familiar_cli.errors import ConflictError, FamiliarError, RefusedError
 from familiar_cli.memory.journal.edits import list_absent
 from familiar_cli.memory.layout import SYNC
-from familiar_cli.memory.merge.files import Editor, Files, MergedTree, Side, merge_trees
+from familiar_cli.memory.merge import files
 from familiar_cli.memory.store.files import MAX_READ_BYTES, MISSING, AbsentVersion, Joined
 from familiar_cli.memory.store.transactions import Transaction
 from familiar_cli.sync.journal_past import JournalPast
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from familiar_cli.memory.journal.repository import Repository
-    from familiar_cli.memory.merge.files import Conflict, MergeNote
     from familiar_cli.memory.store.store import MemoryStore
 
 
@@ -154,7 +153,7 @@ class VersionGraph(Protocol):
     def parents(self, commit: str) -> Sequence[str]:
         """Return a version's parents; several for a merge."""
 
-    def tree(self, commit: str) -> Files:
+    def tree(self, commit: str) -> files.Files:
         """Return its synced files; see `layout.is_synced`."""
 
     def tree_id(self, commit: str) -> str:
@@ -173,40 +172,36 @@ class VersionGraph(Protocol):
         """Return the content of a file."""
 
 
-def merge_heads(
-    heads: Collection[str], past: VersionGraph, *, first: Sequence[str] = ()
-) -> MergedTree:
+def merge_heads(heads: Collection[str], past: VersionGraph) -> files.MergedTree:
     """Merge all of `heads`.
 
-    Where two versions of a file clash, the version of the machine that comes first in `first`, or
-    by name, wins; `merge_trees` knows the exceptions.
+    Where two versions of a file clash, the version of the machine that comes first by name wins;
+    `merge_trees` knows the exceptions.
 
     Args:
         heads: Versions, at least one. Ancestors of others are ignored.
         past: Their history.
-        first: Machines in order of precedence; the same on every machine.
     """
-    return _Merging(past, first).of(heads)
+    return _Merging(past).of(heads)
 
 
 class _Merging:
     """Merges, caching each set of versions."""
 
-    def __init__(self, past: VersionGraph, first: Sequence[str]) -> None:
+    def __init__(self, past: VersionGraph) -> None:
         self._past = past
-        self._rank = {instance: at for at, instance in enumerate(first)}
-        self._made: dict[tuple[str, ...], MergedTree] = {}
+        self._made: dict[tuple[str, ...], files.MergedTree] = {}
         self._blobs: dict[str, bytes] = {}
         self._parents: dict[str, Sequence[str]] = {}
 
-    def of(self, heads: Iterable[str]) -> MergedTree:
+    def of(self, heads: Iterable[str]) -> files.MergedTree:
         """Merge `heads`."""
         whole = newest_commits(self.parents, heads)
         if len(whole) == 1:
-            return MergedTree(self._past.tree(whole[0]))
+            return files.MergedTree(self._past.tree(whole[0]))
         recorded = self._recorded(whole)
         if recorded:
-            return MergedTree(self._past.tree(recorded))
+            return files.MergedTree(self._past.tree(recorded))
         parts = tuple(sorted(self._unmerged(whole), key=self._place))
         if parts not in self._made:
             self._made[parts] = self._fold(parts)
@@ -224,9 +219,8 @@ class _Merging:
             self._parents[commit] = above
         return self._parents[commit]
 
-    def _place(self, commit: str) -> tuple[int, str, str]:
-        instance = self._past.instance(commit)
-        return self._rank.get(instance, len(self._rank)), instance, commit
+    def _place(self, commit: str) -> tuple[str, str]:
+        return self._past.instance(commit), commit
 
     def _recorded(self, heads: Sequence[str]) -> str | None:
         """Choose one of several versions that merge the same, by content."""
@@ -261,45 +255,47 @@ class _Merging:
                 found.add(commit)
         return newest_commits(self.parents, found)
 
-    def _fold(self, parts: Sequence[str]) -> MergedTree:
-        made = MergedTree(self._past.tree(parts[0]))
-        steps: list[MergedTree] = []
+    def _fold(self, parts: Sequence[str]) -> files.MergedTree:
+        made = files.MergedTree(self._past.tree(parts[0]))
+        steps: list[files.MergedTree] = []
         for at, commit in enumerate(parts[1:], start=1):
             made = self._one_more(made, parts[:at], commit)
             steps.append(made)
-        return MergedTree(
+        return files.MergedTree(
             made.files,
             {blob: self._blobs[blob] for blob in set(made.files.values()) & self._blobs.keys()},
             tuple(one for step in steps for one in step.conflicts),
             tuple(one for step in steps for one in step.notes),
         )
 
-    def _one_more(self, made: MergedTree, merged: Sequence[str], commit: str) -> MergedTree:
+    def _one_more(
+        self, made: files.MergedTree, merged: Sequence[str], commit: str
+    ) -> files.MergedTree:
         bases = common_commits(self.parents, merged, [commit])
         base = self.of(bases).files if bases else {}
         walk = AncestryWalk(self.parents, [merged, [commit]])
-        result = merge_trees(
+        result = files.merge_trees(
             base,
-            Side(made.files, self._past.instance(merged[0]), self._hands(walk, 0)),
-            Side(self._past.tree(commit), self._past.instance(commit), self._hands(walk, 1)),
+            files.Side(made.files, self._past.instance(merged[0]), self._hands(walk, 0)),
+            files.Side(self._past.tree(commit), self._past.instance(commit), self._hands(walk, 1)),
             self._read,
         )
         self._blobs.update(result.blobs)
         return result
 
-    def _hands(self, walk: AncestryWalk, at: int) -> Callable[[str], tuple[Editor, ...]]:
+    def _hands(self, walk: AncestryWalk, at: int) -> Callable[[str], tuple[files.Editor, ...]]:
         """Return a function naming the authors of a file on one side, in machine order."""
 
         @cache
-        def everything() -> dict[str, dict[Editor, None]]:
-            found: dict[str, dict[Editor, None]] = {}
+        def everything() -> dict[str, dict[files.Editor, None]]:
+            found: dict[str, dict[files.Editor, None]] = {}
             own = (
                 commit
                 for commit in walk.only(at)
                 if len(self._past.parents(commit)) <= 1 or self._past.source(commit) != SYNC
             )
             for commit in sorted(own, key=self._place):
-                hand = Editor(self._past.instance(commit), self._past.source(commit))
+                hand = files.Editor(self._past.instance(commit), self._past.source(commit))
                 for path in self._past.changed(commit):
                     found.setdefault(path, {})[hand] = None
             return found
@@ -333,8 +329,8 @@ class Outcome:
     commits: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
-    conflicts: tuple[Conflict, ...] = ()
-    notes: tuple[MergeNote, ...] = ()
+    conflicts: tuple[files.Conflict, ...] = ()
+    notes: tuple[files.MergeNote, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
     waiting: tuple[LargeDeletion, ...] = ()
 
@@ -437,7 +433,7 @@ def _large_deletions(
     past: JournalPast,
     own: str,
     heads: Mapping[str, str],
-    merged: MergedTree,
+    merged: files.MergedTree,
     accepted: frozenset[str],
 ) -> tuple[LargeDeletion, ...]:
     """Return the heads that delete too much, or all if only together they do.
@@ -463,11 +459,13 @@ def _large_deletions(
     return tuple(alone or found)
 
 
-def _deletes_much(merged: MergedTree, here: Mapping[str, str]) -> bool:
+def _deletes_much(merged: files.MergedTree, here: Mapping[str, str]) -> bool:
     return is_large(count_deleted(merged.changes_from(here), here), len(here))
 
 
-def _is_continued(past: JournalPast, own: str, commits: Sequence[str], merged: MergedTree) -> bool:
+def _is_continued(
+    past: JournalPast, own: str, commits: Sequence[str], merged: files.MergedTree
+) -> bool:
     """Tell whether a single new commit follows `own` and holds only memory files."""
     if len(commits) > 1 or not comes_before(past.parents, own, commits[0]):
         return False

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal, TypeVar, cast
+from typing import Final, Literal, TypeVar, cast
 
 from familiar_cli.memory.journal.edits import is_recordable
 from familiar_cli.memory.journal.history import History
 from familiar_cli.memory.journal.objects import object_id
 from familiar_cli.memory.journal.packs import DIR_MODE, tree_rows
-from familiar_cli.memory.journal.repository import HUMAN
+from familiar_cli.memory.journal.repository import HUMAN, Commit, Repository
 from familiar_cli.memory.layout import SYNC, is_synced
-from familiar_cli.memory.merge.files import Editor, Side, blob_id, merge_trees
+from familiar_cli.memory.merge.files import Editor, MergedTree, Side, blob_id, merge_trees
 from familiar_cli.memory.store.files import MAX_LEVELS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
-    from familiar_cli.memory.journal.repository import Commit, Repository
-    from familiar_cli.memory.merge.files import MergedTree
 
 _FILES: Final = {b"100644", b"100755", b"100664"}
 _LINK: Final = b"120000"

@@ -19,14 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import NotFoundError, RefusedError
 from familiar_cli.files import locked, read_plain, write_own, write_whole
-from familiar_cli.memory.layout import (
-    DAILY_DIR,
-    MONTHLY_DIR,
-    SELF_DIR,
-    SIGNIFICANT_DIR,
-    WEEKLY_DIR,
-    YEARLY_DIR,
-)
+from familiar_cli.memory import layout
 from familiar_cli.memory.pages.front_matter import value_of
 from familiar_cli.text import nearest
 
@@ -305,14 +298,14 @@ class PendingDeletions:
                 write_own(self._path, json.dumps(rows).encode(), durable=False)
 
 
-CATEGORIES: Final = (SELF_DIR, "user", "relationship", "custom")
+CATEGORIES: Final = (layout.SELF_DIR, "user", "relationship", "custom")
 _DAY: Final = r"\d{4}-\d{2}-\d{2}"
 _FORMS: Final = {
-    DAILY_DIR: re.compile(rf"({_DAY})(?:_(.+))?", re.ASCII),
-    WEEKLY_DIR: re.compile(r"(\d{4}-W\d{2})()", re.ASCII),
-    MONTHLY_DIR: re.compile(r"(\d{4}-\d{2})()", re.ASCII),
-    YEARLY_DIR: re.compile(r"(\d{4})()", re.ASCII),
-    SIGNIFICANT_DIR: re.compile(rf"({_DAY})_(.+)", re.ASCII),
+    layout.DAILY_DIR: re.compile(rf"({_DAY})(?:_(.+))?", re.ASCII),
+    layout.WEEKLY_DIR: re.compile(r"(\d{4}-W\d{2})()", re.ASCII),
+    layout.MONTHLY_DIR: re.compile(r"(\d{4}-\d{2})()", re.ASCII),
+    layout.YEARLY_DIR: re.compile(r"(\d{4})()", re.ASCII),
+    layout.SIGNIFICANT_DIR: re.compile(rf"({_DAY})_(.+)", re.ASCII),
 }
 _NAME: Final = re.compile(r"[^./_][^/]*\.md")
 
@@ -351,7 +344,7 @@ def shared_file(rel_path: str) -> SharedFile | None:
     if found is None or not _is_date(directory, found[1]):
         return None
     rest = found[2] or ""
-    instance, slug = (rest, "") if directory == DAILY_DIR else ("", rest)
+    instance, slug = (rest, "") if directory == layout.DAILY_DIR else ("", rest)
     return SharedFile(rel_path, granularity=directory, date=found[1], instance=instance, slug=slug)
 
 
@@ -373,7 +366,9 @@ def participating_in(text: str) -> Sequence[str]:
 
 
 def _is_date(granularity: str, text: str) -> bool:
-    missing = {WEEKLY_DIR: "-1", MONTHLY_DIR: "-01", YEARLY_DIR: "-01-01"}.get(granularity, "")
+    missing = {layout.WEEKLY_DIR: "-1", layout.MONTHLY_DIR: "-01", layout.YEARLY_DIR: "-01-01"}.get(
+        granularity, ""
+    )
     try:
         date.fromisoformat(text + missing)
     except ValueError:

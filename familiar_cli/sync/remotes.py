@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from familiar_cli.config.environment import sync_token
 from familiar_cli.errors import ConfigError, NotFoundError, RefusedError, UsageError
@@ -22,7 +22,6 @@ from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-    from urllib.parse import SplitResult
 
     from familiar_cli.memory.journal.exchange import IncomingObjects, JournalExchange
     from familiar_cli.memory.journal.repository import Repository

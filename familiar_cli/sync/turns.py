@@ -13,21 +13,14 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli import clock
 from familiar_cli.config.channel_kinds import PRIVATE_KINDS
 from familiar_cli.errors import BadInputError
+from familiar_cli.history import incoming
 from familiar_cli.history.forgetting import orders_of
-from familiar_cli.history.incoming import (
-    FactScope,
-    Taken,
-    count_held,
-    release_facts,
-    take_lines,
-    taken_through,
-    unrestricted,
-)
 from familiar_cli.history.lines import BadLineError, ThroughLine, encode_line, parse_line
 from familiar_cli.history.outgoing import outgoing_lines
 from familiar_cli.memory.journal.objects import git_object
 from familiar_cli.memory.journal.repository import (
     INSTANCE,
+    Repository,
     encode_commit,
     rewrite_tree,
     translate_errors,
@@ -44,7 +37,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.config.channel import ChannelConfigs
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.memory.journal.repository import Repository
 
 _TURN: Final = re.compile(rb'^\{"v":\d+,"kind":"turn",', re.MULTILINE)
 _TAKEN: Final = "refs/familiar/turns/"
@@ -240,8 +232,8 @@ def take_in(
     data: bytes,
     offset: int = 0,
     *,
-    scope_of: Callable[[str], FactScope] = unrestricted,
-) -> Taken:
+    scope_of: Callable[[str], incoming.FactScope] = incoming.unrestricted,
+) -> incoming.Taken:
     """Import a turn file; importing it again changes nothing.
 
     An incomplete last line is left for later. Lines before an invalid one are kept.
@@ -262,10 +254,10 @@ def take_in(
     named = file_of(rel_path)
     if named is None:
         raise BadLineError(f"{rel_path!r} is not a turn file; nothing of it was read")
-    taken, start = Taken(), 0
+    taken, start = incoming.Taken(), 0
     while start < len(data):
         end, problem = start, None
-        with take_lines(history, own, scope_of) as taking:
+        with incoming.take_lines(history, own, scope_of) as taking:
             for _ in range(_AT_ONCE):
                 stop = data.find(b"\n", end)
                 if stop < 0:
@@ -330,8 +322,8 @@ class HistoryConversations:
         """
         self._untrusted = untrusted
         self._existing_through = self.history.newest_id()
-        for instance in count_held(self.history).keys() - set(untrusted):
-            release_facts(self.history, own, instance)
+        for instance in incoming.count_held(self.history).keys() - set(untrusted):
+            incoming.release_facts(self.history, own, instance)
 
     def take_in(self, own: str, rel_path: str, data: bytes) -> int:
         """Import new lines of another instance's file; return the number of turns.
@@ -340,7 +332,7 @@ class HistoryConversations:
             FamiliarError: A line is invalid; earlier lines were imported.
         """
         instance = rel_path.split("/")[1]
-        through = taken_through(self.history, instance, rel_path)
+        through = incoming.taken_through(self.history, instance, rel_path)
         if through >= len(data):
             return 0
         taken = take_in(
@@ -385,5 +377,5 @@ class HistoryConversations:
             if channel_id.strip() and not is_set and kind in PRIVATE_KINDS:
                 self._configs.set_values(channel_id, {"kind": kind})
 
-    def _scope_of(self, instance: str) -> FactScope:
-        return FactScope(instance not in self._untrusted, self._existing_through)
+    def _scope_of(self, instance: str) -> incoming.FactScope:
+        return incoming.FactScope(instance not in self._untrusted, self._existing_through)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 
 from familiar_cli.imports.folders import ImportedMemories
 from familiar_cli.imports.import_chat import ImportedChats
@@ -13,20 +13,11 @@ from familiar_cli.imports.import_lorebook import ImportedLorebook
 from familiar_cli.imports.import_plan import FamiliarReport
 from familiar_cli.imports.sillytavern import ImportedFolder
 from familiar_cli.text import counted, one_line
-from familiar_cli.ui.import_pages import (
-    answer_data,
-    imported_book_page,
-    imported_chats_page,
-    imported_folder_page,
-    memories_page,
-    new_familiar_page,
-)
+from familiar_cli.ui import import_pages
 from familiar_cli.ui.terminal import column_table, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from rich.console import RenderableType
 
     from familiar_cli.actions.export_everything import Export
     from familiar_cli.actions.import_files import Done, ImportItem
@@ -45,15 +36,15 @@ def import_page(items: Sequence[ImportItem], *, dry_run: bool) -> RenderableType
 def _done_page(done: Done, *, dry_run: bool) -> RenderableType:
     match done:
         case FamiliarReport():
-            return new_familiar_page(done, dry_run=dry_run)
+            return import_pages.new_familiar_page(done, dry_run=dry_run)
         case ImportedLorebook():
-            return imported_book_page(done, dry_run=dry_run)
+            return import_pages.imported_book_page(done, dry_run=dry_run)
         case ImportedChats():
-            return imported_chats_page(done, dry_run=dry_run)
+            return import_pages.imported_chats_page(done, dry_run=dry_run)
         case ImportedMemories():
-            return memories_page(done, dry_run=dry_run)
+            return import_pages.memories_page(done, dry_run=dry_run)
         case _:
-            return imported_folder_page(done, dry_run=dry_run)
+            return import_pages.imported_folder_page(done, dry_run=dry_run)
 
 
 def items_data(items: Sequence[ImportItem], *, dry_run: bool) -> list[dict[str, Any]]:
@@ -65,7 +56,7 @@ def items_data(items: Sequence[ImportItem], *, dry_run: bool) -> list[dict[str, 
             "title": item.title,
             "familiar": item.familiar or None,
             "results": [
-                answer_data(done, dry_run=dry_run)
+                import_pages.answer_data(done, dry_run=dry_run)
                 if isinstance(done, ImportedChats)
                 else asdict(done)
                 for done in item.done

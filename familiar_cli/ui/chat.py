@@ -7,9 +7,31 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.actions.change_turns import (
+    again,
+    alternatives,
+    answer_last_turn,
+    as_the_person,
+    branch_channel,
+    choose_reply,
+    go_on,
+    last_exchange,
+    last_turn,
+    only_words,
+    people_here,
+    say_again,
+    speaking_as,
+    take_back,
+    take_note,
+    with_exchange,
+)
+from familiar_cli.actions.sent import explain_piece, find_trace, recalled_pieces
+from familiar_cli.actions.why import explain_reply
 from familiar_cli.errors import FamiliarError, RefusedError, UsageError
 from familiar_cli.text import harmless, nearest, one_line
+from familiar_cli.ui.context_page import context_page, recall_page, reply_page, why_page
 from familiar_cli.ui.emit import Output, say
+from familiar_cli.ui.page import print_page
 from familiar_cli.ui.reply import (
     BackgroundNotices,
     ChatOutput,
@@ -24,7 +46,7 @@ from familiar_cli.ui.reply import (
     piped_lines,
     tell_error,
 )
-from familiar_cli.ui.stream import TURNS, show_past
+from familiar_cli.ui.stream import TURNS, StreamedText, show_past
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
@@ -118,8 +140,6 @@ def _off_record(chat: Conversation, _: str) -> None:
 
 
 def _reply_again(chat: Conversation, _: str) -> int:
-    from familiar_cli.actions.change_turns import again, answer_last_turn
-
     if chat.said.off_record:
         return chat.take(chat.forget_last())
     first = answer_last_turn(chat.familiar, chat.said)  # as after an error
@@ -127,15 +147,11 @@ def _reply_again(chat: Conversation, _: str) -> int:
 
 
 def _continue_reply(chat: Conversation, _: str) -> int:
-    from familiar_cli.actions.change_turns import go_on
-
     _check_on_record(chat, "/continue")
     return chat.take(go_on(chat.familiar, chat.said))
 
 
 def _edit_last(chat: Conversation, _: str) -> None:
-    from familiar_cli.actions.change_turns import last_exchange
-
     chat.check_edits("/edit")
     if chat.said.off_record:
         chat.draft = chat.forget_last().text
@@ -145,8 +161,6 @@ def _edit_last(chat: Conversation, _: str) -> None:
 
 
 def _undo_last(chat: Conversation, _: str) -> None:
-    from familiar_cli.actions.change_turns import take_back
-
     if chat.said.off_record:
         chat.out.note(f"Forgotten: {one_line(chat.forget_last().text, _EXCERPT_CHARS)}")
         return
@@ -160,8 +174,6 @@ def _undo_last(chat: Conversation, _: str) -> None:
 
 
 def _choose_reply(chat: Conversation, argument: str) -> None:
-    from familiar_cli.actions.change_turns import alternatives, choose_reply
-
     channel_id = chat.said.channel_id
     _check_on_record(chat, "/choose")
     if argument:
@@ -178,15 +190,11 @@ def _choose_reply(chat: Conversation, argument: str) -> None:
 
 
 def _reply_numbers(chat: Conversation) -> Iterable[str]:
-    from familiar_cli.actions.change_turns import alternatives
-
     found = alternatives(chat.familiar, chat.said.channel_id)
     return map(str, range(1, len(found.replies) + 1))
 
 
 def _make_branch(chat: Conversation, argument: str) -> None:
-    from familiar_cli.actions.change_turns import branch_channel, last_turn
-
     name, _, turn = argument.partition(" ")
     if not name:
         raise UsageError("Missing the name of the new channel", hint="Type /branch NAME.")
@@ -221,20 +229,14 @@ def _channel_names(chat: Conversation) -> Iterable[str]:
 
 
 def _speak_as(chat: Conversation, argument: str) -> None:
-    from familiar_cli.actions.change_turns import speaking_as
-
     chat.speak_as(speaking_as(chat.familiar, argument) if argument else None)
 
 
 def _people_names(chat: Conversation) -> Iterable[str]:
-    from familiar_cli.actions.change_turns import people_here
-
     return people_here(chat.familiar)
 
 
 def _draft_for_me(chat: Conversation, _: str) -> int:
-    from familiar_cli.actions.change_turns import as_the_person, only_words
-
     chat.check_edits("/impersonate")
     result = chat.ask_quietly(as_the_person(chat.said))
     speaker = chat.said.author
@@ -244,15 +246,10 @@ def _draft_for_me(chat: Conversation, _: str) -> int:
 
 
 def _set_note(chat: Conversation, argument: str) -> None:
-    from familiar_cli.actions.change_turns import take_note
-
     chat.out.note(f"Noted in {take_note(chat.familiar, argument)}.")
 
 
 def _show_recalled(chat: Conversation, _: str) -> None:
-    from familiar_cli.actions.sent import recalled_pieces
-    from familiar_cli.ui.context_page import recall_page
-
     found = recalled_pieces(chat.last_trace())
     if found:
         chat.show_page(recall_page(found))
@@ -261,10 +258,6 @@ def _show_recalled(chat: Conversation, _: str) -> None:
 
 
 def _explain(chat: Conversation, argument: str) -> None:
-    from familiar_cli.actions.sent import explain_piece
-    from familiar_cli.actions.why import explain_reply
-    from familiar_cli.ui.context_page import reply_page, why_page
-
     trace = chat.last_trace()
     if argument:
         chat.show_page(why_page(explain_piece(chat.familiar, trace, argument)))
@@ -278,8 +271,6 @@ def _recalled_paths(chat: Conversation) -> Iterable[str]:
 
 
 def _show_context(chat: Conversation, _: str) -> None:
-    from familiar_cli.ui.context_page import context_page
-
     chat.show_page(context_page(chat.last_trace(), chat.familiar.zone))
 
 
@@ -441,7 +432,6 @@ class Conversation:
         if not self._draws:
             say(reply)
             return
-        from familiar_cli.ui.stream import StreamedText
 
         with StreamedText(sys.stdout, self._name) as shown:
             shown(reply)
@@ -449,8 +439,6 @@ class Conversation:
 
     def show_page(self, page: PagePart) -> None:
         """Show a page, in a pager if it is long."""
-        from familiar_cli.ui.page import print_page
-
         print_page(page, in_pager=self._draws)
         if self._draws:
             say("")
@@ -506,8 +494,6 @@ class Conversation:
         Raises:
             NotFoundError: There is none.
         """
-        from familiar_cli.actions.sent import find_trace
-
         return self._last or find_trace(self.familiar)
 
     def check_edits(self, name: str) -> None:
@@ -630,8 +616,6 @@ class Conversation:
             return run_command(self, line)
         said = replace(self.said, text=_as_sent(line))
         if edited:
-            from familiar_cli.actions.change_turns import say_again
-
             said = say_again(self.familiar, said, edited)
         return self.take(said)
 
@@ -656,8 +640,6 @@ class Conversation:
 
     def _remember(self, said: Said, result: TurnResult) -> None:
         """Remember what was said off the record until that ends."""
-        from familiar_cli.actions.change_turns import with_exchange
-
         if self.said.off_record:
             remembered = with_exchange(self.said.remembered, said, result.text)
             self.said = replace(self.said, remembered=remembered)
@@ -677,7 +659,6 @@ class Conversation:
         """Print one line about the memories that the reply used."""
         if not self._draws:
             return
-        from familiar_cli.actions.why import explain_reply
 
         labels = [one.label for one in explain_reply(self.familiar, result.trace).memories]
         if not labels:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from familiar_cli.context.trace import Trace, TracedMessage
     from familiar_cli.context.types import Fragment, LayerUse, Report
     from familiar_cli.llm.types import SideCall
-    from familiar_cli.ui.page import PagePart
 
 _HEADING = "bold"
 _WITH_LINES = 100  # columns

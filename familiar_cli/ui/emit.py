@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from familiar_cli.clock import iso
-from familiar_cli.errors import PartialError
+from familiar_cli.errors import FamiliarError, PartialError
 from familiar_cli.files import ON_WINDOWS
 from familiar_cli.text import harmless, harmless_json
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.errors import FamiliarError
     from familiar_cli.ui.page import PagePart
 
     Page = str | PagePart | RenderableType | Sequence[PagePart | RenderableType] | None

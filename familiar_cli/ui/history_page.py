@@ -10,7 +10,7 @@ from familiar_cli.clock import iso, to_zone
 from familiar_cli.fts import match_spans
 from familiar_cli.history.store import TurnStatus
 from familiar_cli.text import harmless, one_line
-from familiar_cli.ui.page import Bar, Columns, Indented, Stack, mark_query, plain
+from familiar_cli.ui.page import Bar, Columns, Indented, PagePart, Stack, Words, mark_query, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from familiar_cli.history.selection import Kept
     from familiar_cli.history.statistics import ChannelCount, Statistics
     from familiar_cli.identity import Labels
-    from familiar_cli.ui.page import PagePart, Words
 
 _MOST: Final = 24  # rows in each part of the statistics
 _EXCERPT_CHARS: Final = 200

@@ -8,28 +8,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rich import box
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
 from familiar_cli.clock import iso
-from familiar_cli.imports.foreign_chat import TITLES
-from familiar_cli.imports.sillytavern import OUTCOMES
+from familiar_cli.imports.foreign_chat import TITLES, ForeignMessage
+from familiar_cli.imports.sillytavern import OUTCOMES, FamiliarInFolder, FileReport, ImportedFolder
 from familiar_cli.text import counted, harmless, one_line
 from familiar_cli.ui.terminal import column_table, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rich.console import RenderableType
-
     from familiar_cli.imports.card_check import CardFinding, CardSummary, EntrySummary
     from familiar_cli.imports.folders import ImportedMemories
-    from familiar_cli.imports.foreign_chat import ForeignMessage
     from familiar_cli.imports.import_chat import ImportedChat, ImportedChats, SpeakerCount
     from familiar_cli.imports.import_lorebook import ImportedLorebook
     from familiar_cli.imports.import_plan import FamiliarReport, ImportReport
-    from familiar_cli.imports.sillytavern import FamiliarInFolder, FileReport, ImportedFolder
 
 
 _MOST_EFFECTS: Final = 20

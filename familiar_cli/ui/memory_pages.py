@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.memory.journal.history import SHORT
-from familiar_cli.memory.relation_index import LINKS
+from familiar_cli.memory.journal.history import SHORT, FileDiff, LoggedChange
+from familiar_cli.memory.relation_index import LINKS, Edge, GraphPage
 from familiar_cli.text import counted, harmless, one_line
-from familiar_cli.ui.emit import exact
+from familiar_cli.ui.emit import Output, exact
 from familiar_cli.ui.page import (
     Columns,
     Indented,
     Name,
+    PagePart,
     Stack,
     Words,
     local_time,
@@ -41,14 +43,10 @@ if TYPE_CHECKING:
     from familiar_cli.memory.aliases import Named
     from familiar_cli.memory.desk import ListChange
     from familiar_cli.memory.journal.exchange import Compacted
-    from familiar_cli.memory.journal.history import FileDiff, LoggedChange
     from familiar_cli.memory.journal.past import BlamedLine, Difference, Undone
     from familiar_cli.memory.journal.repository import Commit
     from familiar_cli.memory.pages.relations import Link, LinkStep
-    from familiar_cli.memory.relation_index import Edge, GraphPage
     from familiar_cli.memory.store.files import Applied, GrepHit, MemoryEntry, Skipped
-    from familiar_cli.ui.emit import Output
-    from familiar_cli.ui.page import PagePart
 
 _MOST_NAMED = 5
 _KILO = 1024
@@ -256,8 +254,6 @@ def undone_text(undone: Undone, *, dry_run: bool) -> str:
 
 def undone_data(undone: Undone, *, dry_run: bool) -> dict[str, Any]:
     """Build the JSON of an undo."""
-    from dataclasses import asdict
-
     return {
         "commit": commit_data(undone.commit),
         "commits": [commit_data(commit) for commit in undone.commits],

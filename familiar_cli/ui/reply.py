@@ -7,9 +7,11 @@ import sys
 from collections import deque
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
-from familiar_cli.errors import UsageError
+from familiar_cli.actions.write_memory import WRITER_SLOT, leave_due_work
+from familiar_cli.errors import FamiliarError, UsageError
+from familiar_cli.familiar import Familiar
 from familiar_cli.files import ON_WINDOWS
 from familiar_cli.review.pending import waiting_words
 from familiar_cli.text import counted, one_line
@@ -17,12 +19,9 @@ from familiar_cli.ui.emit import Output, exact, print_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Self
 
     from familiar_cli.context.turn import TurnResult
     from familiar_cli.context.types import Said
-    from familiar_cli.errors import FamiliarError
-    from familiar_cli.familiar import Familiar
     from familiar_cli.work.jobs import Drained
     from familiar_cli.work.passes import Event
 
@@ -201,11 +200,11 @@ _REASON_CHARS: Final = 120
 _LOOK_EVERY_S: Final = 5.0
 
 
-def begin_work(out: Output, familiar: Familiar, result: TurnResult, *, stays: bool = False) -> None:
+def begin_work(out: Output, familiar: Familiar, result: TurnResult) -> None:
     """Start the work that a turn made due, and report it."""
     from familiar_cli.actions.write_memory import begin_due_work
 
-    work = begin_due_work(familiar, result, stays=stays)
+    work = begin_due_work(familiar, result, stays=False)
     for problem in work.problems:
         out.warn(problem)
     if turns := work.summarised_turns:
@@ -265,7 +264,6 @@ class BackgroundNotices:
         from familiar_cli.actions.desk import fire_reminders, reminder_line
         from familiar_cli.actions.job_schedule import has_due_jobs
         from familiar_cli.clock import stopwatch_s
-        from familiar_cli.errors import FamiliarError
 
         now_s = stopwatch_s()
         if self._looked_s is not None and now_s - self._looked_s < _LOOK_EVERY_S:
@@ -281,7 +279,6 @@ class BackgroundNotices:
 
     async def _run_jobs(self) -> None:
         from familiar_cli.actions.job_schedule import run_due_jobs
-        from familiar_cli.familiar import Familiar
 
         own = Familiar(self._familiar.paths, self._familiar.tell)  # models are bound to threads
         async with own:
@@ -314,9 +311,6 @@ class BackgroundNotices:
 
 def leave_work(out: Output, familiar: Familiar, result: TurnResult) -> None:
     """Leave the work that a turn made due to a daemon or a later turn."""
-    from familiar_cli.actions.write_memory import leave_due_work
-    from familiar_cli.errors import FamiliarError
-
     try:
         leave_due_work(familiar, result)
     except FamiliarError as error:
@@ -351,7 +345,6 @@ def _job_details(job: str) -> str:
 
 
 def _job_kind(job: str) -> str:
-    from familiar_cli.actions.write_memory import WRITER_SLOT
     from familiar_cli.finding import INDEX_JOB
 
     return {WRITER_SLOT: "memory", INDEX_JOB: "index", _JOBS: "jobs"}.get(job, "summary")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.clock import iso, now, parse_iso
 from familiar_cli.review.pending import waiting_words
 from familiar_cli.text import counted, one_line
-from familiar_cli.ui.emit import write_json
-from familiar_cli.ui.page import Columns, Name, Stack, local_time, named_values, plain
-from familiar_cli.ui.writing_pages import pass_notices, pass_text
-from familiar_cli.work.passes import WRITING, Event
+from familiar_cli.ui.emit import Output, write_json
+from familiar_cli.ui.page import Columns, Name, PagePart, Stack, local_time, named_values, plain
+from familiar_cli.ui.writing_pages import pass_notices, pass_text, yours_told
+from familiar_cli.work.passes import WRITING, Event, PassFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from familiar_cli.sync.engine import Synced
     from familiar_cli.sync.joining import Outcome
     from familiar_cli.sync.participants import LargeDeletion
-    from familiar_cli.ui.emit import Output
-    from familiar_cli.ui.page import PagePart
-    from familiar_cli.work.passes import PassFailure
     from familiar_cli.writer.contract import WriterReport
 
 MOST_DUE = 5  # reminders or conflicting files listed in a status
@@ -89,8 +86,6 @@ def _waiting_lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tupl
     for failure in status.failures:
         yield "failed", _failure_words(failure, zone)
     if status.rewritten:
-        from familiar_cli.ui.writing_pages import yours_told
-
         yield from (("yours", line) for line in yours_told(status.rewritten, zone))
     yield from _desk_lines(status.desk)
     if status.unindexed_files:

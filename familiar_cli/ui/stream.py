@@ -6,23 +6,21 @@ import os
 import sys
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self, TextIO
 
 import regex
 from rich.cells import cell_len
 from rich.text import Text
 
 from familiar_cli.clock import to_zone
-from familiar_cli.history.rows import in_pairs
+from familiar_cli.history.rows import Turn, in_pairs
 from familiar_cli.text import harmless, one_line
 from familiar_cli.ui.terminal import console, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import tzinfo
-    from typing import Self, TextIO
 
-    from familiar_cli.history.rows import Turn
     from familiar_cli.identity import Me
 
 

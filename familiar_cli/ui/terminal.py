@@ -10,7 +10,7 @@ import io
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
@@ -22,7 +22,6 @@ from familiar_cli.text import harmless
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rich.console import ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 
 _WORD = 16  # columns: longer text, such as a path, may be folded
 _NATURAL_WIDTH = 100_000  # wider than any line of a page

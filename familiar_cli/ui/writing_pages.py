@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from familiar_cli.consolidation.pages import read_page
 from familiar_cli.memory.layout import digest_path
 from familiar_cli.text import counted, harmless, one_line
-from familiar_cli.ui.page import Columns, local_time, plain
+from familiar_cli.ui.page import Columns, PagePart, local_time, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from familiar_cli.llm.asking import Spent
     from familiar_cli.review.pending import ReviewPlan
     from familiar_cli.ui.emit import Output
-    from familiar_cli.ui.page import PagePart
     from familiar_cli.writer.contract import Refusal, WriterReport
 
 _MOST_REFUSALS = 10

@@ -8,14 +8,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qs, quote, urlencode
 
-from familiar_cli.errors import (
-    ConfigError,
-    LockedError,
-    ModelError,
-    NotFoundError,
-    RefusedError,
-    UsageError,
-)
+from familiar_cli import errors
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
@@ -79,7 +72,9 @@ class PageRequest:
         try:
             return date.fromisoformat(text) if text else None
         except ValueError:
-            raise UsageError(f"{text[:40]!r} is not a date; write it as 2026-01-31") from None
+            raise errors.UsageError(
+                f"{text[:40]!r} is not a date; write it as 2026-01-31"
+            ) from None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work`, then close what it opened."""
@@ -163,12 +158,12 @@ class WebPage:
 
 
 _STATUS: Final = (  # the first match wins
-    (NotFoundError, 404),
-    (UsageError, 400),
-    (LockedError, 503),
-    (ConfigError, 503),
-    (RefusedError, 409),
-    (ModelError, 502),
+    (errors.NotFoundError, 404),
+    (errors.UsageError, 400),
+    (errors.LockedError, 503),
+    (errors.ConfigError, 503),
+    (errors.RefusedError, 409),
+    (errors.ModelError, 502),
 )
 
 
@@ -189,7 +184,7 @@ def to_number(text: str, name: str) -> int:
         UsageError: `text` is not one.
     """
     if not (text.isascii() and text.isdecimal() and len(text) < 19):  # noqa: PLR2004  # 63 bits
-        raise UsageError(f"{name} must be a number, not {text[:40]!r}")
+        raise errors.UsageError(f"{name} must be a number, not {text[:40]!r}")
     return int(text)
 
 
@@ -214,7 +209,7 @@ def read_form(body: bytes) -> dict[str, list[str]]:
             max_num_fields=_MOST_FIELDS,
         )
     except ValueError as error:
-        raise UsageError(f"The form cannot be read: {error}; nothing was changed") from error
+        raise errors.UsageError(f"The form cannot be read: {error}; nothing was changed") from error
 
 
 def with_speakers(familiar: Familiar, turns: Iterable[Turn]) -> list[tuple[Turn, str]]:

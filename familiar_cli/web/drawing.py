@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from familiar_cli.clock import now
-from familiar_cli.memory.pages.lines import TAG, is_reference, number_spans
+from familiar_cli.memory.pages.lines import TAG, Numbering, is_reference, number_spans
 from familiar_cli.memory.pages.links import resolve_target
 from familiar_cli.ui.html.elements import Html, el, environment, layer_class, plain, text
-from familiar_cli.visibility import OWNER
+from familiar_cli.visibility import OWNER, Viewer
 from familiar_cli.when import day_words
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
     from familiar_cli.actions.sent import PromptLayers
-    from familiar_cli.memory.pages.lines import Numbering
-    from familiar_cli.visibility import Viewer
 
 _PACKAGE: Final = "familiar_cli.web"
 
@@ -203,16 +201,14 @@ _HEIGHT: Final = 300.0
 _FOOT: Final = 24.0
 
 
-def layers_chart(
-    prompts: Sequence[PromptLayers], to_turn: Callable[[int], str], height: float = _HEIGHT
-) -> Html:
+def layers_chart(prompts: Sequence[PromptLayers], to_turn: Callable[[int], str]) -> Html:
     """Draw the prompts as stacked bars, one per turn, each linked to its turn."""
     if not prompts:
         return Html("")
     used = max(sum(prompt.tokens.values()) for prompt in prompts)
     top = max(used * 1.15, 1.0)  # the budget is drawn only if it is not far above the bars
     step = _WIDTH / len(prompts)
-    room = height - _FOOT
+    room = _HEIGHT - _FOOT
     bars = [_weaves(prompts[-1].tokens)]
     for number, prompt in enumerate(prompts):
         x, y = number * step, room
@@ -230,13 +226,13 @@ def layers_chart(
         if limit >= 0:
             pieces.append(el("line", x1=x, x2=x + step, y1=limit, y2=limit, class_="limit"))
         if number % max(len(prompts) // 10, 1) == 0:
-            label = el("text", str(prompt.turn), x=x + step / 2, y=height - 6, class_="tick")
+            label = el("text", str(prompt.turn), x=x + step / 2, y=_HEIGHT - 6, class_="tick")
             pieces.append(label)
         bars.append(el("a", *pieces, href=to_turn(prompt.turn)))
     return el(
         "svg",
         *bars,
-        viewBox=f"0 0 {_WIDTH:g} {height:g}",
+        viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",
         class_="chart",
         role="img",
         aria_label=f"What {len(prompts)} prompts were made of, turn by turn; the table says it too",

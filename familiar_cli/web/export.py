@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.actions.graph import overview
+from familiar_cli.actions.past import timeline
 from familiar_cli.clock import to_zone
 from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.history.selection import TurnFilter, newest_turns
+from familiar_cli.markdown import split_front_matter
+from familiar_cli.memory.layout import is_page
 from familiar_cli.ui.html.elements import Html
+from familiar_cli.ui.html.pictures import ego_svg
 from familiar_cli.visibility import NOBODY, OWNER
-from familiar_cli.web.drawing import (
-    draw_page,
-    layers_chart,
-    layers_legend,
-    render_markdown,
-    stylesheet,
-)
+from familiar_cli.web import drawing
+from familiar_cli.web.asking import with_speakers
 from familiar_cli.web.relation_pages import nearest_pages
 from familiar_cli.web.time_pages import timeline_picture
 
@@ -33,8 +34,6 @@ def export_page(familiar: Familiar) -> str:
     from familiar_cli.actions.sent import layers_over_time
     from familiar_cli.actions.status import status_of
     from familiar_cli.clock import now
-    from familiar_cli.history.selection import TurnFilter, newest_turns
-    from familiar_cli.web.asking import with_speakers
 
     said = [kept.turn for kept in newest_turns(familiar.history, TurnFilter(OWNER), _MOST_TURNS)]
     files, left_out = _page_files(familiar)
@@ -45,24 +44,20 @@ def export_page(familiar: Familiar) -> str:
         "made_at": now(),
         "zone": familiar.zone,
         "turns": with_speakers(familiar, said),
-        "chart": layers_chart(prompts, lambda turn: f"#/turns/{turn}"),
-        "legend": layers_legend(prompts),
+        "chart": drawing.layers_chart(prompts, lambda turn: f"#/turns/{turn}"),
+        "legend": drawing.layers_legend(prompts),
         "files": files,
         "left_out": left_out,
         "changes": _recent_changes(familiar),
-        "style": Html(stylesheet().decode("utf-8")),
+        "style": Html(drawing.stylesheet().decode("utf-8")),
         "to": lambda *parts: "#/" + "/".join(map(str, parts)),
     }
     values |= _pictures(familiar, values)
-    return draw_page("export", values)
+    return drawing.draw_page("export", values)
 
 
 def _pictures(familiar: Familiar, values: dict[str, Any]) -> dict[str, Any]:
     """Return the charts of relations and time, linked within the page."""
-    from familiar_cli.actions.graph import overview
-    from familiar_cli.actions.past import timeline
-    from familiar_cli.ui.html.pictures import MOST_NODES, ego_svg
-
     there = {f"#/memory/{path}" for path, _ in values["files"]}
     there |= {f"#/turns/{turn.id}" for turn, _ in values["turns"]}
     days: dict[str, str] = {}
@@ -74,7 +69,7 @@ def _pictures(familiar: Familiar, values: dict[str, Any]) -> dict[str, Any]:
         return days.get(address) or (address if address in there else "")
 
     line, found = timeline(familiar), overview(familiar, viewer=NOBODY)
-    near = nearest_pages(found, MOST_NODES)
+    near = nearest_pages(found)
     picture = ego_svg(near, lambda node: to("memory", node.path)) if found.edges else Html("")
     return {
         "line": line if line.days else None,
@@ -86,9 +81,6 @@ def _pictures(familiar: Familiar, values: dict[str, Any]) -> dict[str, Any]:
 
 def _page_files(familiar: Familiar) -> tuple[list[tuple[str, Html]], int]:
     """Return the memory pages, and the number left out."""
-    from familiar_cli.markdown import split_front_matter
-    from familiar_cli.memory.layout import is_page
-
     try:
         found = familiar.memory.walk().files
     except NotFoundError:
@@ -101,7 +93,10 @@ def _page_files(familiar: Familiar) -> tuple[list[tuple[str, Html]], int]:
         except FamiliarError:
             continue
         made.append(
-            (rel_path, render_markdown(split_front_matter(text)[1], rel_path, _INSIDE, numbering))
+            (
+                rel_path,
+                drawing.render_markdown(split_front_matter(text)[1], rel_path, _INSIDE, numbering),
+            )
         )
     return made, len(found) - len(made)
 

@@ -6,7 +6,9 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.actions import people
 from familiar_cli.actions.facts import (
+    KnownFact,
     best_facts,
     confirm_fact,
     correct_fact,
@@ -18,19 +20,23 @@ from familiar_cli.actions.facts import (
     person_themes,
     pinned_pages,
 )
+from familiar_cli.actions.graph import neighbourhood
 from familiar_cli.actions.sent import find_trace
+from familiar_cli.actions.status import status_of
 from familiar_cli.clock import now, to_zone
 from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
-from familiar_cli.history.selection import people_in
+from familiar_cli.familiar import Familiar
+from familiar_cli.history.selection import TurnFilter, newest_turns, people_in
 from familiar_cli.history.statistics import first_and_last
 from familiar_cli.imports.export_card import card_picture
 from familiar_cli.markdown import title_of
 from familiar_cli.memory.aliases import main_account
-from familiar_cli.memory.layout import is_page
+from familiar_cli.memory.layout import is_page, people_path
 from familiar_cli.memory.merge.files import conflicts_in
 from familiar_cli.memory.pages.lines import number_spans
+from familiar_cli.review.pending import pending_ids
 from familiar_cli.text import counted
-from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, with_speakers
+from familiar_cli.web.asking import Data, PageRequest, Redirect, Shown, WebPage, with_speakers
 from familiar_cli.web.drawing import evidence_links, render_inline, render_markdown
 from familiar_cli.web.memory_pages import change_runs, recent_changes, told_changes
 from familiar_cli.web.relation_pages import READ_S, draw_graph
@@ -41,13 +47,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import date
 
-    from familiar_cli.actions.facts import KnownFact
     from familiar_cli.actions.status import FamiliarStatus
     from familiar_cli.config.home import FamiliarPaths
-    from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import ChannelSummary, Turn
     from familiar_cli.ui.html.elements import Html
-    from familiar_cli.web.asking import PageRequest
 
 _PATIENCE_S: Final = 0.06
 _FIRST_PATIENCE_S: Final = 1.0
@@ -83,9 +86,6 @@ class Numbers:
             return (known[1], known[0] == state) if known else (None, False)
 
     def _count(self, key: str, paths: FamiliarPaths) -> None:
-        from familiar_cli.actions.status import status_of
-        from familiar_cli.familiar import Familiar
-
         state = state_of_files(paths)
         with suppress(FamiliarError), Familiar(paths) as familiar:
             found = status_of(familiar)
@@ -117,10 +117,6 @@ _MOST_RECENT: Final = 40
 
 def show_home(asked: PageRequest) -> Shown:
     """Return the first page."""
-    from familiar_cli.history.selection import TurnFilter, newest_turns
-    from familiar_cli.memory.layout import people_path
-    from familiar_cli.review.pending import pending_ids
-
     familiar, viewer = asked.familiar, asked.viewer
     said = [kept.turn for kept in newest_turns(familiar.history, TurnFilter(viewer), _LAST)]
     status, is_fresh = NUMBERS.of(familiar.paths)
@@ -260,9 +256,7 @@ _PEOPLE_A_PAGE: Final = 200
 
 def show_people(asked: PageRequest) -> Shown:
     """Return everyone known."""
-    from familiar_cli.actions.people import people_of
-
-    found = people_of(asked.familiar, thorough=False)
+    found = people.people_of(asked.familiar, thorough=False)
     start = asked.number("from") or 0
     shown = found.people[start : start + _PEOPLE_A_PAGE]
     more = start + _PEOPLE_A_PAGE if len(found.people) > start + _PEOPLE_A_PAGE else None
@@ -271,11 +265,8 @@ def show_people(asked: PageRequest) -> Shown:
 
 def show_one_person(asked: PageRequest) -> Shown:
     """Return a person: facts, relations, and channels."""
-    from familiar_cli.actions.graph import neighbourhood
-    from familiar_cli.actions.people import show_person
-
     familiar, viewer = asked.familiar, asked.viewer
-    person = show_person(familiar, asked.path["person"])
+    person = people.show_person(familiar, asked.path["person"])
     related = {}
     if person.text:
         near = neighbourhood(
@@ -322,21 +313,19 @@ def _channels_of(asked: PageRequest, slug: str) -> list[tuple[ChannelSummary, bo
 
 def change_person(asked: PageRequest) -> Redirect:
     """Add or remove a person's name, or merge or split people."""
-    from familiar_cli.actions.people import add_alias, merge, remove_alias, split
-
     familiar, person, name = asked.familiar, asked.path["person"], asked.sent("name").strip()
     match asked.sent("do"):
         case "add":
-            add_alias(familiar, person, name)
+            people.add_alias(familiar, person, name)
             told = f"{person} is now also called {name!r}."
         case "remove":
-            remove_alias(familiar, person, name)
+            people.remove_alias(familiar, person, name)
             told = f"{person} is no longer called {name!r}."
         case "merge":
-            merge(familiar, person, name)
+            people.merge(familiar, person, name)
             told = f"Merged {name} into {person}."
         case "split":
-            split(familiar, person)
+            people.split(familiar, person)
             told = f"{person} has a file of their own again."
         case other:
             raise UsageError(f"Unknown action for a person: {other[:40]!r}")

@@ -8,26 +8,23 @@ from functools import cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.actions.facts import change_sentences, page_title
-from familiar_cli.errors import (
-    BadInputError,
-    ConflictError,
-    FamiliarError,
-    NotFoundError,
-    UsageError,
-)
-from familiar_cli.memory.pages.lines import citations_in
-from familiar_cli.web.asking import Data, Redirect, Shown, WebPage
+from familiar_cli import errors
+from familiar_cli.actions.facts import ChangeSentence, change_sentences, page_title
+from familiar_cli.markdown import newline_of, split_front_matter
+from familiar_cli.memory.layout import SUFFIXES
+from familiar_cli.memory.pages.lines import citations_in, without_references
+from familiar_cli.memory.pages.links import PageNames, move_with_links
+from familiar_cli.memory.store.files import parse_path
+from familiar_cli.text import counted, unified
+from familiar_cli.web.asking import Data, PageRequest, Redirect, Shown, WebPage
 from familiar_cli.web.drawing import RENDERED_CHARS, evidence_links, render_inline, render_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from familiar_cli.actions.facts import ChangeSentence
     from familiar_cli.memory.journal.history import LoggedChange
     from familiar_cli.memory.store.transactions import Transaction
     from familiar_cli.ui.html.elements import Html
-    from familiar_cli.web.asking import PageRequest
 
 _MOST_LISTED: Final = 200
 _SHOWN_CHARS: Final = 400_000
@@ -53,8 +50,6 @@ _NOT_IN_FORMS: Final = re.compile(r"\x00|\r(?!\n)|[\ud800-\udfff]")
 
 def show_memory(asked: PageRequest) -> Shown | Data:
     """Return a directory or a file."""
-    from familiar_cli.memory.store.files import parse_path
-
     rel_path = parse_path(asked.path.get("path", ""))
     memory = asked.familiar.memory
     if not rel_path or (memory.root / rel_path).is_dir():
@@ -91,7 +86,7 @@ def _directory_page(asked: PageRequest, rel_path: str) -> Shown:
 def _file_page(asked: PageRequest, rel_path: str) -> Shown:
     view = asked.query.get("view", "text")
     if view not in _SHOW:
-        raise UsageError(f"There is no view {view[:40]!r} of a file")
+        raise errors.UsageError(f"There is no view {view[:40]!r} of a file")
     values: dict[str, Any] = {
         "rel_path": rel_path,
         "title": page_title(asked.familiar.memory, rel_path),
@@ -103,16 +98,13 @@ def _file_page(asked: PageRequest, rel_path: str) -> Shown:
     }
     try:
         found = asked.familiar.memory.read(rel_path)
-    except BadInputError as error:
+    except errors.BadInputError as error:
         return Shown("file", {**values, "view": "text", "problem": str(error), "parts": None})
     values |= {"text": found.text, "sha256": found.sha256}
     return Shown("file", {**values, **_SHOW[view](asked, rel_path, found.text)})
 
 
 def _text_view(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
-    from familiar_cli.markdown import split_front_matter
-    from familiar_cli.memory.layout import SUFFIXES
-
     if not rel_path.lower().endswith(SUFFIXES):
         return {"parts": {"front": "", "html": None, "rest": text[:_SHOWN_CHARS]}}
     front, body = split_front_matter(text)
@@ -130,11 +122,9 @@ def _source_view(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]
 
 
 def _blame_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
-    from familiar_cli.memory.pages.lines import without_references
-
     try:
         lines = asked.familiar.past.blame(rel_path)[:_MOST_BLAMED]
-    except FamiliarError as error:
+    except errors.FamiliarError as error:
         return {"groups": [], "problem": str(error)}
     cited = asked.familiar.numbering.cited_days([one.text for one in lines], asked.viewer)
     rows = [
@@ -184,7 +174,6 @@ _SHOW: Final[dict[str, Callable[[PageRequest, str, str], dict[str, Any]]]] = {
 def save_file(asked: PageRequest) -> Shown | Redirect:
     """Write a file, merged with changes since the person read it."""
     from familiar_cli.memory.merge.content import stage_merged
-    from familiar_cli.memory.store.files import parse_path
 
     rel_path = parse_path(asked.path["path"])
     known = asked.sent("sha256")
@@ -199,15 +188,15 @@ def save_file(asked: PageRequest) -> Shown | Redirect:
 
     try:
         _change_memory(asked, f"write {rel_path}", stage)
-    except ConflictError as error:
+    except errors.ConflictError as error:
         return _conflict_page(asked, rel_path, content, error)
     return Redirect(asked.to("memory", rel_path), (f"Wrote {rel_path}. The journal can undo it.",))
 
 
-def _conflict_page(asked: PageRequest, rel_path: str, content: str, error: ConflictError) -> Shown:
+def _conflict_page(
+    asked: PageRequest, rel_path: str, content: str, error: errors.ConflictError
+) -> Shown:
     """Return both versions, and a form based on the current one."""
-    from familiar_cli.text import unified
-
     memory = asked.familiar.memory
     there = memory.read(rel_path) if memory.exists(rel_path) else None
     text = there.text if there else ""
@@ -225,8 +214,6 @@ def _conflict_page(asked: PageRequest, rel_path: str, content: str, error: Confl
 
 def delete_file(asked: PageRequest) -> Redirect:
     """Delete a file if unchanged since the person read it."""
-    from familiar_cli.memory.store.files import parse_path
-
     rel_path = parse_path(asked.path["path"])
     expect = asked.sent("sha256") or None
     _change_memory(asked, f"rm {rel_path}", lambda tx: tx.delete(rel_path, expect=expect))
@@ -235,9 +222,6 @@ def delete_file(asked: PageRequest) -> Redirect:
 
 def move_file(asked: PageRequest) -> Redirect:
     """Move a file, and update the links to it and in it."""
-    from familiar_cli.memory.pages.links import move_with_links
-    from familiar_cli.text import counted
-
     old, new = asked.path["path"], asked.sent("to").strip()
     moved = move_with_links(asked.familiar.memory, old, new, dry_run=False)
     told = f"Moved {old} to {new}."
@@ -260,11 +244,9 @@ def restore_file(asked: PageRequest) -> Redirect:
 
 def make_file(asked: PageRequest) -> Redirect:
     """Redirect to the form for a new file."""
-    from familiar_cli.memory.store.files import parse_path
-
     rel_path = parse_path(asked.sent("path").strip())
     if not rel_path:
-        raise UsageError("A file needs a name, e.g. topics/tea.md")
+        raise errors.UsageError("A file needs a name, e.g. topics/tea.md")
     name = rel_path if "." in rel_path.split("/")[-1] else f"{rel_path}.md"
     if not asked.familiar.memory.exists(name):
         title = name.split("/")[-1].rpartition(".")[0].replace("-", " ").capitalize()
@@ -275,8 +257,6 @@ def make_file(asked: PageRequest) -> Redirect:
 
 def find_file(asked: PageRequest) -> Redirect:
     """Redirect to the file that a wiki link names."""
-    from familiar_cli.memory.pages.links import PageNames
-
     name, source = asked.query.get("name", ""), asked.query.get("from", "")
     walk = asked.familiar.memory.walk()
     there = PageNames({entry.rel_path for entry in walk.files}, {}).find_path(name, source)
@@ -292,8 +272,6 @@ def path_crumbs(rel_path: str) -> list[tuple[str, str]]:
 
 def _as_in_file(asked: PageRequest, rel_path: str, text: str) -> str:
     """Return a form's text with the line endings of the file; browsers send CRLF."""
-    from familiar_cli.markdown import newline_of
-
     memory, end = asked.familiar.memory, "\n"
     if memory.exists(rel_path):
         end = newline_of(memory.read_file(rel_path))
@@ -340,7 +318,7 @@ def recent_changes(
     asked: PageRequest, most: int, path: str = "", source: str = ""
 ) -> list[LoggedChange]:
     """Return the newest changes of memory; empty without a journal."""
-    with suppress(NotFoundError):
+    with suppress(errors.NotFoundError):
         return list(asked.familiar.past.log(path, source=source or None, limit=most))
     return []
 

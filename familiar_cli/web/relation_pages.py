@@ -7,14 +7,14 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.actions.graph import Around, neighbourhood, overview
 from familiar_cli.errors import FamiliarError, UsageError
-from familiar_cli.web.asking import Shown, WebPage
+from familiar_cli.ui.html.pictures import MOST_NODES, ego_svg
+from familiar_cli.web.asking import PageRequest, Shown, WebPage
 
 if TYPE_CHECKING:
-    from familiar_cli.actions.graph import Around
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.memory.relation_index import GraphPage
-    from familiar_cli.web.asking import PageRequest
 
 _MOST_STEPS: Final = 4
 READ_S: Final = 0.2
@@ -23,8 +23,6 @@ READ_S: Final = 0.2
 
 def show_graph(asked: PageRequest) -> Shown:
     """Return the graph of all relations, or of one page's neighbourhood."""
-    from familiar_cli.actions.graph import neighbourhood, overview
-
     name = asked.query.get("name", "").strip()
     depth = asked.number("depth") or 1
     if depth > _MOST_STEPS:
@@ -40,7 +38,6 @@ def show_graph(asked: PageRequest) -> Shown:
 
 def draw_graph(asked: PageRequest, found: Around) -> dict[str, Any]:
     """Return the template values for a graph; continue reading in the background."""
-    from familiar_cli.ui.html.pictures import MOST_NODES, ego_svg
     from familiar_cli.ui.memory_pages import edge_span
 
     if found.unread:
@@ -61,7 +58,7 @@ def draw_graph(asked: PageRequest, found: Around) -> dict[str, Any]:
         }
         for edge in found.edges
     ]
-    near = nearest_pages(found, MOST_NODES)
+    near = nearest_pages(found)
     return {
         "found": found,
         "edges": edges,
@@ -70,7 +67,7 @@ def draw_graph(asked: PageRequest, found: Around) -> dict[str, Any]:
     }
 
 
-def nearest_pages(found: Around, most: int) -> Around:
+def nearest_pages(found: Around) -> Around:
     """Return the pages nearest to the center, or to the page with most relations."""
     if not found.nodes:
         return found
@@ -82,9 +79,9 @@ def nearest_pages(found: Around, most: int) -> Around:
     reached = [first]
     for path in reached:  # grows while it is iterated: breadth first
         reached += [other for other in dict.fromkeys(beside[path]) if other not in reached]
-        if len(reached) >= most:
+        if len(reached) >= MOST_NODES:
             break
-    del reached[most:]
+    del reached[MOST_NODES:]
     nodes = {node.path: node for node in found.nodes}
     edges = tuple(e for e in found.edges if e.source in reached and e.target in reached)
     shown = tuple(nodes[path] for path in reached)

@@ -7,6 +7,8 @@ from email.policy import HTTP
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import UsageError
+from familiar_cli.imports.cards import read_card
+from familiar_cli.imports.create import create_familiar, template_card
 from familiar_cli.web.asking import read_form
 
 if TYPE_CHECKING:
@@ -94,7 +96,6 @@ def make_familiar(home: Path, fields: Mapping[str, str], raw: bytes, origin: str
     from familiar_cli.config.edit import parse_value, set_values
     from familiar_cli.config.settings import find_setting
     from familiar_cli.familiar import Familiar
-    from familiar_cli.imports.create import create_familiar
     from familiar_cli.text import slugify
 
     settings = {key: fields[name] for name, key in _SETTINGS.items() if fields.get(name)}
@@ -117,9 +118,6 @@ def make_familiar(home: Path, fields: Mapping[str, str], raw: bytes, origin: str
 
 
 def _read_card(fields: Mapping[str, str], name: str, raw: bytes, origin: str) -> Card:
-    from familiar_cli.imports.cards import read_card
-    from familiar_cli.imports.create import template_card
-
     if raw:
         return read_card(raw, origin=origin)
     return template_card(fields.get("template", "") or next(iter(TEMPLATES)), name=name)

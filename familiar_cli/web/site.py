@@ -7,7 +7,7 @@ import hmac
 import secrets
 import threading
 from collections import OrderedDict
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
@@ -17,7 +17,7 @@ from urllib.parse import quote
 from starlette.applications import Starlette
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
 from familiar_cli.clock import stopwatch_s
@@ -36,6 +36,7 @@ from familiar_cli.web import (
     upkeep_pages,
 )
 from familiar_cli.web.asking import (
+    Answer,
     Data,
     PageRequest,
     Redirect,
@@ -51,7 +52,6 @@ from familiar_cli.web.turn_pages import watch_changes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
-    from contextlib import AbstractAsyncContextManager
 
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from familiar_cli.actions.familiar_pool import FamiliarPool
     from familiar_cli.actions.talk import ReplyEnd
     from familiar_cli.familiar import Familiar
-    from familiar_cli.web.asking import Answer
 
 
 TOKEN: Final = "token"  # noqa: S105  # the name of a parameter
@@ -443,8 +442,6 @@ class Site:
             status = http_status(error)
         is_browser = "text/html" in request.headers.get("accept", "")
         if self.is_for_programs(request.url.path) and not is_browser:
-            from starlette.responses import JSONResponse
-
             told = {"code": error.code, "message": str(error), "hint": error.hint}
             return JSONResponse({"error": told}, status)
         try:

@@ -11,24 +11,18 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.actions import change_turns
-from familiar_cli.actions.talk import Asking, LiveTurn, ReplyEnd, TurnNotice, take_turn
-from familiar_cli.actions.why import explain_reply
+from familiar_cli.actions.me import author_in_channel
+from familiar_cli.actions.past import learned_from, undo
+from familiar_cli.actions.talk import Asking, LiveTurn, ReplyEnd, TurnNotice, opening_of, take_turn
+from familiar_cli.actions.why import ReplyExplanation, explain_reply
 from familiar_cli.actions.write_memory import begin_due_work, make_way
-from familiar_cli.context.turn import Watcher
+from familiar_cli.context.trace import Trace, read_trace
+from familiar_cli.context.turn import TurnResult, Watcher
 from familiar_cli.context.types import Said, Spoken
 from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
-from familiar_cli.history.rows import in_pairs, place_of
+from familiar_cli.history.rows import Turn, in_pairs, place_of
 from familiar_cli.llm.slots import check_on_disk, check_usable
-from familiar_cli.web.asking import (
-    Redirect,
-    Shown,
-    WebPage,
-    field_of,
-    http_status,
-    play_while_connected,
-    to_number,
-    with_speakers,
-)
+from familiar_cli.web import asking
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -37,12 +31,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-    from familiar_cli.actions.why import ReplyExplanation
-    from familiar_cli.context.trace import Trace
-    from familiar_cli.context.turn import TurnResult
     from familiar_cli.familiar import Familiar
-    from familiar_cli.history.rows import Turn
-    from familiar_cli.web.asking import PageRequest
 
 T = TypeVar("T")
 
@@ -142,7 +131,7 @@ async def cancel_turns() -> None:
 
 
 def _channel_in(form: Mapping[str, list[str]]) -> str:
-    return field_of(form, "channel").strip() or _CHANNEL
+    return asking.field_of(form, "channel").strip() or _CHANNEL
 
 
 def _label_of(familiar: Familiar, channel_id: str) -> str:
@@ -158,22 +147,20 @@ def _read_said(familiar: Familiar, form: Mapping[str, list[str]]) -> Said:
         RefusedError: The last turn is not the one the form refers to.
         UsageError: A form field is invalid.
     """
-    from familiar_cli.actions.me import author_in_channel
-
     _check_model(familiar)
-    channel_id, greeting = _channel_in(form), field_of(form, "greeting")
+    channel_id, greeting = _channel_in(form), asking.field_of(form, "greeting")
     author = author_in_channel(familiar, channel_id)
-    is_off = bool(field_of(form, "off"))
+    is_off = bool(asking.field_of(form, "off"))
     said = Said(
-        field_of(form, "text").replace("\r\n", "\n"),
+        asking.field_of(form, "text").replace("\r\n", "\n"),
         author,
         channel_id,
         source=SOURCE,
-        greeting=to_number(greeting, "greeting") if greeting else None,
+        greeting=asking.to_number(greeting, "greeting") if greeting else None,
         off_record=is_off,
-        remembered=_read_spoken(field_of(form, "spoken"), author) if is_off else (),
+        remembered=_read_spoken(asking.field_of(form, "spoken"), author) if is_off else (),
     )
-    match field_of(form, "do") or "say":
+    match asking.field_of(form, "do") or "say":
         case "say":
             return said
         case "again" if is_off:
@@ -184,9 +171,9 @@ def _read_said(familiar: Familiar, form: Mapping[str, list[str]]) -> Said:
         case "continue" if not is_off:
             return change_turns.go_on(familiar, said)
         case "edit" if not is_off:
-            number = to_number(field_of(form, "turn"), "turn")
+            number = asking.to_number(asking.field_of(form, "turn"), "turn")
             return change_turns.say_again(familiar, said, _last_said(familiar, said, number))
-    raise UsageError(f"The page cannot do {field_of(form, 'do')[:40]!r}; nothing was sent")
+    raise UsageError(f"The page cannot do {asking.field_of(form, 'do')[:40]!r}; nothing was sent")
 
 
 def _check_model(familiar: Familiar) -> None:
@@ -250,7 +237,7 @@ class TalkResponse:
         """Send the response."""
         try:
             playing = self._play(scope, receive, send)
-            await play_while_connected(receive, playing, self._turn.cancel)
+            await asking.play_while_connected(receive, playing, self._turn.cancel)
         finally:
             await self._leave()
 
@@ -281,18 +268,18 @@ async def _send_event(send: Send, name: str, text: str) -> None:
     await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
-def show_chat(asked: PageRequest) -> Shown:
+def show_chat(asked: asking.PageRequest) -> asking.Shown:
     """Return the page of a conversation."""
-    return Shown("chat", _chat_values(asked))
+    return asking.Shown("chat", _chat_values(asked))
 
 
 def show_outcome(
-    turn: PageTurn, end: ReplyEnd, asked: PageRequest, *, streams: bool
-) -> Shown | Redirect:
+    turn: PageTurn, end: ReplyEnd, asked: asking.PageRequest, *, streams: bool
+) -> asking.Shown | asking.Redirect:
     """Return the conversation after a turn, redirecting if a reload could repeat it."""
     is_off = bool(asked.sent("off"))
     if not (streams or is_off or end.error):
-        return Redirect(f"{asked.to('chat', channel=turn.channel_id)}#end", turn.notices)
+        return asking.Redirect(f"{asked.to('chat', channel=turn.channel_id)}#end", turn.notices)
     values = _chat_values(asked) | {"notes": turn.notices, "is_off": is_off, "is_live": False}
     result, said = end.result or turn.interrupted, turn.said
     if is_off:
@@ -305,15 +292,15 @@ def show_outcome(
     if not (result or turn.is_kept) and (asked.sent("do") or "say") == "say":
         values["draft"] = asked.sent("text")
     if end.error is None:
-        return Shown("chat", values)
+        return asking.Shown("chat", values)
     error = end.error
     if not isinstance(error, FamiliarError):
         error = FamiliarError(f"The reply failed: {type(error).__name__}")
     values |= {"error": str(error), "hint": error.hint or ""}
-    return Shown("chat", values, http_status(error))
+    return asking.Shown("chat", values, asking.http_status(error))
 
 
-def _chat_values(asked: PageRequest) -> dict[str, Any]:
+def _chat_values(asked: asking.PageRequest) -> dict[str, Any]:
     familiar = asked.familiar
     channel_id = asked.query.get("channel", "").strip() or _channel_in(asked.form)
     before, problem, remedy = asked.number("before"), "", ""
@@ -351,17 +338,15 @@ def _chat_values(asked: PageRequest) -> dict[str, Any]:
     }
 
 
-def _turn_rows(asked: PageRequest, turns: Sequence[Turn]) -> list[dict[str, Any]]:
+def _turn_rows(asked: asking.PageRequest, turns: Sequence[Turn]) -> list[dict[str, Any]]:
     """Return turns with their speakers, memories used, and learned facts."""
-    from familiar_cli.actions.past import learned_from
-
     replies = {turn.reply_to: turn.id for turn in turns if turn.reply_to is not None}
     learned: dict[int, list[tuple[str, str, str]]] = {}
     with suppress(FamiliarError):
         for turn_id, lines in learned_from(asked.familiar, turns, asked.viewer).items():
             learned.setdefault(replies.get(turn_id, turn_id), []).extend(lines)
     rows = []
-    for turn, who in with_speakers(asked.familiar, turns):
+    for turn, who in asking.with_speakers(asked.familiar, turns):
         why = _explained(asked.familiar, turn)
         rows.append({"turn": turn, "who": who, "why": why, "learned": learned.get(turn.id, [])})
     return rows
@@ -369,8 +354,6 @@ def _turn_rows(asked: PageRequest, turns: Sequence[Turn]) -> list[dict[str, Any]
 
 def _explained(familiar: Familiar, turn: Turn) -> ReplyExplanation | None:
     """Explain a reply from its immutable trace, or return None without one."""
-    from familiar_cli.context.trace import read_trace
-
     if turn.role != "assistant" or turn.reply_to is None:
         return None
     key = (familiar.paths.root, turn.id)
@@ -410,9 +393,6 @@ def _greetings(familiar: Familiar, channel_id: str) -> list[tuple[int, str]]:
     """Return the greetings that can open a conversation, each with its number."""
     from dataclasses import replace
 
-    from familiar_cli.actions.me import author_in_channel
-    from familiar_cli.actions.talk import opening_of
-
     said = Said("", author_in_channel(familiar, channel_id), channel_id)
     numbers = range(1, len(familiar.character().greetings) + 1)
     with suppress(FamiliarError):  # `take_turn` reports errors of the character
@@ -420,7 +400,7 @@ def _greetings(familiar: Familiar, channel_id: str) -> list[tuple[int, str]]:
     return []
 
 
-def _conversations(asked: PageRequest) -> list[tuple[str, str]]:
+def _conversations(asked: asking.PageRequest) -> list[tuple[str, str]]:
     """Return the most recent conversations with their labels."""
     spoken = (summary.channel_id for summary in asked.familiar.history.channels())
     ids = islice(filter(asked.viewer.sees_channel, spoken), _MOST_CONVERSATIONS)
@@ -433,7 +413,7 @@ def _live_in(familiar: Familiar, channel_id: str) -> list[PageTurn]:
     return [turn for turn in tuple(LIVE) if (turn.root, turn.channel_id) == where]
 
 
-def stop_reply(asked: PageRequest) -> Redirect:
+def stop_reply(asked: asking.PageRequest) -> asking.Redirect:
     """Stop a reply in progress, keeping its partial text."""
     for turn in _live_in(asked.familiar, _channel_in(asked.form)):
         ending = asyncio.run_coroutine_threadsafe(turn.cancel(), turn.task.get_loop())
@@ -442,57 +422,55 @@ def stop_reply(asked: PageRequest) -> Redirect:
     return _to_end(asked)
 
 
-def choose_reply(asked: PageRequest) -> Redirect:
+def choose_reply(asked: asking.PageRequest) -> asking.Redirect:
     """Select another alternative of the last reply."""
-    number = to_number(asked.sent("number"), "number")
+    number = asking.to_number(asked.sent("number"), "number")
     change_turns.choose_reply(asked.familiar, _channel_in(asked.form), number)
     return _to_end(asked)
 
 
-def edit_turn(asked: PageRequest) -> Redirect:
+def edit_turn(asked: asking.PageRequest) -> asking.Redirect:
     """Replace the text of a turn without asking for a reply."""
-    number = to_number(asked.sent("turn"), "turn")
+    number = asking.to_number(asked.sent("turn"), "turn")
     new = change_turns.edit_turn(asked.familiar, number, asked.sent("text").replace("\r\n", "\n"))
     return _to_end(asked, f"The new words stand as turn {new.id}; the old ones are kept.")
 
 
-def withdraw_exchange(asked: PageRequest) -> Redirect:
+def withdraw_exchange(asked: asking.PageRequest) -> asking.Redirect:
     """Withdraw the last exchange of a conversation."""
     exchange = change_turns.take_back(asked.familiar, _channel_in(asked.form))
     ids = " ".join(str(turn.id) for turn in exchange.turns)
     return _to_end(asked, f"Taken back. `familiar history restore {ids}` brings it back.")
 
 
-def begin_branch(asked: PageRequest) -> Redirect:
+def begin_branch(asked: asking.PageRequest) -> asking.Redirect:
     """Branch a conversation at a turn."""
     name = asked.sent("name").strip()
     if not name:
         raise UsageError("The new conversation needs a name; nothing was changed")
-    turn_id = to_number(asked.sent("turn"), "turn")
+    turn_id = asking.to_number(asked.sent("turn"), "turn")
     made = change_turns.branch_channel(asked.familiar, name, turn_id, _channel_in(asked.form))
     told = f"What follows here does not touch {made.branch.parent}."
-    return Redirect(asked.to("chat", channel=made.branch.channel_id), (told,))
+    return asking.Redirect(asked.to("chat", channel=made.branch.channel_id), (told,))
 
 
-def undo_learning(asked: PageRequest) -> Redirect:
+def undo_learning(asked: asking.PageRequest) -> asking.Redirect:
     """Revert a memory change made from this conversation."""
-    from familiar_cli.actions.past import undo
-
     undone, notices = undo(asked.familiar, asked.sent("commit"))
     told = "It is forgotten again." if undone.changes else "It was no longer in effect."
     return _to_end(asked, told, *notices)
 
 
-def _to_end(asked: PageRequest, *told: str) -> Redirect:
-    return Redirect(f"{asked.to('chat', channel=_channel_in(asked.form))}#end", told)
+def _to_end(asked: asking.PageRequest, *told: str) -> asking.Redirect:
+    return asking.Redirect(f"{asked.to('chat', channel=_channel_in(asked.form))}#end", told)
 
 
 PAGES: Final = (
-    WebPage("/chat", show_chat),
-    WebPage("/chat/stop", stop_reply, "POST"),
-    WebPage("/chat/choose", choose_reply, "POST"),
-    WebPage("/chat/edit", edit_turn, "POST"),
-    WebPage("/chat/withdraw", withdraw_exchange, "POST"),
-    WebPage("/chat/branch", begin_branch, "POST"),
-    WebPage("/chat/undo", undo_learning, "POST"),
+    asking.WebPage("/chat", show_chat),
+    asking.WebPage("/chat/stop", stop_reply, "POST"),
+    asking.WebPage("/chat/choose", choose_reply, "POST"),
+    asking.WebPage("/chat/edit", edit_turn, "POST"),
+    asking.WebPage("/chat/withdraw", withdraw_exchange, "POST"),
+    asking.WebPage("/chat/branch", begin_branch, "POST"),
+    asking.WebPage("/chat/undo", undo_learning, "POST"),
 )

@@ -9,11 +9,15 @@ from functools import cache, partial
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.actions import past
 from familiar_cli.actions.facts import change_sentences, page_title
 from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.markdown import split_front_matter
+from familiar_cli.memory.layout import is_hidden
 from familiar_cli.text import counted
 from familiar_cli.ui.html.elements import Html, el, joined
-from familiar_cli.web.asking import Redirect, Shown, WebPage, to_number, with_speakers
+from familiar_cli.ui.html.page import draw_part
+from familiar_cli.web.asking import PageRequest, Redirect, Shown, WebPage, to_number, with_speakers
 from familiar_cli.web.drawing import RENDERED_CHARS, render_markdown
 from familiar_cli.web.memory_pages import cited_sentences, path_crumbs
 from familiar_cli.when import MONTHS, day_words, weekday_name
@@ -21,10 +25,8 @@ from familiar_cli.when import MONTHS, day_words, weekday_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from familiar_cli.actions.past import AsOf, DatedFile, DayCount, Lane, Timeline
     from familiar_cli.context.trace import Trace
     from familiar_cli.memory.journal.history import FileDiff, JournalDay, JournalDays
-    from familiar_cli.web.asking import PageRequest
 
 _MOST_CHANGED: Final = 200
 _MOST_DIFFS: Final = 12
@@ -36,20 +38,16 @@ _LAST: Final = date(9998, 12, 31)  # the day after has to be one, too, in every 
 
 def show_day(asked: PageRequest) -> Shown | Redirect:
     """Return memory as of a day."""
-    from familiar_cli.actions.past import as_of
-
     if "n" in asked.query:  # from the slider
         days = asked.familiar.journal_days.all()
         number = min(to_number(asked.query["n"], "n"), max(len(days) - 1, 0))
         return Redirect(asked.to("asof", at=days[number].day if days else None))
-    found = as_of(asked.familiar, _asked_day(asked), _day_within(asked, "since"))
+    found = past.as_of(asked.familiar, _asked_day(asked), _day_within(asked, "since"))
     return Shown("asof", _day_values(asked, found))
 
 
 def show_file_then(asked: PageRequest) -> Shown:
     """Return a file or directory as of a day."""
-    from familiar_cli.markdown import split_front_matter
-
     day, rel_path = _asked_day(asked), asked.path.get("path", "").strip("/")
     days = asked.familiar.journal_days
     state = days.at(day)
@@ -76,17 +74,13 @@ def show_file_then(asked: PageRequest) -> Shown:
 
 def show_prompt(asked: PageRequest) -> Shown:
     """Return the prompt that a message would have produced at the end of a day."""
-    from familiar_cli.actions.past import as_of, prompt_then
-
     day, text = _asked_day(asked), asked.sent("text")
-    trace = asyncio.run(prompt_then(asked.familiar, day, text, asked.sent("channel") or "cli"))
-    found = as_of(asked.familiar, day)
+    trace = asyncio.run(past.prompt_then(asked.familiar, day, text, asked.sent("channel") or "cli"))
+    found = past.as_of(asked.familiar, day)
     return Shown("asof", {**_day_values(asked, found), "said": text, **_trace_pictures(trace)})
 
 
-def _day_values(asked: PageRequest, found: AsOf) -> dict[str, Any]:
-    from familiar_cli.ui.html.page import draw_part
-
+def _day_values(asked: PageRequest, found: past.AsOf) -> dict[str, Any]:
     known = [state.day for state in found.days]
     at = max((n for n, day in enumerate(known) if day <= found.day), default=0)
     days = asked.familiar.journal_days
@@ -154,22 +148,16 @@ def _day_marks(days: Sequence[JournalDay]) -> Html:
 
 
 def _list_directory(days: JournalDays, commit: str, directory: str = "") -> list[tuple[str, bool]]:
-    from familiar_cli.memory.layout import is_hidden
-
     return [entry for entry in days.files(commit, directory) if not is_hidden(entry[0])]
 
 
 def _trace_pictures(trace: Trace) -> dict[str, Any]:
-    from familiar_cli.ui.html.page import draw_part
-
     picture, messages = draw_part("budget", trace), draw_part("messages", trace)
     return {"picture": picture, "messages": messages, "budget": None}
 
 
 def _asked_day(asked: PageRequest) -> date:
-    from familiar_cli.actions.past import local_today
-
-    return _day_within(asked, "at") or local_today(asked.familiar)
+    return _day_within(asked, "at") or past.local_today(asked.familiar)
 
 
 def _day_within(asked: PageRequest, name: str) -> date | None:
@@ -179,19 +167,14 @@ def _day_within(asked: PageRequest, name: str) -> date | None:
 
 def show_timeline(asked: PageRequest) -> Shown:
     """Return a year, a quarter or a month."""
-    from familiar_cli.actions.past import MOST_OF_YEAR, SPANS, timeline
-
-    line = timeline(asked.familiar, asked.query.get("at", ""), asked.query.get("span", ""))
-    values = {"line": line, "picture": timeline_picture(line, asked.to), "spans": SPANS}
-    return Shown("timeline", {**values, "most_of_year": MOST_OF_YEAR})
+    line = past.timeline(asked.familiar, asked.query.get("at", ""), asked.query.get("span", ""))
+    values = {"line": line, "picture": timeline_picture(line, asked.to), "spans": past.SPANS}
+    return Shown("timeline", {**values, "most_of_year": past.MOST_OF_YEAR})
 
 
 def show_diary(asked: PageRequest) -> Shown:
     """Return a day: its turns, files about it, and what memory learned."""
-    from familiar_cli.actions.past import diary_day
-    from familiar_cli.memory.layout import is_hidden
-
-    found = diary_day(asked.familiar, _day_within(asked, "day"), asked.viewer)
+    found = past.diary_day(asked.familiar, _day_within(asked, "day"), asked.viewer)
     changed: list[str] = []
     if found.state:
         days, old = asked.familiar.journal_days, found.since.commit if found.since else None
@@ -211,10 +194,8 @@ def show_diary(asked: PageRequest) -> Shown:
     )
 
 
-def _diary_file(asked: PageRequest, mark: DatedFile) -> tuple[DatedFile, Html]:
+def _diary_file(asked: PageRequest, mark: past.DatedFile) -> tuple[past.DatedFile, Html]:
     """Return what a file about a day says."""
-    from familiar_cli.markdown import split_front_matter
-
     familiar = asked.familiar
     try:
         text = familiar.memory.read_head(mark.rel_path, RENDERED_CHARS).text
@@ -254,7 +235,7 @@ class _Scale:
         return _LEFT + (_RIGHT - _LEFT) * min(max(share, 0.0), 1.0)
 
 
-def timeline_picture(line: Timeline, to: Callable[..., str]) -> Html:
+def timeline_picture(line: past.Timeline, to: Callable[..., str]) -> Html:
     """Return the picture of a timeline.
 
     Args:
@@ -284,7 +265,7 @@ def timeline_picture(line: Timeline, to: Callable[..., str]) -> Html:
     )
 
 
-def _month_marks(line: Timeline, scale: _Scale, bottom: float) -> Iterator[Html]:
+def _month_marks(line: past.Timeline, scale: _Scale, bottom: float) -> Iterator[Html]:
     day = line.first
     while day <= line.last:
         x = scale.at(day)
@@ -301,7 +282,7 @@ def _month_marks(line: Timeline, scale: _Scale, bottom: float) -> Iterator[Html]
             day = after.replace(day=1)
 
 
-def _bars(line: Timeline, scale: _Scale, to: Callable[..., str]) -> Iterator[Html]:
+def _bars(line: past.Timeline, scale: _Scale, to: Callable[..., str]) -> Iterator[Html]:
     most = max((day.turns for day in line.days), default=1)
     base = _TOP + _BARS
     yield _band_label("turns a day", base - _BAND)
@@ -315,7 +296,7 @@ def _bars(line: Timeline, scale: _Scale, to: Callable[..., str]) -> Iterator[Htm
 
 
 def _file_band(
-    marks: tuple[DatedFile, ...], scale: _Scale, y: float, kind: str, to: Callable[..., str]
+    marks: tuple[past.DatedFile, ...], scale: _Scale, y: float, kind: str, to: Callable[..., str]
 ) -> Iterator[Html]:
     for mark in marks:
         x, end = scale.at(mark.first), scale.at(mark.last + _DAY)
@@ -324,7 +305,7 @@ def _file_band(
 
 
 def _day_ticks(
-    days: tuple[DayCount, ...], scale: _Scale, y: float, name: str, to: Callable[..., str]
+    days: tuple[past.DayCount, ...], scale: _Scale, y: float, name: str, to: Callable[..., str]
 ) -> Iterator[Html]:
     for day in days:
         x, end = scale.at(day.day), scale.at(day.day + _DAY)
@@ -334,7 +315,7 @@ def _day_ticks(
         )
 
 
-def _lane_label(lane: Lane, y: float, to: Callable[..., str]) -> Html:
+def _lane_label(lane: past.Lane, y: float, to: Callable[..., str]) -> Html:
     label = _band_label(lane.name, y)
     return _link_to(to("memory", lane.rel_path), lane.name, label) if lane.rel_path else label
 

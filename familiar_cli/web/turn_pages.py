@@ -6,12 +6,26 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.actions.facts import page_title
+from familiar_cli.actions.search import search_past, search_sessions
+from familiar_cli.actions.sent import (
+    explain_piece,
+    find_trace,
+    layers_over_time,
+    messages_diff,
+    request_bytes,
+)
+from familiar_cli.actions.sent import replay_trace as send_again
+from familiar_cli.actions.why import explain_reply
+from familiar_cli.context.trace import trace_ids
 from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.history.selection import TurnFilter, newest_turns, turns_around
+from familiar_cli.history.store import restore_turns, turn_statuses
+from familiar_cli.index.types import options_from
 from familiar_cli.memory.layout import PEOPLE_DIR
 from familiar_cli.memory.pages.lines import readable_text
 from familiar_cli.memory.store.store import state_of
-from familiar_cli.ui.html.elements import el, spoken
-from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, with_speakers
+from familiar_cli.ui.html.elements import Html, el, spoken
+from familiar_cli.web.asking import Data, PageRequest, Redirect, Shown, WebPage, with_speakers
 from familiar_cli.web.drawing import layers_chart, layers_legend, render_markdown
 
 if TYPE_CHECKING:
@@ -22,8 +36,6 @@ if TYPE_CHECKING:
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.context.trace import Trace
     from familiar_cli.index.types import Hit
-    from familiar_cli.ui.html.elements import Html
-    from familiar_cli.web.asking import PageRequest
 
 _LOOK_S: Final = 1.0
 _BEAT_LOOKS: Final = 15  # keep-alive interval
@@ -66,9 +78,7 @@ _CHARTED: Final = 40
 
 def show_turns(asked: PageRequest) -> Shown:
     """Return a page of turns."""
-    from familiar_cli.actions.search import search_sessions
     from familiar_cli.history.rows import place_of
-    from familiar_cli.history.selection import TurnFilter, newest_turns
 
     query = asked.query.get("q", "").strip()
     channel, everything = asked.query.get("channel", ""), "all" in asked.query
@@ -86,8 +96,6 @@ def show_turns(asked: PageRequest) -> Shown:
 
 def show_layers(asked: PageRequest) -> Shown:
     """Return how much of each layer was in the prompts of the last turns, as one chart."""
-    from familiar_cli.actions.sent import layers_over_time
-
     before = asked.number("before")
     found = layers_over_time(asked.familiar, before, _CHARTED)
     older = found[0].turn if len(found) == _CHARTED else None
@@ -107,8 +115,6 @@ def show_turn(asked: PageRequest) -> Shown:
 
 def send_bytes(asked: PageRequest) -> Data:
     """Return the exact request bytes."""
-    from familiar_cli.actions.sent import find_trace, request_bytes
-
     turn = asked.familiar.numbering.turn_number(asked.path["turn"])
     body = request_bytes(find_trace(asked.familiar, turn))
     return Data(body, "application/octet-stream", f"turn-{turn}.json")
@@ -116,9 +122,6 @@ def send_bytes(asked: PageRequest) -> Data:
 
 def show_replay(asked: PageRequest) -> Shown | Redirect:
     """Replay a request, and show both replies without storing anything."""
-    from familiar_cli.actions.sent import find_trace
-    from familiar_cli.actions.sent import replay_trace as send_again
-
     trace = find_trace(asked.familiar, asked.path["turn"])
 
     replayed = asked.run(send_again(asked.familiar, trace))
@@ -127,8 +130,6 @@ def show_replay(asked: PageRequest) -> Shown | Redirect:
 
 def _turn_values(asked: PageRequest) -> dict[str, Any]:
     from familiar_cli.actions.client_chat import SOURCE, match_of
-    from familiar_cli.history.selection import turns_around
-    from familiar_cli.history.store import turn_statuses
     from familiar_cli.ui.html.page import draw_part
 
     familiar = asked.familiar
@@ -165,8 +166,6 @@ def _turn_values(asked: PageRequest) -> dict[str, Any]:
 
 def show_reason(asked: PageRequest, trace: Trace) -> dict[str, Any]:
     """Return a reply's explanation: a sentence, and the memories as HTML with their addresses."""
-    from familiar_cli.actions.why import explain_reply
-
     found = explain_reply(asked.familiar, trace)
     pieces = [
         (used, _memory_address(asked, used), _memory_html(asked, used)) for used in found.memories
@@ -192,8 +191,6 @@ def _memory_html(asked: PageRequest, used: UsedMemory) -> Html:
 
 def restore_turn(asked: PageRequest) -> Redirect:
     """Restore a withdrawn turn."""
-    from familiar_cli.history.store import restore_turns
-
     number = asked.familiar.numbering.turn_number(asked.path["turn"])
     done = restore_turns(asked.familiar.history, [number])
     told = "It counts again." if done else "It counted already; nothing was changed."
@@ -201,8 +198,6 @@ def restore_turn(asked: PageRequest) -> Redirect:
 
 
 def _find_trace(asked: PageRequest, turn: int) -> tuple[Trace | None, str]:
-    from familiar_cli.actions.sent import find_trace
-
     try:
         return find_trace(asked.familiar, turn), ""
     except FamiliarError as error:
@@ -211,8 +206,6 @@ def _find_trace(asked: PageRequest, turn: int) -> tuple[Trace | None, str]:
 
 def _explain_asked(asked: PageRequest, trace: Trace | None) -> object:
     """Explain why the requested file or turn was or was not in the prompt."""
-    from familiar_cli.actions.sent import explain_piece
-
     wanted = asked.query.get("why", "").strip()
     if trace is None or not wanted:
         return None
@@ -224,9 +217,6 @@ def _explain_asked(asked: PageRequest, trace: Trace | None) -> object:
 
 def _compare_before(asked: PageRequest, trace: Trace | None) -> dict[str, Any] | None:
     """Return the diff to the previous turn's messages, if requested."""
-    from familiar_cli.actions.sent import find_trace, messages_diff
-    from familiar_cli.context.trace import trace_ids
-
     if trace is None or trace.turn is None:
         return None
     ids = trace_ids(asked.familiar.paths.traces)
@@ -289,8 +279,6 @@ def show_search(asked: PageRequest) -> Shown:
 def _search_memory(asked: PageRequest, values: dict[str, Any]) -> dict[str, Any]:
     from dataclasses import replace
 
-    from familiar_cli.index.types import options_from
-
     since = asked.day("since")
     options = options_from(
         k=_K,
@@ -317,8 +305,6 @@ def _search_memory(asked: PageRequest, values: dict[str, Any]) -> dict[str, Any]
 
 
 def _search_turns(asked: PageRequest, query: str, method: str) -> dict[str, Any]:
-    from familiar_cli.actions.search import search_past
-
     wanted = method if method in {"auto", "lexical"} else "hybrid"
     since = asked.day("since")
     return {

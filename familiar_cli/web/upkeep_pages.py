@@ -9,8 +9,25 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from familiar_cli.actions import desk
+from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
+from familiar_cli.actions.sync import status
+from familiar_cli.actions.sync_decisions import open_conflicts, resolve
+from familiar_cli.config.settings import effective_settings
 from familiar_cli.errors import BadInputError, NotFoundError, UsageError
-from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, to_number, with_speakers
+from familiar_cli.memory.layout import REMINDERS, TASKS, digest_path
+from familiar_cli.review.pending import decide_plan as decide_on
+from familiar_cli.review.pending import drop_damaged, pending_ids, read_pending
+from familiar_cli.ui import writing_pages
+from familiar_cli.web.asking import (
+    Data,
+    PageRequest,
+    Redirect,
+    Shown,
+    WebPage,
+    to_number,
+    with_speakers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +36,6 @@ if TYPE_CHECKING:
     from familiar_cli.config.settings import Effective
     from familiar_cli.consolidation.digests import Name
     from familiar_cli.review.pending import PieceRef, ReviewPlan
-    from familiar_cli.web.asking import PageRequest
 
 
 _MOST_PLANS: Final = 100
@@ -28,8 +44,6 @@ _MOST_TURNS: Final = 30
 
 def show_plans(asked: PageRequest) -> Shown:
     """Return the pending plans."""
-    from familiar_cli.review.pending import pending_ids, read_pending
-
     plans, damaged = [], []
     ids = pending_ids(asked.familiar.memory)
     for plan_id in ids[:_MOST_PLANS]:
@@ -53,7 +67,6 @@ def _page_titles(asked: PageRequest, plans: Iterable[ReviewPlan]) -> dict[str, s
 def show_plan(asked: PageRequest) -> Shown:
     """Return one plan."""
     from familiar_cli.history.selection import kept_turns
-    from familiar_cli.review.pending import read_pending
 
     familiar = asked.familiar
     plan = read_pending(familiar.memory, asked.path["plan"])
@@ -67,8 +80,6 @@ def show_plan(asked: PageRequest) -> Shown:
 
 def decide_plan(asked: PageRequest) -> Redirect:
     """Apply the accepted pieces of a plan, and discard the rejected ones."""
-    from familiar_cli.review.pending import decide_plan as decide_on
-    from familiar_cli.review.pending import drop_damaged, read_pending
     from familiar_cli.text import counted
 
     familiar, plan_id = asked.familiar, asked.path["plan"]
@@ -104,7 +115,6 @@ def decide_plan(asked: PageRequest) -> Redirect:
 def show_desk(asked: PageRequest) -> Shown:
     """Return the reminders and tasks."""
     from familiar_cli.actions.desk import read_todos
-    from familiar_cli.memory.layout import REMINDERS, TASKS
 
     every = "all" in asked.query
     lists = [
@@ -116,9 +126,6 @@ def show_desk(asked: PageRequest) -> Shown:
 
 def add_item(asked: PageRequest) -> Redirect:
     """Add an item."""
-    from familiar_cli.actions import desk
-    from familiar_cli.memory.layout import REMINDERS, TASKS
-
     at = asked.sent("at").strip()
     rel_path = REMINDERS if asked.path["kind"] == "reminder" else TASKS
     when = at if at or rel_path == REMINDERS else None
@@ -128,10 +135,7 @@ def add_item(asked: PageRequest) -> Redirect:
 
 def mark_item(asked: PageRequest) -> Redirect:
     """Tick an item off, drop it, or open it again."""
-    from familiar_cli.actions import desk
-    from familiar_cli.errors import UsageError
     from familiar_cli.memory.desk import ItemStatus
-    from familiar_cli.memory.layout import REMINDERS, TASKS
 
     if asked.sent("mark") not in ItemStatus.__members__:
         raise UsageError(f"Unknown mark: {asked.sent('mark')[:40]!r}; nothing was changed")
@@ -150,10 +154,7 @@ _FORM: Final = "page"
 
 def show_digests(asked: PageRequest) -> Shown:
     """Return the status of digests and periods."""
-    from familiar_cli.actions.consolidate import Consolidating
     from familiar_cli.consolidation.periods import TIERS
-    from familiar_cli.memory.layout import digest_path
-    from familiar_cli.ui.writing_pages import digest_state
 
     familiar = asked.familiar
     work, settings = Consolidating(familiar), familiar.config
@@ -162,7 +163,7 @@ def show_digests(asked: PageRequest) -> Shown:
             "name": stands.name,
             "rel_path": digest_path(stands.name),
             "status": stands,
-            "state": digest_state(stands),
+            "state": writing_pages.digest_state(stands),
             "at": getattr(settings.distill, f"{stands.name}_at") if stands.switched_on else "",
         }
         for stands in work.distiller().status()
@@ -184,33 +185,25 @@ def show_digests(asked: PageRequest) -> Shown:
 
 def send_status(asked: PageRequest) -> Data:
     """Return the status of digests as data."""
-    from familiar_cli.actions.consolidate import Consolidating
-
     tiers = Consolidating(asked.familiar).distiller().status()
     return _json_data({"tiers": [tier.to_json() for tier in tiers]})
 
 
 def make_digest(name: Name, asked: PageRequest) -> Redirect | Data:
     """Make one digest."""
-    from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
-    from familiar_cli.ui.writing_pages import digest_notes, digest_text
-
     made, problem = asked.run(Consolidating(asked.familiar).distill(name, ConsolidationOptions()))
     if _FORM not in asked.form:
         return _json_data({**made.to_json(), "notification": problem or None})
-    told = (digest_text(made).strip(), *digest_notes(made), problem)
+    told = (writing_pages.digest_text(made).strip(), *writing_pages.digest_notes(made), problem)
     return Redirect(asked.to("distill"), tuple(filter(None, told)))
 
 
 def make_periods(asked: PageRequest) -> Redirect:
     """Make the days, weeks, months and years that are due."""
-    from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
-    from familiar_cli.ui.writing_pages import consolidation_notices, consolidation_text
-
     report = asked.run(Consolidating(asked.familiar).consolidate(ConsolidationOptions()))
     told = (
-        *consolidation_text(report).splitlines(),
-        *consolidation_notices(report),
+        *writing_pages.consolidation_text(report).splitlines(),
+        *writing_pages.consolidation_notices(report),
         *map(str, report.failed),
     )
     return Redirect(asked.to("distill"), told)
@@ -238,9 +231,6 @@ _WAIT_S: Final = 10.0
 
 def show_sync(asked: PageRequest) -> Shown:
     """Return each machine's sync status and all conflicts, without contacting remotes."""
-    from familiar_cli.actions.sync import status
-    from familiar_cli.actions.sync_decisions import open_conflicts
-
     merges = []
     with suppress(NotFoundError):
         merges = asked.familiar.past.log(source="sync", limit=20)
@@ -258,8 +248,6 @@ def show_sync(asked: PageRequest) -> Shown:
 
 def settle_conflict(asked: PageRequest) -> Redirect:
     """Settle one conflict."""
-    from familiar_cli.actions.sync_decisions import resolve
-
     choice, path = asked.sent("choice"), asked.sent("path")
     if choice not in _CHOICES:
         raise UsageError(f"Unknown way to resolve a conflict: {choice[:40]!r}")
@@ -285,7 +273,6 @@ _GENERAL: Final = "general"
 def show_settings(asked: PageRequest) -> Shown:
     """Return all settings, by section."""
     from familiar_cli.actions.prompt import with_effective
-    from familiar_cli.config.settings import effective_settings
 
     path = asked.familiar.paths.config
     rows = sorted(with_effective(asked.familiar, effective_settings(path)), key=_section_of)

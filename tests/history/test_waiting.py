@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.history import WRITER, HistoryStore, outgoing
 from familiar_cli.history.outgoing import ALL, SAID_HERE, UnreadFilter
+from familiar_cli.history.rows import IMPORTED
 from tests.support.chats import bring, robin, save, talk
 
 ONLY_B = UnreadFilter(frozenset({"b"}))
@@ -120,15 +121,13 @@ def test_a_turn_is_read_once_and_none_is_lost(tmp_path_factory, data) -> None:
         for _ in range(data.draw(st.integers(1, 6))):
             for _ in range(data.draw(st.integers(0, 5))):
                 channel = data.draw(st.sampled_from("abc"))
-                source = data.draw(st.sampled_from(["cli", outgoing.IMPORTED]))
+                source = data.draw(st.sampled_from(["cli", IMPORTED]))
                 (new,) = said(store, channel, source=source)
                 kind[new] = (channel, source)
                 pending.add(new)
             which = data.draw(st.sampled_from(WHICH))
             meant = {
-                n
-                for n in pending
-                if which.takes_of(kind[n][0], imported=kind[n][1] == outgoing.IMPORTED)
+                n for n in pending if which.takes_of(kind[n][0], imported=kind[n][1] == IMPORTED)
             }
             found = ids(store, which)
             assert (set(found), len(found)) == (meant, len(meant))

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli import clock
 from familiar_cli.files import close_one, read_plain, stamp_of, write_whole
-from familiar_cli.memory.journal.objects import git_object, object_id
+from familiar_cli.memory.journal.objects import GitObject, git_object, object_id
 from familiar_cli.memory.journal.repository import (
     LENGTHS,
+    Repository,
     changed_files,
     encode_commit,
     file_id,
@@ -28,23 +29,13 @@ from familiar_cli.memory.journal.repository import (
     tree_files,
 )
 from familiar_cli.memory.layout import is_synced
-from familiar_cli.memory.store.files import (
-    MAX_LEVELS,
-    MAX_READ_BYTES,
-    NAMES_ARE_UTF8,
-    AbsentVersion,
-    is_gits_own,
-    is_private,
-)
+from familiar_cli.memory.store import files
 from familiar_cli.memory.store.walk import scan_files
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
-    from familiar_cli.memory.journal.objects import GitObject
-    from familiar_cli.memory.journal.repository import Repository
-    from familiar_cli.memory.store.files import Joined, Tree
 
 ABSENT_FILE: Final = "familiar-absent"
 
@@ -52,7 +43,7 @@ CANNOT_BE_HERE: Final = "its name or size is not possible on this machine"
 """Reason for entries without one."""
 
 
-def list_absent(repository: Repository) -> dict[str, AbsentVersion]:
+def list_absent(repository: Repository) -> dict[str, files.AbsentVersion]:
     """Return the absent files by path; empty when unknown.
 
     An entry is stale when its content is not what the journal has now.
@@ -76,7 +67,7 @@ def refused_files(repository: Repository) -> dict[str, str]:
 
 
 def note_absent(
-    repository: Repository, new: Mapping[str, AbsentVersion], gone: Collection[str] = ()
+    repository: Repository, new: Mapping[str, files.AbsentVersion], gone: Collection[str] = ()
 ) -> None:
     """Record absent files durably before their commit, dropping `gone`. May raise OSError."""
     before = list_absent(repository)
@@ -93,10 +84,10 @@ def forget_absent(repository: Repository, paths: Collection[str]) -> None:
         note_absent(repository, {}, paths)
 
 
-def _absent_version(row: object) -> AbsentVersion:
+def _absent_version(row: object) -> files.AbsentVersion:
     if isinstance(row, dict):
-        return AbsentVersion(str(row["id"]), str(row["here"]), str(row["why"]))
-    return AbsentVersion(str(row), "", CANNOT_BE_HERE)
+        return files.AbsentVersion(str(row["id"]), str(row["here"]), str(row["why"]))
+    return files.AbsentVersion(str(row), "", CANNOT_BE_HERE)
 
 
 SEEN_FILE = "familiar-seen.json"
@@ -119,7 +110,7 @@ class Edits:
         arrived: Files that were listed as absent and are now present.
     """
 
-    def __init__(self, tree: Tree, repository: Repository, head: str | None) -> None:
+    def __init__(self, tree: files.Tree, repository: Repository, head: str | None) -> None:
         self._repository = repository
         self._root = tree.real
         self._is_inside = not tree.root.is_symlink()  # else it is a vault, with rules of its own
@@ -138,7 +129,7 @@ class Edits:
         for rel_path, path in self._scan[0]:
             if not all(map(is_recordable, rel_path.split("/"))):
                 continue
-            if rel_path.count("/") > MAX_LEVELS:
+            if rel_path.count("/") > files.MAX_LEVELS:
                 self.unreadable.append(rel_path)
                 continue
             there.add(rel_path)
@@ -148,7 +139,9 @@ class Edits:
         self.arrived = [p for p, one in self._absent.items() if p in there and not one.here]
         hidden = self._out_of_sight()
         for rel_path in sorted(self._known.keys() - there):
-            is_there = any(map(is_private, rel_path.split("/")))  # written by an older version
+            is_there = any(
+                map(files.is_private, rel_path.split("/"))
+            )  # written by an older version
             if self._stands_for(rel_path, self._known[rel_path][0], None):
                 continue
             if not is_there and not rel_path.startswith(hidden) and _can_be_seen(rel_path):
@@ -176,7 +169,7 @@ class Edits:
             seen = list(stamp[:3]) if stamp.settled else None
             if known and seen and known[1] == seen:
                 return None
-            if status.st_size > MAX_READ_BYTES:
+            if status.st_size > files.MAX_READ_BYTES:
                 self.unreadable.append(rel_path)
                 return None
             content = read_plain(path)
@@ -233,12 +226,12 @@ class Edits:
 
 def is_recordable(name: str) -> bool:
     """Tell whether git accepts `name` as a path component without special meaning."""
-    return (name.isascii() and name[0] not in ".gG") or not is_gits_own(name)
+    return (name.isascii() and name[0] not in ".gG") or not files.is_gits_own(name)
 
 
 def _can_be_seen(rel_path: str) -> bool:
     """Tell whether the scan would have found the file if it existed."""
-    return rel_path.isascii() or NAMES_ARE_UTF8
+    return rel_path.isascii() or files.NAMES_ARE_UTF8
 
 
 def is_scan_due(repository: Repository) -> bool:
@@ -284,7 +277,7 @@ class UnseenCommits:
         *,
         trailers: Mapping[str, str] | None = None,
         old_bytes: Mapping[str, int] | None = None,
-        joined: Joined | None = None,
+        joined: files.Joined | None = None,
     ) -> bool:
         """Add a commit that sets each file to its content (None deletes it).
 

@@ -18,12 +18,13 @@ from familiar_cli import clock
 from familiar_cli.files import read_plain, remove
 from familiar_cli.memory.journal.edits import list_absent, note_absent
 from familiar_cli.memory.journal.exchange import new_objects
-from familiar_cli.memory.journal.objects import delta_objects, git_object, object_batches
+from familiar_cli.memory.journal.objects import GitObject, delta_objects, git_object, object_batches
 from familiar_cli.memory.journal.repository import (
     HUMAN,
     INSTANCE,
     UNDOES,
     Entry,
+    Repository,
     author_line,
     decode_tree,
     encode_commit,
@@ -35,8 +36,6 @@ from familiar_cli.memory.journal.repository import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from familiar_cli.memory.journal.objects import GitObject
-    from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.pages.erasing import PageEraser
 
 WAS: Final = "Was"

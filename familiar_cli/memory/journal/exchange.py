@@ -8,34 +8,18 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, RefLimitError, RemoteDamagedError
 from familiar_cli.files import read_plain
+from familiar_cli.memory.journal import objects as git_objects
+from familiar_cli.memory.journal import packs
 from familiar_cli.memory.journal.history import History
-from familiar_cli.memory.journal.objects import (
-    BATCH_BYTES,
-    TYPE_NUMBERS,
-    Objects,
-    delta_objects,
-    journal_damaged,
-    object_batches,
-)
-from familiar_cli.memory.journal.packs import (
-    DIR_MODE,
-    SUBMODULE_MODE,
-    TreeShape,
-    UnknownIndexError,
-    check_pack,
-    check_trees,
-    finish_pack,
-    pack_ids,
-    shape_of,
-    tree_rows,
-)
 from familiar_cli.memory.journal.repository import (
+    Reader,
+    Repository,
     decode_commit,
     decode_tree,
     parents_of,
@@ -46,16 +30,12 @@ from familiar_cli.memory.journal.repository import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
-    from contextlib import AbstractContextManager
 
     from dulwich.pack import UnpackedObject
 
-    from familiar_cli.memory.journal.objects import GitObject
-    from familiar_cli.memory.journal.repository import Reader, Repository
-
 
 def new_objects(
-    source: Objects, wants: Iterable[str], is_known: Callable[[str], bool]
+    source: git_objects.Objects, wants: Iterable[str], is_known: Callable[[str], bool]
 ) -> Iterator[str]:
     """Yield the ids of all objects reachable from commits, parents before children.
 
@@ -78,7 +58,7 @@ def new_objects(
 
 
 def _new_commits(
-    source: Objects, wants: Iterable[str], is_known: Callable[[str], bool]
+    source: git_objects.Objects, wants: Iterable[str], is_known: Callable[[str], bool]
 ) -> list[tuple[str, bytes]]:
     """Return the unknown commits and their contents, parents before children."""
     contents: dict[str, bytes] = {}
@@ -96,7 +76,7 @@ def _new_commits(
     return list(done.items())
 
 
-def _tree_of(source: Objects, commit: str, known: dict[str, str]) -> str | None:
+def _tree_of(source: git_objects.Objects, commit: str, known: dict[str, str]) -> str | None:
     """Return the tree of a commit, or None if the source lacks it."""
     if commit not in known:
         try:
@@ -106,7 +86,9 @@ def _tree_of(source: Objects, commit: str, known: dict[str, str]) -> str | None:
     return known[commit]
 
 
-def _new_in(source: Objects, old: list[str], tree: str, seen: set[str]) -> Iterator[str]:
+def _new_in(
+    source: git_objects.Objects, old: list[str], tree: str, seen: set[str]
+) -> Iterator[str]:
     """Yield a tree and its contents, except what the trees `old` have at the same path."""
     waiting = [(old, tree)]
     while waiting:
@@ -115,13 +97,13 @@ def _new_in(source: Objects, old: list[str], tree: str, seen: set[str]) -> Itera
             continue
         seen.add(tree)
         yield tree
-        before = [tree_rows(_of_kind(source, t, "tree")) for t in old]
+        before = [packs.tree_rows(_of_kind(source, t, "tree")) for t in old]
         for mode, name, raw in new_rows(_of_kind(source, tree, "tree"), before):
             id_ = raw.hex()
-            if mode == DIR_MODE:
+            if mode == packs.DIR_MODE:
                 was = [i.hex() for rows in before for m, n, i in rows if n == name and m == mode]
                 waiting.append((was, id_))
-            elif mode != SUBMODULE_MODE and id_ not in seen:
+            elif mode != packs.SUBMODULE_MODE and id_ not in seen:
                 seen.add(id_)
                 yield id_
 
@@ -130,10 +112,10 @@ def new_rows(
     tree: bytes, before: Iterable[list[tuple[bytes, bytes, bytes]]]
 ) -> list[tuple[bytes, bytes, bytes]]:
     """Return the entries of a directory that none of its earlier versions has."""
-    return sorted(set(tree_rows(tree)).difference(*before))
+    return sorted(set(packs.tree_rows(tree)).difference(*before))
 
 
-def _of_kind(source: Objects, id_: str, kind: str) -> bytes:
+def _of_kind(source: git_objects.Objects, id_: str, kind: str) -> bytes:
     found = source.get(id_)
     if found.kind != kind:
         raise RemoteDamagedError(f"Object {id_} is no {kind}")
@@ -190,7 +172,7 @@ class JournalExchange:
 
     def packed(self, ids: list[str]) -> tuple[int, Iterator[UnpackedObject]]:
         """Return objects of the journal prepared for a pack, and their number."""
-        return len(ids), delta_objects(map(self.repository.objects.get, ids))
+        return len(ids), git_objects.delta_objects(map(self.repository.objects.get, ids))
 
     @contextmanager
     def incoming(self) -> Iterator[IncomingObjects]:
@@ -241,10 +223,10 @@ class IncomingObjects:
         self._journal = repository
         self._lock = lock
         own = repository.objects
-        self._objects = Objects(path, repository.disk, is_foreign=True, beside=own)
+        self._objects = git_objects.Objects(path, repository.disk, is_foreign=True, beside=own)
         self._ids: set[bytes] = set()
         self._needs: set[bytes] = set()  # ids that received objects refer to
-        self._shapes: dict[bytes, TreeShape] = {}
+        self._shapes: dict[bytes, packs.TreeShape] = {}
         self._roots: set[bytes] = set()  # root trees of commits
 
     def add_pack(self, file: IO[bytes]) -> None:
@@ -258,7 +240,7 @@ class IncomingObjects:
         """
         with translate_errors(self._journal.path):
             begin = file.tell()
-            check_pack(file)
+            packs.check_pack(file)
             file.seek(begin)
             try:
                 self._index_pack(file)
@@ -300,27 +282,27 @@ class IncomingObjects:
             os.fsync(pack.fileno())
         self._ids.update(bases)
         self._journal.disk.adopt(path)
-        finish_pack(self._journal.disk, path, [*entries, *more], digest)
+        packs.finish_pack(self._journal.disk, path, [*entries, *more], digest)
 
-    def add_objects(self, objects: Iterable[GitObject]) -> None:
+    def add_objects(self, objects: Iterable[git_objects.GitObject]) -> None:
         """Add received objects.
 
         Raises:
             FamiliarError: They cannot be written.
         """
-        for batch in object_batches(objects):
+        for batch in git_objects.object_batches(objects):
             with translate_errors(self._journal.path):
                 self._objects.write(batch)
             for one in batch:
-                self._note(bytes.fromhex(one.id), TYPE_NUMBERS[one.kind], one.content)
+                self._note(bytes.fromhex(one.id), git_objects.TYPE_NUMBERS[one.kind], one.content)
 
     def _note(self, id_: bytes, kind: int, content: bytes) -> None:
         """Record an object and its references."""
         self._ids.add(id_)
-        if kind == TYPE_NUMBERS["tree"]:
-            self._shapes[id_] = shape = shape_of(content)
+        if kind == git_objects.TYPE_NUMBERS["tree"]:
+            self._shapes[id_] = shape = packs.shape_of(content)
             self._needs |= shape.ids
-        elif kind == TYPE_NUMBERS["commit"]:
+        elif kind == git_objects.TYPE_NUMBERS["commit"]:
             tree = bytes.fromhex(tree_and_parent(content)[0])
             self._roots.add(tree)
             self._needs.update((tree, *map(bytes.fromhex, parents_of(content))))
@@ -339,11 +321,11 @@ class IncomingObjects:
         for want in wants:
             if self._objects.get(want).kind != "commit":
                 raise damaged_pack(f"object {want} is not a commit")
-        check_trees(self._roots, self._shape)
+        packs.check_trees(self._roots, self._shape)
         self.take_over()
 
-    def _shape(self, tree: bytes) -> TreeShape:
-        return self._shapes.get(tree) or shape_of(self._objects.read(tree.hex()))
+    def _shape(self, tree: bytes) -> packs.TreeShape:
+        return self._shapes.get(tree) or packs.shape_of(self._objects.read(tree.hex()))
 
     def read(self, id_: str) -> bytes:
         """Return the content of an object, received or in the journal.
@@ -406,7 +388,7 @@ class IncomingObjects:
         if not self._objects.has(name):
             raise KeyError(id_)
         found = self._objects.get(name)
-        return TYPE_NUMBERS[found.kind], found.content
+        return git_objects.TYPE_NUMBERS[found.kind], found.content
 
     def take_over(self) -> None:
         """Move everything into the journal; after a crash, `JournalExchange.finish` does so."""
@@ -484,7 +466,7 @@ def compact_journal(repository: Repository, *, dry_run: bool = False) -> Compact
         objects.close()
         return Compacted(len(ids), before, None if dry_run else before)
     written: set[str] = set()
-    for batch in object_batches(map(objects.get, _in_order(repository, ids))):
+    for batch in git_objects.object_batches(map(objects.get, _in_order(repository, ids))):
         written.add(_write_pack(objects, batch))
     objects.close()
     for id_ in loose:
@@ -507,21 +489,23 @@ def disk_bytes(repository: Repository) -> int:
     return total
 
 
-def _old_packs(objects: Objects) -> list[str]:
+def _old_packs(objects: git_objects.Objects) -> list[str]:
     """Return the packs to merge (paths without suffix); none while there are few."""
     directory = os.path.join(objects.directory, "pack")
     names = sorted(n[:-5] for n in os.listdir(directory) if n.endswith(".pack"))
     paths = [os.path.join(directory, name) for name in names]
     paths = [path for path in paths if os.path.exists(path + ".idx")]
-    small = [path for path in paths if os.stat(path + ".pack").st_size < BATCH_BYTES]
+    small = [path for path in paths if os.stat(path + ".pack").st_size < git_objects.BATCH_BYTES]
     return small if len(small) > _MOST_PACKS else []
 
 
 def _ids_in(path: str) -> list[str]:
     try:
-        return pack_ids(path)
-    except UnknownIndexError as error:
-        raise journal_damaged(f"pack {os.path.basename(path)} cannot be read") from error
+        return packs.pack_ids(path)
+    except packs.UnknownIndexError as error:
+        raise git_objects.journal_damaged(
+            f"pack {os.path.basename(path)} cannot be read"
+        ) from error
 
 
 def _in_order(repository: Repository, ids: Iterable[str]) -> list[str]:
@@ -552,11 +536,11 @@ def _new_entries(
             yield path + name, entry.id
 
 
-def _write_pack(objects: Objects, batch: list[GitObject]) -> str:
+def _write_pack(objects: git_objects.Objects, batch: list[git_objects.GitObject]) -> str:
     """Write a pack, verify that it holds the whole batch, and return its path without suffix."""
-    path = objects.add_pack(len(batch), delta_objects(batch))
+    path = objects.add_pack(len(batch), git_objects.delta_objects(batch))
     if not {one.id for one in batch} <= set(_ids_in(path)):
-        raise journal_damaged("a new pack does not contain what was written to it")
+        raise git_objects.journal_damaged("a new pack does not contain what was written to it")
     objects.keep()  # an identical pack is in use already
     return path
 

@@ -14,15 +14,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError, UnsafePathError
-from familiar_cli.files import TEMP_PREFIX, is_misspelled, read_plain
+from familiar_cli.files import TEMP_PREFIX, Disk, is_misspelled, read_plain
+from familiar_cli.memory.journal import objects
 from familiar_cli.memory.journal.edits import list_absent
-from familiar_cli.memory.journal.objects import (
-    is_id,
-    journal_damaged,
-    journal_unreadable,
-    object_id,
-)
 from familiar_cli.memory.journal.repository import (
+    Repository,
     changed_files,
     file_id,
     find_entry,
@@ -30,13 +26,7 @@ from familiar_cli.memory.journal.repository import (
     walk_ancestors,
 )
 from familiar_cli.memory.layout import CONFLICTS_DIR, is_in_conflicts, is_synced
-from familiar_cli.memory.store.files import (
-    Applied,
-    StoredChange,
-    file_signature,
-    parse_new_path,
-    parse_old_path,
-)
+from familiar_cli.memory.store import files
 from familiar_cli.memory.store.store import PENDING_MARK
 from familiar_cli.memory.store.transactions import WritePlan, apply_plan
 from familiar_cli.memory.store.walk import scan_files
@@ -44,10 +34,7 @@ from familiar_cli.memory.store.walk import scan_files
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from familiar_cli.files import Disk
-    from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.merge.files import MergedTree
-    from familiar_cli.memory.store.files import Signature, Tree
 
 FORMER_BRANCH = "familiar-former"
 
@@ -76,17 +63,17 @@ def read_mark(directory: str) -> Pending | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise journal_unreadable(repr(PENDING_MARK), error) from error
+        raise objects.journal_unreadable(repr(PENDING_MARK), error) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise invalid_mark("makes no sense") from error
-    if not is_id(mark.commit) or not (mark.base is None or is_id(mark.base)):
+    if not objects.is_id(mark.commit) or not (mark.base is None or objects.is_id(mark.base)):
         raise invalid_mark("names no commits")
     return mark
 
 
 def invalid_mark(why: str) -> FamiliarError:
     """Return the error for a marker that this program cannot have written."""
-    error = journal_damaged(f"{PENDING_MARK!r} {why}")
+    error = objects.journal_damaged(f"{PENDING_MARK!r} {why}")
     error.hint = (
         f"Delete {PENDING_MARK!r} in journal.git: the memory stays as it is, and what differs from"
         " the journal is then committed as edited by hand."
@@ -122,7 +109,7 @@ OTHER: Final = _Other()
 
 
 def finish_change(
-    repository: Repository, memory: Tree, mark: Pending, tell: Callable[[str], None]
+    repository: Repository, memory: files.Tree, mark: Pending, tell: Callable[[str], None]
 ) -> bool:
     """Apply the change that `mark` names, and remove the marker.
 
@@ -146,7 +133,7 @@ def finish_change(
     changed = [change.rel_path for change in recovery.changes]
     plan = WritePlan(
         changes=tuple(recovery.changes),
-        result=Applied(),
+        result=files.Applied(),
         seen=recovery.seen,
         leftovers=tuple(_find_leftovers(memory.real, [*recovery.rel_paths, *changed])),
     )
@@ -173,7 +160,7 @@ class _Recovery:
         is_edited: Whether a person edited one of the files.
     """
 
-    def __init__(self, repository: Repository, memory: Tree, mark: Pending) -> None:
+    def __init__(self, repository: Repository, memory: files.Tree, mark: Pending) -> None:
         self._repository = repository
         self._memory = memory
         self._root = memory.real
@@ -182,8 +169,8 @@ class _Recovery:
         self._absent = list_absent(repository)
         self._contents: dict[str, bytes] = {}
         self.rel_paths: list[str] = []
-        self.changes: list[StoredChange] = []
-        self.seen: dict[str, Signature | None] = {}
+        self.changes: list[files.StoredChange] = []
+        self.seen: dict[str, files.Signature | None] = {}
         self.notices: list[str] = []
         self.is_edited = False
 
@@ -202,7 +189,7 @@ class _Recovery:
             if isinstance(now, _Other):
                 self._leave(rel_path)
             elif now == before or self._stands_for(rel_path, was, now) or not is_synced(rel_path):
-                self.changes.append(StoredChange(rel_path, now, after))
+                self.changes.append(files.StoredChange(rel_path, now, after))
             else:
                 edited[rel_path] = now
         self.is_edited = self.is_edited or bool(edited)
@@ -214,7 +201,7 @@ class _Recovery:
         one = self._absent.get(rel_path)
         if one is None or isinstance(now, _Other):
             return False
-        return one.stands_for(id_, None if now is None else object_id("blob", now))
+        return one.stands_for(id_, None if now is None else objects.object_id("blob", now))
 
     def _merge(self, edited: Mapping[str, bytes | None]) -> None:
         from familiar_cli.memory.merge.files import HUMAN, Editor, Side, merge_trees
@@ -243,7 +230,7 @@ class _Recovery:
             self._contents |= merged.blobs
             content = None if id_ is None else self._read(id_)
             self.changes = [c for c in self.changes if c.rel_path != rel_path]
-            self.changes.append(StoredChange(rel_path, now, content))
+            self.changes.append(files.StoredChange(rel_path, now, content))
         self.notices += [
             _recovery_notice(rel_path, now, merged) for rel_path, now in edited.items()
         ]
@@ -270,7 +257,7 @@ class _Recovery:
         return self._keep(now) if isinstance(now, bytes) else None
 
     def _keep(self, content: bytes) -> str:
-        id_ = object_id("blob", content)
+        id_ = objects.object_id("blob", content)
         self._contents[id_] = content
         return id_
 
@@ -279,7 +266,7 @@ class _Recovery:
         return self._repository.objects.read(id_) if known is None else known
 
     def _on_disk(self, rel_path: str) -> bytes | _Other | None:
-        self.seen[rel_path] = file_signature(os.path.join(self._root, *rel_path.split("/")))
+        self.seen[rel_path] = files.file_signature(os.path.join(self._root, *rel_path.split("/")))
         return content_on_disk(self._root, rel_path)
 
     def _leave(self, rel_path: str) -> None:
@@ -344,7 +331,7 @@ def content_on_disk(root: str, rel_path: str) -> bytes | _Other | None:
 def _check_name(rel_path: str, *, is_new: bool) -> None:
     """Refuse a name that no change of the memory can contain: the marker is forged."""
     try:
-        allowed = parse_new_path(rel_path) if is_new else parse_old_path(rel_path)
+        allowed = files.parse_new_path(rel_path) if is_new else files.parse_old_path(rel_path)
     except UnsafePathError as error:
         raise invalid_mark(f"names a change of {rel_path!r}: {error}") from error
     if allowed != rel_path:

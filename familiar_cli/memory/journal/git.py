@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING
 from familiar_cli import clock
 from familiar_cli.errors import ConflictError, FamiliarError
 from familiar_cli.files import Disk
+from familiar_cli.memory.journal import finish
+from familiar_cli.memory.journal import repository as journal_repository
 from familiar_cli.memory.journal.edits import (
     Edits,
     UnseenCommits,
@@ -31,26 +33,9 @@ from familiar_cli.memory.journal.edits import (
     note_absent,
     note_scan_time,
 )
-from familiar_cli.memory.journal.finish import (
-    FORMER_BRANCH,
-    Pending,
-    clear_mark,
-    content_on_disk,
-    finish_change,
-    mark_signature,
-    read_mark,
-    write_mark,
-)
 from familiar_cli.memory.journal.objects import object_id
-from familiar_cli.memory.journal.repository import (
-    HUMAN,
-    INSTANCE,
-    Repository,
-    file_id,
-    translate_errors,
-)
 from familiar_cli.memory.layout import is_synced
-from familiar_cli.memory.store.files import Tree, shorten_path
+from familiar_cli.memory.store.files import Joined, StoredChange, Tree, shorten_path
 from familiar_cli.memory.store.store import state_of
 
 if TYPE_CHECKING:
@@ -58,7 +43,6 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from familiar_cli.memory.store.files import Joined, StoredChange
 
 FOUND = "the memory as it was found"
 
@@ -86,7 +70,7 @@ class GitJournal:
         self.instance = instance
         self.path = str(path)
         self._disk = disk or Disk()
-        self.repository = Repository(self.path, self._disk)
+        self.repository = journal_repository.Repository(self.path, self._disk)
         self._memory = Tree(root)
         self._tell = tell
         self._given_up: object = None  # marker of a change that cannot be completed
@@ -94,16 +78,16 @@ class GitJournal:
     def _signed(self) -> dict[str, str]:
         """Return the instance trailers of a commit; none for the original instance."""
         instance = self.instance()
-        return {INSTANCE: instance} if instance else {}
+        return {journal_repository.INSTANCE: instance} if instance else {}
 
     def pending(self) -> bool:
         """Tell whether a committed change is not fully on disk yet; costs one stat."""
-        mark = mark_signature(self.path)
+        mark = finish.mark_signature(self.path)
         return mark is not None and mark != self._given_up
 
     def give_up(self, error: FamiliarError) -> None:
         """Allow reads despite a change that cannot be completed, and report it once."""
-        self._given_up = mark_signature(self.path)
+        self._given_up = finish.mark_signature(self.path)
         self._tell(f"Files are read as they are, perhaps in the middle of a change. {error}")
 
     def state(self) -> object:
@@ -157,7 +141,7 @@ class GitJournal:
             if joined:
                 note_absent(repository, joined.absent, joined.gone)
             if joined and joined.is_forward:
-                self._decide(Pending(base, joined.commits[0], is_forward=True))
+                self._decide(finish.Pending(base, joined.commits[0], is_forward=True))
                 return
             draft = UnseenCommits(repository, base)
             try:
@@ -175,14 +159,14 @@ class GitJournal:
             except BaseException:
                 repository.objects.discard()
                 raise
-            self._decide(Pending(base, str(draft.head)))
+            self._decide(finish.Pending(base, str(draft.head)))
 
     def applied(self, changes: Sequence[StoredChange]) -> None:
         """Finish a transaction whose changes are all on disk. A leftover marker is harmless."""
         self.repository.objects.keep()
         written = [c.rel_path for c in changes if c.after is not None]
         with suppress(OSError):
-            clear_mark(self.path, self._disk)
+            finish.clear_mark(self.path, self._disk)
             forget_absent(self.repository, written)
 
     def abandoned(self, changes: Sequence[StoredChange]) -> None:
@@ -192,13 +176,13 @@ class GitJournal:
             FamiliarError: The journal could not be rolled back either; the next writer completes
                 it.
         """
-        mark = read_mark(self.path)
+        mark = finish.read_mark(self.path)
         if mark is None:
             return
         stuck = [
             change.rel_path
             for change in changes
-            if content_on_disk(self._memory.real, change.rel_path) == change.after
+            if finish.content_on_disk(self._memory.real, change.rel_path) == change.after
         ]
         if stuck:
             raise FamiliarError(
@@ -208,10 +192,10 @@ class GitJournal:
             )
         self._take_back(mark)
 
-    def _decide(self, mark: Pending) -> None:
+    def _decide(self, mark: finish.Pending) -> None:
         try:
             self._keep_former()
-            write_mark(self.path, mark, self._disk)
+            finish.write_mark(self.path, mark, self._disk)
             self.repository.set_head(mark.commit)
         except BaseException:
             self._take_back(mark)
@@ -219,14 +203,14 @@ class GitJournal:
 
     def _keep_former(self) -> None:
         """Keep the old branch under a second name, so that rolling back needs no disk space."""
-        former = os.path.join(self.path, FORMER_BRANCH)
+        former = os.path.join(self.path, finish.FORMER_BRANCH)
         with suppress(OSError):
             os.unlink(former)
         with suppress(OSError):
             os.link(self.repository.branch_path, former)
 
-    def _take_back(self, mark: Pending) -> None:
-        former = os.path.join(self.path, FORMER_BRANCH)
+    def _take_back(self, mark: finish.Pending) -> None:
+        former = os.path.join(self.path, finish.FORMER_BRANCH)
         with self._open():
             if self.repository.head() == mark.commit:
                 if mark.base is not None and os.path.exists(former):
@@ -234,14 +218,16 @@ class GitJournal:
                     self._disk.sync_dir(os.path.dirname(self.repository.branch_path))
                 else:
                     self.repository.set_head(mark.base)
-            clear_mark(self.path, self._disk)
+            finish.clear_mark(self.path, self._disk)
             self._disk.sync_dir(self.path)
             self.repository.objects.discard()
 
     def _finish(self) -> bool:
         """Complete a decided change, and tell whether someone had edited its files."""
-        mark = read_mark(self.path)
-        return mark is not None and finish_change(self.repository, self._memory, mark, self._tell)
+        mark = finish.read_mark(self.path)
+        return mark is not None and finish.finish_change(
+            self.repository, self._memory, mark, self._tell
+        )
 
     def _note_touched(self, changes: Sequence[StoredChange]) -> None:
         """Commit edits made by hand to files that a transaction is about to change."""
@@ -250,7 +236,7 @@ class GitJournal:
 
         def is_edited(change: StoredChange) -> bool:
             now = None if change.before is None else object_id("blob", change.before)
-            was = file_id(repository.tree, state, change.rel_path)
+            was = journal_repository.file_id(repository.tree, state, change.rel_path)
             if was == now or not is_synced(change.rel_path):
                 return False
             return not (one := known.get(change.rel_path)) or not one.stands_for(was, now)
@@ -277,7 +263,9 @@ class GitJournal:
         self, contents: Iterable[tuple[str, bytes | None]], message: str = ""
     ) -> None:
         draft = UnseenCommits(self.repository, self.repository.head())
-        if draft.commit(HUMAN, message, contents, _commit_time(), trailers=self._signed()):
+        if draft.commit(
+            journal_repository.HUMAN, message, contents, _commit_time(), trailers=self._signed()
+        ):
             draft.save()
             self.repository.set_head(draft.head)
             self.repository.objects.keep()
@@ -285,7 +273,7 @@ class GitJournal:
     @contextmanager
     def _open(self) -> Iterator[None]:
         try:
-            with translate_errors(self.path):
+            with journal_repository.translate_errors(self.path):
                 yield
         finally:
             self.repository.close()

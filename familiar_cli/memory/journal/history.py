@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from familiar_cli.clock import to_zone
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.memory.journal.repository import (
+    Commit,
+    Repository,
     Touched,
     changed_files,
     decode_tree,
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
     from datetime import date, datetime, tzinfo
 
     from dulwich.objects import TreeEntry
-
-    from familiar_cli.memory.journal.repository import Commit, Repository
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +284,6 @@ class History:
         return True, places
 
     def _former(self, commit: Commit, parent: str | None, rel_path: str) -> str:
-
         return former_path(self._repository, commit, parent, rel_path) or rel_path
 
     def _entry(self, tree: str | None, rel_path: str) -> str | None:

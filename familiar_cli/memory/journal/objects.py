@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.errors import FamiliarError, RemoteDamagedError
 from familiar_cli.files import Disk, read_plain
-from familiar_cli.memory.journal.packs import (
-    MOST_OBJECT_BYTES,
-    PackReader,
-    UnknownIndexError,
-    finish_pack,
-    too_large,
-)
+from familiar_cli.memory.journal import packs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -161,7 +155,7 @@ class Objects:
         self._is_foreign = is_foreign
         self._beside = beside
         self._disk = disk or Disk()
-        self._reader: PackReader | None = None
+        self._reader: packs.PackReader | None = None
         self._fresh: list[str] = []  # files nothing committed refers to yet
 
     def read(self, id_: str) -> bytes:
@@ -198,7 +192,7 @@ class Objects:
             return True
         try:
             is_here = self._packed().has(id_)
-        except (UnknownIndexError, OSError) as error:
+        except (packs.UnknownIndexError, OSError) as error:
             raise self._damaged(f"a pack cannot be read: {error}") from error
         return is_here or (self._beside is not None and self._beside.has(id_))
 
@@ -246,7 +240,7 @@ class Objects:
         self._disk.create(path, content)
         rows = ((id_, *place) for id_, place in content.entries.items())
         before = set(_list_names(os.path.dirname(path)))
-        name = finish_pack(self._disk, path, rows, content.sha1digest())
+        name = packs.finish_pack(self._disk, path, rows, content.sha1digest())
         self._disk.sync_dir(os.path.dirname(path))
         new = (f"{name}.pack", f"{name}.idx")
         self._fresh += [one for one in new if os.path.basename(one) not in before]
@@ -309,19 +303,19 @@ class Objects:
             self._reader.close()
             self._reader = None
 
-    def _packed(self) -> PackReader:
+    def _packed(self) -> packs.PackReader:
         """Return the pack reader, which stays open until `close`."""
         if self._reader is None:
             self._check_plain("pack")
-            most = MOST_OBJECT_BYTES if self._is_foreign else None
-            self._reader = PackReader(os.path.join(self.directory, "pack"), most)
+            most = packs.MOST_OBJECT_BYTES if self._is_foreign else None
+            self._reader = packs.PackReader(os.path.join(self.directory, "pack"), most)
         return self._reader
 
     def _read_packed(self, id_: str) -> GitObject:
         try:
             number, content = self._packed().get(id_)
             return git_object(_BY_NUMBER[number], content)
-        except UnknownIndexError as error:
+        except packs.UnknownIndexError as error:
             raise self._damaged(f"a pack cannot be read: {error}") from error
         except OSError as error:
             raise self._unreadable("a pack", error) from error
@@ -337,15 +331,15 @@ class Objects:
     def _inflated(self, path: str) -> bytes:
         if not self._is_foreign:
             return zlib.decompress(read_plain(path))
-        compressed = read_plain(path, MOST_OBJECT_BYTES)
+        compressed = read_plain(path, packs.MOST_OBJECT_BYTES)
         head = zlib.decompressobj().decompress(compressed[:_HEAD_BYTES], _HEAD_BYTES)
         size = head.partition(b"\0")[0].partition(b" ")[2]
-        if size.isdigit() and int(size[:_MOST_DIGITS]) > MOST_OBJECT_BYTES:
-            raise too_large(int(size[:_MOST_DIGITS]))
+        if size.isdigit() and int(size[:_MOST_DIGITS]) > packs.MOST_OBJECT_BYTES:
+            raise packs.too_large(int(size[:_MOST_DIGITS]))
         unpacker = zlib.decompressobj()
-        content = unpacker.decompress(compressed, MOST_OBJECT_BYTES)
+        content = unpacker.decompress(compressed, packs.MOST_OBJECT_BYTES)
         if not unpacker.eof:
-            raise too_large(None) if content else zlib.error("it is empty")
+            raise packs.too_large(None) if content else zlib.error("it is empty")
         return content
 
     def _check_plain(self, directory: str) -> None:

@@ -15,12 +15,11 @@ from io import BytesIO
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from familiar_cli.errors import RefLimitError, RemoteDamagedError
-from familiar_cli.files import open_patiently, read_plain
+from familiar_cli.files import Disk, open_patiently, read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from familiar_cli.files import Disk
 
 MOST_OBJECT_BYTES: Final = 128 * 1024 * 1024
 """Size limit for received objects, about a thousand times the size of a memory's files."""

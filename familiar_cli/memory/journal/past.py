@@ -7,19 +7,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from familiar_cli.errors import (
-    BadInputError,
-    ConflictError,
-    FamiliarError,
-    LockedError,
-    NotFoundError,
-    RefusedError,
-    UsageError,
-)
+from familiar_cli import errors
 from familiar_cli.memory.journal.edits import list_absent
 from familiar_cli.memory.journal.exchange import Compacted, compact_journal
 from familiar_cli.memory.journal.history import (
     SHORT,
+    FileDiff,
     History,
     LoggedChange,
     diff_trees,
@@ -27,12 +20,19 @@ from familiar_cli.memory.journal.history import (
     is_binary,
     is_id_prefix,
 )
-from familiar_cli.memory.journal.repository import HUMAN, UNDOES, changed_files, translate_errors
+from familiar_cli.memory.journal.repository import (
+    HUMAN,
+    UNDOES,
+    Commit,
+    Repository,
+    changed_files,
+    translate_errors,
+)
 from familiar_cli.memory.layout import DERIVED, SYNC
 from familiar_cli.memory.merge.blocks import Clash, merge_lines
 from familiar_cli.memory.merge.content import merge_onto
-from familiar_cli.memory.store.files import MISSING, StoredChange, is_private, parse_path
-from familiar_cli.memory.store.store import hold_lock
+from familiar_cli.memory.store.files import MISSING, Applied, StoredChange, is_private, parse_path
+from familiar_cli.memory.store.store import MemoryStore, hold_lock
 from familiar_cli.text import matching_blocks, sha256_of, typed
 
 if TYPE_CHECKING:
@@ -40,10 +40,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from familiar_cli.memory.journal.git import GitJournal
-    from familiar_cli.memory.journal.history import FileDiff
-    from familiar_cli.memory.journal.repository import Commit, Repository
-    from familiar_cli.memory.store.files import Applied
-    from familiar_cli.memory.store.store import MemoryStore
 
 _MOST_COMMITS = 2
 _MOST_VERSIONS = 100
@@ -208,12 +204,12 @@ class MemoryPast:
         with self._history(rel_path=clean) as history:
             content = self._repository.file_at(history.head, clean)
             if content is None:
-                raise NotFoundError(
+                raise errors.NotFoundError(
                     f"The journal has no current file {clean!r}",
                     hint=f"Check its past: `familiar memory log {typed(clean)}`.",
                 )
             if is_binary(content):
-                raise BadInputError(f"{clean!r} is not text, so it has no lines")
+                raise errors.BadInputError(f"{clean!r} is not text, so it has no lines")
             return list(_blame_lines(self._repository, history, clean, _split_content(content)))
 
     def version(self, rel_path: str, sha256: str) -> bytes | None:
@@ -298,7 +294,7 @@ class MemoryPast:
             commit = history.find(at)
             then = self._repository.file_at(commit.id, clean)
             if then is None:
-                raise NotFoundError(
+                raise errors.NotFoundError(
                     f"There was no file {clean!r} at {commit.id[:SHORT]}; nothing was changed",
                     hint=f"Check its past: `familiar memory log {typed(clean)}`.",
                 )
@@ -313,7 +309,7 @@ class MemoryPast:
             id_ = commit.id[:SHORT]
             files = [change.rel_path for change in changes]
             more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
-            raise RefusedError(
+            raise errors.RefusedError(
                 f"{id_} holds what other machines wrote; undoing it would remove that from"
                 f" {', '.join(files[:_MOST_FILES])}{more}, and with the next sync from the other"
                 " machines; nothing was changed",
@@ -333,7 +329,7 @@ class MemoryPast:
                 continue
             if changes := self._reversal([commit]):
                 return (commit,), changes
-        raise NotFoundError(
+        raise errors.NotFoundError(
             "There is nothing left to undo that the program changed",
             hint="Take an edit by hand back by its id: `familiar memory log`.",
         )
@@ -420,9 +416,9 @@ class MemoryPast:
     def _catch_up(self, rel_path: str) -> None:
         try:
             self._store.catch_up(look=not self._hasty or self._differs(rel_path))
-        except LockedError as error:
+        except errors.LockedError as error:
             self._tell(f"{error} Changes made by hand since the last commit are not shown.")
-        except FamiliarError as error:
+        except errors.FamiliarError as error:
             self._tell(f"Changes made by hand could not be committed: {error}")
 
     def _differs(self, rel_path: str) -> bool:
@@ -432,13 +428,13 @@ class MemoryPast:
         known = self._repository.file_at(self._repository.head(), rel_path)
         return known != self._store.read_bytes(rel_path)
 
-    def _unknown(self, rel_path: str) -> NotFoundError:
+    def _unknown(self, rel_path: str) -> errors.NotFoundError:
         if not rel_path or not self._repository.exists:
-            return NotFoundError(
+            return errors.NotFoundError(
                 "The journal is empty until the first change",
                 hint="Make one: `familiar memory append notes.md TEXT`.",
             )
-        return NotFoundError(
+        return errors.NotFoundError(
             f"The journal has nothing at {rel_path!r}",
             hint="List all changes: `familiar memory log`.",
         )
@@ -451,13 +447,13 @@ def _parse_words(history: History, words: Sequence[str]) -> tuple[list[Commit], 
     if last and len(named) < _MOST_COMMITS:
         try:
             return [*named, history.find(last)], ""
-        except NotFoundError:  # a file may be named like an id: `cafe`
+        except errors.NotFoundError:  # a file may be named like an id: `cafe`
             pass
-        except UsageError:
+        except errors.UsageError:
             if is_id_prefix(last):
                 raise
     if len(named) > _MOST_COMMITS:
-        raise UsageError("Too many arguments: expected at most two commits and a path")
+        raise errors.UsageError("Too many arguments: expected at most two commits and a path")
     return named, parse_path(last)
 
 
@@ -512,7 +508,7 @@ def _of_run(history: History, run: str) -> tuple[Commit, ...]:
     """Return the commits of a run, newest first."""
     found = tuple(c for c in history.all_commits() if c.run_id == run and not c.undoes)
     if not found:
-        raise NotFoundError(
+        raise errors.NotFoundError(
             f"No change belongs to the run {run!r}",
             hint="Look its id up: `familiar memory log --json` gives it as `run_id`.",
         )
@@ -530,14 +526,14 @@ def _undone_ids(commits: Iterable[Commit]) -> set[str]:
 
 def _undo_conflict(
     clashes: Sequence[tuple[str, Clash, Commit]], commits: Sequence[Commit]
-) -> ConflictError:
+) -> errors.ConflictError:
     """Return the error that names every file whose later changes conflict."""
     newest, oldest = commits[0], commits[-1]
     what = f"the run {newest.run_id}" if len(commits) > 1 else newest.id[:SHORT]
     files = list(dict.fromkeys(rel_path for rel_path, _, _ in clashes))
     excerpts = [_clash_excerpt(*clash) for clash in clashes[:_MOST_CLASHES]]
     more = len(clashes) - len(excerpts)
-    error = ConflictError(
+    error = errors.ConflictError(
         f"Later changes of {', '.join(files)} touch what {what} changed; nothing was undone\n"
         + "\n".join([*excerpts, *([f"and {more} more"] if more > 0 else [])]),
         hint="Edit the lines by hand, or restore a whole file: "

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,23 +19,15 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from familiar_cli.clock import since_1970
 from familiar_cli.errors import FamiliarError
 from familiar_cli.files import TEMP_PREFIX, Disk, read_plain
-from familiar_cli.memory.journal.objects import (
-    Objects,
-    git_object,
-    is_id,
-    journal_damaged,
-    journal_unreadable,
-)
+from familiar_cli.memory.journal import objects
 from familiar_cli.memory.layout import INDEX_DIR, RUN_ID, is_run_id
 from familiar_cli.memory.store.store import BRANCH, branch_path
 from familiar_cli.text import one_line, slugify
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
     from pathlib import Path
 
-    from familiar_cli.memory.journal.objects import GitObject
 
 HUMAN: Final = "human"
 UNDOES: Final = "Undoes"
@@ -156,7 +148,7 @@ def encode_commit(
     at: datetime,
     trailers: Iterable[tuple[str, str]],
     merged: Iterable[str] = (),
-) -> GitObject:
+) -> objects.GitObject:
     """Encode a commit object. `at` carries the timezone git should show."""
     who = author_line(source)
     when = f"{int(at.timestamp())} {at.strftime('%z')[:5]}"
@@ -172,7 +164,7 @@ def encode_commit(
         *(f"{key}: {_flatten_value(value)}" for key, value in trailers),
     ]
     text = "\n".join(lines) + "\n"
-    return git_object("commit", text.encode("utf-8", errors="surrogateescape"))
+    return objects.git_object("commit", text.encode("utf-8", errors="surrogateescape"))
 
 
 def author_line(source: str) -> str:
@@ -191,12 +183,12 @@ def decode_commit(id_: str, content: bytes) -> Commit:
     head, _, body = content.partition(b"\n\n")
     written_by = _AUTHOR.search(head)
     if not content.startswith(b"tree ") or written_by is None:
-        raise journal_damaged(f"object {id_} is not a commit")
+        raise objects.journal_damaged(f"object {id_} is not a commit")
     tree, parent = tree_and_parent(content)
     try:
         time = since_1970(int(written_by[2]))
     except (ValueError, OverflowError, OSError) as error:
-        raise journal_damaged(f"commit {id_} has an invalid time") from error
+        raise objects.journal_damaged(f"commit {id_} has an invalid time") from error
     subject, _, rest = body.decode("utf-8", errors="surrogateescape").partition("\n")
     pairs = [(m[1], m[2]) for line in rest.split("\n") if (m := _TRAILER.fullmatch(line))]
     is_ours = _OURS.search(head) is not None
@@ -282,7 +274,7 @@ def decode_tree(content: bytes) -> Mapping[str, Entry]:
     """
     entries = _entries_of(content)
     for name in filter(_leads_out, entries):
-        raise journal_damaged(f"a tree holds the name {name!r}")
+        raise objects.journal_damaged(f"a tree holds the name {name!r}")
     return entries
 
 
@@ -308,7 +300,7 @@ def _entries_of(content: bytes) -> Mapping[str, Entry]:
             entries[_entry_text(name)] = Entry(content[at:space] == _DIR, id_)
             at = end
     except ValueError as error:
-        raise journal_damaged(f"a tree cannot be read: {error}") from error
+        raise objects.journal_damaged(f"a tree cannot be read: {error}") from error
     return entries
 
 
@@ -367,14 +359,14 @@ def changed_files(
 
 def rewrite_tree(
     read: Reader, tree: str | None, changes: Mapping[str, str | None]
-) -> tuple[str, list[GitObject]]:
+) -> tuple[str, list[objects.GitObject]]:
     """Return the id of a tree with `changes` applied (path -> file id, None to delete).
 
     Only directories on the path to a change are read and rewritten; those left empty are dropped.
     Also returns the new tree objects, the root last.
     """
     content = read(tree) if tree else b""
-    new: list[GitObject] = []
+    new: list[objects.GitObject] = []
     edits: dict[str, Entry | None] = {}
     here = {path: id_ for path, id_ in changes.items() if "/" not in path}
     for name, id_ in here.items():  # deletions first, since a directory may take the name
@@ -390,7 +382,7 @@ def rewrite_tree(
         elif was and was.is_dir:
             edits[name] = None
     edits |= {name: Entry(is_dir=False, id=id_) for name, id_ in here.items() if id_ is not None}
-    root = git_object("tree", _edit_tree(content, edits))
+    root = objects.git_object("tree", _edit_tree(content, edits))
     return root.id, [*new, root]
 
 
@@ -521,7 +513,7 @@ class Repository:
     def __init__(self, path: str | Path, disk: Disk | None = None) -> None:
         self.path = str(path)
         self.disk = disk or Disk()
-        self.objects = Objects(os.path.join(self.path, "objects"), self.disk)
+        self.objects = objects.Objects(os.path.join(self.path, "objects"), self.disk)
         self._trees: dict[str, bytes] = {}
 
     @property
@@ -567,11 +559,11 @@ class Repository:
             text = read_text(self.branch_path)
             text = packed_refs(self.path).get(BRANCH) if text is None else text
         except OSError as error:
-            raise journal_unreadable(repr(self.branch_path), error) from error
+            raise objects.journal_unreadable(repr(self.branch_path), error) from error
         if text is None:
             return None
-        if not is_id(text.strip()):
-            raise journal_damaged(f"{BRANCH} names no commit")
+        if not objects.is_id(text.strip()):
+            raise objects.journal_damaged(f"{BRANCH} names no commit")
         return text.strip()
 
     def set_head(self, id_: str | None) -> None:

@@ -15,14 +15,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from familiar_cli.languages import heading_in
-from familiar_cli.markdown import body_start, bullet, comments, scan
+from familiar_cli.markdown import TextLine, body_start, bullet, comments, scan
 from familiar_cli.memory.pages.lines import is_damaged, private_scope, without_references
 from familiar_cli.text import changed_blocks, fold, matching_blocks, sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from familiar_cli.markdown import TextLine
 
 
 @dataclass(frozen=True, slots=True)

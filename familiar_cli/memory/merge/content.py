@@ -27,15 +27,8 @@ from familiar_cli.memory.merge.blocks import (
     render_blocks,
     walk_sections,
 )
+from familiar_cli.memory.pages import lines as memory_lines
 from familiar_cli.memory.pages.front_matter import read_front_matter
-from familiar_cli.memory.pages.lines import (
-    Cited,
-    citation_comment,
-    citations_in,
-    may_hide,
-    visible_in,
-    without_references,
-)
 from familiar_cli.text import changed_blocks, sha256_of, typed
 from familiar_cli.visibility import NOBODY
 
@@ -336,7 +329,10 @@ def _letter_ratio(one: str, other: str) -> float:
 def _merge_words(base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock) -> tuple[str, bool]:
     """Merge the text of two versions of a block; also tell whether both changes fit."""
     mark, box, agree = _merge_marks(base, ours, theirs)
-    bare = [without_references(block.words) if block else "" for block in (base, ours, theirs)]
+    bare = [
+        memory_lines.without_references(block.words) if block else ""
+        for block in (base, ours, theirs)
+    ]
     text, same = pick_side(*bare)
     if base is None or normal_text(bare[1]) == normal_text(bare[2]):
         text, same = (text, True) if same else (bare[1], True)
@@ -371,7 +367,7 @@ def _with_evidence(base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock
     began, mine, other = (_cited_turns(block) if block else set() for block in (base, ours, theirs))
     named = (mine | other) - (began - mine) - (began - other)
     for block, has in ((ours, mine), (theirs, other)):
-        if has == named and without_references(block.words) == text:
+        if has == named and memory_lines.without_references(block.words) == text:
             return block.words
     if not named:
         return text
@@ -379,11 +375,11 @@ def _with_evidence(base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock
         (_evidence_place(block) for block in (ours, theirs) if _bare_words(block) == text),
         len(text),
     )
-    return " ".join((text[:at].rstrip(" \t"), citation_comment(named))) + text[at:]
+    return " ".join((text[:at].rstrip(" \t"), memory_lines.citation_comment(named))) + text[at:]
 
 
 def _bare_words(block: MergeBlock) -> str:
-    return without_references(block.words)
+    return memory_lines.without_references(block.words)
 
 
 def _evidence_place(block: MergeBlock) -> int:
@@ -402,15 +398,15 @@ def _evidence_place(block: MergeBlock) -> int:
     return len(bare[:at].rstrip(" \t"))
 
 
-def _cited_turns(block: MergeBlock) -> set[Cited]:
+def _cited_turns(block: MergeBlock) -> set[memory_lines.Cited]:
     """Return each turn that a text cites; an implausible range counts as one."""
     return {
         turn
-        for one in citations_in(block.words)
+        for one in memory_lines.citations_in(block.words)
         for turn in (
             [one]
             if len(one.ids) <= one.last - one.first
-            else [Cited(one.instance, number, number) for number in one.ids]
+            else [memory_lines.Cited(one.instance, number, number) for number in one.ids]
         )
     }
 
@@ -669,14 +665,14 @@ def _shows_more(text: str, texts: list[str]) -> bool:
 
     What the other side itself states publicly is not private.
     """
-    if not any(map(may_hide, texts)):
+    if not any(map(memory_lines.may_hide, texts)):
         return False
     every = [_said_lines(one) for one in texts]
-    shown = [_said_lines(visible_in(one, NOBODY)) for one in texts]
+    shown = [_said_lines(memory_lines.visible_in(one, NOBODY)) for one in texts]
     hidden = [here - seen for here, seen in zip(every, shown, strict=True)]
     if not any(hidden):
         return False
-    now = _said_lines(visible_in(text, NOBODY))
+    now = _said_lines(memory_lines.visible_in(text, NOBODY))
     said = [seen - shown[0] for seen in shown]
     return bool(now & ((hidden[1] - said[2]) | (hidden[2] - said[1])))
 

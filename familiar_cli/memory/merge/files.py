@@ -19,7 +19,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain, count
@@ -28,21 +28,11 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from familiar_cli.errors import NotFoundError
-from familiar_cli.memory.layout import (
-    CONFLICTS_DIR,
-    CONFLICTS_LIST,
-    DAILY_DIR,
-    DIGEST_DIR,
-    PERIOD_DIRS,
-    SELF_DIR,
-    is_in_conflicts,
-)
+from familiar_cli.memory import layout
 from familiar_cli.memory.merge.content import merge_content
 from familiar_cli.text import counted, fold
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
     from familiar_cli.memory.store.store import MemoryStore
 
 Files = Mapping[str, str]
@@ -134,7 +124,7 @@ def _follow_renames(
 ) -> dict[str, str]:
     """Apply renames to the side that did not rename; return new and old names."""
     found: dict[str, str] = {}
-    gone = {path for path in base if not is_in_conflicts(path)}
+    gone = {path for path in base if not layout.is_in_conflicts(path)}
     gone_here, gone_there = gone - ours.keys(), gone - theirs.keys()
     changed_there = {p for p in gone_here if p in theirs and theirs[p] != base[p]}
     changed_here = {p for p in gone_there if p in ours and ours[p] != base[p]}
@@ -162,7 +152,7 @@ def _match_renames(
     """Detect renames: an identical new file, or else the most similar one."""
     if not gone or not new:
         return {}
-    free = {path for path in new if not is_in_conflicts(path)}
+    free = {path for path in new if not layout.is_in_conflicts(path)}
     found: dict[str, str] = {}
     for old in sorted(gone):
         same = [path for path in free if tree[path] == base[old]]
@@ -210,7 +200,7 @@ def _file_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-_BELOW: Final = f"{CONFLICTS_DIR}/"
+_BELOW: Final = f"{layout.CONFLICTS_DIR}/"
 _ENTRY: Final = re.compile(r"^- .*<!-- conflict (\{.*\}) -->[ \t\r]*$", re.MULTILINE)
 _HEAD: Final = """\
 # Conflicts
@@ -246,7 +236,7 @@ class Conflict:
 
 def is_copy(rel_path: str) -> bool:
     """Tell whether a file is a conflict copy."""
-    return is_in_conflicts(rel_path) and rel_path != CONFLICTS_LIST
+    return layout.is_in_conflicts(rel_path) and rel_path != layout.CONFLICTS_LIST
 
 
 def copy_path(rel_path: str, instance: str, is_taken: Callable[[str], bool]) -> str:
@@ -258,7 +248,7 @@ def copy_path(rel_path: str, instance: str, is_taken: Callable[[str], bool]) -> 
         is_taken: Tells whether a path is in use.
     """
     plain = f"{_BELOW}{rel_path.removeprefix(_BELOW)}"
-    if plain != CONFLICTS_LIST and not is_taken(plain):
+    if plain != layout.CONFLICTS_LIST and not is_taken(plain):
         return plain
     path = PurePosixPath(plain)
     names = (f"{path.stem}.{instance}{more}{path.suffix}" for more in chain([""], count(-2, -1)))
@@ -274,12 +264,12 @@ def listed_conflicts(text: str) -> list[Conflict]:
 def conflicts_in(store: MemoryStore) -> list[Conflict]:
     """Return the conflicts of a memory, sorted by path; fast when there are none."""
     try:
-        copies = [entry.rel_path for entry in store.walk(CONFLICTS_DIR, hidden=True).files]
+        copies = [entry.rel_path for entry in store.walk(layout.CONFLICTS_DIR, hidden=True).files]
     except NotFoundError:
         return []
     text = (
-        store.read_bytes(CONFLICTS_LIST).decode("utf-8", "replace")
-        if CONFLICTS_LIST in copies
+        store.read_bytes(layout.CONFLICTS_LIST).decode("utf-8", "replace")
+        if layout.CONFLICTS_LIST in copies
         else ""
     )
     return open_conflicts([text], copies)
@@ -498,9 +488,9 @@ def merge_trees(base: Files, ours: Side, theirs: Side, read: Read) -> MergedTree
 def kind_of(path: str, ours: Side, theirs: Side) -> Kind:
     """Return the policy class of a file changed on both sides."""
     directory = path.partition("/")[0]
-    if directory == DAILY_DIR:
+    if directory == layout.DAILY_DIR:
         return Kind.daily
-    if directory == SELF_DIR:
+    if directory == layout.SELF_DIR:
         return Kind.identity
     if ours.by_person(path) or theirs.by_person(path):
         return Kind.correction
@@ -510,7 +500,7 @@ def kind_of(path: str, ours: Side, theirs: Side) -> Kind:
 def is_made(path: str) -> bool:
     """Tell whether a file is derived by consolidation."""
     directory = path.partition("/")[0]
-    return directory in PERIOD_DIRS or directory == DIGEST_DIR
+    return directory in layout.PERIOD_DIRS or directory == layout.DIGEST_DIR
 
 
 def owner_of(path: str) -> str:
@@ -538,10 +528,12 @@ class _Trees:
         # A single set operation: a tree of ten thousand files takes milliseconds.
         differing = sorted({path for path, _ in ours.items() ^ theirs.items()})
         for path in differing:
-            if path != CONFLICTS_LIST:
+            if path != layout.CONFLICTS_LIST:
                 self._merge(path)
         self._part_twins(path for path in differing if path not in self._base)
-        if self._conflicts or any(path == CONFLICTS_LIST or is_copy(path) for path in differing):
+        if self._conflicts or any(
+            path == layout.CONFLICTS_LIST or is_copy(path) for path in differing
+        ):
             self._write_list()
         return MergedTree(
             self._files,
@@ -639,15 +631,15 @@ class _Trees:
 
     def _write_list(self) -> None:
         lists = [
-            self._read(tree[CONFLICTS_LIST]).decode("utf-8", "replace")
-            if CONFLICTS_LIST in tree
+            self._read(tree[layout.CONFLICTS_LIST]).decode("utf-8", "replace")
+            if layout.CONFLICTS_LIST in tree
             else ""
             for tree in (self._base, self._theirs.files, self._ours.files)
         ]
         text = list_text(open_conflicts(lists, self._files, self._conflicts))
-        self._files.pop(CONFLICTS_LIST, None)
+        self._files.pop(layout.CONFLICTS_LIST, None)
         if text:
-            self._put_content(CONFLICTS_LIST, text.encode())
+            self._put_content(layout.CONFLICTS_LIST, text.encode())
 
     def _put(self, path: str, blob: str | None) -> None:
         if blob is None:

@@ -7,26 +7,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.markdown import body_start, split_lines
-from familiar_cli.memory.layout import (
-    CONFLICTS_DIR,
-    DIGEST_DIR,
-    LORE_DIR,
-    PEOPLE_DIR,
-    PERIOD_DIRS,
-    SELF_DIR,
-    SESSIONS_DIR,
-    SIGNIFICANT_DIR,
-    people_path,
-    scope_folder,
-)
+from familiar_cli.memory import layout
 from familiar_cli.memory.pages.lines import citations_in, owned_lines
 from familiar_cli.visibility import person_scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-_ARCHIVES: Final = frozenset({SESSIONS_DIR, DIGEST_DIR, SIGNIFICANT_DIR, *PERIOD_DIRS})
-_OF_THE_FAMILIAR: Final = frozenset({SELF_DIR, LORE_DIR})  # names there are only examples
+_ARCHIVES: Final = frozenset(
+    {layout.SESSIONS_DIR, layout.DIGEST_DIR, layout.SIGNIFICANT_DIR, *layout.PERIOD_DIRS}
+)
+_OF_THE_FAMILIAR: Final = frozenset(
+    {layout.SELF_DIR, layout.LORE_DIR}
+)  # names there are only examples
 _BEGINS: Final = re.compile(r"\s*(?:[-*+]\s|\d+[.)]\s|#{1,6}\s|>|<!--|---)")
 
 
@@ -55,11 +48,11 @@ class PageEraser:
     def drops(self, rel_path: str) -> bool:
         """Tell whether a whole file is about them."""
         directory, _, rest = rel_path.partition("/")
-        path = rel_path.removeprefix(f"{CONFLICTS_DIR}/")
-        if path in {people_path(slug) for slug in self.slugs}:
+        path = rel_path.removeprefix(f"{layout.CONFLICTS_DIR}/")
+        if path in {layout.people_path(slug) for slug in self.slugs}:
             return True
         folder = rest.partition("/")[0]
-        return bool(directory) and folder in {scope_folder(scope) for scope in self._private}
+        return bool(directory) and folder in {layout.scope_folder(scope) for scope in self._private}
 
     def cleaned(self, rel_path: str, content: bytes) -> bytes | None:
         """Return a file without their data: unchanged if there is none, None if nothing is left."""
@@ -73,7 +66,11 @@ class PageEraser:
             kept = "".join(self._kept_blocks(rel_path, text))
             return content if kept == text else kept.encode()
         first = rel_path.partition("/")[0]
-        if first in {PEOPLE_DIR, SESSIONS_DIR, CONFLICTS_DIR} and self.mentions(text):
+        if first in {
+            layout.PEOPLE_DIR,
+            layout.SESSIONS_DIR,
+            layout.CONFLICTS_DIR,
+        } and self.mentions(text):
             return None  # regenerated, or a plan based on them
         return content
 
@@ -105,7 +102,7 @@ class PageEraser:
         cited = citations_in(block)
         if any(self.cites(one.instance, number) for one in cited for number in one.ids):
             return True
-        directory = rel_path.removeprefix(f"{CONFLICTS_DIR}/").partition("/")[0]
+        directory = rel_path.removeprefix(f"{layout.CONFLICTS_DIR}/").partition("/")[0]
         if any(re.search(rf"(?<![\w-]){re.escape(slug)}(?![\w-])", block) for slug in self.slugs):
             return True
         if directory in _OF_THE_FAMILIAR:

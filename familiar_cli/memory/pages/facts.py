@@ -25,31 +25,30 @@ from collections import defaultdict
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.languages import CODES, dates, heading_in, questions
-from familiar_cli.markdown import bullet, newline_of, replace_spans, scan, sections
-from familiar_cli.memory.pages.lines import (
-    BODY,
-    citation_comment,
-    citations_in,
-    normal_line,
-    owned_lines,
-    without_confirmation,
-    without_references,
+from familiar_cli.languages import CODES, Phrases, dates, heading_in, questions
+from familiar_cli.markdown import (
+    Section,
+    TextLine,
+    bullet,
+    newline_of,
+    replace_spans,
+    scan,
+    sections,
 )
+from familiar_cli.memory.pages import lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import date
 
-    from familiar_cli.languages import Phrases
-    from familiar_cli.markdown import Section, TextLine
-    from familiar_cli.memory.pages.lines import Numbering
     from familiar_cli.visibility import Viewer
 
-_CITING: Final = re.compile(rf"<!-- turns? {BODY} -->")
+_CITING: Final = re.compile(rf"<!-- turns? {lines.BODY} -->")
 
 
-def days_shown(text: str, numbering: Numbering, viewer: Viewer, phrases: Phrases) -> dict[int, str]:
+def days_shown(
+    text: str, numbering: lines.Numbering, viewer: Viewer, phrases: Phrases
+) -> dict[int, str]:
     """Return the date to show in a prompt for each citation comment.
 
     That is `(February 2026)` or `(12 February 2026)`, by the comment's offset in the page; pass it
@@ -88,7 +87,7 @@ def days_shown(text: str, numbering: Numbering, viewer: Viewer, phrases: Phrases
     return shown
 
 
-def with_days(text: str, numbering: Numbering, viewer: Viewer, phrases: Phrases) -> str:
+def with_days(text: str, numbering: lines.Numbering, viewer: Viewer, phrases: Phrases) -> str:
     """Return a page with dates before its citation comments; see `days_shown`."""
     shown = days_shown(text, numbering, viewer, phrases)
     gaps = {start: "" if text[start - 1 : start].isspace() else " " for start in shown}
@@ -112,9 +111,9 @@ def ended_on(line: str) -> str:
 def with_end(line: str, day: date, phrases: Phrases) -> str:
     """Mark a line as ended on a day."""
     body = line.rstrip("\r\n")
-    said = without_references(body).rstrip()
+    said = lines.without_references(body).rstrip()
     until = phrases.until_when.format(phrases.month(day))
-    cited = citation_comment(citations_in(body))
+    cited = lines.citation_comment(lines.citations_in(body))
     marks = " ".join(filter(None, (cited, f"<!-- ended {day.isoformat()} -->")))
     return f"{said} ({until}) {marks}{line[len(body) :]}"
 
@@ -127,11 +126,11 @@ def holding_line(text: str, words: str, scope: str | None) -> TextLine | None:
         words: Its text; citations are ignored.
         scope: Private scope of its section, exactly; None for public.
     """
-    said, own = normal_line(words), frozenset(() if scope is None else (scope,))
+    said, own = lines.normal_line(words), frozenset(() if scope is None else (scope,))
     found = [
         line
         for line, _, scopes in fact_lines(text)
-        if scopes == own and said and normal_line(line.text) == said
+        if scopes == own and said and lines.normal_line(line.text) == said
         if not goes_on_below(text, line)
     ]
     return found[0] if len(found) == 1 else None
@@ -139,7 +138,7 @@ def holding_line(text: str, words: str, scope: str | None) -> TextLine | None:
 
 def fact_lines(text: str, rel_path: str = "") -> Iterator[tuple[TextLine, Section, frozenset[str]]]:
     """Yield current bullets with their sections and private scopes."""
-    scopes = {line.start: owners for line, owners in owned_lines(text, rel_path)}
+    scopes = {line.start: owners for line, owners in lines.owned_lines(text, rel_path)}
     for section in sections(text, 2):
         if heading_of(section) not in _NO_FACTS:
             for line in section.lines:
@@ -166,7 +165,7 @@ def with_line_changed(text: str, old: str, new: str) -> str | None:
 
 def as_confirmed(line: str, day: date) -> str:
     """Mark a line as confirmed by a person on a day."""
-    return f"{without_confirmation(line).rstrip()} <!-- confirmed {day.isoformat()} -->"
+    return f"{lines.without_confirmation(line).rstrip()} <!-- confirmed {day.isoformat()} -->"
 
 
 _NO_FACTS: Final = ("aliases", "relations", "sessions", "people", "topics")

@@ -10,14 +10,13 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from familiar_cli.markdown import as_paragraph, bullet, replace_spans, scan
+from familiar_cli.markdown import TextLine, as_paragraph, bullet, replace_spans, scan
 from familiar_cli.memory.pages.lines import normal_line, without_references
 from familiar_cli.text import split_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from familiar_cli.markdown import TextLine
 
 _PLAIN: Final = ":/@.,+-_#!~"
 _TAG: Final = re.compile(r"\[(chat|via):([^\]\n]*)\]")

@@ -15,31 +15,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote, unquote
 
+from familiar_cli import markdown
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
-from familiar_cli.languages import ENGLISH, tables
-from familiar_cli.markdown import (
-    as_paragraph,
-    body_start,
-    bullet,
-    comments,
-    newline_of,
-    replace_spans,
-    scan,
-    sections,
-    split_lines,
-    without_marker,
-)
+from familiar_cli.languages import ENGLISH, Phrases, tables
 from familiar_cli.memory.layout import scope_of_path
 from familiar_cli.text import fold, harmless, one_line
-from familiar_cli.visibility import channel_scope, person_scope, split_scope
+from familiar_cli.visibility import Viewer, channel_scope, person_scope, split_scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import date
 
-    from familiar_cli.languages import Phrases
-    from familiar_cli.markdown import TextLine
-    from familiar_cli.visibility import Viewer
 
 _INSTANCE: Final = r"[a-z0-9]++(?:-[a-z0-9]++)*+"
 _ONE: Final = rf"(?:{_INSTANCE}:)?+[0-9]{{1,19}}+"
@@ -206,7 +192,7 @@ class Numbering:
             turns = [*self.without(citations_in(comment[0]), doubles), *self.cite(added)]
             return comment[0][: comment[0].index("<")] + citation_comment(turns)
 
-        lines = scan(text) if "<!-- turn" in text else ()
+        lines = markdown.scan(text) if "<!-- turn" in text else ()
         return (
             "".join(
                 line.text if line.in_code else _REFERENCE.sub(replaced, line.text) for line in lines
@@ -328,9 +314,9 @@ def as_line(text: str) -> str:
     """Return `text` as one line that cannot affect the structure of a Markdown file."""
     line = " ".join(harmless(text).replace("<!--", "‹!--").replace("-->", "--›").split())
     line = line.removeprefix("• ")
-    while (item := bullet(line)) and len(item.marker) <= _MOST_MARKER_CHARS:
+    while (item := markdown.bullet(line)) and len(item.marker) <= _MOST_MARKER_CHARS:
         line = line[item.text_at :].removeprefix("• ")
-    return as_paragraph(line)
+    return markdown.as_paragraph(line)
 
 
 Span = tuple[int, int]
@@ -353,8 +339,8 @@ _GAP: Final = re.compile(r"(?:\r?\n){3,}")
 
 def machine_spans(text: str) -> list[Span]:
     """Return the ranges of machine text in a page, in order, as character offsets."""
-    spans = [(0, start)] if (start := body_start(text)) else []
-    spans += comments(text)
+    spans = [(0, start)] if (start := markdown.body_start(text)) else []
+    spans += markdown.comments(text)
     if "blocks:" in text or "made_" in text or "sources:" in text:
         spans += (found.span() for found in _RECORD.finditer(text))
     if "[chat:" in text or "[via:" in text:
@@ -419,7 +405,7 @@ def with_references(text: str) -> str:
 
 def _link_lists(text: str) -> Iterator[Span]:
     """Yield the ranges of lists that only link to other pages, with a heading of nothing else."""
-    every = list(sections(text))
+    every = list(markdown.sections(text))
     for section, after in zip(every, [*every[1:], None], strict=True):
         spans = list(_lists_in(section.below))
         if not spans:
@@ -432,8 +418,8 @@ def _link_lists(text: str) -> Iterator[Span]:
             yield from spans
 
 
-def _lists_in(lines: Sequence[TextLine]) -> Iterator[Span]:
-    held: list[TextLine] = []
+def _lists_in(lines: Sequence[markdown.TextLine]) -> Iterator[Span]:
+    held: list[markdown.TextLine] = []
     for line in (*lines, None):
         if line is not None and (line.is_item or _goes_on(held, line)):
             held.append(line)
@@ -444,7 +430,7 @@ def _lists_in(lines: Sequence[TextLine]) -> Iterator[Span]:
         held = []
 
 
-def _goes_on(held: Sequence[TextLine], line: TextLine) -> bool:
+def _goes_on(held: Sequence[markdown.TextLine], line: markdown.TextLine) -> bool:
     """Tell whether a line continues the list above it without starting an item."""
     if not held or line.in_code:
         return False
@@ -452,13 +438,13 @@ def _goes_on(held: Sequence[TextLine], line: TextLine) -> bool:
 
 
 def _only_links(line: str) -> bool:
-    item = bullet(line)
+    item = markdown.bullet(line)
     left, count = _LINK_TEXT.subn("", line[item.text_at :] if item else line)
-    left = replace_spans(left, ((*span, "") for span in comments(left)))
+    left = markdown.replace_spans(left, ((*span, "") for span in markdown.comments(left)))
     return bool(count) and not any(char.isalnum() for char in left)
 
 
-def _is_within(line: TextLine, spans: Sequence[Span]) -> bool:
+def _is_within(line: markdown.TextLine, spans: Sequence[Span]) -> bool:
     return any(start <= line.start < end for start, end in spans)
 
 
@@ -482,14 +468,14 @@ _ONE_SCRIPT: Final = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "HALFWIDTH": "CJK", 
 
 def normal_line(text: str) -> str:
     """Return the normalized words of a text, so that small differences do not matter."""
-    shown = without_marker(without_references(text) if "<!--" in text else text)
+    shown = markdown.without_marker(without_references(text) if "<!--" in text else text)
     shown = _LINK.sub(r"\1", shown) if "](" in shown else shown
     return " ".join(_WORD.findall(fold(_SOURCE.sub("", shown) if "(" in shown else shown)))
 
 
 def normal_lines(text: str) -> frozenset[str]:
     """Return each non-blank line of `text`, normalized by `normal_line`."""
-    return frozenset(line for line in map(normal_line, split_lines(text)) if line)
+    return frozenset(line for line in map(normal_line, markdown.split_lines(text)) if line)
 
 
 class KnownTexts:
@@ -500,7 +486,7 @@ class KnownTexts:
         texts = tuple(texts)
         self._whole = frozenset(filter(None, map(normal_line, texts)))
         self._all = " | ".join(
-            " ".join(normal_line(line) for line in split_lines(t)) for t in texts
+            " ".join(normal_line(line) for line in markdown.split_lines(t)) for t in texts
         )
         words = self._all.split()
         self._grams = {tuple(words[n : n + _GRAM]) for n in range(len(words) - _GRAM + 1)}
@@ -511,7 +497,7 @@ class KnownTexts:
 
     def cover(self, text: str) -> bool:
         """Tell whether at least half of a multi-line text is in the known texts."""
-        lines = [line for line in split_lines(text) if normal_line(line)]
+        lines = [line for line in markdown.split_lines(text) if normal_line(line)]
         known = sum(len(line) for line in lines if self.has(line))
         return 2 * known >= sum(map(len, lines)) > 0
 
@@ -629,10 +615,10 @@ def as_private(text: str, scope: str, title: str) -> str:
         title: H1 to add if it does not start with one.
     """
     mark = _private_mark(scope)
-    start = body_start(text)
-    lines = list(scan(text[start:]))
+    start = markdown.body_start(text)
+    lines = list(markdown.scan(text[start:]))
     first = next((line for line in lines if line.text.strip()), None)
-    head = "" if first and _is_h1(first) else f"# {title} {mark}{newline_of(text)}"
+    head = "" if first and _is_h1(first) else f"# {title} {mark}{markdown.newline_of(text)}"
     marked = (
         f"{line.text.rstrip()} {mark}{line.text[len(line.text.rstrip()) :]}"
         if _is_h1(line) and mark not in line.text
@@ -646,11 +632,11 @@ def as_public(text: str, scope: str) -> str:
     """Return a page of a private scope without the marks in its titles."""
     mark = f" {_private_mark(scope)}"
     return "".join(
-        line.text.replace(mark, "") if _is_h1(line) else line.text for line in scan(text)
+        line.text.replace(mark, "") if _is_h1(line) else line.text for line in markdown.scan(text)
     )
 
 
-def _is_h1(line: TextLine) -> bool:
+def _is_h1(line: markdown.TextLine) -> bool:
     return line.level == 1 and not line.in_code and line.text.startswith("#")
 
 
@@ -694,7 +680,9 @@ def is_damaged(line: str) -> bool:
     return _private_pattern().search(line) is not None and not _PRIVATE.search(line)
 
 
-def owned_lines(text: str, rel_path: str = "") -> Iterator[tuple[TextLine, frozenset[str]]]:
+def owned_lines(
+    text: str, rel_path: str = ""
+) -> Iterator[tuple[markdown.TextLine, frozenset[str]]]:
     """Yield each line with its private scopes; a viewer needs all of them.
 
     A page in a private conversation's folder belongs to it entirely: pass `rel_path` if known.
@@ -704,7 +692,7 @@ def owned_lines(text: str, rel_path: str = "") -> Iterator[tuple[TextLine, froze
     """
     folder = frozenset(filter(None, (scope_of_path(rel_path),)))
     opened: list[tuple[int, frozenset[str]]] = []
-    for line in scan(text):
+    for line in markdown.scan(text):
         if line.text.startswith("#") and line.level:
             opened = [
                 (level, scopes)
@@ -718,7 +706,7 @@ def owned_lines(text: str, rel_path: str = "") -> Iterator[tuple[TextLine, froze
         yield line, folder.union(*(scopes for _, scopes in opened))
 
 
-def _intended_level(line: TextLine) -> int:
+def _intended_level(line: markdown.TextLine) -> int:
     """Return the intended heading level of a line."""
     if line.in_code:
         return 0
@@ -779,5 +767,5 @@ def put_back(text: str, new: str, viewer: Viewer) -> str:
 
 def _words_start(text: str) -> int:
     """Return the offset of a page's text, after front matter and the blank line there."""
-    start = body_start(text)
+    start = markdown.body_start(text)
     return len(text) - len(text[start:].lstrip("\n"))

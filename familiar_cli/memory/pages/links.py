@@ -19,14 +19,13 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.markdown import body_start, replace_spans
 from familiar_cli.memory.layout import PEOPLE_DIR, SUFFIXES, TOPICS_DIR, is_page
 from familiar_cli.memory.pages.front_matter import listed_aliases
-from familiar_cli.memory.store.files import Skipped, parse_new_path, parse_old_path
+from familiar_cli.memory.store.files import Applied, Skipped, parse_new_path, parse_old_path
 from familiar_cli.text import fold, sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from re import Match
 
-    from familiar_cli.memory.store.files import Applied
     from familiar_cli.memory.store.store import MemoryStore
 
 NAMED_DIRS: Final = (PEOPLE_DIR, TOPICS_DIR)

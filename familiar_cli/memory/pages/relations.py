@@ -25,34 +25,18 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.fts import is_unspaced
 from familiar_cli.languages import heading_in, tables
-from familiar_cli.markdown import bullet, scan
+from familiar_cli.markdown import TextLine, bullet, scan
 from familiar_cli.memory.layout import is_page
+from familiar_cli.memory.pages import lines as memory_lines
+from familiar_cli.memory.pages import links as page_links
 from familiar_cli.memory.pages.front_matter import listed_aliases
-from familiar_cli.memory.pages.lines import (
-    BODY,
-    Cited,
-    citation_comment,
-    citations_in,
-    owned_lines,
-    without_references,
-)
-from familiar_cli.memory.pages.links import (
-    NAMED_DIRS,
-    PageNames,
-    link_targets,
-    places_in,
-    title_of,
-    unhidden_text,
-    wiki_links,
-)
+from familiar_cli.memory.store.files import Skipped
 from familiar_cli.spans import folded, with_iso_dates
 from familiar_cli.text import fold, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from familiar_cli.markdown import TextLine
-    from familiar_cli.memory.store.files import Skipped
     from familiar_cli.memory.store.store import MemoryStore
 
 SECTION: Final = "relations"
@@ -64,7 +48,7 @@ _DATE: Final = r"([0-9]{4}(?:-[0-9]{2}(?:-[0-9]{2})?)?)(?![0-9])"
 _TO: Final = r"\b(?:to|till|until|bis(?: zum)?|a|au|hasta|al)\b|الي|至|到"
 _SPAN: Final = re.compile(rf"(?<![0-9-]){_DATE}\s{{0,3}}(?:–|—|\.\.|{_TO})\s{{0,3}}{_DATE}")
 _ARTICLE: Final = r"(?:[^\W\d_]{1,5} )?"
-_TURNS: Final = re.compile(rf"\bturns? ({BODY})")
+_TURNS: Final = re.compile(rf"\bturns? ({memory_lines.BODY})")
 _NOTE: Final = re.compile(r"[(（][^()（）]{0,500}[)）]")
 _AROUND: Final = " \t:：—–-,;*_"
 
@@ -89,7 +73,7 @@ class Relation:
     name: str
     since: str = ""
     until: str = ""
-    evidence: tuple[Cited, ...] = ()
+    evidence: tuple[memory_lines.Cited, ...] = ()
     line: int = 0
     private: frozenset[str] = frozenset()
 
@@ -120,14 +104,14 @@ def relations_in(text: str, rel_path: str, known: Collection[str] = ()) -> Relat
     lines = list(_relation_lines(text))
     if not lines:
         return RelationLines()
-    bare = unhidden_text(text)
+    bare = page_links.unhidden_text(text)
     for line, private in lines:
         said = bare[line.start : line.end].rstrip("\r\n")
         item = bullet(said)
         if item is None or len(said) > _MOST_LINE_CHARS:
             continue
         read = list(_linked_relations(said[item.words_at :], rel_path, known))
-        turns = tuple(citations_in(line.text))
+        turns = tuple(memory_lines.citations_in(line.text))
         if not read and not item.indent:
             unread.append(line.number)
         found += (
@@ -143,7 +127,8 @@ def line_of(one: Relation, way: str) -> str:
     told += [f"until {one.until}"] if one.until else []
     when = f" ({', '.join(told)})" if told else ""
     name = one_line(one.name, MOST_RELATION_CHARS).replace("[", "(").replace("]", ")")
-    return f"- {one.relation} [{name}]({way}){when} {citation_comment(one.evidence)}".rstrip()
+    cited = memory_lines.citation_comment(one.evidence)
+    return f"- {one.relation} [{name}]({way}){when} {cited}".rstrip()
 
 
 def _relation_lines(text: str) -> Iterator[tuple[TextLine, frozenset[str]]]:
@@ -152,7 +137,7 @@ def _relation_lines(text: str) -> Iterator[tuple[TextLine, frozenset[str]]]:
     if not any(title in folded for title in _section_titles()):
         return
     inside = 0
-    for line, private in owned_lines(text):
+    for line, private in memory_lines.owned_lines(text):
         if level := line.level:
             if not inside or level <= inside:
                 is_it = level > 1 and heading_in(line.title) == SECTION
@@ -188,12 +173,12 @@ def _relation_ends(words: str, rel_path: str) -> Iterator[tuple[int, int, str, s
             place.target,
             words[slice(*place.label)],
         )
-        for place in places_in(words, rel_path)
+        for place in page_links.places_in(words, rel_path)
         if place.label
     ]
     found += (
         (*link.whole, "", link.name if link.label is None else f"{link.name}|{link.label}")
-        for link in wiki_links(words)
+        for link in page_links.wiki_links(words)
     )
     yield from sorted(found)
 
@@ -219,10 +204,10 @@ def _relation_words(words: str) -> str:
     return said if is_one else ""
 
 
-def _parse_span(rest: str) -> tuple[str, str, tuple[Cited, ...]]:
+def _parse_span(rest: str) -> tuple[str, str, tuple[memory_lines.Cited, ...]]:
     """Parse start, end and turns from the parenthesis after a link."""
     turns = _TURNS.search(rest)
-    evidence = tuple(citations_in(f"<!-- turns {turns[1]} -->")) if turns else ()
+    evidence = tuple(memory_lines.citations_in(f"<!-- turns {turns[1]} -->")) if turns else ()
     rest = with_iso_dates(rest.replace(turns[0], " ") if turns else rest)
     span = _SPAN.search(rest)
     if span:
@@ -282,11 +267,12 @@ def tidy_relations(text: str, rel_path: str) -> str:
     )
 
 
-def _with_evidence(line: str, evidence: tuple[Cited, ...]) -> str:
+def _with_evidence(line: str, evidence: tuple[memory_lines.Cited, ...]) -> str:
     """Return a line with the given evidence, keeping turns in its parenthesis there."""
     bare = line.rstrip("\r\n")
     end = line[len(bare) :]
-    return f"{without_references(bare).rstrip()} {citation_comment(evidence)}".rstrip() + end
+    cited = memory_lines.citation_comment(evidence)
+    return f"{memory_lines.without_references(bare).rstrip()} {cited}".rstrip() + end
 
 
 _WORD: Final = re.compile(r"\w+")
@@ -370,12 +356,12 @@ def build_graph(store: MemoryStore) -> Graph:
     for rel_path, text in texts.items():
         related = relations_in(text, rel_path).relations
         said = {one.target: one.relation for one in reversed(related) if not one.private}
-        for target in link_targets(text, rel_path):
+        for target in page_links.link_targets(text, rel_path):
             link = Link(rel_path, target, "link", said.get(target, ""))
             (links if target in there else broken).append(link)
-    names = PageNames(there, texts)
+    names = page_links.PageNames(there, texts)
     for source, text in texts.items():
-        for named in wiki_links(unhidden_text(text)) if "[[" in text else ():
+        for named in page_links.wiki_links(page_links.unhidden_text(text)) if "[[" in text else ():
             found = names.find(named.name, source)
             if found != source:
                 (links if found else broken).append(Link(source, found or named.name, "link"))
@@ -386,8 +372,6 @@ def build_graph(store: MemoryStore) -> Graph:
 
 
 def _skipped_file(rel_path: str, error: FamiliarError) -> Skipped:
-    from familiar_cli.memory.store.files import Skipped
-
     return Skipped(rel_path, str(error))
 
 
@@ -398,8 +382,8 @@ def _find_mentions(texts: Mapping[str, str]) -> Iterable[Link]:
     """
     names: dict[str, str] = {}
     for rel_path, text in texts.items():
-        if rel_path.partition("/")[0] in NAMED_DIRS:
-            for name in (title_of(text, rel_path), *listed_aliases(text)):
+        if rel_path.partition("/")[0] in page_links.NAMED_DIRS:
+            for name in (page_links.title_of(text, rel_path), *listed_aliases(text)):
                 if len(name) >= _MIN_NAME_CHARS:
                     names.setdefault(name, rel_path)
     find = _Names(names)

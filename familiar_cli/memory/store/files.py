@@ -14,24 +14,16 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli import files
-from familiar_cli.errors import (
-    BadInputError,
-    FamiliarError,
-    FileTooLargeError,
-    NotFoundError,
-    UnsafePathError,
-)
-from familiar_cli.files import TEMP_PREFIX, is_misspelled, read_plain
+from familiar_cli import errors, files
+from familiar_cli.files import TEMP_PREFIX, FileStamp, is_misspelled, read_plain
 from familiar_cli.memory.layout import PRIVATE_DIRS
-from familiar_cli.text import fold, sha256_of, typed
+from familiar_cli.text import fold, nearest, sha256_of, typed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
     from pathlib import Path
 
-    from familiar_cli.files import FileStamp
 
 MISSING: Final = "missing"
 """As `expect`: the file must not exist yet."""
@@ -369,8 +361,8 @@ def _not_portable(name: str) -> str | None:
     return None
 
 
-def _unsafe_path(rel_path: str, problem: str) -> UnsafePathError:
-    return UnsafePathError(
+def _unsafe_path(rel_path: str, problem: str) -> errors.UnsafePathError:
+    return errors.UnsafePathError(
         f"{shorten_path(rel_path)!r} {problem}; nothing was changed",
         hint="Use a path below the memory directory, e.g. `people/alice.md`.",
     )
@@ -436,7 +428,7 @@ class Tree:
         except (FileNotFoundError, NotADirectoryError) as error:
             raise self._no_file(clean) from error
         except OSError as error:
-            raise FamiliarError(
+            raise errors.FamiliarError(
                 f"{clean!r} cannot be read: {error.strerror}", hint="Check its permissions."
             ) from error
 
@@ -461,18 +453,16 @@ class Tree:
         size_bytes = os.path.getsize(locate_path(self.real, clean))
         return MemoryHead(clean, text, False, size_bytes, "")  # noqa: FBT003
 
-    def not_found(self, rel_path: str, what: str = "file") -> NotFoundError:
+    def not_found(self, rel_path: str, what: str = "file") -> errors.NotFoundError:
         """Return the error for a path where nothing is, with the name probably meant."""
         meant = self._meant(rel_path)
-        return NotFoundError(
+        return errors.NotFoundError(
             f"No memory {what} at {rel_path!r}",
             hint=f"Did you mean {meant!r}?" if meant else "Run `familiar memory ls`.",
         )
 
     def _meant(self, rel_path: str) -> str | None:
         """Return the path of something that is there and has nearly that name, or None."""
-        from familiar_cli.text import nearest
-
         at = ""
         *directories, last = rel_path.split("/")
         for name in directories:
@@ -481,10 +471,10 @@ class Tree:
         meant = _similar_name(last, names) or nearest(last, names)
         return at + meant if meant else None
 
-    def _no_file(self, rel_path: str) -> NotFoundError:
+    def _no_file(self, rel_path: str) -> errors.NotFoundError:
         if self.is_dir(rel_path):
             shown = rel_path or "."
-            return NotFoundError(
+            return errors.NotFoundError(
                 f"{shown!r} is a directory, not a file",
                 hint=f"Run `familiar memory ls {typed(shown)}`.",
             )
@@ -506,7 +496,7 @@ def _similar_name(name: str, names: list[str]) -> str | None:
 def check_readable(rel_path: str, status: os.stat_result) -> None:
     """Raise `FileTooLargeError` for a file larger than `MAX_READ_BYTES`."""
     if status.st_size > MAX_READ_BYTES:
-        raise FileTooLargeError(
+        raise errors.FileTooLargeError(
             f"{rel_path!r} {too_large_to_read(status)}; it was not changed",
             hint="Check what it is, and move it out of the memory directory.",
         )
@@ -521,7 +511,7 @@ def _decode_text(rel_path: str, content: bytes, *, is_whole: bool = True) -> str
     try:
         return codecs.getincrementaldecoder("utf-8")().decode(content, final=is_whole)
     except UnicodeDecodeError as error:
-        raise BadInputError(
+        raise errors.BadInputError(
             f"{rel_path!r} is not UTF-8 text (byte {error.start}); it was not changed",
             hint=f"See its bytes with `familiar memory cat {typed(rel_path)}`,"
             " and save it as UTF-8.",

@@ -15,26 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from familiar_cli import clock
-from familiar_cli.errors import FamiliarError, LockedError
-from familiar_cli.files import locked, read_plain, write_own
-from familiar_cli.memory.store.files import MISSING, Limits, Tree
+from familiar_cli.errors import FamiliarError, LockedError, RefusedError
+from familiar_cli.files import Disk, locked, read_plain, write_own
+from familiar_cli.memory.layout import RUN_ID
+from familiar_cli.memory.store import files
+from familiar_cli.memory.store.files import MISSING, Limits
 from familiar_cli.text import one_line, sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from familiar_cli.errors import RefusedError
-    from familiar_cli.files import Disk
-    from familiar_cli.memory.store.files import (
-        FileListing,
-        GrepHit,
-        GrepResult,
-        Joined,
-        MemoryEntry,
-        MemoryFile,
-        MemoryHead,
-        StoredChange,
-    )
     from familiar_cli.memory.store.transactions import Transaction, WritePlan
 
     OnChange = Callable[[tuple[str, ...]], None]
@@ -80,10 +70,10 @@ class MemoryStore:
         self._journal = journal
         self._disk = disk
         self.on_change = on_change
-        self._tree = Tree(root)
+        self._tree = files.Tree(root)
         self.run_id = os.urandom(6).hex()
 
-    def list_dir(self, rel_path: str = "", *, hidden: bool = False) -> list[MemoryEntry]:
+    def list_dir(self, rel_path: str = "", *, hidden: bool = False) -> list[files.MemoryEntry]:
         """List a directory, sorted by name.
 
         Raises:
@@ -97,7 +87,7 @@ class MemoryStore:
 
     def list_page(
         self, rel_path: str = "", *, after: str = "", most: int = 300
-    ) -> tuple[list[MemoryEntry], int]:
+    ) -> tuple[list[files.MemoryEntry], int]:
         """Return at most `most` entries of a directory by name, and their total number.
 
         Cheap for directories of any size.
@@ -123,7 +113,7 @@ class MemoryStore:
         """Return the SHA-256 of a file in hex, or None if it does not exist."""
         return sha256_of(self._tree.read_bytes(rel_path)) if self.exists(rel_path) else None
 
-    def read(self, rel_path: str) -> MemoryFile:
+    def read(self, rel_path: str) -> files.MemoryFile:
         """Return a text file with its SHA-256.
 
         Raises:
@@ -148,7 +138,7 @@ class MemoryStore:
 
         return read
 
-    def read_head(self, rel_path: str, most_bytes: int) -> MemoryHead:
+    def read_head(self, rel_path: str, most_bytes: int) -> files.MemoryHead:
         """Return the beginning of a text file, at most `most_bytes` of it. Raises as `read` does.
 
         The rest is not read, so the cost does not depend on the file's size.
@@ -191,7 +181,7 @@ class MemoryStore:
         with self.transaction(source, f"move {old} to {new}") as tx:
             tx.move(old, new, expect=expect)
 
-    def walk(self, rel_path: str = "", *, hidden: bool = False) -> FileListing:
+    def walk(self, rel_path: str = "", *, hidden: bool = False) -> files.FileListing:
         """Return every file below a directory, sorted by path, without limit.
 
         Dotted names are left out unless `hidden`. Links and unreadable files are listed in
@@ -206,7 +196,7 @@ class MemoryStore:
         pattern: str,
         rel_path: str = "",
         case_insensitive: bool = True,  # noqa: FBT001, FBT002
-    ) -> list[GrepHit]:
+    ) -> list[files.GrepHit]:
         """Return the lines that match the regular expression `pattern`. See `search`.
 
         Raises:
@@ -223,7 +213,7 @@ class MemoryStore:
         *,
         case_insensitive: bool = True,
         hidden: bool = False,
-    ) -> GrepResult:
+    ) -> files.GrepResult:
         """Return at most `limits.max_results` matching lines, and the files not searched.
 
         Raises:
@@ -262,7 +252,7 @@ class MemoryStore:
         *,
         dry_run: bool = False,
         trailers: Mapping[str, str] | None = None,
-        joined: Joined | None = None,
+        joined: files.Joined | None = None,
     ) -> Iterator[Transaction]:
         """Stage changes in a `with` block, applying all on success and none on error.
 
@@ -279,7 +269,6 @@ class MemoryStore:
             RefusedError: A path, a limit or a rule forbids a change.
             FamiliarError: A write failed; everything was rolled back.
         """
-        from familiar_cli.memory.layout import RUN_ID
         from familiar_cli.memory.store.transactions import Transaction
 
         tx = Transaction(source, message, {RUN_ID: self.run_id, **(trailers or {})}, joined)
@@ -347,7 +336,6 @@ class MemoryStore:
         return make_plan(self._tree, self.limits, tx.steps)
 
     def _commit(self, tx: Transaction) -> None:
-
         from familiar_cli.memory.store.transactions import apply_plan
 
         with hold_lock(self.lock_path, self.lock_timeout_s):
@@ -518,16 +506,16 @@ class Journal(Protocol):
         self,
         source: str,
         message: str,
-        changes: Sequence[StoredChange],
+        changes: Sequence[files.StoredChange],
         trailers: Mapping[str, str],
-        joined: Joined | None = None,
+        joined: files.Joined | None = None,
     ) -> None:
         """Record the change durably, after validation and before any file is touched."""
 
-    def applied(self, changes: Sequence[StoredChange]) -> None:
+    def applied(self, changes: Sequence[files.StoredChange]) -> None:
         """Finish a transaction whose changes are all on disk."""
 
-    def abandoned(self, changes: Sequence[StoredChange]) -> None:
+    def abandoned(self, changes: Sequence[files.StoredChange]) -> None:
         """Roll back a transaction that failed; every file is restored."""
 
 

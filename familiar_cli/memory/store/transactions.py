@@ -13,15 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from familiar_cli.errors import (
-    BadInputError,
-    ConflictError,
-    DirectoryFullError,
-    FamiliarError,
-    FileTooLargeError,
-    RefusedError,
-    UnsafePathError,
-)
+from familiar_cli import errors
 from familiar_cli.files import (
     TOO_LONG,
     Disk,
@@ -33,26 +25,12 @@ from familiar_cli.files import (
     why,
 )
 from familiar_cli.memory.layout import INDEX_DIR, PEOPLE_DIR
-from familiar_cli.memory.store.files import (
-    MISSING,
-    Applied,
-    Signature,
-    StoredChange,
-    check_readable,
-    file_signature,
-    is_leftover,
-    is_path_misspelled,
-    is_private,
-    locate_path,
-    parse_new_path,
-    parse_old_path,
-)
+from familiar_cli.memory.store import files
 from familiar_cli.text import fold, fold_all, sha256_of, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from familiar_cli.memory.store.files import Joined, Limits, Signature, Tree
 
 _T = TypeVar("_T")
 
@@ -64,7 +42,7 @@ def retry_on_conflict(work: Callable[[], _T], tries: int) -> _T:
         ConflictError: Another writer interfered each time.
     """
     for _ in range(tries - 1):
-        with suppress(ConflictError):
+        with suppress(errors.ConflictError):
             return work()
     return work()
 
@@ -100,14 +78,14 @@ class Transaction:
         source: str,
         message: str,
         trailers: Mapping[str, str] | None = None,
-        joined: Joined | None = None,
+        joined: files.Joined | None = None,
     ) -> None:
         self.joined: Final = joined
         self.source: Final = source
         self.message: Final = message
         self.trailers: Final = dict(trailers or {})
         self.steps: Final[list[StagedStep]] = []
-        self._result: Applied | None = None
+        self._result: files.Applied | None = None
 
     def write(
         self,
@@ -126,7 +104,7 @@ class Transaction:
             any_size: Skip `limits.max_file_bytes`, for originals kept as they are
                 (`self/.original.png`).
         """
-        clean = parse_new_path(rel_path)
+        clean = files.parse_new_path(rel_path)
         self.steps.append(
             StagedStep("write", clean, _bytes_of(clean, content), expect=expect, any_size=any_size)
         )
@@ -139,32 +117,32 @@ class Transaction:
             content: As for `write`.
             on_new_line: Insert a newline if the old text does not end in one.
         """
-        clean = parse_new_path(rel_path)
+        clean = files.parse_new_path(rel_path)
         self.steps.append(
             StagedStep("append", clean, _bytes_of(clean, content), on_new_line=on_new_line)
         )
 
     def delete(self, rel_path: str, *, expect: str | None = None) -> None:
         """Delete a file and any directories this leaves empty."""
-        self.steps.append(StagedStep("delete", parse_old_path(rel_path), expect=expect))
+        self.steps.append(StagedStep("delete", files.parse_old_path(rel_path), expect=expect))
 
     def move(self, old: str, new: str, *, expect: str | None = None) -> None:
         """Move a file to a path that does not exist yet."""
-        old, new = parse_old_path(old), parse_new_path(new)
+        old, new = files.parse_old_path(old), files.parse_new_path(new)
         self.steps.append(StagedStep("move", old, to=new, expect=expect))
 
     @property
-    def result(self) -> Applied:
+    def result(self) -> files.Applied:
         """The result of the transaction.
 
         Raises:
             FamiliarError: The transaction did not complete.
         """
         if self._result is None:
-            raise FamiliarError("The transaction was not applied, so it has no result")
+            raise errors.FamiliarError("The transaction was not applied, so it has no result")
         return self._result
 
-    def finish(self, result: Applied) -> None:
+    def finish(self, result: files.Applied) -> None:
         """Set the result. Only the store calls this."""
         self._result = result
 
@@ -175,7 +153,7 @@ def _bytes_of(rel_path: str, content: str | bytes) -> bytes:
     try:
         return content.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise BadInputError(
+        raise errors.BadInputError(
             f"The text for {rel_path!r} holds half a character at {error.start};"
             " nothing was changed",
             hint="The text was cut or decoded wrongly; a lone surrogate cannot be stored.",
@@ -220,7 +198,7 @@ class _Names:
 class StagedTree:
     """The memory with the steps so far applied."""
 
-    def __init__(self, tree: Tree, limits: Limits) -> None:
+    def __init__(self, tree: files.Tree, limits: files.Limits) -> None:
         self._tree = tree
         self._root = tree.real
         self._limits = limits
@@ -229,7 +207,7 @@ class StagedTree:
         self._names: dict[str, _Names] = {}
         self._new_dirs: set[str] = set()
         self.leftovers: list[str] = []
-        self.seen: dict[str, Signature | None] = {}
+        self.seen: dict[str, files.Signature | None] = {}
 
     def apply_step(self, step: StagedStep) -> None:
         """Apply a step, or raise if it is not allowed."""
@@ -245,13 +223,15 @@ class StagedTree:
             case "move":
                 self._move(step)
 
-    def changes(self) -> list[StoredChange]:
+    def changes(self) -> list[files.StoredChange]:
         """Return every touched file, sorted by path, including unchanged ones."""
-        return [StoredChange(p, self._before[p], self._now[p]) for p in sorted(self._now)]
+        return [files.StoredChange(p, self._before[p], self._now[p]) for p in sorted(self._now)]
 
     def ignore_index(self) -> None:
         """Make `.gitignore` list the index directory, keeping a person's own lines."""
-        with suppress(FamiliarError):  # a link, a directory or a full root is left to its owner
+        with suppress(
+            errors.FamiliarError
+        ):  # a link, a directory or a full root is left to its owner
             old = self._load(GITIGNORE) or b""
             if not any(line.strip() in _IGNORES_INDEX for line in old.splitlines()):
                 gap = b"" if not old or old.endswith(b"\n") else b"\n"
@@ -260,7 +240,7 @@ class StagedTree:
     def _move(self, step: StagedStep) -> None:
         content = self._take(step.rel_path)
         if self._load(step.to) is not None:
-            raise RefusedError(
+            raise errors.RefusedError(
                 f"{step.to!r} already exists; nothing was changed",
                 hint=f"Remove it first: `familiar memory rm {typed(step.to)}`,"
                 " or choose another path.",
@@ -279,7 +259,7 @@ class StagedTree:
     def _put(self, rel_path: str, content: bytes, *, any_size: bool) -> None:
         most = self._limits.max_file_bytes
         if len(content) > most and not any_size:
-            raise FileTooLargeError(
+            raise errors.FileTooLargeError(
                 f"{rel_path!r} would be {len(content):,} bytes, over the limit of {most:,};"
                 " it was not changed",
                 hint="Shorten or split it, or raise `max_file_bytes` in [memory].",
@@ -305,7 +285,7 @@ class StagedTree:
 
     def _check_was_no_file(self, rel_path: str) -> None:
         if self._before.get(rel_path) is not None:
-            raise RefusedError(
+            raise errors.RefusedError(
                 f"{rel_path!r} cannot change from a file to a directory in one step; nothing was "
                 "changed",
                 hint="Delete the file first, then write below that path.",
@@ -314,7 +294,7 @@ class StagedTree:
     def _check_count(self, directory: str, names: _Names) -> None:
         most = self._limits.max_dir_files
         if directory != PEOPLE_DIR and len(names.all) > most:  # every speaker has a file
-            raise DirectoryFullError(
+            raise errors.DirectoryFullError(
                 f"{directory or '.'!r} holds {most:,} files, the maximum allowed; nothing was "
                 "changed",
                 hint="Write into another directory, or raise `max_dir_files` in [memory].",
@@ -338,14 +318,14 @@ class StagedTree:
             path = "/".join(parts[:depth])
             other = names.twin(part)
             if other is not None:
-                raise UnsafePathError(
+                raise errors.UnsafePathError(
                     f"{path!r} and the existing {other!r} are the same file on some systems; "
                     "nothing was changed",
                     hint=f"Use {other!r}, or another name.",
                 )
             if part in names.all and self._is_dir(path) != (depth < len(parts)):
                 what = "a directory" if depth == len(parts) else "a file"
-                raise RefusedError(
+                raise errors.RefusedError(
                     f"{path!r} is {what}; nothing was changed", hint="Choose another path."
                 )
             at = path
@@ -360,41 +340,41 @@ class StagedTree:
             real = self._real(directory)
             found = _list_names(real, directory)
             dotted = [name for name in found if name.startswith(".")]
-            self.leftovers += [os.path.join(real, n) for n in dotted if is_leftover(n)]
-            private = {name for name in dotted if is_private(name)}
+            self.leftovers += [os.path.join(real, n) for n in dotted if files.is_leftover(n)]
+            private = {name for name in dotted if files.is_private(name)}
             self._names[directory] = _Names(set(found) - private)
         return self._names[directory]
 
     def _on_disk(self, rel_path: str) -> bytes | None:
         real = self._real(rel_path)
-        self.seen[rel_path] = file_signature(real)
+        self.seen[rel_path] = files.file_signature(real)
         try:
             status = os.lstat(real)
             if is_misspelled(real):
                 return None
             if stat.S_ISREG(status.st_mode):
-                check_readable(rel_path, status)
+                files.check_readable(rel_path, status)
                 return read_plain(real)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise FamiliarError(
+            raise errors.FamiliarError(
                 f"{rel_path!r} cannot be read: {error.strerror}; nothing was changed",
                 hint="Check its permissions.",
             ) from error
-        raise RefusedError(
+        raise errors.RefusedError(
             f"{rel_path!r} is not a regular file; nothing was changed", hint="Choose another path."
         )
 
     def _real(self, rel_path: str) -> str:
         """Return the real path of `rel_path`; writing through links is refused."""
-        real = locate_path(self._root, rel_path)
+        real = files.locate_path(self._root, rel_path)
         plain = os.path.join(self._root, *rel_path.split("/")).rstrip(os.sep)
         if real != plain:
-            if is_path_misspelled(self._root, rel_path):  # Windows returns the existing twin
+            if files.is_path_misspelled(self._root, rel_path):  # Windows returns the existing twin
                 return plain
             target = os.path.relpath(real, self._root).replace(os.sep, "/")
-            raise RefusedError(
+            raise errors.RefusedError(
                 f"{rel_path!r} is a link to {target!r}; nothing was changed",
                 hint=f"Change {target!r} instead.",
             )
@@ -407,7 +387,7 @@ def _list_names(real: str, directory: str) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise FamiliarError(
+        raise errors.FamiliarError(
             f"The directory {directory or '.'!r} cannot be read: {error.strerror};"
             " nothing was changed",
             hint="Check its permissions.",
@@ -422,19 +402,19 @@ def _appended(old: bytes, step: StagedStep) -> bytes:
 def _check_expected(step: StagedStep, content: bytes | None) -> None:
     if step.expect is None:
         return
-    if step.expect == MISSING:
+    if step.expect == files.MISSING:
         if content is not None:
-            raise ConflictError(
+            raise errors.ConflictError(
                 f"{step.rel_path!r} already exists; it was not changed",
                 hint=f"Show it: `familiar memory cat {typed(step.rel_path)}`.",
             )
     elif content is None:
-        raise ConflictError(
+        raise errors.ConflictError(
             f"{step.rel_path!r} was deleted after it was read; nothing was changed",
             hint="Run `familiar memory ls`.",
         )
     elif sha256_of(content) != step.expect.lower():
-        raise ConflictError(
+        raise errors.ConflictError(
             f"{step.rel_path!r} has changed since it was read; it was not overwritten",
             hint=f"Read it again: `familiar memory cat {typed(step.rel_path)}`.",
         )
@@ -451,15 +431,15 @@ class WritePlan:
         leftovers: Temporary files (real paths) of a crash at the paths this transaction writes.
     """
 
-    changes: tuple[StoredChange, ...]
-    result: Applied
-    seen: Mapping[str, Signature | None]
+    changes: tuple[files.StoredChange, ...]
+    result: files.Applied
+    seen: Mapping[str, files.Signature | None]
     leftovers: tuple[str, ...]
 
 
 def refused_steps(
-    tree: Tree, limits: Limits, steps: Iterable[StagedStep], *, is_settled: bool = False
-) -> dict[str, RefusedError]:
+    tree: files.Tree, limits: files.Limits, steps: Iterable[StagedStep], *, is_settled: bool = False
+) -> dict[str, errors.RefusedError]:
     """Return, by path, why steps are refused, applying all others.
 
     Args:
@@ -472,18 +452,18 @@ def refused_steps(
         ConflictError: A file does not match its expectation and may still change.
     """
     staged = StagedTree(tree, limits)
-    found: dict[str, RefusedError] = {}
+    found: dict[str, errors.RefusedError] = {}
     for step in steps:
         try:
             staged.apply_step(step)
-        except RefusedError as error:
-            if isinstance(error, ConflictError) and not is_settled:
+        except errors.RefusedError as error:
+            if isinstance(error, errors.ConflictError) and not is_settled:
                 raise
             found[step.rel_path] = error
     return found
 
 
-def make_plan(tree: Tree, limits: Limits, steps: Iterable[StagedStep]) -> WritePlan:
+def make_plan(tree: files.Tree, limits: files.Limits, steps: Iterable[StagedStep]) -> WritePlan:
     """Apply `steps` to a staged tree and return the plan.
 
     Raises:
@@ -495,7 +475,7 @@ def make_plan(tree: Tree, limits: Limits, steps: Iterable[StagedStep]) -> WriteP
     for step in steps:
         staged.apply_step(step)
     touched = staged.changes()
-    result = Applied(
+    result = files.Applied(
         tuple(c.rel_path for c in touched if c.after is not None and c.after != c.before),
         tuple(c.rel_path for c in touched if c.after is not None and c.after == c.before),
         tuple(c.rel_path for c in touched if c.before is not None and c.after is None),
@@ -525,7 +505,7 @@ class _Move:
 
     rel_path: str
     path: str
-    seen: Signature | None
+    seen: files.Signature | None
     new: str | None = None
     old: str | None = None
     begun: bool = False
@@ -590,8 +570,8 @@ class _Work:
         self._moves.sort(key=lambda move: move.new is not None)
         for move in self._moves:
             self.at = move.rel_path
-            if file_signature(move.path) != move.seen:
-                raise ConflictError(
+            if files.file_signature(move.path) != move.seen:
+                raise errors.ConflictError(
                     f"{move.rel_path!r} was just changed by another program; nothing was changed",
                     hint="Try again.",
                 )
@@ -605,7 +585,7 @@ class _Work:
         """Roll back; return the real paths of old contents that could not be restored."""
         kept = []
         for move in reversed(self._moves):
-            if not move.begun or file_signature(move.path) == move.seen:
+            if not move.begun or files.file_signature(move.path) == move.seen:
                 continue
             try:
                 if move.old:
@@ -657,11 +637,11 @@ def _remove_files(temporary: Iterable[str]) -> None:
             os.unlink(path)
 
 
-def _apply_error(error: OSError, rel_path: str, kept: list[str]) -> FamiliarError:
+def _apply_error(error: OSError, rel_path: str, kept: list[str]) -> errors.FamiliarError:
     reason = why(error)
     what = f"{rel_path!r} could not be changed: {reason}"
     if kept:
-        return FamiliarError(
+        return errors.FamiliarError(
             f"{what}; and some earlier changes could not be rolled back",
             hint=f"The old contents are in: {', '.join(kept)}",
         )
@@ -670,4 +650,4 @@ def _apply_error(error: OSError, rel_path: str, kept: list[str]) -> FamiliarErro
         hint = "Free some space and try again."
     elif reason.endswith(TOO_LONG):
         hint = "Enable long paths in Windows, use a shorter name, or a home nearer the root."
-    return FamiliarError(f"{what}; no file was changed", hint=hint)
+    return errors.FamiliarError(f"{what}; no file was changed", hint=hint)

@@ -23,8 +23,10 @@ from familiar_cli.memory.store.files import (
     FileListing,
     GrepHit,
     GrepResult,
+    Limits,
     MemoryEntry,
     Skipped,
+    Tree,
     is_private,
     locate_path,
     parse_path,
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
 
     import regex
 
-    from familiar_cli.memory.store.files import Limits, Tree
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The years 1 and 9999, in milliseconds; file systems can say more, `datetime` cannot.

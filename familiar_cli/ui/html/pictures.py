@@ -8,8 +8,8 @@ from itertools import groupby
 from math import atan2, cos, pi, sin
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.context.types import Layer
-from familiar_cli.memory.relation_index import LINKS
+from familiar_cli.context.types import Fragment, Layer, LayerUse
+from familiar_cli.memory.relation_index import LINKS, Edge, GraphPage
 from familiar_cli.text import one_line
 from familiar_cli.ui.context_page import origin_of, row_key, state_of
 from familiar_cli.ui.html.elements import Html, el, environment, joined
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.actions.graph import Around
     from familiar_cli.context.trace import Trace
-    from familiar_cli.context.types import Fragment, LayerUse
-    from familiar_cli.memory.relation_index import Edge, GraphPage
 
 MOST_FLOWS: Final = 36
 """So many can be told apart; of the rest, those of one layer and fate become one."""
@@ -69,13 +67,13 @@ class Flow:
         )
 
 
-def flows_of(trace: Trace, most: int = MOST_FLOWS) -> list[Flow]:
+def flows_of(trace: Trace) -> list[Flow]:
     """Group the flows by layer, in the order of the trace, without empty pieces."""
     order = {layer.name: number for number, layer in enumerate(trace.layers)}
     pieces = [piece for piece in trace.contributions if piece.offered_tokens > 0]
     pieces.sort(key=lambda piece: order.get(str(piece.layer), len(order)))
     found = [_make_flow(list(alike)) for _, alike in groupby(pieces, key=_ribbon_key)]
-    return _fewer_flows(found, most)
+    return _fewer_flows(found)
 
 
 def _ribbon_key(piece: Fragment) -> object:
@@ -101,11 +99,11 @@ def _make_flow(alike: Sequence[Fragment]) -> Flow:
     )
 
 
-def _fewer_flows(found: list[Flow], most: int) -> list[Flow]:
-    """Merge small flows of the same layer and state until about `most` remain."""
-    if len(found) <= most:
+def _fewer_flows(found: list[Flow]) -> list[Flow]:
+    """Merge small flows of the same layer and state until about `MOST_FLOWS` remain."""
+    if len(found) <= MOST_FLOWS:
         return found
-    large = set(sorted(range(len(found)), key=lambda n: -found[n].tokens)[:most])
+    large = set(sorted(range(len(found)), key=lambda n: -found[n].tokens)[:MOST_FLOWS])
     rest: dict[tuple[str, str], Flow] = {}
     kept: list[Flow] = []
     for number, flow in enumerate(found):
