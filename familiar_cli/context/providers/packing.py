@@ -1,7 +1,7 @@
-"""Fill a number of tokens with the best pieces of memory and of the past, each fact once.
+"""Fill a token budget with the best pieces of memory and of the past, each fact once.
 
-Pure: pieces and a budget in, passages out. A *piece* is a line of a file or a turn; what stands
-together in the prompt is a *passage*: all that is taken of one source, in its order.
+Pure functions: pieces and a budget in, passages out. A *piece* is a line of a file or a turn; a
+*passage* is all that is taken from one source, in its order.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def _normal_text(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What one line of a source says.
+    """The content of one line of a source.
 
     Args:
-        said: Its words, as `similarity.normal` returns them.
+        said: Its text, normalised by `similarity.normal`.
         turns: The turns that it rests on.
     """
 
@@ -72,19 +72,19 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class PieceSource:
-    """Where pieces come from: a memory file, or a conversation.
+    """The source of pieces: a memory file, or a conversation.
 
     Args:
         key: The file's path, or the conversation's name.
-        label: What it is, and of what day it speaks.
-        kind: What stands before the label, e.g. `From memory`.
-        phrases: In which language the two are put together.
-        whole: All that may be shown of it, where it is short enough to be shown whole.
+        label: Its title and day.
+        kind: Prefix of the label, e.g. `From memory`.
+        phrases: The language in which the two are joined.
+        whole: All of its visible text, if it is short enough to be shown whole.
         is_entry: It was written to be shown whole.
-        size_tokens: About what all of it would cost.
+        size_tokens: Approximate tokens of all of it.
         origin: For a conversation, its channel and day.
-        day: Of what day it is, as `2026-01-31`, perhaps with the part of the day; empty: of none.
-        facts: The lines of `whole`, where some of them may be said elsewhere as well.
+        day: Its day, as `2026-01-31`, possibly with the part of the day; empty for none.
+        facts: The lines of `whole`, if some of them may occur elsewhere as well.
     """
 
     key: str
@@ -107,22 +107,22 @@ class PieceSource:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A line or a turn that fits what was said.
+    """A line or a turn that matches the message.
 
     Args:
         source: The key of its source.
-        start: Where it begins there.
-        end: Where it ends there; the next piece begins at or after it.
-        text: What a model may read of it.
-        score: What pieces are sorted by.
-        strength: How much speaks for it by itself, in [0, 1].
+        start: Its start there.
+        end: Its end there; the next piece starts at or after it.
+        text: Its text for the model.
+        score: The score by which pieces are sorted.
+        strength: Its own evidence, in [0, 1].
         turns: The turns that it rests on.
-        vague: 0 for what was said itself or a session, more for what was made of it.
-        before: The piece right before it, for one that says little alone.
-        named: What was said names its source.
-        is_turn: It is one of its turns itself.
-        lead: How many characters at its beginning say who speaks.
-        is_part: Only some of its sentences are there.
+        vague: 0 for a turn or a session, more for text derived from it.
+        before: The preceding piece, for one that needs it to be understood.
+        named: The message names its source.
+        is_turn: It is one of the turns itself.
+        lead: Length of the speaker's label at its start.
+        is_part: Some of its sentences are left out.
     """
 
     source: str
@@ -141,19 +141,19 @@ class Excerpt:
 
     @property
     def fact(self) -> Fact:
-        """What it says."""
+        """Its content."""
         return Fact(_normal_text(self.text), self.turns)
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What of a source is in the prompt.
+    """The part of a source in the prompt.
 
     Args:
-        source: Which.
-        text: The words.
-        pieces: What of it fitted, in order.
-        is_cut: It is not all of the source.
+        source: The source.
+        text: The text.
+        pieces: The pieces that fit, in order.
+        is_cut: The source is not complete.
     """
 
     source: PieceSource
@@ -163,28 +163,28 @@ class Packed:
 
     @property
     def best(self) -> Excerpt:
-        """The piece that it is there for."""
+        """The best of its pieces."""
         return max(self.pieces, key=lambda piece: piece.score)
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What is taken of one file, or of one stretch of the past.
+    """The part taken from one file, or from one stretch of the past.
 
     Args:
-        label: What it is, and of what day it speaks.
+        label: Its title and day.
         heading: The line above it in the prompt.
-        score: What passages are sorted by.
-        strength: How much speaks for it by itself, whatever else was found: the larger of the share
-            of the question's words that it holds, and of its nearness in meaning.
-        text: What a model may read of it.
+        score: The score by which passages are sorted.
+        strength: Its own evidence, whatever else was found: the larger of the share of the
+            question's words that it contains, and of its similarity in meaning.
+        text: Its text for the model.
         rel_path: The file; None for turns.
         lines: Its first and its last line there.
-        sha256: Of the file.
-        turns: The first and the last turn, for what was said.
-        origin: The conversation that they are from.
-        is_cut: It is not all of the file.
-        whole_tokens: About what all of the file would cost; 0: not known.
+        sha256: Hash of the file.
+        turns: The first and the last turn, for a conversation.
+        origin: Their conversation.
+        is_cut: The file is not complete.
+        whole_tokens: Approximate tokens of the whole file; 0 if unknown.
     """
 
     label: str
@@ -219,7 +219,7 @@ class Filling:
 
 @dataclass(slots=True)
 class _Open:
-    """A source of which something was taken."""
+    """A source from which something was taken."""
 
     pieces: list[Excerpt] = field(default_factory=list)
     whole: str = ""
@@ -244,17 +244,18 @@ def fill_room(
 
     Args:
         pieces: The candidates, in any order.
-        sources: Where they come from, by key.
-        room: Tokens that there are.
-        counter: What counts them.
-        most_sources: From how many sources, at most.
-        line_tokens: Most tokens of a piece; of a longer one the part that fits `query` is taken.
-        query: What is searched for.
-        known: What the prompt says anyhow, as `normal_line` returns it.
-        guaranteed: How much of `room` lines, and as much of it turns, fill with what fits less,
-            too; 0: all of it.
-        wide: Many turns are wanted, also those that score far lower than the best.
-        in_order: Passages are in the order of their days, and not the best first.
+        sources: Their sources, by key.
+        room: Available tokens.
+        counter: The token counter.
+        most_sources: Maximum number of sources.
+        line_tokens: Maximum tokens of a piece; of a longer one, the part that matches `query` is
+            taken.
+        query: The search query.
+        known: Lines that are in the prompt already, normalised by `normal_line`.
+        guaranteed: Share of `room` that lines, and the same that turns, fill even with weaker
+            matches; 0 for all of it.
+        wide: Many turns are wanted, including those that score far lower than the best.
+        in_order: Order passages by day instead of score.
     """
     precision = _Precision.of(pieces)
     filler = _Filler(
@@ -284,7 +285,7 @@ def fill_room(
 
 
 def _rests_on_turns(piece: Excerpt) -> bool:
-    """Tell whether a line says in other words what turns say, which could be quoted."""
+    """Tell whether a line paraphrases turns that could be quoted."""
     return bool(piece.turns or piece.vague) and not (piece.is_turn or piece.named)
 
 
@@ -298,7 +299,7 @@ def _rank_piece(piece: Excerpt) -> tuple[bool, float, str, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Precision:
-    """From where each fact among some pieces is most precise: the least `vague` that it has."""
+    """The most precise source of each fact: the least `vague` among its pieces."""
 
     said: dict[str, int]
     turns: dict[int, int]
@@ -315,7 +316,7 @@ class _Precision:
         return cls(said, turns)
 
     def exceeds(self, fact: Fact, vague: int) -> bool:
-        """Return whether one of the pieces says a fact more precisely."""
+        """Tell whether one of the pieces states a fact more precisely."""
         by_turns = bool(fact.turns) and all(self.turns.get(t, vague) < vague for t in fact.turns)
         return by_turns or self.said.get(fact.said, vague) < vague
 
@@ -376,7 +377,7 @@ class _Filler:
         return whole_sentences(text, room, self.counter.count, least=_LEAST_TOKENS)
 
     def leave(self, piece: Excerpt, why: str) -> None:
-        """Note why a piece is not there."""
+        """Record why a piece is left out."""
         self.left.setdefault(piece.source, why)
 
     def filling(self, *, in_order: bool) -> Filling:
@@ -393,7 +394,7 @@ class _Filler:
         return Filling(tuple(passages), left)
 
     def _take_whole(self, source: PieceSource, frame: int, piece: Excerpt) -> bool:
-        """Take all of a source that is short or meant to be read whole; tell whether it was."""
+        """Take all of a source that is short or meant to be read whole; tell whether it fit."""
         if not source.whole:
             return False
         if any(self._is_told(fact, piece.vague) for fact in source.facts):
@@ -449,20 +450,20 @@ class _Filler:
             self.turns |= fact.turns
 
     def _is_told(self, fact: Fact, vague: int) -> bool:
-        """Return whether a fact is there, or is to come from where it is more precise."""
+        """Tell whether a fact is included, or will be from a more precise source."""
         if (fact.said and fact.said in self.said) or self.precision.exceeds(fact, vague):
             return True
         return vague > 0 and bool(fact.turns) and self.turns.issuperset(fact.turns)
 
 
 def _needed_before(piece: Excerpt) -> Excerpt | None:
-    """Return the piece before one that says little alone: a short answer, part of a long one."""
+    """Return the preceding piece of one that needs it: a short answer, or part of a long one."""
     is_short = len(_normal_text(piece.text).split()) < _FEW_WORDS
     return piece.before if is_short or piece.is_part else None
 
 
 def _from_best(whole: str, best: str) -> str:
-    """Return `whole`; when what fits is far down in it, from there on."""
+    """Return `whole`; if the match is far down, only from there on."""
     at = whole.find(best)
     return whole if at < len(whole) // 2 else whole[at:]
 

@@ -1,10 +1,10 @@
-"""Passages of memory and of the past as a model may read them, and what no model is shown.
+"""Passages of memory and of the past for the model, without what it must not see.
 
-Left out of a file are: what was said in private elsewhere, what rests on turns that the prompt
-shows anyhow, keys and marks of lore entries, and all that is there for the program. Lore is written
-like a card, so its macros are expanded; anything else in memory is data.
+Left out of a file are: text said in private elsewhere, lines that rest on turns in the prompt, keys
+and marks of lore entries, and machine-readable parts. Lore is written like a card, so its macros
+are expanded; anything else in memory is data.
 
-Turns of one channel and one part of a day are one source, so that they stand together in order.
+Turns of one channel and one part of a day are one source, so that they stay together in order.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ _EMPTY: Final = "it is empty apart from headings and comments"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One file, and what of it no model is shown.
+    """A file, and its parts that are hidden from the model.
 
     Args:
         text: The file.
-        hidden: What is hidden: from … to, and why; sorted.
-        left_out: All that is not shown: what is hidden, and what is there for the program; sorted.
-        why_not: A reason against all of it.
-        days: When its lines were said, as `facts.days_shown` gives it.
+        hidden: Hidden ranges with reasons, sorted.
+        left_out: All ranges that are not shown: hidden and machine-readable ones, sorted.
+        why_not: Why all of it is hidden.
+        days: The days of its lines, as `facts.days_shown` gives them.
     """
 
     text: str
@@ -99,7 +99,7 @@ class Seen:
     days: Mapping[int, str] = field(default_factory=dict)
 
     def reason_at(self, place: int) -> str:
-        """Return why the character at `place` is hidden; empty when it is not."""
+        """Return why the character at `place` is hidden; empty if it is not."""
         return next((why for start, end, why in self.hidden if start <= place < end), "")
 
     def between(self, start: int, end: int) -> str:
@@ -114,13 +114,13 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """All of a file that may be shown.
+    """The visible text of a file.
 
     Args:
-        label: What it is called in one line.
-        text: Its words, without the title.
-        why_not: Why nothing of it may be shown; empty when something may.
-        is_part: Some of its words are kept back.
+        label: Its title in one line.
+        text: The text, without the title.
+        why_not: Why nothing of it is visible; empty if something is.
+        is_part: Some of it is hidden.
     """
 
     label: str
@@ -134,12 +134,12 @@ class Sight:
     """Decides what a model may see of memory in one turn.
 
     Args:
-        viewer: Who will see it.
-        window: Gives the turns that the prompt shows.
-        macros: What macros in lore become.
-        phrases: In which language labels are.
-        numbering: Which turns lines name.
-        has_past: What was so before is asked for; otherwise no line is shown that ended.
+        viewer: The viewer.
+        window: Returns the turns in the prompt.
+        macros: The values of macros in lore.
+        phrases: The language of labels.
+        numbering: The mapping of citations to turns.
+        has_past: The question is about the past; otherwise ended lines are hidden.
     """
 
     viewer: Viewer
@@ -176,15 +176,15 @@ class Sight:
         )
 
     def turns_of(self, text: str) -> frozenset[int]:
-        """Return the turns that are held here and named in a line, or in a longer text."""
+        """Return the local turns cited in a line, or in a longer text."""
         return frozenset(turn_ids(text, self.numbering) if "<!-- turn" in text else ())
 
     def words(self, rel_path: str, text: str) -> str:
-        """Return the words of a file as they are shown: macros mean something in lore alone."""
+        """Return the visible text of a file, expanding macros in lore only."""
         return self.macros.expand(text).strip() if rel_path.startswith(f"{LORE_DIR}/") else text
 
     def _of_window(self, text: str) -> list[tuple[int, int]]:
-        """Return where lines stand all of whose turns the prompt shows."""
+        """Return the ranges of lines all of whose turns are in the prompt."""
         if "<!-- turn" not in text:
             return []
         spans, start = [], 0
@@ -207,18 +207,18 @@ class Sight:
 
 @dataclass(slots=True)
 class Gatherer:
-    """Takes lines that were found, the best first, and keeps those that may be shown.
+    """Collects found lines, best first, if they are visible.
 
     Args:
-        sight: What may be shown.
-        loaded: What is in the prompt already, by its file.
-        query: What is searched for.
-        elsewhere: Files that others put into the prompt.
-        most_chars: Enough was gathered when the pieces have so many characters.
-        most_files: Or when they are from so many files and the next one is of another.
-        pieces: Those that were kept.
-        sources: The files that they are from.
-        refused: Why nothing of a file was, by its path.
+        sight: The filter of visible memory.
+        loaded: Text that is in the prompt already, by file.
+        query: The search query.
+        elsewhere: Files that other providers offer.
+        most_chars: Stop once the pieces have this many characters.
+        most_files: Stop once they come from this many files, before another one.
+        pieces: The collected pieces.
+        sources: Their files.
+        refused: Why a file is left out, by path.
     """
 
     sight: Sight
@@ -234,7 +234,7 @@ class Gatherer:
     _chars: int = 0
 
     def __call__(self, hit: Hit, text: str) -> bool | None:
-        """Tell whether a line counts, and keep it if so; None: there are enough."""
+        """Collect a line if it is visible; return whether it was, or None if there are enough."""
         is_new = hit.rel_path not in self.sources
         if self._chars >= self.most_chars or (is_new and len(self.sources) >= self.most_files):
             return None
@@ -263,7 +263,7 @@ class Gatherer:
         return True
 
     def add_named(self, rel_paths: Sequence[str], read: Callable[[str], str]) -> None:
-        """Take files that are named, in this order; they come before what only fits."""
+        """Add named files in this order; they come before files that merely match."""
         for number, rel_path in enumerate(rel_paths):
             if rel_path in self.loaded or rel_path.startswith(f"{PEOPLE_DIR}/"):
                 continue  # people's files have a provider of their own
@@ -288,7 +288,7 @@ class Gatherer:
             )
 
     def cited(self) -> dict[int, float]:
-        """Return the turns that the pieces rest on, each with its share of the best score."""
+        """Return the turns that the pieces rest on, with their share of the best score."""
         found: dict[int, float] = {}
         for piece in self.pieces:
             if len(piece.turns) <= EXCHANGE and not piece.vague:
@@ -317,7 +317,7 @@ class Gatherer:
         )
 
     def _hidden_alone(self, seen: Seen, shown: str) -> str:
-        """Return why a hit does not count whose words all stand where nobody may look."""
+        """Return why a hit is rejected if all its matching words are hidden."""
         why = next((why for _, _, why in seen.hidden if why != _NOT_ITS_WORDS), "")
         if not why:
             return ""
@@ -332,7 +332,7 @@ class Gatherer:
         return NAME_ALONE if self._only_names(hit, shown) else ""
 
     def _only_names(self, hit: Hit, shown: str) -> bool:
-        """Tell whether a person who is not meant was found by a word such as will or mark."""
+        """Tell whether a person was found only by a common word that is also a name."""
         if not hit.rel_path.startswith(f"{PEOPLE_DIR}/") or (hit.signals.dense or 0.0) >= NEAR:
             return False
         found = set(fts.content_words(self.query)).intersection(fts.words(shown))
@@ -370,12 +370,12 @@ class Gatherer:
 
 @dataclass(slots=True)
 class _File:
-    """A file that something was found in.
+    """A file with matches.
 
     Args:
         text: All of it.
-        seen: What of it may be shown.
-        heading: The headings above its best line, which the label of the file's passage names.
+        seen: Its visible parts.
+        heading: The headings above its best line, which its passage's label names.
     """
 
     text: str
@@ -391,7 +391,7 @@ class _File:
 
 
 def _read_facts(seen: Seen, sight: Sight) -> Iterator[Fact]:
-    """Yield what the lines of a file say."""
+    """Yield the facts in the lines of a file."""
     for line in scan(seen.text):
         if line.level or not line.text.strip():
             continue
@@ -401,7 +401,7 @@ def _read_facts(seen: Seen, sight: Sight) -> Iterator[Fact]:
 
 
 def _below_title(text: str, title: str) -> str:
-    """Return `text` without the title that it begins with; the label says it."""
+    """Remove the title at the start of `text`, which the label contains."""
     first, _, rest = text.partition("\n")
     same = first.startswith("# ") and first[2:].strip() == title
     return rest.strip() if same and rest.strip() else text
@@ -419,16 +419,16 @@ _ASKING: Final = ("?", "？", "؟", '?"', "?*")
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """What of the past fits what was said.
+    """Turns of the past that match the message.
 
     Args:
         pieces: The turns.
-        sources: The conversations that they are from.
-        unread: How many turns were not searched yet.
-        waiting: How many turns cannot be found by meaning yet, though others can.
+        sources: Their conversations.
+        unread: Number of turns not searched yet.
+        waiting: Number of turns without a vector, though others have one.
         by_meaning: They were found by meaning, too.
-        asked: What kind of question they answer.
-        why: Why a turn that is asked about was not found.
+        asked: The kind of question that they answer.
+        why: Why a given turn was not found.
         missed: There was no time to search.
     """
 
@@ -470,10 +470,10 @@ class Recaller:
 
     Args:
         history: The history.
-        label: Says what a channel is called.
-        name: The familiar's.
-        zone: The familiar's timezone; None: the system's.
-        within_s: Most seconds for reading turns that are not searchable yet.
+        label: Returns the label of a channel.
+        name: The familiar's name.
+        zone: The familiar's timezone; None for the system's.
+        within_s: Maximum seconds for indexing turns that are not searchable yet.
         finder: Finds turns by meaning.
     """
 
@@ -511,7 +511,7 @@ class Recaller:
             only_people=asked.is_wide and asked.of_people,
             wide=asked.is_wide,
             limit=MOST_WIDE_TURNS if asked.is_wide else MOST_TURNS,
-            within_s=0.0 if request.off_record else self.within_s,  # then nothing is written
+            within_s=0.0 if request.off_record else self.within_s,  # nothing is written then
         )
         found = find(between_ms=asked.between_ms(self.zone) if asked.is_wide else ())
         if "order" in asked.kinds and not found.turns:
@@ -555,7 +555,7 @@ class Recaller:
     def _complement(self, found: Recalled, request: ContextRequest) -> Recalled | None:
         """Select the turns that a chat program's own prompt lacks, each question with its answer.
 
-        None: the prompt says it, or nobody answered.
+        None if the prompt contains it, or nobody answered.
         """
         from familiar_cli.history.selection import turns_around  # noqa: PLC0415  # loads sqlite3
 
@@ -575,9 +575,9 @@ class Recaller:
     def _wishes(
         self, request: ContextRequest, query: str, near: Nearness | None, shown: frozenset[int]
     ) -> list[tuple[Turn, float]]:
-        """Return the standing wishes that fit what was said best, and how well, in [0, 1].
+        """Return the standing wishes that match the message best, with scores in [0, 1].
 
-        They are those of who speaks; where only one other person ever had any, theirs.
+        They are the speaker's; if only one other person ever had any, theirs.
         """
         from familiar_cli.history.recall import newest_saying  # noqa: PLC0415  # loads sqlite3
 
@@ -634,7 +634,7 @@ class Recaller:
 def _with_wishes(
     turns: Sequence[Recalled], scores: Sequence[float], wishes: Sequence[tuple[Turn, float]]
 ) -> tuple[list[Recalled], list[float]]:
-    """Return what was found with standing wishes, which are beside the best of it."""
+    """Add standing wishes, ranked beside the best results."""
     from familiar_cli.history.recall import Recalled  # noqa: PLC0415  # loads sqlite3
 
     best = max(scores, default=WEIGHTS.relevance)
@@ -647,21 +647,21 @@ def _with_wishes(
 
 
 def _stands_beside(turn: Turn, request: ContextRequest) -> bool:
-    """Tell whether a chat program's own prompt contains the words of a turn."""
+    """Tell whether a chat program's own prompt contains the text of a turn."""
     beside = request.beside
     return beside is not None and (beside.is_one(turn.content) or beside.cover(turn.content))
 
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """Makes pieces of turns.
+    """Converts turns to pieces.
 
     Args:
-        query: What is searched for.
-        name: The familiar's.
-        shown: The turns that the prompt shows.
-        labels: What people are called.
-        somebody: What people without a name are called.
+        query: The search query.
+        name: The familiar's name.
+        shown: The turns in the prompt.
+        labels: Labels of people.
+        somebody: Label of people without a name.
     """
 
     query: str
@@ -671,7 +671,7 @@ class _Pieces:
     somebody: str
 
     def of(self, found: Recalled, source: str, score: float) -> Excerpt:
-        """Return a turn that was found, with the one before it."""
+        """Return a found turn with the one before it."""
         before = found.before if found.before and found.before.id not in self.shown else None
         return replace(
             self._piece(found.turn, source, score),
@@ -680,7 +680,7 @@ class _Pieces:
 
     def _piece(self, turn: Turn, source: str, score: float) -> Excerpt:
         speaker = self.speaker(turn)
-        words = "\n  ".join(turn.content.strip().splitlines())  # none begins as a speaker does
+        words = "\n  ".join(turn.content.strip().splitlines())  # none begins like a speaker's label
         return Excerpt(
             source=source,
             start=turn.id,
@@ -694,7 +694,7 @@ class _Pieces:
         )
 
     def speaker(self, turn: Turn) -> str:
-        """Return whose words a turn holds."""
+        """Return the speaker of a turn."""
         if turn.role == "assistant":
             return framed(self.name)
         return self.labels.of(turn.author) if turn.author else self.somebody

@@ -1,4 +1,4 @@
-"""Who takes part or is named: their files, and how people and topics stand to one another."""
+"""The people who take part or are named: their files, and relations of people and topics."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class PersonParts:
     """A file in two parts.
 
     Args:
-        first: What a prompt shows before anything is searched for.
-        rest: The lines that are not in it, those that fit the question first where not all fit.
+        first: The part shown before anything is searched for.
+        rest: The other lines, matching ones first if not all fit.
     """
 
     first: str
@@ -82,20 +82,20 @@ def divide_person(
     *,
     query: str = "",
 ) -> PersonParts:
-    """Divide the file of a person.
+    """Divide a person's file into two parts.
 
-    The first part is the same whatever is asked, so that a prompt keeps its beginning: who it is,
-    the names and the standing wishes, then the lines that last and are cited most, then the newest.
-    The rest begins with the lines that fit the question. Lines that have ended are in no part,
-    unless the question is about the past: then they are in the rest.
+    The first part does not depend on the question, so that prompts keep their beginning: the
+    summary, the names and the standing wishes, then lasting and often cited lines, then the newest.
+    The rest begins with lines that match the question. Ended lines are left out, unless the
+    question is about the past: then they are in the rest.
 
     Args:
-        text: What of the file may be shown.
-        first_tokens: Most tokens of the first part.
-        all_tokens: Most tokens of both.
+        text: The visible text of the file.
+        first_tokens: Maximum tokens of the first part.
+        all_tokens: Maximum tokens of both.
         count: Counts tokens.
-        numbering: Which turns lines name.
-        query: What is asked.
+        numbering: The mapping of citations to turns.
+        query: The question.
     """
     past = [readable_text(text[a:b]) for a, b in ended_spans(text)] if asks_for_past(query) else []
     past = _by_fit(past, query, str)[:_MOST_PAST]
@@ -124,7 +124,7 @@ _WISHES_SHARE: Final = 0.75  # of the title, the summary, the names and the wish
 
 
 def _head_text(divided: Iterable[Section], most: int, count: Callable[[str], int]) -> str:
-    """Return the title with the summary, the names, and the wishes, which are cut last."""
+    """Return the title with the summary, the names, and the wishes, which are truncated last."""
     parts = {True: "", False: ""}
     for section in divided:
         if _is_head(section):
@@ -142,14 +142,14 @@ def _cut_text(text: str, most: int, count: Callable[[str], int]) -> str:
 
 
 def _is_head(section: Section) -> bool:
-    """Return whether a section is the title with the summary, the names, or the wishes."""
+    """Tell whether a section is the title with the summary, the names, or the wishes."""
     return section.level < 2 or heading_of(section) in _HEADS  # noqa: PLR2004
 
 
 def _ranked_lines(divided: Iterable[Section], numbering: Numbering) -> list[TextLine]:
-    """Return the lines that say something, the most important first, then the newest.
+    """Return the lines with content, most important first, then newest.
 
-    Those that rest on no turn come by their place.
+    Lines without citations are ranked by their position.
     """
     ranks: dict[TextLine, tuple[bool, bool, int, int]] = {}
     for section in divided:
@@ -162,7 +162,7 @@ def _ranked_lines(divided: Iterable[Section], numbering: Numbering) -> list[Text
 
 
 def _by_fit(lines: Iterable[T], query: str, words: Callable[[T], str]) -> list[T]:
-    """Return the lines that hold most words of a question first, the others in their order."""
+    """Sort lines by the number of words they share with a question."""
     wanted = " ".join(content_words(query)) if query else ""
     if not wanted:
         return list(lines)
@@ -170,7 +170,7 @@ def _by_fit(lines: Iterable[T], query: str, words: Callable[[T], str]) -> list[T
 
 
 def _take_lines(lines: Iterable[TextLine], room: int, count: Callable[[str], int]) -> set[int]:
-    """Return where those of the first lines begin for which there is room."""
+    """Return the offsets of the first lines that fit."""
     taken: set[int] = set()
     for line in lines:
         room -= count(_plain_words(line)) + 1
@@ -181,7 +181,7 @@ def _take_lines(lines: Iterable[TextLine], room: int, count: Callable[[str], int
 
 
 def _in_order(lines: Iterable[TextLine], taken: set[int]) -> str:
-    """Return the lines in their order below their headings, with marks where some are left out."""
+    """Join lines in their order below their headings, marking gaps."""
     shown: list[str] = []
     heading = ""
     for line in lines:
@@ -228,7 +228,7 @@ _NAMES_SHARE: Final = 0.6  # of the time, for finding names
 
 @dataclass(slots=True)
 class _Gathered:
-    """What was found so far; it is there also when time runs out."""
+    """The results so far, which remain available at a timeout."""
 
     sharers: int = 1
     pieces: list[Contribution] = field(default_factory=list)
@@ -236,16 +236,16 @@ class _Gathered:
 
 
 class PeopleSource:
-    """Offers people's files.
+    """Provides people's files.
 
     Args:
         store: The memory.
-        history: Who spoke where.
-        aliases: Opens who is called what; it is closed after each use.
-        counter: What counts tokens.
-        recent_author_limit: How many of those who spoke last are remembered.
-        limit_s: After this much time, what was found by then is offered.
-        numbering: Which turns lines name.
+        history: The history.
+        aliases: Opens the index of names; it is closed after each use.
+        counter: The token counter.
+        recent_author_limit: Number of recent speakers to include.
+        limit_s: After this time, the results so far are used.
+        numbering: The mapping of citations to turns.
     """
 
     def __init__(
@@ -282,7 +282,7 @@ class PeopleSource:
         return [*pieces, *present.problems, *named.problems, *late]
 
     def now(self, request: ContextRequest) -> list[Contribution]:
-        """Return the files that would be offered, without a limit of time."""
+        """Return the files that would be offered, without a time limit."""
         gathered = _Gathered()
         self._take_present(request, gathered)
         self._take_named(request, gathered)
@@ -346,11 +346,11 @@ class PeopleSource:
             )
 
     def _present(self, request: ContextRequest) -> list[tuple[str, str]]:
-        """Return the slug of each who takes part, and why; the first matters most."""
+        """Return the slugs of the participants with reasons, most important first."""
         return taking_part(self._history, request, self._recent_author_limit)
 
     def _names_in(self, request: ContextRequest) -> tuple[list[Named], list[str]]:
-        """Return who is named in what was said, and what is to be told of it."""
+        """Return the people named in the message, and notices."""
         aliases = self._aliases()
         try:
             aliases.refresh()
@@ -392,7 +392,7 @@ class PeopleSource:
     def _pieces(
         self, head: MemoryHead, cause: str, request: ContextRequest, sharers: int
     ) -> list[Contribution]:
-        # What was said in private is shown where it was said; of the turns that a line rests on,
+        # Private text is shown where it was said; of the turns that a line rests on,
         # no more than their day.
         visible = visible_in(head.text, request.viewer)
         seen = with_days(visible, self._numbering, request.viewer, request.phrases)
@@ -433,7 +433,7 @@ class PeopleSource:
 
 
 def _told_apart(pieces: list[Contribution], labels: Labels) -> list[Contribution]:
-    """Return the files; a title that two of them have, or the familiar, names the account."""
+    """Return the files; a title shared by two, or with the familiar, gets the account added."""
     titled = {piece.rel_path: _piece_title(piece) for piece in pieces if _piece_title(piece)}
     owners = Counter(fold(title) for title in titled.values())
     return [
@@ -456,7 +456,7 @@ def _with_account(piece: Contribution, labels: Labels) -> Contribution:
 
 
 def _named_people(named: list[Named]) -> Iterator[tuple[str, str]]:
-    """Yield each person who is named, once, and by which name."""
+    """Yield each named person once, with the name used."""
     seen: set[str] = set()
     for entry in named:
         for slug in entry.slugs:
@@ -485,12 +485,12 @@ def _shorten_slugs(slugs: tuple[str, ...]) -> str:
 def taking_part(
     history: HistoryStore, request: ContextRequest, limit: int = RECENT_AUTHORS
 ) -> list[tuple[str, str]]:
-    """Return the slug of each who takes part, and why; the first matters most.
+    """Return the slugs of the participants with reasons, most important first.
 
     Args:
-        history: Who spoke where.
-        request: What a prompt is wanted for.
-        limit: How many of those who spoke last are remembered.
+        history: The history.
+        request: The request.
+        limit: Number of recent speakers to include.
     """
     found: dict[str, str] = {}
     if request.author:
@@ -513,15 +513,15 @@ _MOST_PEOPLE: Final = 20
 
 
 class RelationsProvider:
-    """Offers relations. They are data: nothing in them is expanded.
+    """Provides relations. They are data: nothing in them is expanded.
 
     Args:
-        present: Gives the slugs of those who take part, the first matters most.
-        aliases: Opens who is called what; it is closed after each use.
+        present: Returns the slugs of the participants, most important first.
+        aliases: Opens the index of names; it is closed after each use.
         graph: Opens the graph; it is closed after each use.
-        counter: What counts tokens.
-        zone: Where the familiar lives; None: the system's timezone.
-        deadline_s: How long it may take.
+        counter: The token counter.
+        zone: The familiar's timezone; None for the system's.
+        deadline_s: Its deadline.
     """
 
     name: Final = "relations"
@@ -611,12 +611,12 @@ class RelationsProvider:
 
 
 def has_ended(edge: Edge, today: str) -> bool:
-    """Tell whether a relation is over; a year or a month that it ended in counts as over."""
+    """Tell whether a relation is over; the year or month of its end counts as over."""
     return bool(edge.until) and edge.until <= today
 
 
 def line_of(edge: Edge, titles: dict[str, str], phrases: Phrases) -> str:
-    """Return a relation in one line: `- Mika: sister of Robin (since 2024-03)`."""
+    """Format a relation in one line: `- Mika: sister of Robin (since 2024-03)`."""
     when = [phrases.since_when.format(edge.since)] if edge.since else []
     when += [phrases.until_when.format(edge.until)] if edge.until else []
     note = f" ({phrases.comma.join(when)})" if when else ""

@@ -1,4 +1,4 @@
-"""What a person put into every prompt: pinned files, the author's note and inserted texts."""
+"""Texts that a person put into every prompt: pinned files, the author's note and injections."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _CUT_HEAD: Final = "only the beginning of the file is read: memory.max_file_byte
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """What pins give to one prompt.
+    """The pins of one prompt.
 
     Args:
-        pieces: What is offered, and why something is not.
-        shown: Those that are sure of their room, by file.
-        found: What is pinned, and how the index was found.
+        pieces: The contributions, and problems.
+        shown: Those that certainly fit, by file.
+        found: The pinned files, and how the index was updated.
     """
 
     pieces: tuple[Contribution, ...] = ()
@@ -55,13 +55,13 @@ class Pinned:
 
 
 class PinnedMemory:
-    """The pins of one turn, looked up once, whoever asks.
+    """The pins of one turn, looked up once for all callers.
 
     Args:
-        find: Finds what is pinned.
+        find: Finds the pinned files.
         store: The memory.
-        counter: What counts tokens.
-        sight: Says what of memory may be shown in a turn.
+        counter: The token counter.
+        sight: Returns the filter of visible memory in a turn.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class PinnedMemory:
         self._last: tuple[ContextRequest, Pinned] | None = None
 
     def of(self, request: ContextRequest) -> Pinned:
-        """Offer the pins for the prompt of `request`."""
+        """Return the pins for the prompt of `request`."""
         with self._lock:
             if self._last is None or self._last[0] is not request:
                 self._last = (request, self._read(request))
@@ -97,7 +97,7 @@ class PinnedMemory:
         return self._served(pieces, request, found)
 
     def _served(self, pieces: list[Contribution], request: ContextRequest, found: Pins) -> Pinned:
-        """Return the pins, those that fit side by side before the others."""
+        """Sort the pins: those that fit together come first."""
         room = request.layer_tokens.get(Layer.pinned, request.budget_tokens)
         shown: dict[str, Contribution] = {}
         waiting: list[Contribution] = []
@@ -141,11 +141,11 @@ class PinnedMemory:
 
 
 class PinsProvider:
-    """Offers the pinned files.
+    """Provides the pinned files.
 
     Args:
-        pinned: What is pinned.
-        deadline_s: How long it may take.
+        pinned: The pins.
+        deadline_s: Its deadline.
     """
 
     name: Final = "pins"
@@ -192,14 +192,14 @@ INJECT: Final = 93
 
 
 class NotesProvider:
-    """Offers what the settings insert, at SillyTavern's places.
+    """Provides the texts that settings insert, at SillyTavern's places.
 
     Args:
         note: The author's note.
-        inject: The other texts, by their names.
-        macros: Says what macros become in a turn.
-        store: The history, which knows how much was said in a channel.
-        deadline_s: How long it may take.
+        inject: The other texts, by name.
+        macros: Returns the values of macros in a turn.
+        store: The history, which counts a channel's turns.
+        deadline_s: Its deadline.
     """
 
     name: Final = "notes"
@@ -231,7 +231,7 @@ class NotesProvider:
         return [*note, *self._inserted(macros)]
 
     def _is_due(self, request: ContextRequest) -> bool:
-        """Return whether what is said now is one of the times at which the note is there."""
+        """Tell whether the note is due in this turn."""
         interval = self._note.interval
         if not self._note.text.strip() or not interval:
             return False

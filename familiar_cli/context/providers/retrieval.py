@@ -1,8 +1,8 @@
-"""The second tier: passages of memory that fit what was said, found in the index.
+"""The second tier: passages of memory that match the message, found in the index.
 
-It reads, and of what it may write there is only the index, whose every change is whole by itself:
-files changed by hand since the last search are read while there is time. What is left, and making
-vectors, is for later. Words come first, so that a model that loads slowly costs nothing but itself.
+It only reads, except that it updates the index, each change of which is atomic: files changed by
+hand since the last search are indexed while there is time. The rest, and vectors, are left for
+later. Words are searched first, so that a slowly loading model delays nothing else.
 """
 
 from __future__ import annotations
@@ -52,30 +52,30 @@ MESSAGE_TOKENS: Final = 4
 LAST_TURNS: Final = 2
 """What is named in these comes before what is only similar, as what was just said does."""
 _NO_PAST: Final = "the past was not searched in time"
-_TIED: Final = 60  # so many of the best are compared with what was just heard
+_TIED: Final = 60  # number of best results compared with recent turns
 _FEW: Final = 3  # where there is little room, lines are made so short that this many fit
-_WIDE_SHARE: Final = 20  # of the room, for one turn where many are wanted
+_WIDE_SHARE: Final = 20  # share of the room for one turn when many are wanted
 _MOST_LINES: Final = 400
-_CHARS_A_TOKEN: Final = 12  # three times what fits, since some of it is said twice or too long
+_CHARS_A_TOKEN: Final = 12  # three times what fits, since some are duplicates or too long
 _LEAST_CHARS: Final = 6_000
-_FOR_WHY_CHARS: Final = 200_000  # how far down the list a file's place is looked for
+_FOR_WHY_CHARS: Final = 200_000  # how far down the list a file's rank is determined
 _LORE: Final = f"{LORE_DIR}/"
 _SELF: Final = frozenset(entry.rel_path for entry in SELF_FILES)
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What is searched, and how a question is put to it.
+    """The searched memory, and how to query it.
 
     Args:
         store: The memory.
-        finder: Asks the index; has the model that finds by meaning, or why there is none.
-        history: Which turns there are.
-        macros: Says what macros become in a turn.
-        recent_turns: Most turns that a prompt shows.
-        recall: Searches the past; None: nobody looks there.
-        pinned: Gives what pins give to a prompt; None: nothing is pinned.
-        numbering: Which turns lines of memory name.
+        finder: Queries the index; has the embedding model, or why there is none.
+        history: The history.
+        macros: Returns the values of macros in a turn.
+        recent_turns: Maximum number of recent turns in a prompt.
+        recall: Searches the past; None to skip it.
+        pinned: Returns the pins of a prompt; None without pins.
+        numbering: The mapping of citations to turns.
     """
 
     store: MemoryStore
@@ -90,12 +90,12 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutPiece:
-    """Something that was found and did not fit.
+    """A result that did not fit.
 
     Args:
-        why: Why not.
+        why: The reason.
         rel_path: The file; None for turns.
-        origin: The conversation that turns are from.
+        origin: The conversation of turns.
     """
 
     why: str
@@ -105,16 +105,16 @@ class LeftOutPiece:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What a search gave.
+    """The results of a search.
 
     Args:
-        passages: The best, best first.
+        passages: The best passages, best first.
         how: How they were found: `words`, or `words and meaning`.
-        remarks: What is to be known about the search.
-        behind: The index does not hold everything yet.
-        left: What was found and did not fit.
-        unread: What was not searched although it should be, in words; empty: nothing.
-        pack: Gives the passages, and what is left, for another number of tokens.
+        remarks: Notices about the search.
+        behind: The index is not complete yet.
+        left: Results that did not fit.
+        unread: What should have been searched and was not, in words; empty for nothing.
+        pack: Packs the results into another number of tokens.
     """
 
     passages: tuple[Passage, ...] = ()
@@ -130,12 +130,12 @@ class Retrieval:
     """Finds passages.
 
     Args:
-        memory: What is searched.
-        counter: What counts tokens.
-        k: Most passages.
-        refresh_s: Most seconds for reading files that changed.
-        most_tokens: Most tokens of all passages; 0: as many as there is room for.
-        line_tokens: Most tokens of one line or turn.
+        memory: The searched memory.
+        counter: The token counter.
+        k: Maximum number of passages.
+        refresh_s: Maximum seconds for indexing changed files.
+        most_tokens: Maximum tokens of all passages; 0 for as many as fit.
+        line_tokens: Maximum tokens of one line or turn.
     """
 
     def __init__(
@@ -164,13 +164,13 @@ class Retrieval:
     ) -> None:
         """Search by words and then, if there is a model, by words and meaning.
 
-        A model that is open already makes the search by words alone superfluous.
+        If the model is open already, the search by words alone is skipped.
 
         Args:
-            request: What a prompt is wanted for.
-            loaded: What of memory is in it already, by its file.
-            room: How many tokens passages may have together.
-            tell: Given what packs what was found so far; the last one is the best.
+            request: The request.
+            loaded: Memory that is in the prompt already, by file.
+            room: Tokens available for passages.
+            tell: Called with a function that packs the results so far; the last one is the best.
         """
         query = make_question(request, self._before(request))
         ways = self._ways(query)
@@ -181,7 +181,7 @@ class Retrieval:
             tell(partial(Candidates, remarks=("it has no words to search for",)))
         for number, method in enumerate(ways):
             gatherer = self._gatherer(request, loaded, room)
-            # Who looked for pins has looked for changed files.
+            # The search for pins has checked for changed files.
             refresh = not number and not pinned
             options = self._options(gatherer, method, request, refresh=refresh)
             try:
@@ -254,13 +254,13 @@ class Retrieval:
             make_question(request, self._before(request)),
             loaded_whole(request.tier, request.viewer),
             most_chars=max(_CHARS_A_TOKEN * max(room, request.most_content), _LEAST_CHARS),
-            most_files=self.k + self.k // 2,  # some are refused
+            most_files=self.k + self.k // 2,  # some are rejected
         )
 
     def _reranked(
         self, query: str, gatherer: Gatherer, past: Recall
     ) -> tuple[Gatherer, Recall, str]:
-        """Order what only fits by the reranker, memories and turns together."""
+        """Rerank memories and turns together, except those that are named."""
         pieces = [*gatherer.pieces, *past.pieces]
         fitting = [n for n, piece in enumerate(pieces) if not piece.named]
         found = [(pieces[n].text, pieces[n].score) for n in fitting]
@@ -280,7 +280,7 @@ class Retrieval:
         return self.memory.recall(request, query, window, by_meaning, gatherer.cited())
 
     def _ways(self, query: str) -> tuple[Wanted, ...]:
-        """Return how to search, one way after the other; words that say nothing find nothing."""
+        """Return the searches to run in turn; a query without meaningful words has none."""
         words = fts.words(query)
         embedder = self.memory.finder.embedder.embedder
         if not words or (embedder is None and fts.STOP_WORDS.issuperset(words)):
@@ -378,7 +378,7 @@ class Retrieval:
         return before[::-1]
 
     def _naming(self, request: ContextRequest) -> tuple[str, ...]:
-        """Return the message and the last turns before it, in which names are looked for."""
+        """Return the message and the last turns before it, in which names are searched for."""
         before = (fts.bounded_query(turn.content) for turn in self._before(request))
         return (request.query, *before)
 
@@ -471,7 +471,7 @@ class Retrieval:
         return f"it was found, and {filling.left.get(holder, 'others match better')}"
 
     def _window(self, request: ContextRequest) -> frozenset[int]:
-        """Return the turns that the prompt shows, as far as the budget lets one guess."""
+        """Return an estimate of the turns in the prompt, within the budget."""
         most = self.memory.recent_turns
         turns = self.memory.history.recent(
             request.channel_id, most, request.before_id, viewer=request.viewer
@@ -494,11 +494,11 @@ class Retrieval:
 def make_question(request: ContextRequest, before: Sequence[Turn] = ()) -> str:
     """Return the search query: the message alone.
 
-    One of a single word that tells anything ("Remember?") goes on from the same person's message
-    before it, and one with none ("and him?") from the last one heard.
+    A message with a single meaningful word ("Remember?") is joined to the same person's message
+    before it, and one without any ("and him?") to the last one heard.
 
     Args:
-        request: What was said, and what waits for a reply.
+        request: The request.
         before: The last turns before it, newest first.
     """
     words = _telling_words(request.query)
@@ -513,12 +513,12 @@ def make_question(request: ContextRequest, before: Sequence[Turn] = ()) -> str:
 
 
 def _telling_words(text: str) -> int:
-    """Count the words that say what a text is about."""
+    """Count the words that carry meaning."""
     return sum(word not in fts.STOP_WORDS for word in fts.content_words(text))
 
 
 def _with_ties_broken(pieces: list[Excerpt], request: ContextRequest) -> list[Excerpt]:
-    """Put results that share words with what was just heard before others that score alike."""
+    """Among similar scores, prefer results that share words with recent turns."""
     heard = "\n".join(turn.content for turn in request.pending_turns[-LAST_TURNS:])
     if not heard:
         return pieces
@@ -531,9 +531,9 @@ def _with_ties_broken(pieces: list[Excerpt], request: ContextRequest) -> list[Ex
 def _not_beside(
     gatherer: Gatherer, request: ContextRequest
 ) -> tuple[list[Excerpt], dict[str, PieceSource]]:
-    """Filter out what a chat program's own prompt already says.
+    """Filter out what a chat program's own prompt already contains.
 
-    A program that brings an entry of its lorebook brings all that it thinks fit.
+    A program that sends an entry of its lorebook has sent all that it considers relevant.
     """
     beside = request.beside
     if beside is None:
@@ -555,7 +555,7 @@ def _not_beside(
 
 
 def _with_freshness(fresh: Refreshed, result: SearchResult) -> SearchResult:
-    """Return a result that also tells how the index was found."""
+    """Add to a result how the index was updated."""
     notes = (*notes_on(fresh), *result.notes)
     return replace(result, unread=result.unread + fresh.unread, notes=notes)
 
@@ -569,7 +569,7 @@ def _unread_notice(files: int, turns: int) -> str:
 
 
 def _left_out(filling: Filling, gatherer: Gatherer, rel_path: str) -> str:
-    """Return why a file that fits is not in the prompt, and how far down the list it stands."""
+    """Return why a matching file is not in the prompt, and its rank."""
     if rel_path in {packed.source.key for packed in filling.passages}:
         return ""
     why = filling.left.get(rel_path, "it repeats what is already included")
