@@ -623,10 +623,10 @@ def _dated_path(store: MemoryStore, place: MemoryAddress, *, is_new: bool) -> st
 
 
 def instance_name(instance: str) -> str:
-    """Return how an instance is called in the name of a file.
+    """Convert an instance's name to a part of a file name.
 
     Raises:
-        UsageError: It holds neither letter nor digit.
+        UsageError: It contains neither letters nor digits.
     """
     name = instance if re.fullmatch(r"\w[\w.-]{0,63}", instance) else slugify(instance)
     if not name:

@@ -168,8 +168,8 @@ def write_later(familiar: Familiar, *, embeds: bool = False) -> int:
     """Schedule a pass if one is due after a reply; return the number of pending turns.
 
     Args:
-        familiar: Whose memory.
-        embeds: Give vectors to what was written, too.
+        familiar: The familiar.
+        embeds: Also compute vectors of what was written.
 
     Raises:
         FamiliarError: The history could not be read.

@@ -223,10 +223,10 @@ class RequestRates:
         self._times: defaultdict[tuple[str, ...], deque[float]] = defaultdict(deque)
 
     def count(self, who: tuple[str, ...], per_minute: int, per_day: int) -> float:
-        """Count a request unless it is one too many.
+        """Count a request unless it exceeds the limit.
 
         Returns:
-            In how many seconds it may come again; 0.0: it was counted.
+            Seconds until it may be repeated; 0.0 if it was counted.
         """
         if not (per_minute or per_day):
             return 0.0

@@ -453,7 +453,7 @@ def _find_circles(stated: list[_Stated], kinds: Kinds) -> Iterator[Finding]:
 
 
 def _found_circles(edges: dict[str, dict[str, _Stated]]) -> Iterator[tuple[str, ...]]:
-    """Yield one cycle for each page that is the first of one, by path."""
+    """Yield each cycle once, from the page of it that comes first by path."""
     for start in sorted(edges):
         came: dict[str, str] = {}
         level = [start]

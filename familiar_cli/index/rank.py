@@ -421,8 +421,8 @@ def word_scores(connection: sqlite3.Connection, query: str, restricted: Restrict
 
     Args:
         connection: The index.
-        query: What is asked, as typed.
-        restricted: Whether only documents in the temporary table `listed` count, or all but those.
+        query: The query as typed.
+        restricted: Include only the documents in the temporary table `listed`, or exclude them.
     """
     match = fts.match_any(query)
     if match is None:

@@ -265,7 +265,7 @@ class Listing:
 
 
 def list_all(root: str) -> Listing:
-    """Return how everything below the real path `root` looks.
+    """List everything below the real path `root`, with its state.
 
     Raises:
         FamiliarError: The memory directory cannot be read.
