@@ -3,15 +3,18 @@
 A scripted server sends pieces of a reply that say when they were sent. Asked directly and through
 `familiar serve`, in turns, the first piece is so much older when it arrives: the difference is what
 the server adds. Then many conversations go on at once, and each must hold just its own turns; then
-one request follows another, and the server's memory is read from time to time (Linux only).
+one request follows another, and the server's memory is read from time to time (Linux only). Last,
+the processor time of a turn is measured, with 600 turns, 120 people and 120 topics behind it.
 `python -m benchmarks.serve [--at-once 50] [--requests 500] [--hostile] [--json]`; `--hostile` sends
-bodies up to the limit instead, see `serve_hostile`.
+bodies up to the limit instead, see `serve_hostile`. `--familiars 1000 [--minutes 10]` serves so
+many familiars to `--at-once` clients with `ulimit -n 1024`, each turn to the next of them.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import signal
@@ -20,7 +23,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from collections import Counter
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +34,9 @@ from familiar_cli.history.store import HistoryStore
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from familiar_cli.history.rows import Role
 
 LIMIT_MS = 20.0
 _PIECES = 5
@@ -38,6 +44,8 @@ _PAUSE_S = 0.01
 _PAIRS = 30
 _LOOKS = 10
 _NOTE = "- Anna keeps bees near the old mill."
+_WARM_UP, _TURNS, _CHANNELS = 60, 200, 20
+_TOPICS = ("honey", "harbour", "lantern", "orchard", "violin", "compass", "thunder", "saffron")
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 
 
@@ -69,8 +77,29 @@ async def _upstream() -> None:
     await server.serve_forever()
 
 
+def _fill(home: Path, name: str, size: int) -> None:
+    """Write a familiar with `size` people and topics, and five times as many turns."""
+    memory = home / name / "memory"
+    for folder in ("people", "topics", "self"):
+        (memory / folder).mkdir(parents=True)
+    (home / name / "character.toml").write_text('[llm]\npreset = "custom"\n', "utf-8")
+    (memory / "self" / "description.md").write_text("Keeps the harbour's books.\n", "utf-8")
+    for n in range(size):
+        words = " and ".join(_TOPICS[(n + step) % len(_TOPICS)] for step in (0, 3, 7))
+        person = f"# Nick{n} Bell\n\nLikes {words}.\n\n## Aliases\n\n- nick{n}\n"
+        (memory / "people" / f"discord-{n}.md").write_text(person, "utf-8")
+        (memory / "topics" / f"topic-{n}.md").write_text(f"# Topic {n}\n\n- {words}\n", "utf-8")
+    with closing(HistoryStore(home / name / "history.db")) as history:
+        for n in range(5 * size):
+            role: Role = "assistant" if n % 2 else "user"
+            text = f"About the {_TOPICS[n % 8]} and the {_TOPICS[(n + 3) % 8]}, number {n}."
+            history.append(f"channel-{n // 2 % _CHANNELS}", role, text)
+
+
 @contextmanager
-def _running(home: Path) -> Iterator[tuple[str, str, int]]:
+def _running(
+    home: Path, names: Sequence[str], *, files: int = 0, options: Sequence[str] = ()
+) -> Iterator[tuple[str, str, int]]:
     """Run both servers; yield their addresses and the process number of ours."""
     argv = [sys.executable, "-m", "benchmarks.serve", "--upstream"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as upstream:
@@ -79,13 +108,19 @@ def _running(home: Path) -> Iterator[tuple[str, str, int]]:
         env = {**os.environ, "FAMILIAR_HOME": str(home), "FAMILIAR_LLM_BASE_URL": direct}
         env["FAMILIAR_LLM_MODEL"] = "m"
         command = [sys.executable, "-m", "familiar_cli"]
-        init = [*command, "init", "ada", "--template", "companion", "--quiet"]
-        subprocess.run(init, env=env, check=True, capture_output=True)
-        note = [*command, "memory", "append", "topics/bees.md", _NOTE]
-        subprocess.run(note, env=env, check=True, capture_output=True)
-        subprocess.run([*command, "index", "build"], env=env, check=True, capture_output=True)
-        serve = [*command, "serve", "--port", "0", "--json", "--quiet", "--no-background"]
-        with subprocess.Popen(serve, env=env, stdout=subprocess.PIPE, text=True) as ours:
+        for name in names:
+            _fill(home, name, 120 if len(names) == 1 else 4)
+        if len(names) == 1:
+            note = [*command, "memory", "append", "topics/bees.md", _NOTE]
+            subprocess.run(note, env=env, check=True, capture_output=True)
+            subprocess.run([*command, "index", "build"], env=env, check=True, capture_output=True)
+        few = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh"] if files else []
+        with subprocess.Popen(
+            [*few, *command, "serve", "--port", "0", "--json", "--quiet", *options],
+            env=env,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as ours:
             assert ours.stdout
             url = json.loads(ours.stdout.readline())["data"]["api"]
             try:
@@ -96,9 +131,11 @@ def _running(home: Path) -> Iterator[tuple[str, str, int]]:
                 upstream.kill()
 
 
-async def _ask(client: httpx.AsyncClient, url: str, text: str, channel: str = "") -> list[float]:
+async def _ask(
+    client: httpx.AsyncClient, url: str, text: str, channel: str = "", name: str = "ada"
+) -> list[float]:
     """Return how old each piece of a reply was when it arrived, in milliseconds."""
-    body = {"model": "ada", "stream": True, "messages": [{"role": "user", "content": text}]}
+    body = {"model": name, "stream": True, "messages": [{"role": "user", "content": text}]}
     headers = {"X-Familiar-Channel": channel} if channel else {}
     ages = []
     asked = client.stream("POST", f"{url}/chat/completions", json=body, headers=headers)
@@ -165,9 +202,75 @@ async def _memory(url: str, pid: int, requests: int) -> dict[str, Any]:
     return {"requests": requests, "resident_mb": [*sizes, _resident_mb(pid)]}
 
 
+async def _processor(url: str, pid: int) -> dict[str, float]:
+    """Return the server's processor time for a turn, in milliseconds, and its threads."""
+    async with httpx.AsyncClient(timeout=60, trust_env=False) as client:
+        for number in range(_WARM_UP + _TURNS):
+            if number == _WARM_UP:
+                before_s = _worked_s(pid)
+            topic, who = _TOPICS[number % len(_TOPICS)], number % 120
+            text = f"What did nick{who} say about the {topic}?"
+            await _ask(client, url, text, f"channel-{number % _CHANNELS}")
+    spent_ms = 1_000 * (_worked_s(pid) - before_s) / _TURNS
+    return {"cpu_ms_per_turn": spent_ms, **_size(pid)}
+
+
+async def _many(url: str, pid: int, names: Sequence[str], clients: int, seconds: float) -> None:
+    """Let clients ask one familiar after another, and print what came of it."""
+    until, before_s = time.monotonic() + seconds, _worked_s(pid)
+    failures: Counter[str] = Counter()
+    waits: list[float] = []
+    turn, most = itertools.count(), Counter[str]()
+
+    async def talk(client: httpx.AsyncClient) -> None:
+        while time.monotonic() < until:
+            number, begun = next(turn), time.monotonic()
+            name = names[number % len(names)]
+            text = f"And the {_TOPICS[number % len(_TOPICS)]}, {number}?"
+            try:
+                await _ask(client, url, text, f"channel-{number % 3}", name)
+            except httpx.HTTPStatusError as error:
+                failures[str(error.response.status_code)] += 1
+            except (httpx.HTTPError, IndexError) as error:
+                failures[type(error).__name__] += 1
+            waits.append(time.monotonic() - begun)
+            now = _size(pid)
+            most.update({key: max(0, value - most[key]) for key, value in now.items()})
+
+    limits = httpx.Limits(max_connections=clients)
+    async with httpx.AsyncClient(timeout=120, trust_env=False, limits=limits) as client:
+        await asyncio.gather(*(talk(client) for _ in range(clients)))
+    waits.sort()
+    found = {
+        "familiars": len(names),
+        "turns": len(waits),
+        "failures": dict(failures),
+        "wait_p50_s": round(statistics.median(waits), 2),
+        "wait_p95_s": round(waits[int(0.95 * len(waits))], 2),
+        "cpu_ms_per_turn": round(1_000 * (_worked_s(pid) - before_s) / len(waits), 1),
+        "most": {**most, "resident_mb": round(int(_status(pid, "VmHWM").split()[0]) / 1024, 1)},
+    }
+    print(json.dumps(found))
+
+
+def _size(pid: int) -> dict[str, int]:
+    """Return how many threads and open files a process has."""
+    files = sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+    return {"threads": int(_status(pid, "Threads")), "files": files}
+
+
+def _worked_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _status(pid: int, name: str) -> str:
+    lines = Path(f"/proc/{pid}/status").read_text("utf-8").splitlines()
+    return next(line.partition(":")[2].strip() for line in lines if line.startswith(f"{name}:"))
+
+
 def _resident_mb(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1])
-    return round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1)
+    return round(int(_status(pid, "VmRSS").split()[0]) / 1024, 1)
 
 
 def main() -> None:
@@ -177,12 +280,26 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=500)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--hostile", action="store_true", help="bodies up to the limit instead")
+    parser.add_argument("--familiars", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--files", type=int, default=1_024, help="with --familiars: ulimit -n")
     parser.add_argument("--upstream", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.upstream:
         asyncio.run(_upstream())
         return
-    with tempfile.TemporaryDirectory() as scratch, _running(Path(scratch)) as (direct, url, pid):
+    if given.familiars > 1:
+        names = [f"f{number}" for number in range(given.familiars)]
+        with (
+            tempfile.TemporaryDirectory() as scratch,
+            _running(Path(scratch), names, files=given.files) as (_, url, pid),
+        ):
+            asyncio.run(_many(url, pid, names, given.at_once, 60 * given.minutes))
+        return
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        _running(Path(scratch), ["ada"], options=["--no-background"]) as (direct, url, pid),
+    ):
         if given.hostile:
             from benchmarks import serve_hostile
 
@@ -197,6 +314,7 @@ def main() -> None:
             "latency": asyncio.run(_latency(direct, url)),
             "at_once": asyncio.run(_at_once(url, home, given.at_once)),
             "memory": asyncio.run(_memory(url, pid, given.requests)),
+            "processor": asyncio.run(_processor(url, pid)),
         }
     if given.json:
         print(json.dumps(found))
