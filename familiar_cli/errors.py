@@ -44,7 +44,10 @@ FamiliarError (1, failed)
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MOST_MESSAGE_CHARS: Final = 2_000
 """Limit for error messages, which may quote arbitrarily long input."""
@@ -55,7 +58,7 @@ class FamiliarError(Exception):
 
     Args:
         message: What happened, to what, and what stayed unchanged.
-        hint: What to type next.
+        hint: What to type next; a function is called if it is read.
 
     Attributes:
         data: Partial results for `--json`, or None.
@@ -68,9 +71,19 @@ class FamiliarError(Exception):
     data: dict[str, Any] | None = None
     question: tuple[str, tuple[tuple[str, str], ...]] | None = None
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, hint: str | Callable[[], str] | None = None) -> None:
         super().__init__(bounded(message))
-        self.hint = bounded(hint) if hint else hint
+        self._hint = hint
+
+    @property
+    def hint(self) -> str | None:
+        """What to type next."""
+        self._hint = self._hint() if callable(self._hint) else self._hint
+        return bounded(self._hint) if self._hint else self._hint
+
+    @hint.setter
+    def hint(self, hint: str) -> None:
+        self._hint = hint
 
 
 def bounded(message: str) -> str:

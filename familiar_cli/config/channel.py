@@ -10,6 +10,7 @@ import tomllib
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
@@ -421,6 +422,7 @@ class Channel:
         return replace(self, tier=tier, held=held)
 
 
+@lru_cache(maxsize=256)
 def effective_channel(
     channel_id: str,
     own: FileSettings[ChannelConfig],

@@ -6,7 +6,7 @@ import os
 import re
 import tomllib
 from dataclasses import MISSING, dataclass, fields, replace
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from familiar_cli.config.schema import ANY_NAME, OF_PRESET, CharacterConfig
@@ -290,7 +290,7 @@ class ConfigProblem:
     hint: str = HINT
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FileSettings(Generic[T]):
     """Settings, and the file's own tables; values missing there are defaults."""
 
@@ -355,7 +355,12 @@ def load_written(path: Path, root: type[T]) -> FileSettings[T]:
     Raises:
         ConfigError: As `load_config`.
     """
-    text = read_text(path)
+    found: FileSettings[T] = _load_text(read_text(path), path, root)  # type: ignore[arg-type]
+    return found
+
+
+@lru_cache(maxsize=256)
+def _load_text(text: str, path: Path, root: type[T]) -> FileSettings[T]:
     tables = parse(text, path)
     config, problems = build_settings(tables, root)
     if not problems:

@@ -135,9 +135,19 @@ def to_bytes(record: dict[str, Any]) -> bytes:
     """Encode the plain values of a trace as a file."""
     compact = _point_into_messages(_without_messages(record), record["messages"])
     try:
-        return json.dumps(compact, ensure_ascii=False, indent=1).encode() + b"\n"
+        return _to_lines(json.JSONEncoder(ensure_ascii=False), compact).encode() + b"\n"
     except UnicodeEncodeError:  # a lone surrogate
-        return json.dumps(compact, indent=1).encode("ascii") + b"\n"
+        return _to_lines(json.JSONEncoder(), compact).encode("ascii") + b"\n"
+
+
+def _to_lines(encoder: json.JSONEncoder, record: dict[str, Any]) -> str:
+    """Encode a line for each key, and for each item of a list; `indent` takes ten times as long."""
+    lines = []
+    for key, value in record.items():
+        is_list = isinstance(value, list | tuple) and value
+        items = ",\n  ".join(map(encoder.encode, value)) if is_list else ""
+        lines.append(f' "{key}": ' + (f"[\n  {items}\n ]" if items else encoder.encode(value)))
+    return "{\n" + ",\n".join(lines) + "\n}"
 
 
 def complete_record(record: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import queue
 import sys
 import threading
 from contextlib import contextmanager, suppress
@@ -23,6 +24,11 @@ _STEP_S: Final = 0.02
 _TURN_S: Final = 0.001  # Python's own is 0.005, and a prompt needs several turns after its deadline
 _PATIENCE_S: Final = 2.0  # for a job that was told to stop; then it is left to itself
 
+_IDLE_S: Final = 2.0  # after it a worker ends; its event loop holds three files
+
+_here = threading.local()  # of a worker: its runner
+_idle: list[_Worker] = []  # the one that worked last is last
+_idle_lock = threading.Lock()
 _quick_lock = threading.Lock()
 _usual_s: list[float] = []  # the interval to go back to, once for each who wants quick turns
 
@@ -101,8 +107,39 @@ async def in_thread(call: Callable[[], T]) -> T:
             settle(lambda: answer.set_result(value))
 
     run = partial(copy_context().run, work)  # so that the caller's work limit holds there
-    threading.Thread(target=run, daemon=True, name="familiar-read").start()
+    with _idle_lock:
+        worker = _idle.pop() if _idle else _Worker()
+    worker.calls.put(run)
     return await answer
+
+
+class _Worker:
+    """Daemon thread for one call after another, with an event loop; it ends when it is idle.
+
+    Threads of an executor would keep the program from exiting while one reads.
+    """
+
+    def __init__(self) -> None:
+        self.calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        threading.Thread(target=self._work, daemon=True, name="familiar-read").start()
+
+    def _work(self) -> None:
+        with asyncio.Runner() as _here.runner:
+            while call := self._next_call():
+                call()
+                del call  # with what it holds
+                with _idle_lock:
+                    _idle.append(self)
+
+    def _next_call(self) -> Callable[[], None] | None:
+        """Wait for a call; None: there is none, and none will come."""
+        with suppress(queue.Empty):
+            return self.calls.get(timeout=_IDLE_S)
+        with _idle_lock:
+            if self in _idle:
+                _idle.remove(self)
+                return None
+        return self.calls.get()  # it was taken just now
 
 
 async def apart(start: Callable[[], Coroutine[object, object, T]]) -> T:
@@ -114,7 +151,7 @@ async def apart(start: Callable[[], Coroutine[object, object, T]]) -> T:
     """
     reins = _Reins()
     try:
-        return await in_thread(lambda: asyncio.run(reins.hold(start)))
+        return await in_thread(lambda: _here.runner.run(reins.hold(start), context=copy_context()))
     except asyncio.CancelledError:
         reins.stop()
         raise
@@ -154,7 +191,11 @@ class _Reins:
             self._cancel = partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel)
             if self._stopped:
                 raise asyncio.CancelledError
-        return await start()
+        try:
+            return await start()
+        finally:
+            for left in asyncio.all_tasks() - {task}:
+                left.cancel()
 
     def stop(self) -> None:
         """Cancel it."""

@@ -24,6 +24,23 @@ async def test_it_raises_what_the_call_raises() -> None:
         await in_thread(lambda: {}["x"])
 
 
+async def test_threads_are_used_again_and_end_when_idle(monkeypatch) -> None:
+    monkeypatch.setattr("familiar_cli.work.jobs._IDLE_S", 0.2)
+    first = await in_thread(threading.current_thread)
+    assert {await in_thread(threading.current_thread) for _ in range(20)} == {first}
+
+    async def name_loop() -> asyncio.AbstractEventLoop:
+        asyncio.get_running_loop().create_task(asyncio.sleep(60))  # nobody waits for it
+        return asyncio.get_running_loop()
+
+    loop = await apart(name_loop)
+    assert await apart(name_loop) is loop
+    await asyncio.to_thread(first.join, 20)
+    assert not first.is_alive()
+    assert loop.is_closed()
+    assert await in_thread(lambda: 42) == 42
+
+
 async def test_the_loop_goes_on_meanwhile() -> None:
     slow = asyncio.ensure_future(in_thread(lambda: time.sleep(0.2)))
     await asyncio.sleep(0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from familiar_cli.context.budget import MESSAGE_TOKENS
@@ -13,7 +12,6 @@ from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import UsageError
 from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
 from familiar_cli.memory.pages.front_matter import SELF_FILES, TIERS_NOTE, self_file
-from familiar_cli.work.jobs import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,9 +59,6 @@ class CharacterProvider:
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the main instruction, the character's fields and its examples."""
-        return await in_thread(partial(self._offers, request))
-
-    def _offers(self, request: ContextRequest) -> list[Contribution]:
         character, macros = self.character, self.macros_of(request)
         offered = [
             *_problem_contributions(character),

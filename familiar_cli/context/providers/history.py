@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.budget import first_kept
@@ -17,7 +16,6 @@ from familiar_cli.history.summaries import PUBLIC
 from familiar_cli.identity import NO_LABELS, Labels
 from familiar_cli.languages import ENGLISH
 from familiar_cli.text import framed
-from familiar_cli.work.jobs import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -133,9 +131,6 @@ class HistoryProvider:
         Turns stand oldest first, each reply after what it replies to; a new channel has its
         greeting.
         """
-        return await in_thread(partial(self._read, request))
-
-    def _read(self, request: ContextRequest) -> list[Contribution]:
         turns = in_pairs(self._window(request))
         pieces = [_turn_contribution(turn) for turn in turns if turn.content.strip()]
         if not turns and request.opening:

@@ -9,7 +9,6 @@ dropped first.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.budget import MESSAGE_TOKENS
@@ -32,7 +31,6 @@ from familiar_cli.memory.merge.files import listed_conflicts
 from familiar_cli.memory.pages.lines import machine_spans, private_spans, shown_between
 from familiar_cli.text import cut_to
 from familiar_cli.visibility import PUBLIC
-from familiar_cli.work.jobs import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -101,7 +99,22 @@ class DeskProvider:
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the tasks, the scratchpad and what is due, as far as the tier has them."""
-        return await in_thread(partial(self._read, request))
+        makers: dict[str, Callable[[_Seen, ContextRequest], Contribution | None]] = {
+            TASKS: self._tasks,
+            SCRATCH: self._scratch,
+            REMINDERS: self._reminders,
+            CONFLICTS_LIST: self._conflicts,
+        }
+        offered = []
+        for rel_path, make in makers.items():
+            if not is_loaded(rel_path, request.tier):
+                continue
+            try:
+                seen = self._seen(rel_path, request)
+                offered.append(make(seen, request) if seen else None)
+            except FamiliarError as error:
+                offered.append(_problem_contribution(rel_path, str(error)))
+        return [piece for piece in offered if piece]
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
         """Return why a file of the desk is not in a prompt; see `Explains`."""
@@ -119,24 +132,6 @@ class DeskProvider:
             return "nothing in it is open"
         is_due = rel_path == TASKS or due_items(seen.items(), request.at, self._zone)
         return "" if is_due else "nothing in it is due yet"
-
-    def _read(self, request: ContextRequest) -> list[Contribution]:
-        makers: dict[str, Callable[[_Seen, ContextRequest], Contribution | None]] = {
-            TASKS: self._tasks,
-            SCRATCH: self._scratch,
-            REMINDERS: self._reminders,
-            CONFLICTS_LIST: self._conflicts,
-        }
-        offered = []
-        for rel_path, make in makers.items():
-            if not is_loaded(rel_path, request.tier):
-                continue
-            try:
-                seen = self._seen(rel_path, request)
-                offered.append(make(seen, request) if seen else None)
-            except FamiliarError as error:
-                offered.append(_problem_contribution(rel_path, str(error)))
-        return [piece for piece in offered if piece]
 
     def _seen(self, rel_path: str, request: ContextRequest) -> _Seen | None:
         try:
@@ -259,7 +254,17 @@ class DigestsProvider:
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the digests of the tier, what is longest ago first."""
-        return await in_thread(partial(self._read, request))
+        loaded = digests_for(request)
+        offered = {rel_path: self._offers(rel_path, request) for rel_path in loaded}
+        room = request.layer_tokens.get(Layer.digest, request.budget_tokens)
+        costs = {path: sum(map(self._cost, pieces)) for path, pieces in offered.items()}
+        if sum(costs.values()) > room:
+            share = room // len({scope_of_path(path) for path, cost in costs.items() if cost})
+            offered = {
+                path: self._within(pieces, int(SHARES[path_without_scope(path)] * share))
+                for path, pieces in offered.items()
+            }
+        return [piece for pieces in offered.values() for piece in pieces]
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
         """Return why a digest is not in a prompt; see `Explains`."""
@@ -272,20 +277,6 @@ class DigestsProvider:
             return "it belongs to a private conversation"
         higher = why_withheld(rel_path, request.tier)
         return higher or ("" if self._offers(rel_path, request) else "it is empty")
-
-    def _read(self, request: ContextRequest) -> list[Contribution]:
-        """Return the public digests, and those of the private scopes that the viewer is in."""
-        loaded = digests_for(request)
-        offered = {rel_path: self._offers(rel_path, request) for rel_path in loaded}
-        room = request.layer_tokens.get(Layer.digest, request.budget_tokens)
-        costs = {path: sum(map(self._cost, pieces)) for path, pieces in offered.items()}
-        if sum(costs.values()) > room:
-            share = room // len({scope_of_path(path) for path, cost in costs.items() if cost})
-            offered = {
-                path: self._within(pieces, int(SHARES[path_without_scope(path)] * share))
-                for path, pieces in offered.items()
-            }
-        return [piece for pieces in offered.values() for piece in pieces]
 
     def _cost(self, piece: Contribution) -> int:
         return MESSAGE_TOKENS + self._count(piece.text)

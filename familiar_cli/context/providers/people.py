@@ -546,9 +546,6 @@ class RelationsProvider:
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the lines as one piece, or what went wrong."""
-        return await in_thread(partial(self._read, request))
-
-    def _read(self, request: ContextRequest) -> list[Contribution]:
         try:
             named = [people_path(slug) for slug in self._names_in(request)]
             present = [people_path(slug) for slug in self._present(request)]

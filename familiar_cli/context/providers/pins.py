@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +13,6 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.index.build import Pins
 from familiar_cli.memory.pages.front_matter import SELF_FILES
 from familiar_cli.text import counted, framed
-from familiar_cli.work.jobs import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -157,7 +155,7 @@ class PinsProvider:
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the pinned files, sorted by path."""
-        return list((await in_thread(partial(self._pinned.of, request))).pieces)
+        return list(self._pinned.of(request).pieces)
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
         """Return why a pinned file is not in a prompt; see `Explains`."""
@@ -223,9 +221,6 @@ class NotesProvider:
         """Return the note, if it is its turn, and the other texts in the order of the file."""
         if not self._note.text.strip() and not any(e.text.strip() for e in self._inject.values()):
             return []
-        return await in_thread(partial(self._read, request))
-
-    def _read(self, request: ContextRequest) -> list[Contribution]:
         macros = self._macros(request)
         note = [self._noted(macros)] if self._is_due(request) else []
         return [*note, *self._inserted(macros)]

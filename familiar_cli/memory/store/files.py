@@ -385,12 +385,21 @@ class Tree:
 
     def __init__(self, root: Path, real: str = "") -> None:
         self.root = root
-        self._real = real
+        self._real, self._is_settled = real, bool(real)
 
     @property
     def real(self) -> str:
         """The root's own real path; the root itself may be a link."""
-        return self._real or os.path.realpath(self.root)
+        if not self._is_settled and not self._is_there():
+            self._real = os.path.realpath(self.root)
+        return self._real
+
+    def _is_there(self) -> bool:
+        """Tell whether the real path of the last time still leads to the root."""
+        try:
+            return bool(self._real) and os.path.samefile(self.root, self._real)
+        except OSError:
+            return False
 
     def settled(self) -> Tree:
         """Return this tree with its real path found once, for a task that reads many files."""
@@ -455,11 +464,12 @@ class Tree:
 
     def not_found(self, rel_path: str, what: str = "file") -> errors.NotFoundError:
         """Return the error for a path where nothing is, with the name probably meant."""
-        meant = self._meant(rel_path)
-        return errors.NotFoundError(
-            f"No memory {what} at {rel_path!r}",
-            hint=f"Did you mean {meant!r}?" if meant else "Run `familiar memory ls`.",
-        )
+
+        def hint() -> str:  # on demand: most of those who look for a file go on without it
+            meant = self._meant(rel_path)
+            return f"Did you mean {meant!r}?" if meant else "Run `familiar memory ls`."
+
+        return errors.NotFoundError(f"No memory {what} at {rel_path!r}", hint=hint)
 
     def _meant(self, rel_path: str) -> str | None:
         """Return the path of something that is there and has nearly that name, or None."""

@@ -17,6 +17,7 @@ from familiar_cli.errors import (
     RefusedError,
     UnsafePathError,
 )
+from familiar_cli.memory.store.files import Tree
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.cases import each
 
@@ -268,3 +269,21 @@ def test_a_reader_of_many_files_checks_each_path(store, tmp_path) -> None:
         (store.root / "link.md").symlink_to(tmp_path / "secret.md")
         with pytest.raises(UnsafePathError):
             read("link.md")
+
+
+@pytest.mark.posix
+def test_a_root_that_is_a_link_is_followed_wherever_it_leads_now(tmp_path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.md").write_text(name, "utf-8")
+    root = tmp_path / "memory"
+    root.symlink_to(tmp_path / "one", target_is_directory=True)
+    tree = Tree(root)
+    assert tree.read_text("a.md") == "one"
+    root.unlink()
+    root.symlink_to(tmp_path / "two", target_is_directory=True)
+    assert tree.read_text("a.md") == "two"
+    (tmp_path / "two").rename(tmp_path / "three")
+    root.unlink()
+    root.symlink_to(tmp_path / "three", target_is_directory=True)
+    assert (tree.read_text("a.md"), tree.real) == ("two", str((tmp_path / "three").resolve()))
