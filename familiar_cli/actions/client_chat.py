@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import iso
 from familiar_cli.config.home import who_speaks
-from familiar_cli.errors import UsageError
+from familiar_cli.errors import FamiliarError, UsageError
+from familiar_cli.familiar import Familiar
+from familiar_cli.history.rows import Turn
 from familiar_cli.history.selection import newest_from, turns_from
 from familiar_cli.imports.foreign_chat import Cast, Reading, known_names
 from familiar_cli.imports.import_chat import ChatImportOptions, ImportedChat, import_chat_files
@@ -19,11 +21,9 @@ from familiar_cli.text import slugify
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.history.rows import Turn
 
 _MAX_NAME_CHARS: Final = 200
 
@@ -157,6 +157,7 @@ class ServedLine:
     """A turn in the server's log.
 
     Args:
+        familiar: The familiar's id.
         turn: Its number.
         at: Its time in UTC.
         channel_id: Its channel.
@@ -167,6 +168,7 @@ class ServedLine:
         match: How it was matched: new, a reply, or an edit of a turn.
     """
 
+    familiar: str
     turn: int
     at: datetime
     channel_id: str
@@ -179,6 +181,7 @@ class ServedLine:
     def to_json(self) -> dict[str, Any]:
         """Return it as plain values."""
         return {
+            "familiar": self.familiar,
             "turn": self.turn,
             "at": iso(self.at),
             "channel": self.channel_id,
@@ -190,29 +193,80 @@ class ServedLine:
         }
 
 
-def newest_served(familiar: Familiar, limit: int) -> list[ServedLine]:
-    """Return the newest `limit` turns that came through the server, oldest first."""
-    name = familiar.name
-    return [_served_line(turn, name) for turn in newest_from(familiar.history, SOURCE, limit)]
+class ServedLog:
+    """The turns that come through the server, of some familiars of a home.
+
+    Each is opened only while it is read, so any number can be followed.
+
+    Args:
+        home: Where they live.
+        list_ids: Lists them; asked again at each look.
+        tell: Told once about each that cannot be read.
+    """
+
+    def __init__(
+        self, home: Path, list_ids: Callable[[], Sequence[str]], tell: Callable[[str], None]
+    ) -> None:
+        self._home = home
+        self._list_ids = list_ids
+        self._tell = tell
+        self._seen: dict[str, int] = {}
+        self._stamps: dict[str, tuple[int, ...]] = {}
+        self._unread: set[str] = set()
+
+    def newest(self, limit: int) -> list[ServedLine]:
+        """Return the newest `limit` turns, oldest first."""
+        found = sorted(self._look(limit), key=lambda line: line.at)
+        return found[len(found) - limit :] if limit < len(found) else found
+
+    def follow(self) -> Iterator[ServedLine]:
+        """Yield each turn that comes after `newest`, until the caller stops asking."""
+        while True:
+            time.sleep(_LOOK_S)
+            yield from sorted(self._look(_BATCH), key=lambda line: line.at)
+
+    def _look(self, limit: int) -> Iterator[ServedLine]:
+        """Read the familiars whose history has changed; of a new one, the newest `limit` turns."""
+        for familiar_id in self._list_ids():
+            database = self._home / familiar_id / "history.db"
+            stamp = tuple(map(_mtime_ns, (database, database.with_name("history.db-wal"))))
+            if self._stamps.get(familiar_id) == stamp:
+                continue
+            self._stamps[familiar_id] = stamp
+            try:
+                with Familiar.load_from_disk(self._home, familiar_id) as familiar:
+                    yield from self._read(familiar, limit)
+            except FamiliarError as error:
+                if familiar_id not in self._unread:
+                    self._unread.add(familiar_id)
+                    self._tell(f"{familiar_id}: {error}")
+
+    def _read(self, familiar: Familiar, limit: int) -> Iterator[ServedLine]:
+        history, familiar_id = familiar.history, familiar.paths.id
+        seen, turns = self._seen.get(familiar_id), list[Turn]()
+        if seen is None:
+            seen = history.newest_id()
+            turns = newest_from(history, SOURCE, limit)
+            seen = max([seen, *(turn.id for turn in turns)])
+        while rows := turns_from(history, SOURCE, seen, _BATCH):
+            turns += filter(None, (history.turn(turn_id) for turn_id, *_ in rows))
+            seen = rows[-1][0]
+        self._seen[familiar_id] = seen
+        name = familiar.name if turns else ""
+        return (_served_line(turn, familiar_id, name) for turn in turns)
 
 
-def follow_served(familiar: Familiar, first: Sequence[ServedLine]) -> Iterator[ServedLine]:
-    """Yield `first` and then each new turn, until the caller stops."""
-    yield from first
-    name, seen = familiar.name, familiar.history.newest_id()
-    while True:
-        time.sleep(_LOOK_S)
-        while found := turns_from(familiar.history, SOURCE, seen, _BATCH):
-            for turn_id, *_ in found:
-                turn = familiar.history.turn(turn_id)
-                if turn:
-                    yield _served_line(turn, name)
-            seen = found[-1][0]
+def _mtime_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
-def _served_line(turn: Turn, name: str) -> ServedLine:
+def _served_line(turn: Turn, familiar_id: str, name: str) -> ServedLine:
     who = name if turn.role == "assistant" else (turn.author.label if turn.author else "")
     return ServedLine(
+        familiar_id,
         turn.id,
         turn.at,
         turn.channel_id,

@@ -321,13 +321,13 @@ def home_of(ctx: typer.Context) -> Path:
     return find_home(globals_of(ctx).home)
 
 
-def warn_of_network(ctx: typer.Context) -> None:
-    """Warn if the home is on a network file system."""
+def warn_of_network(out: Output, home: Path) -> None:
+    """Warn where a home is on a network file system."""
     from familiar_cli.config.mounts import network_warning
 
-    if warning := network_warning(home_of(ctx)):
-        output(ctx).warn(warning[0])
-        output(ctx).note(f"hint: {warning[1]}")
+    if warning := network_warning(home):
+        out.warn(warning[0])
+        out.note(f"hint: {warning[1]}")
 
 
 def text_or_stdin(text: str, *, exact: bool = False) -> str:

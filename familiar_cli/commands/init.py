@@ -87,7 +87,7 @@ def init(
     familiar init --from-card mira.png --dry-run
     familiar init --from-remote me@example.org:mira.git
     """
-    base.warn_of_network(ctx)
+    base.warn_of_network(base.output(ctx), base.home_of(ctx))
     given = [source for source in (from_card, from_persona, from_remote, template) if source]
     if len(given) != 1:
         raise _no_source()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -11,13 +14,14 @@ from familiar_cli.commands import _base as base
 from familiar_cli.config.grants import Grant, GrantFile
 from familiar_cli.config.home import find_familiar, list_familiars
 from familiar_cli.config.serving import TokenFile, is_loopback_host, load_serving, read_tokens
-from familiar_cli.ui.emit import print_error, say, write_json
+from familiar_cli.ui.emit import Output, print_error, say, write_json
 
 if TYPE_CHECKING:
+    from logging import Logger
+
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.familiar import Familiar
     from familiar_cli.serve.running import Listening
-    from familiar_cli.ui.emit import Output
 
 _NAMED = 10  # familiars listed when the server starts
 
@@ -81,6 +85,14 @@ def serve(
             help="How long replies may continue after the signal to stop; default: 2.",
         ),
     ] = None,
+    log: Annotated[
+        Literal["text", "json"] | None,
+        typer.Option(
+            "--log",
+            envvar="FAMILIAR_SERVE_LOG",
+            help="On stderr: 'json' writes each request and message as a line of JSON.",
+        ),
+    ] = None,
     embodiments: Annotated[
         bool,
         typer.Option("--embodiments", envvar="FAMILIAR_SERVE_EMBODIMENTS", help=_EMBODIMENTS),
@@ -129,12 +141,17 @@ def serve(
         background=not no_background,
         embodiments=embodiments,
     )
-    base.warn_of_network(ctx)
-    _run(base.output(ctx), home, listening)
+    out = base.output(ctx)
+    if (log or set_to.log) == "json":
+        from familiar_cli.serve.metrics import start_log
+
+        out = _Logged(out.command, as_json=out.as_json, quiet=out.quiet, log=start_log())
+    base.warn_of_network(out, home)
+    _run(out, home, listening)
 
 
-@serve_app.command()
-def log(
+@serve_app.command("log")
+def show_log(
     ctx: typer.Context,
     *,
     lines: Annotated[
@@ -143,28 +160,38 @@ def log(
     no_follow: Annotated[
         bool, typer.Option("--no-follow", help="Print the earlier turns and exit.")
     ] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="All familiars of the home, merged by time.")
+    ] = False,
 ) -> None:
     """Follow the turns that come through the server, one line each, until interrupted.
 
     \b
     familiar serve log
     familiar serve log --lines 50 --no-follow
+    familiar serve log --all
     """
-    from familiar_cli.actions.client_chat import follow_served, newest_served
+    from familiar_cli.actions.client_chat import ServedLog
     from familiar_cli.ui.status_pages import line_of
 
-    out = base.output(ctx)
-    with base.familiar_of(ctx) as familiar:
-        turns = newest_served(familiar, lines)
-        if no_follow:
-            rows = [turn.to_json() for turn in turns]
-            out.answer({"turns": rows}, "".join(line_of(t, familiar.zone) + "\n" for t in turns))
-            return
-        for turn in follow_served(familiar, turns):
-            if out.as_json:
-                write_json(turn.to_json())
-            else:
-                say(line_of(turn, familiar.zone))
+    out, home, zone = base.output(ctx), base.home_of(ctx), None
+    list_ids = partial(list_familiars, home)
+    if not every:
+        with base.familiar_of(ctx) as familiar:
+            home, zone, only = familiar.paths.root.parent, familiar.zone, [familiar.paths.id]
+        list_ids = partial(list, only)
+    served = ServedLog(home, list_ids, out.warn)
+    line = partial(line_of, zone=zone, names_familiar=every)
+    turns = served.newest(lines)
+    if no_follow:
+        rows = [turn.to_json() for turn in turns]
+        out.answer({"turns": rows}, "".join(f"{line(turn)}\n" for turn in turns))
+        return
+    for turn in chain(turns, served.follow()):
+        if out.as_json:
+            write_json(turn.to_json())
+        else:
+            say(line(turn))
 
 
 token_app = base.group("Make and remove tokens that open only what they name.")
@@ -263,6 +290,21 @@ def _tokens(given: str | None, home: Path, set_to: str) -> TokenFile:
     return read_tokens(home / Path(set_to).expanduser()) if set_to else TokenFile()
 
 
+@dataclass(frozen=True, slots=True)
+class _Logged(Output):
+    """Output whose narration is logged, whether or not `--quiet` was given."""
+
+    log: Logger = field(kw_only=True)
+
+    def note(self, text: str) -> None:
+        """Log what is going on."""
+        self.log.info("%s", text)
+
+    def warn(self, text: str) -> None:
+        """Log what the user should look at."""
+        self.log.warning("%s", text)
+
+
 def _run(out: Output, home: Path, listening: Listening) -> None:
     import sys
 
@@ -340,7 +382,7 @@ def web(
     if given:
         given = find_familiar(home, given).id
     listening = Listening("127.0.0.1", port, background=False, api=False, familiar_id=given)
-    base.warn_of_network(ctx)
+    base.warn_of_network(base.output(ctx), home)
     return _serve_page(base.output(ctx), home, listening, opens=not no_open)
 
 
@@ -482,7 +524,7 @@ def daemon(
     from familiar_cli.work.passes import WRITING, stopped_by_signals
 
     out = base.output(ctx)
-    base.warn_of_network(ctx)
+    base.warn_of_network(out, base.home_of(ctx))
     narrator = Narrator(out, once=once)
 
     async def run(familiar: Familiar) -> Daemon:

@@ -31,6 +31,7 @@ class ServeSettings:
     hosts: tuple[str, ...] = setting((), "More host names that clients may use for the server")
     origins: tuple[str, ...] = setting((), "Web pages that may use the server from a browser")
     drain: int = setting(2, "Seconds that replies may take after the signal to stop", minimum=0)
+    log: str = setting("text", "Format of what is written to stderr", choices=("text", "json"))
 
 
 def load_serving(home: Path) -> ServeSettings:

@@ -1,8 +1,10 @@
-"""Metrics of a running server, in the text format of Prometheus."""
+"""Metrics of a running server, in the text format of Prometheus, and its log."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import logging
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -14,7 +16,7 @@ from prometheus_client import (
 )
 from starlette.responses import Response
 
-from familiar_cli.clock import stopwatch_s
+from familiar_cli.clock import iso, since_1970, stopwatch_s
 
 if TYPE_CHECKING:
     from collections.abc import Sized
@@ -22,9 +24,40 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+_LOG: Final = logging.getLogger("familiar_cli.serve")
+_LOG.addHandler(logging.NullHandler())  # without `start_log`, nothing is written
+
+
+class _JsonLines(logging.Formatter):
+    """Formats a record as one line of JSON; of a request, with its fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "at": iso(since_1970(record.created)),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, "request", {}),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def start_log() -> logging.Logger:
+    """Write the log to standard error from now on, and return the server's logger.
+
+    Of other packages only warnings are written.
+    """
+    handler = logging.StreamHandler()
+    handler.setFormatter(_JsonLines())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
+    _LOG.setLevel(logging.INFO)
+    return _LOG
+
 
 class ServerMetrics:
-    """Counts and times requests, and reports what is open.
+    """Counts, times and logs requests, and reports what is open.
 
     Labels are templates of routes and status codes, so no name of a familiar or person is in them.
 
@@ -74,11 +107,24 @@ class ServerMetrics:
                     status = str(message["status"])
                 await send(message)
 
+            error = None
             try:
                 await app(scope, receive, note)
+            except Exception as raised:
+                error = raised
+                raise
             finally:
                 route = getattr(scope.get("route"), "path", "none")
+                elapsed_s = stopwatch_s() - begun_s
                 self._requests.labels(route, status).inc()
-                self._durations.labels(route).observe(stopwatch_s() - begun_s)
+                self._durations.labels(route).observe(elapsed_s)
+                fields = {"method": scope["method"], "route": route, "status": status}
+                _LOG.log(
+                    logging.ERROR if error else logging.INFO,
+                    "%(method)s %(route)s %(status)s",
+                    fields,
+                    exc_info=error,
+                    extra={"request": {**fields, "ms": round(1_000 * elapsed_s, 1)}},
+                )
 
         return measure

@@ -297,13 +297,14 @@ class Narrator:
 _TEXT_CHARS: Final = 160
 
 
-def line_of(turn: ServedLine, zone: tzinfo | None) -> str:
-    """Render a turn as one line: time, number, channel, how it was matched, speaker, text."""
+def line_of(turn: ServedLine, zone: tzinfo | None, *, names_familiar: bool = False) -> str:
+    """Return a turn as one line: time, number, channel, how it was recognised, speaker, words."""
     at = turn.at.astimezone(zone)
     cut = " (broke off)" if turn.partial else ""
     said = one_line(turn.text, _TEXT_CHARS)
     channel = one_line(turn.channel_id, 40)
-    head = f"{at:%H:%M:%S} {turn.turn} {channel} ({turn.match})"
+    familiar = f" {turn.familiar}" if names_familiar else ""
+    head = f"{at:%H:%M:%S}{familiar} {turn.turn} {channel} ({turn.match})"
     return f"{head} {one_line(turn.who, 40)}: {said}{cut}"
 
 

@@ -174,6 +174,55 @@ def test_the_log_follows_turns_as_they_come(serve) -> None:
     assert [line["text"] for line in lines] == ["One", "Hello.", "Two", "Hello."]
 
 
+def test_the_log_of_all_familiars_is_merged_by_time(serve) -> None:
+    for name in ("ada", "bo"):
+        live(name)
+    (home() / "damaged").mkdir()
+    (home() / "damaged" / "character.toml").write_text("[[", "utf-8")
+    serve("Hello.")
+    with process("--log", "json") as (_, ready):
+        for name, text in (("ada", "One"), ("bo", "Two"), ("ada", "Three")):
+            body = {"model": name, "messages": [{"role": "user", "content": text}]}
+            url = f"{ready['data']['url']}/v1/chat/completions"
+            httpx.post(url, json=body, timeout=30).raise_for_status()
+    result = run("serve", "log", "--all", "--no-follow", "--lines", "5")
+    turns = [line.split()[1:3] + line.split(": ")[1:] for line in result.stdout.splitlines()]
+    assert turns == [
+        ["ada", "2", "Hello."],
+        ["bo", "1", "Two"],
+        ["bo", "2", "Hello."],
+        ["ada", "3", "Three"],
+        ["ada", "4", "Hello."],
+    ]
+    newest = data("serve", "log", "--no-follow", "--all", "-n", "1")["turns"]
+    assert [turn["familiar"] for turn in newest] == ["ada"]
+
+
+def test_the_server_logs_each_request_and_message_as_json(serve) -> None:
+    live("ada")
+    serve("Hello.")
+    with process("--log", "json", "--quiet") as (started, ready):
+        url = ready["data"]["url"]
+        body = {"model": "ada", "messages": [{"role": "user", "content": "A secret"}]}
+        httpx.post(f"{url}/v1/chat/completions", json=body, timeout=30).raise_for_status()
+        httpx.get(f"{url}/nowhere/ada")
+        started.send_signal(signal.SIGTERM)
+        _, err = started.communicate(timeout=30)
+    lines = [json.loads(line) for line in err.splitlines()]
+    requests = [
+        (line["level"], line["method"], line["route"], line["status"])
+        for line in lines
+        if "route" in line
+    ]
+    assert requests == [
+        ("info", "POST", "/v1/chat/completions", "200"),
+        ("info", "GET", "none", "404"),
+    ]
+    assert lines[0]["message"].startswith("Serving ada")
+    assert all(line["at"].endswith("Z") and line["logger"] for line in lines)
+    assert "secret" not in err
+
+
 def test_the_log_is_exact_in_json(serve) -> None:
     live("ada")
     assert data("serve", "log", "--no-follow") == {"turns": []}
