@@ -24,7 +24,7 @@ from familiar_cli import errors
 from familiar_cli.actions.forget import carry_out_known_orders
 from familiar_cli.clock import now
 from familiar_cli.config.environment import install_command
-from familiar_cli.config.home import ME_FILE, FamiliarPaths, list_familiars
+from familiar_cli.config.home import ME_FILE, FamiliarPaths, check_here, list_familiars
 from familiar_cli.familiar import Familiar
 from familiar_cli.files import is_plain, locked, remove, temp_in, write_own
 from familiar_cli.memory.store.store import hold_lock
@@ -51,7 +51,7 @@ _HISTORY: Final = "history.db"
 _SKIPPED_DIRS: Final = frozenset({"memory/.index", "recall", "replying", "runs/locks"})
 _SKIPPED: Final = re.compile(
     r"(.*/)?([^/]*\.lock(\.next|\.holder)?|\.lock\.(next|holder)|\.tmp-familiar-[^/]*)"
-    r"|history\.db(-wal|-shm|-journal|\.before-.*)|served\.sqlite.*|\.backups/.*"
+    r"|moved\.txt|history\.db(-wal|-shm|-journal|\.before-.*)|served\.sqlite.*|\.backups/.*"
 )
 
 
@@ -326,6 +326,30 @@ def back_up(
         packs.written_bytes,
         removed,
     )
+
+
+@contextmanager
+def moving_away(paths: FamiliarPaths, where: str) -> Iterator[None]:
+    """Let a familiar answer no more once replies under way are complete, unless the block fails.
+
+    Args:
+        paths: The familiar.
+        where: Where it goes, in words for whoever talks to it here.
+
+    Raises:
+        RefusedError: It was moved away before.
+        LockedError: A reply takes too long; the familiar goes on answering.
+    """
+    check_here(paths)
+    write_own(paths.moved, f"{one_line(where)}\n".encode())
+    try:
+        for lock in sorted(paths.channel_lock("").parent.glob("channel-*.lock")):
+            with hold_lock(lock, _LOCK_S):
+                pass
+        yield
+    except BaseException:
+        remove(paths.moved)
+        raise
 
 
 def _known_pieces(state: Path, there: frozenset[str]) -> dict[str, Piece]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable  # noqa: TC003  # a field's type
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime  # noqa: TC003  # public functions can be asked for their types
 from typing import TYPE_CHECKING, Final
@@ -13,6 +13,7 @@ from familiar_cli import errors
 from familiar_cli.actions import prompt
 from familiar_cli.actions.change_turns import replace_last_reply
 from familiar_cli.clock import now, to_ms
+from familiar_cli.config.home import check_here
 from familiar_cli.context.on_record import FirstMessage, OnRecord
 from familiar_cli.context.replies import PartialReply
 from familiar_cli.context.trace import Trace
@@ -321,10 +322,11 @@ async def write_first(
     return result.reply
 
 
-def _hold_channel(
+@asynccontextmanager
+async def _hold_channel(
     familiar: Familiar, channel_id: str, on_wait: Callable[[str], None] | None
-) -> AbstractAsyncContextManager[None]:
-    """Lock a channel while a message is answered there."""
+) -> AsyncIterator[None]:
+    """Lock a channel while a message is answered there, unless the familiar was moved away."""
     where = one_line(repr(channel_id), 80).replace("{", "{{").replace("}", "}}")
     waiting = Waiting(
         notice=f"Waiting for {{who}}, which is replying in channel {where}.",
@@ -334,7 +336,9 @@ def _hold_channel(
     )
     wait_s = familiar.config.context.channel_wait_s
     lock_path = familiar.paths.channel_lock(channel_id)
-    return exclusive(lock_path, wait_s, on_wait or (lambda _: None), waiting)
+    async with exclusive(lock_path, wait_s, on_wait or (lambda _: None), waiting):
+        check_here(familiar.paths)
+        yield
 
 
 def _turn_setup(familiar: Familiar, said: Said) -> prompt.TurnSetup:

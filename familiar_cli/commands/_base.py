@@ -322,7 +322,7 @@ def home_of(ctx: typer.Context) -> Path:
 
 
 def warn_of_network(out: Output, home: Path) -> None:
-    """Warn where a home is on a network file system."""
+    """Warn if a home is on a network file system."""
     from familiar_cli.config.mounts import network_warning
 
     if warning := network_warning(home):

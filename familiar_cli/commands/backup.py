@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -46,6 +47,12 @@ def backup(
     keep: Annotated[
         int, typer.Option("--keep", min=0, metavar="N", help="Keep the newest N; 0: all.")
     ] = 0,
+    move: Annotated[
+        str,
+        typer.Option(
+            "--move", metavar="WHERE", help="Then answer here no more, and say that it is there."
+        ),
+    ] = "",
     identity: Identity = None,
 ) -> None:
     """Back up every familiar of the home, or the one of --familiar, while they are in use.
@@ -59,6 +66,7 @@ def backup(
     familiar backup s3://bucket/familiars --keep 30
     familiar backup /mnt/nas --recipient age1…
     familiar backup verify /media/stick/familiars
+    familiar backup /mnt/nas --familiar ada --move https://two.example
     """
     verb, target = ("", words[0]) if words[0] not in _VERBS else (words[0], *words[1:2], "")[:2]
     if not target or len(words) > (2 if verb else 1):
@@ -76,7 +84,7 @@ def backup(
     elif verb == "verify":
         _verify(ctx, place)
     else:
-        _back_up(ctx, place, keep)
+        _back_up(ctx, place, keep, move)
 
 
 def _open_target(target: str, recipients: tuple[str, ...], identity: Path | None) -> BackupTarget:
@@ -94,13 +102,14 @@ def _open_target(target: str, recipients: tuple[str, ...], identity: Path | None
     return BackupTarget(target, Sealing(recipients, read_identity))
 
 
-def _back_up(ctx: typer.Context, place: BackupTarget, keep: int) -> None:
-    from familiar_cli.actions.backup import back_up, familiars_to_back_up, words_of
+def _back_up(ctx: typer.Context, place: BackupTarget, keep: int, move: str) -> None:
+    from familiar_cli.actions.backup import back_up, familiars_to_back_up, moving_away, words_of
 
     out, done, failed = output(ctx), [], {}
     for paths in familiars_to_back_up(home_of(ctx), globals_of(ctx).familiar):
         try:
-            with show_totals(out) as progress:
+            moving = moving_away(paths, move) if move else nullcontext()
+            with moving, show_totals(out) as progress:
                 done.append(back_up(paths, place, keep=keep, progress=progress))
         except FamiliarError as error:
             failed[paths.id] = error

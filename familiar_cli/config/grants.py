@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 import secrets
 from collections import defaultdict, deque
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.config.home import chosen_familiar, find_familiar, list_familiars
+from familiar_cli.config.home import (
+    chosen_familiar,
+    find_familiar,
+    has_familiar,
+    list_familiars,
+)
 from familiar_cli.errors import ConfigError, NotFoundError, RefusedError, UsageError
 from familiar_cli.files import locked, read_plain, write_own
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from familiar_cli.config.home import FamiliarPaths
@@ -71,8 +78,10 @@ class Grant:
         return {k: v for k, v in asdict(self).items() if k != "digest"}
 
 
-class Access:
+class Access(Collection[str]):
     """What one request may reach; the gate of everything that names a familiar or a person.
+
+    It contains the ids of the familiars that the request may know of.
 
     Args:
         home: Where the familiars live.
@@ -83,10 +92,20 @@ class Access:
         self._home = home
         self.grant = grant
 
-    def list_familiars(self) -> list[str]:
-        """Return the ids of the familiars that the request may know of."""
+    def __contains__(self, name: object) -> bool:
+        """Tell whether the request may know of a familiar."""
+        is_open = self.grant is None or name in self.grant.familiars
+        return is_open and isinstance(name, str) and has_familiar(self._home, name)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield all ids, sorted."""
+        opened = None if self.grant is None else self.grant.familiars
         known = list_familiars(self._home)
-        return [name for name in known if self.grant is None or name in self.grant.familiars]
+        return (name for name in known if opened is None or name in opened)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return sum(1 for _ in self)
 
     def find_familiar(self, name: str | None) -> FamiliarPaths:
         """Return the familiar that is meant, as `config.home.find_familiar` does.
@@ -97,7 +116,7 @@ class Access:
         """
         if self.grant is None:
             return find_familiar(self._home, name)
-        known = self.list_familiars()
+        known = list(self)
         if not name and chosen_familiar(self._home) in known:
             name = chosen_familiar(self._home)
         if not name and len(known) == 1:

@@ -21,10 +21,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.errors import ConfigError, NotFoundError, UsageError
+from familiar_cli.errors import ConfigError, NotFoundError, RefusedError, UsageError
 from familiar_cli.files import (
     Disk,
     close_to_others,
+    is_misspelled,
     locked,
     read_plain,
     remove,
@@ -72,6 +73,11 @@ class FamiliarPaths:
     def instance(self) -> Path:
         """`instance.id`: the familiar's instance on this machine."""
         return self.root / "instance.id"
+
+    @property
+    def moved(self) -> Path:
+        """`moved.txt`: where the familiar went; this copy no longer answers."""
+        return self.root / "moved.txt"
 
     @property
     def me(self) -> Path:
@@ -233,16 +239,45 @@ def find_familiar(home: Path, given: str | None = None) -> FamiliarPaths:
     Raises:
         NotFoundError: No familiar has that name, or `home` has none.
         UsageError: There are several and none was chosen, or the id is invalid.
+        RefusedError: It was moved away.
     """
-    return familiar_and_reason(home, given)[0]
+    paths = familiar_and_reason(home, given)[0]
+    check_here(paths)
+    return paths
+
+
+def has_familiar(home: Path, name: str) -> bool:
+    """Tell whether `home` has a familiar of that id, without reading all of `home`."""
+    is_id = bool(name) and slugify(name) == name
+    path = home / name
+    if not is_id or not _is_familiar(path) or is_misspelled(str(path)):
+        return False
+    _close_to_others(home, [name])
+    return True
+
+
+def check_here(paths: FamiliarPaths) -> None:
+    """Make sure that a familiar was not moved away.
+
+    Raises:
+        RefusedError: It was; the message says where to.
+    """
+    try:
+        where = read_plain(paths.moved).decode("utf-8", "replace").strip()
+    except FileNotFoundError:
+        return
+    raise RefusedError(
+        f"{paths.id!r} was moved to {where}; this copy no longer answers, and was not changed",
+        hint=f"If it never arrived there, delete {paths.moved.name!r} in its directory.",
+    )
 
 
 def familiar_and_reason(home: Path, given: str | None = None) -> tuple[FamiliarPaths, str]:
     """Resolve a familiar, and tell how it was chosen; see `find_familiar`."""
-    known = list_familiars(home)
     for name, reason in ((given, "--familiar"), (os.environ.get("FAMILIAR_ID"), "FAMILIAR_ID")):
         if name:
-            return _find_familiar(home, name, known), reason
+            return _find_familiar(home, name), reason
+    known = list_familiars(home)
     chosen = chosen_familiar(home)
     if chosen in known:
         return FamiliarPaths(home / chosen), "familiar use"
@@ -274,7 +309,7 @@ def choose_familiar(home: Path, name: str) -> FamiliarPaths:
         NotFoundError: No such familiar; the choice is unchanged.
         ConfigError: The choice cannot be written; it is unchanged.
     """
-    paths = _find_familiar(home, name, list_familiars(home))
+    paths = _find_familiar(home, name)
     try:
         write_whole(home / CHOSEN_FILE, name + "\n")
     except OSError as error:
@@ -289,7 +324,10 @@ def _home_unusable(home: Path, what: str, error: OSError) -> ConfigError:
     )
 
 
-def _find_familiar(home: Path, name: str, known: list[str]) -> FamiliarPaths:
+def _find_familiar(home: Path, name: str) -> FamiliarPaths:
+    if has_familiar(home, name):
+        return FamiliarPaths(home / name)
+    known = list_familiars(home)
     if name in known:
         return FamiliarPaths(home / check_familiar_id(name))
     raise NotFoundError(

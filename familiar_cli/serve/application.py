@@ -410,9 +410,9 @@ class Server:
         budget = RequestBudget.of(request.scope)
         return await budget.work(lambda: parse_request(raw, ids, is_transcript=is_transcript))
 
-    def _ids(self, request: Request) -> list[str]:
+    def _ids(self, request: Request) -> Access:
         """List the ids of the familiars that a request may see."""
-        return access_of(request.scope, self.pool.home).list_familiars()
+        return access_of(request.scope, self.pool.home)
 
     def _check_person(self, request: Request, author: Author, me: Me) -> None:
         """Check that the token covers the speaker of a request.
@@ -584,7 +584,7 @@ def make_app(
     return metrics.measured(guarded) if api else guarded
 
 
-def _made_at(home: Path, ids: list[str]) -> list[tuple[str, int]]:
+def _made_at(home: Path, ids: Access) -> list[tuple[str, int]]:
     """Pair ids with the modification times of their settings, in seconds."""
     found = []
     for name in ids:

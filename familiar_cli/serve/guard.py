@@ -446,11 +446,15 @@ def _message_of(body: bytes) -> str:
 
 
 def host_names(host: str, port: int, more: Iterable[str] = ()) -> frozenset[str]:
-    """List the `Host` values of a server; a name without a port gets this one."""
+    """List the `Host` values of a server.
+
+    A name of `more` without a port is meant with this one, or none. Clients leave out 80 and 443.
+    """
     names = {"127.0.0.1", "localhost", "[::1]", f"[{host}]" if ":" in host else host}
     given = {name.lower() for name in more}
-    with_port = {name for name in given if urlsplit(f"//{name}").port is not None}
-    return frozenset({f"{name}:{port}" for name in names | (given - with_port)} | with_port)
+    bare = {name for name in given if urlsplit(f"//{name}").port is None}
+    usual = {name.removesuffix(":443").removesuffix(":80") for name in given}
+    return frozenset({f"{name}:{port}" for name in names | bare} | given | usual)
 
 
 class _Leaving:

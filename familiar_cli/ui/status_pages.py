@@ -298,7 +298,7 @@ _TEXT_CHARS: Final = 160
 
 
 def line_of(turn: ServedLine, zone: tzinfo | None, *, names_familiar: bool = False) -> str:
-    """Return a turn as one line: time, number, channel, how it was recognised, speaker, words."""
+    """Render a turn as one line: time, number, channel, how it was matched, speaker, text."""
     at = turn.at.astimezone(zone)
     cut = " (broke off)" if turn.partial else ""
     said = one_line(turn.text, _TEXT_CHARS)

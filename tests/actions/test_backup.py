@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from contextlib import closing
@@ -12,10 +13,14 @@ import pytest
 
 from benchmarks.backups import run as run_with_kills
 from familiar_cli.actions.backup import BackupTarget, back_up, restore, verify_backups
+from familiar_cli.actions.talk import take_turn
 from familiar_cli.config.home import FamiliarPaths
-from familiar_cli.errors import FamiliarError, RemoteDamagedError
+from familiar_cli.context.types import Said
+from familiar_cli.errors import FamiliarError, RefusedError, RemoteDamagedError
+from familiar_cli.familiar import Familiar
 from familiar_cli.history import HistoryStore
 from familiar_cli.sync.sealing import Sealing
+from tests.support.serving import serving, user
 from tests.support.world import data, home, run
 from tests.support.writing import ANNA, talked
 
@@ -200,6 +205,28 @@ def test_backups_beside_killed_ones_restore_with_equal_turns(tmp_path) -> None:
     found = run_with_kills(6, tmp_path)
     assert (found["killed"], found["restored"]) == (3, 3)
     assert found["lost"] == found["differing"] == found["damaged"] == 0
+
+
+def test_a_moved_familiar_answers_in_one_place_only(ada, serve, tmp_path) -> None:
+    serve("Hello.")
+    copy, new, occupied = str(tmp_path / "copy"), str(tmp_path / "new"), tmp_path / "file"
+    occupied.write_text("not a directory", "utf-8")
+    assert run("backup", str(occupied), "--move", "nowhere").exit_code == 1
+    with serving() as server, Familiar(ada) as session:
+        assert server.post(messages=[user("Before")]).status_code == 200
+        assert run("backup", copy, "--move", "two.example").exit_code == 0
+        refused = server.post(messages=[user("After")])
+        assert refused.status_code == 409
+        assert "'ada' was moved to two.example" in refused.json()["error"]["message"]
+        with pytest.raises(RefusedError, match=r"two\.example"):
+            asyncio.run(take_turn(session, Said("After", None, "cli")))
+    for argv in (["ask", "After"], ["sync"], ["backup", copy, "--move", "three.example"]):
+        result = run(*argv)
+        assert (result.exit_code, "two.example" in result.stderr) == (5, True)
+    assert run("restore", copy, "--home", new).exit_code == 0
+    assert run("ask", "Later", "--home", new).exit_code == 0
+    turns = run("history", "export", "--format", "jsonl", "--home", new).stdout
+    assert ["Before" in turns, "After" in turns, "Later" in turns] == [True, False, True]
 
 
 def test_what_cannot_be_is_one_clear_error(ada, tmp_path) -> None:

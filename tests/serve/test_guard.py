@@ -211,3 +211,19 @@ def test_a_token_that_can_be_guessed_is_refused(tmp_path, text) -> None:
     result = run("serve", "--port", "0", "--token-file", str(file))
     assert result.exit_code == 3
     assert "token" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("chat.example", 200),
+        ("chat.example:443", 200),
+        ("chat.example:8443", 421),
+        ("other.example", 200),
+        ("evil.example", 421),
+    ],
+)
+def test_a_proxy_passes_on_the_name_that_it_has(host, status) -> None:
+    live("ada")
+    with serving(hosts=("chat.example:443", "other.example")) as server:
+        assert server.client.get("/v1/models", headers={"Host": host}).status_code == status
