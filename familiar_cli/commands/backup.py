@@ -66,7 +66,7 @@ def backup(
     familiar backup s3://bucket/familiars --keep 30
     familiar backup /mnt/nas --recipient age1…
     familiar backup verify /media/stick/familiars
-    familiar backup /mnt/nas --familiar ada --move https://two.example
+    familiar backup /mnt/nas --move https://two.example
     """
     verb, target = ("", words[0]) if words[0] not in _VERBS else (words[0], *words[1:2], "")[:2]
     if not target or len(words) > (2 if verb else 1):

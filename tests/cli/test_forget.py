@@ -12,7 +12,7 @@ from familiar_cli.familiar import Familiar
 from familiar_cli.files import remove
 from familiar_cli.memory.journal import epochs
 from tests.cli.test_sync import Home
-from tests.support.remotes import HAS_GIT, bare, bare_by_hand
+from tests.support.remotes import HAS_GIT, bare, bare_by_hand, git, http_server, ssh_stand_in
 
 GROUP = "Quibbrax flurmed the zantholite yesterday"
 DM = "My vexlorn is hidden under the plimbuck tree"
@@ -29,8 +29,25 @@ def hub(tmp_path):
     return bare(tmp_path / "hub.git") if HAS_GIT else bare_by_hand(tmp_path / "hub.git")
 
 
+@pytest.fixture(params=["path"])
+def address(request, hub, tmp_path, monkeypatch):
+    """How the hub is reached; a test may name other ways."""
+    if request.param == "path":
+        yield str(hub)
+        return
+    if not HAS_GIT:
+        pytest.skip("there is no git program")
+    if request.param == "ssh":
+        monkeypatch.setenv("GIT_SSH_COMMAND", ssh_stand_in(tmp_path))
+        yield f"ssh://localhost{hub}"
+        return
+    git(hub, "config", "http.receivepack", "true")
+    with http_server(tmp_path) as url:
+        yield f"{url}/{hub.name}"
+
+
 @pytest.fixture
-def first(tmp_path, hub) -> Home:
+def first(tmp_path, address) -> Home:
     home = Home(tmp_path / "first")
     home.run("init", "ada", "--template", "companion")
     _say(home, "group", GROUP)
@@ -65,15 +82,15 @@ def first(tmp_path, hub) -> Home:
     (root / "quarantine").mkdir(exist_ok=True)
     (root / "quarantine" / "x.txt").write_text(DM)
     (root / "history.db.before-v9").write_bytes(GROUP.encode())
-    home.run("sync", "remote", "add", "hub", str(hub))
+    home.run("sync", "remote", "add", "hub", address)
     home.run("sync")
     return home
 
 
 @pytest.fixture
-def second(tmp_path, first, hub) -> Home:
+def second(tmp_path, first, address) -> Home:
     home = Home(tmp_path / "second")
-    home.run("init", "ada", "--from-remote", str(hub))
+    home.run("init", "ada", "--from-remote", address)
     _say(home, "group", "The vexlorn flurmed again")
     home.append("topics/late.md", f"# Late\n\n- {NAME} wrote from here\n- tea is green\n")
     home.run("search", "vexlorn")
@@ -121,6 +138,7 @@ def _reach(repo, heads) -> set[bytes]:
     return seen
 
 
+@pytest.mark.parametrize("address", ["path", "ssh", "http"], indirect=True)
 def test_nothing_is_left_on_two_machines_and_their_hub(first, second, hub) -> None:
     assert _leftovers(first) != []
     first.run("people", "forget", NAME, "--yes")

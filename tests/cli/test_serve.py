@@ -198,6 +198,7 @@ def test_the_log_of_all_familiars_is_merged_by_time(serve) -> None:
     assert [turn["familiar"] for turn in newest] == ["ada"]
 
 
+@pytest.mark.posix
 def test_the_server_logs_each_request_and_message_as_json(serve) -> None:
     live("ada")
     serve("Hello.")

@@ -19,6 +19,7 @@ from familiar_cli.files import read_plain, remove
 from familiar_cli.memory.journal.edits import list_absent, note_absent
 from familiar_cli.memory.journal.exchange import new_objects
 from familiar_cli.memory.journal.objects import GitObject, delta_objects, git_object, object_batches
+from familiar_cli.memory.journal.packs import tree_rows
 from familiar_cli.memory.journal.repository import (
     HUMAN,
     INSTANCE,
@@ -111,6 +112,7 @@ class EpochWriter:
         self._objects = repository.objects
         self._eraser = eraser
         self._trees: dict[tuple[str, str], str | None] = {}
+        self._same: dict[str, set[tuple[bytes, bytes, bytes]]] = {}  # entries that stay, by path
         self._blobs: dict[tuple[str, str], str | None] = {}
         self._new: list[GitObject] = []
         self._fresh: dict[str, bytes] = {}
@@ -268,11 +270,16 @@ class EpochWriter:
         if key in self._trees:
             return self._trees[key]
         before = after = self._repository.tree(tree)
-        for name, entry in decode_tree(before).items():
+        same = self._same.setdefault(prefix, set())
+        rows = sorted(set(tree_rows(before)) - same)  # most of a large directory was seen before
+        entries = decode_tree(b"".join(b"%b %b\0%b" % row for row in rows))
+        for row, (name, entry) in zip(rows, entries.items(), strict=True):
             path = prefix + name
             inside = self._tree if entry.is_dir else self._blob
             new = inside(entry.id, f"{path}/" if entry.is_dir else path)
-            if new != entry.id:
+            if new == entry.id:
+                same.add(row)
+            else:
                 after = with_entry(after, name, Entry(entry.is_dir, new) if new else None)
         made = tree if after == before else self._keep(git_object("tree", after)).id
         self._trees[key] = made if after else None
