@@ -4,7 +4,7 @@ Importing is a ratio: a whole SillyTavern file through `import_chats`, to `execu
 rows into the same tables in the same run, with a history's triggers and indexes, and into bare
 tables without any. Searching and the recent window are times in ms.
 `python -m benchmarks.chats [--turns 100000] [--json]`; `--memorybank FILE` imports that data set as
-well.
+well, and `--files 2500 5000` so many chats of one line each, in ms of processor time a chat.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ QUERIES = {
     "three common words": "guitar kitchen lantern",
     "no space": "日本語",
 }
+HEAD = '{"user_name": "Robin", "character_name": "Yuzu", "chat_metadata": {}}\n'
 READING = Reading(Cast(known=("Yuzu",)))
 
 
@@ -54,7 +55,7 @@ def write_chat(path: Path, turns: int) -> None:
     """Write a SillyTavern chat with messages of about 200 characters."""
     dice = random.Random(1)
     with path.open("w", encoding="utf-8") as file:
-        file.write('{"user_name": "Robin", "character_name": "Yuzu", "chat_metadata": {}}\n')
+        file.write(HEAD)
         for number in range(turns):
             said = [*dice.choices(WORDS, k=28), *dice.choices(RARE, k=6)]
             said += ["Zanzibar", "日本語のメモ"] if number % 10_000 == 0 else []
@@ -167,14 +168,31 @@ def memorybank(file: Path, directory: Path) -> dict[str, Any]:
         }
 
 
+def many_files(directory: Path, count: int) -> float:
+    """Import so many chats of one line each; return ms of processor time a chat."""
+    chats = directory / f"chats-{count}"
+    chats.mkdir()
+    for number in range(count):
+        at = f"2026-01-{1 + number % 28:02}T10:00:00Z"
+        line = {"name": "Robin", "is_user": True, "send_date": at, "mes": f"Line {number}"}
+        (chats / f"{number}.jsonl").write_text(f"{HEAD}{json.dumps(line)}\n", "utf-8")
+    with closing(HistoryStore(directory / f"{count}.db")) as store:
+        began_s = time.process_time()
+        import_chats(store, chats, ChatImportOptions(READING))
+        assert store.count() == count
+        return 1000 * (time.process_time() - began_s) / count
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=100_000)
     parser.add_argument("--memorybank", type=Path)
+    parser.add_argument("--files", type=int, nargs="+", default=[])
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         found = measure(Path(directory), given.turns)
+        found["ms_per_file"] = {n: many_files(Path(directory), n) for n in given.files}
         if given.memorybank:
             found["memorybank"] = memorybank(given.memorybank, Path(directory))
     print(json.dumps(found) if given.json else json.dumps(found, indent=2, ensure_ascii=False))

@@ -376,6 +376,7 @@ class Arrival:
         channels: Candidate names for its channel, best first, endless, afresh at each call.
         others: Names of all chats in the same import.
         is_apart: Never make it a branch of another chat, even if the beginnings match.
+        beginnings: The channels that it may begin like.
     """
 
     key: str
@@ -386,7 +387,8 @@ class Arrival:
     channel: str
     channels: Callable[[], Iterator[str]]
     others: frozenset[str]
-    is_apart: bool = False
+    is_apart: bool
+    beginnings: Beginnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,6 +457,33 @@ class _Lines:
         return any(is_person for _, is_person in self._read[:count])
 
 
+class Beginnings:
+    """The channels that the chats of one import may begin like.
+
+    Those of earlier imports are compared with each chat, those made in this one are looked up by
+    their first line: an import of many chats takes as long for the last as for the first.
+    """
+
+    def __init__(self) -> None:
+        self._earlier: set[str] | None = None
+        self._made: dict[bytes, list[str]] = {}
+
+    def channels(self, connection: sqlite3.Connection, first: bytes) -> list[str]:
+        """Return the channels that may hold a chat's first line, given its fingerprint."""
+        if self._earlier is None:
+            rows = connection.execute("SELECT DISTINCT channel_id FROM chats")
+            self._earlier = {unpack(name) for (name,) in rows}
+        return [*sorted(self._earlier), *self._made.get(first, ())]
+
+    def add(self, chat: Arrival, placement: ChatPlacement) -> None:
+        """Note where a chat was placed."""
+        first = next((line.fingerprint for line in chat.lines()), b"")
+        if placement.is_new:
+            self._made.setdefault(first, []).append(placement.channel_id)
+        elif self._earlier is not None and placement.channel_id not in self._made.get(first, ()):
+            self._earlier.add(placement.channel_id)
+
+
 def place_chat(history: HistoryStore, chat: Arrival) -> ChatPlacement:
     """Choose the channel for a chat.
 
@@ -471,7 +500,7 @@ def place_chat(history: HistoryStore, chat: Arrival) -> ChatPlacement:
         if len(before) == 1:
             return ChatPlacement(before[0])
         lines = _Lines(chat.lines())
-        shared = None if chat.is_apart else _deepest_beginning(connection, lines)
+        shared = None if chat.is_apart else _deepest_beginning(connection, chat, lines)
         if before:
             return ChatPlacement(
                 shared.channel_id if shared and shared.channel_id in before else before[0]
@@ -491,7 +520,7 @@ def branch_chat(history: HistoryStore, chat: Arrival) -> ChatPlacement:
         NotFoundError: None of its lines is known.
     """
     with history.use(create=False) as connection:
-        shared = _deepest_beginning(connection, _Lines(chat.lines()))
+        shared = _deepest_beginning(connection, chat, _Lines(chat.lines()))
         if shared is None:
             raise NotFoundError(f"No channel begins as {chat.name!r} does; nothing was imported")
         free = (name for name in chat.channels() if not has_begun(connection, name))
@@ -545,7 +574,9 @@ def _place_beside(
     return ChatPlacement(chat.channel or next(free), shared.channel_id, last, is_new=True)
 
 
-def _deepest_beginning(connection: sqlite3.Connection, lines: _Lines) -> _Beginning | None:
+def _deepest_beginning(
+    connection: sqlite3.Connection, chat: Arrival, lines: _Lines
+) -> _Beginning | None:
     """Return the longest beginning that a channel's past shares with a chat, or None.
 
     Only imported turns are compared.
@@ -553,8 +584,8 @@ def _deepest_beginning(connection: sqlite3.Connection, lines: _Lines) -> _Beginn
     first = lines.fingerprint(0)
     if first is None:
         return None
-    channels = connection.execute("SELECT DISTINCT channel_id FROM chats").fetchall()
-    roots = [c for (name,) in channels if _may_begin(connection, c := unpack(name), first)]
+    channels = chat.beginnings.channels(connection, first)
+    roots = [channel for channel in channels if _may_begin(connection, channel, first)]
     branches = events.all_branches(connection) if roots else []
     found = [_follow_branches(connection, lines, branches, root) for root in roots]
     return max(found, key=lambda beginning: len(beginning.turn_ids), default=None)

@@ -161,6 +161,7 @@ class Bringing:
         chat: The chat.
         wish: Import options.
         on_progress: Called with the number of lines done.
+        beginnings: The channels that chats of this import may begin like.
     """
 
     def __init__(
@@ -170,6 +171,8 @@ class Bringing:
         chat: ForeignChat,
         wish: ChatImportOptions,
         on_progress: OnProgress,
+        *,
+        beginnings: matching.Beginnings,
     ) -> None:
         self.done = ImportedChat(
             source.name,
@@ -184,6 +187,7 @@ class Bringing:
         self._chat = chat
         self._wish = wish
         self._on_progress = on_progress
+        self._beginnings = beginnings
         self._channel = wish.channel
         self._place = matching.ChatPlacement(wish.channel)
         self._verdicts = bytearray()
@@ -208,7 +212,9 @@ class Bringing:
             FamiliarError: The history cannot be used.
         """
         find = matching.branch_chat if aside else matching.place_chat
-        self._place = find(self._history, self._arrival())
+        arrival = self._arrival()
+        self._place = find(self._history, arrival)
+        self._beginnings.add(arrival, self._place)
         self._channel = self._place.channel_id
         origin = imports.ChatOrigin(
             self._key(), self._chat.format, self._chat.name, self._chat.head()
@@ -334,6 +340,7 @@ class Bringing:
             channels,
             self._wish.names,
             self._chat.is_apart,
+            self._beginnings,
         )
 
     def _key(self) -> str:
@@ -546,9 +553,10 @@ def _bring_in(
 ) -> ImportedChats:
     """Import `chats` in chronological order; a failure does not stop the others."""
     done: list[ImportedChat] = []
+    beginnings = matching.Beginnings()
     wish = replace(wish, names=frozenset(chat.name for _, chat in chats))
     for source, chat in _in_order(chats):
-        bringing = Bringing(history, source, chat, wish, on_progress)
+        bringing = Bringing(history, source, chat, wish, on_progress, beginnings=beginnings)
         try:
             try:
                 bringing.run()
@@ -556,7 +564,7 @@ def _bring_in(
                 # A plain RefusedError means that the channel has grown; others are subclasses.
                 if not wish.aside or type(error) is not errors.RefusedError:
                     raise
-                bringing = Bringing(history, source, chat, wish, on_progress)
+                bringing = Bringing(history, source, chat, wish, on_progress, beginnings=beginnings)
                 bringing.run(aside=True)
         except errors.FamiliarError as error:
             failed.append(NotImported(source.name, error))

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.history import HistoryStore
+from familiar_cli.history import HistoryStore, matching
 from familiar_cli.history import store as standing
 from familiar_cli.history.outgoing import count_unread_turns
 from tests.support.chats import HEAD, bring, exported, only, robin, said, save, talk, yuzu
@@ -222,3 +222,12 @@ def test_each_line_of_any_conversations_is_there_once(trees, data) -> None:
 def _everything(store):
     with store.use(create=False) as connection:
         return list(connection.iterdump())
+
+
+def test_unrelated_chats_are_not_compared_with_each_other(store, tmp_path, monkeypatch) -> None:
+    compared = []
+    monkeypatch.setattr(matching, "_may_begin", lambda *of: compared.append(of))
+    for number in range(30):
+        save(tmp_path / f"{number}.jsonl", HEAD, robin(f"Line {number}"))
+    bring(store, tmp_path)
+    assert (store.count(), compared) == (30, [])
