@@ -13,7 +13,7 @@ import re
 import shutil
 import zlib
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -444,20 +444,17 @@ def _packs_of(target: BackupTarget, familiar_id: str, name: str) -> frozenset[st
     return Manifest.from_bytes(target.read(familiar_id, name)).packs
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """The result of verification: intact backups, and the problems of others."""
-
-    whole: tuple[str, ...]
-    problems: dict[str, str] = field(default_factory=dict)
-
-
-def verify_backups(target: BackupTarget, familiar_ids: Sequence[str] = ()) -> Verified:
+def verify_backups(
+    target: BackupTarget, familiar_ids: Sequence[str] = ()
+) -> tuple[list[str], dict[str, str]]:
     """Read every piece of every backup, and verify its hash.
 
     Args:
         target: The target.
         familiar_ids: Only these familiars; empty for all.
+
+    Returns:
+        The intact backups, and the problems of the others.
 
     Raises:
         NotFoundError: There are no backups.
@@ -481,7 +478,7 @@ def verify_backups(target: BackupTarget, familiar_ids: Sequence[str] = ()) -> Ve
                 whole.append(backup)
     if not (whole or problems):
         raise _no_backup(target, ids)
-    return Verified(tuple(whole), problems)
+    return whole, problems
 
 
 def _bad_packs(target: BackupTarget, manifest: Manifest, checked: dict[str, str]) -> Iterator[str]:

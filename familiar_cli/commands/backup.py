@@ -133,15 +133,14 @@ def _verify(ctx: typer.Context, place: BackupTarget) -> None:
     from familiar_cli.actions.backup import verify_backups
 
     chosen = globals_of(ctx).familiar
-    found = verify_backups(place, [chosen] if chosen else [])
-    lines = [f"whole    {one}" for one in found.whole]
-    lines += [f"damaged  {one}: {why}" for one, why in found.problems.items()]
-    data = {"target": place.address, "whole": found.whole, "problems": found.problems}
+    whole, problems = verify_backups(place, [chosen] if chosen else [])
+    lines = [f"whole    {one}" for one in whole]
+    lines += [f"damaged  {one}: {why}" for one, why in problems.items()]
+    data = {"target": place.address, "whole": whole, "problems": problems}
     output(ctx).answer(data, "\n".join(lines) + "\n")
-    if found.problems:
-        all_of = len(found.whole) + len(found.problems)
+    if problems:
         raise PartialError(
-            f"{len(found.problems)} of {all_of} backups are damaged",
+            f"{len(problems)} of {len(whole) + len(problems)} backups are damaged",
             hint=f"Make a new one: `familiar backup {place.address}`.",
         )
 

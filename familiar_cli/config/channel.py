@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
 from familiar_cli.clock import stopwatch_s
+from familiar_cli.config import schema
 from familiar_cli.config.channel_kinds import (
     MODES,
     OF_MODALITY,
@@ -23,17 +24,8 @@ from familiar_cli.config.channel_kinds import (
     ChannelContext,
     ChannelMode,
 )
-from familiar_cli.config.edit import locked
+from familiar_cli.config.edit import Edit, locked
 from familiar_cli.config.home import ME_FILE
-from familiar_cli.config.schema import (
-    BudgetSettings,
-    ChannelConfig,
-    CharacterConfig,
-    HomeSettings,
-    InjectSettings,
-    MeSettings,
-    NoteSettings,
-)
 from familiar_cli.config.settings import FileSettings, is_written, load_written, read_text, value_at
 from familiar_cli.errors import BadInputError, ConfigError, FamiliarError, UsageError
 from familiar_cli.files import read_plain, write_own, write_whole
@@ -42,7 +34,6 @@ from familiar_cli.text import sha256_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from familiar_cli.config.edit import Edit
     from familiar_cli.config.values import Value
 
 SUFFIX: Final = ".toml"
@@ -103,7 +94,7 @@ class ChannelConfigs:
             return ChannelContext(channel_id).label
         return ChannelContext(config.name or channel_id, config.kind, config.parent).label
 
-    def read(self, channel_id: str) -> FileSettings[ChannelConfig]:
+    def read(self, channel_id: str) -> FileSettings[schema.ChannelConfig]:
         """Return a channel's own settings; all defaults without a file.
 
         Raises:
@@ -112,8 +103,8 @@ class ChannelConfigs:
         try:
             path = self.path(channel_id)
         except UsageError:  # it has no name
-            return FileSettings(ChannelConfig(), {})
-        return load_written(path, ChannelConfig)
+            return FileSettings(schema.ChannelConfig(), {})
+        return load_written(path, schema.ChannelConfig)
 
     def known(self) -> Iterator[str]:
         """Yield the ids of all channels that have a file, sorted by file name.
@@ -236,7 +227,7 @@ class ChannelConfigs:
 
         path = self.path(channel_id)
         heading = _table_heading(channel_id) if _DIGEST in path.stem else ""
-        return set_values(path, texts, dry_run=dry_run, root=ChannelConfig, heading=heading)
+        return set_values(path, texts, dry_run=dry_run, root=schema.ChannelConfig, heading=heading)
 
     def copy(self, source: str, target: str) -> None:
         """Copy a channel's settings except its name to a channel without settings.
@@ -250,7 +241,7 @@ class ChannelConfigs:
         tables.pop("name", None)
         if tables and not path.exists():
             heading = _table_heading(target) if _DIGEST in path.stem else ""
-            put_tables(path, tables, ChannelConfig, heading)
+            put_tables(path, tables, schema.ChannelConfig, heading)
 
     def unset(self, channel_id: str, key: str, *, dry_run: bool = False) -> Edit:
         """Remove a setting from a channel's file.
@@ -260,7 +251,7 @@ class ChannelConfigs:
         """
         from familiar_cli.config.edit import unset_value  # noqa: PLC0415
 
-        return unset_value(self.path(channel_id), key, dry_run=dry_run, root=ChannelConfig)
+        return unset_value(self.path(channel_id), key, dry_run=dry_run, root=schema.ChannelConfig)
 
     def _id_inside(self, stem: str) -> str | None:
         """Return the id in the first line of a file whose name is a digest.
@@ -399,18 +390,18 @@ class Channel:
     """
 
     id: str
-    config: ChannelConfig
+    config: schema.ChannelConfig
     mode: ChannelMode
     context: ChannelContext
     greets: bool
     tells_time: bool
     recent_turns: int
     tier: int
-    budget: BudgetSettings
+    budget: schema.BudgetSettings
     processors: Mapping[str, bool]
-    author_note: NoteSettings
-    inject: Mapping[str, InjectSettings]
-    me: MeSettings
+    author_note: schema.NoteSettings
+    inject: Mapping[str, schema.InjectSettings]
+    me: schema.MeSettings
     held: tuple[EffectiveValue, ...]
 
     def with_usual_tier(self, tier: int, source: str) -> Channel:
@@ -425,10 +416,10 @@ class Channel:
 @lru_cache(maxsize=256)
 def effective_channel(
     channel_id: str,
-    own: FileSettings[ChannelConfig],
-    everywhere: FileSettings[CharacterConfig],
+    own: FileSettings[schema.ChannelConfig],
+    everywhere: FileSettings[schema.CharacterConfig],
     modality: str = "text",
-    at_home: FileSettings[HomeSettings] | None = None,
+    at_home: FileSettings[schema.HomeSettings] | None = None,
 ) -> Channel:
     """Resolve the effective settings of a channel.
 
@@ -447,10 +438,10 @@ class _Merge:
 
     def __init__(
         self,
-        own: FileSettings[ChannelConfig],
-        everywhere: FileSettings[CharacterConfig],
+        own: FileSettings[schema.ChannelConfig],
+        everywhere: FileSettings[schema.CharacterConfig],
         modality: str,
-        at_home: FileSettings[HomeSettings] | None,
+        at_home: FileSettings[schema.HomeSettings] | None,
     ) -> None:
         self._own, self._everywhere, self._at_home = own, everywhere, at_home
         is_set = own.settings.mode != AUTO
@@ -490,11 +481,11 @@ class _Merge:
             tells_time=tells_time == "on",
             recent_turns=recent_turns,
             tier=tier,
-            budget=BudgetSettings(**budget),
+            budget=schema.BudgetSettings(**budget),
             processors={name: found.value == "on" for name, found in switches.items()},
-            author_note=NoteSettings(**note),
+            author_note=schema.NoteSettings(**note),
             inject=self._inject(),
-            me=MeSettings(**me),
+            me=schema.MeSettings(**me),
             held=tuple(self._held),
         )
 
@@ -516,7 +507,9 @@ class _Merge:
         if found is None and key in self._of_mode:
             found = EffectiveValue(key, self._of_mode[key], f"mode {self._mode}")
         elif found is None:
-            default = value_at(CharacterConfig() if general else ChannelConfig(), general or key)
+            default = value_at(
+                schema.CharacterConfig() if general else schema.ChannelConfig(), general or key
+            )
             found = EffectiveValue(key, default, "default")
         self._held.append(found)
         return found
@@ -537,7 +530,7 @@ class _Merge:
                     return EffectiveValue(key, value, source)
         return None
 
-    def _inject(self) -> dict[str, InjectSettings]:
+    def _inject(self) -> dict[str, schema.InjectSettings]:
         own, general = self._own.settings.inject, self._everywhere.settings.inject
         merged = {**general, **own}
         for name, entry in merged.items():

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from familiar_cli import files
 from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.config.settings import (
+    ConfigProblem,
     build_settings,
     did_you_mean,
     find_setting,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from familiar_cli.config.settings import ConfigProblem
 
 _LOCK_WAIT_S = 10.0
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import BadReplyError, RequestRefusedError, UnusableReplyError
-from familiar_cli.llm.types import SideCall, Usage
+from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest, SideCall, Usage
 from familiar_cli.markdown import code_in
 from familiar_cli.text import one_line, whole_sentences
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
 
 N = TypeVar("N", int, float)
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from familiar_cli.config import environment
 from familiar_cli.config.environment import install_command
 from familiar_cli.errors import BadReplyError, ModelError, ModelUnknownError, ModelUnreachableError
 from familiar_cli.llm import wire
-from familiar_cli.llm.slots import PRESETS, check_usable
+from familiar_cli.llm.slots import PRESETS, ResolvedSlot, check_usable
 from familiar_cli.llm.types import Completion, Message, PreparedRequest, Slotted, Usage, make_body
 from familiar_cli.llm.wire import FailedError, Failure, is_loopback
 from familiar_cli.models.catalog import CATALOG
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from familiar_cli.llm.slots import ResolvedSlot
 
 DONE = "[DONE]"
 # Far above any reply; a server that never stops must not exhaust memory.

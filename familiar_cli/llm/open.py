@@ -18,16 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli import clock
 from familiar_cli.config import environment
 from familiar_cli.config.home import cache_dir
-from familiar_cli.identity import NEUTRAL, handle_of
-from familiar_cli.llm.slots import MAIN, check_usable, is_window, keep_window, resolve_slot
+from familiar_cli.identity import NEUTRAL, Author, handle_of
+from familiar_cli.llm import slots
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from familiar_cli.config.schema import LLMSettings
-    from familiar_cli.identity import Author
-    from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.types import ChatModel, Message, Usage
 
 
@@ -35,7 +33,7 @@ _ME_SLUG: Final = "cli-me"  # shown to a model in place of a login name
 
 
 def open_model(
-    slot: ResolvedSlot, *, cache_dir: Path, on_wait: Callable[[str], None] | None = None
+    slot: slots.ResolvedSlot, *, cache_dir: Path, on_wait: Callable[[str], None] | None = None
 ) -> ChatModel:
     """Return the model of `slot`. Nothing is loaded or connected until `complete`.
 
@@ -68,17 +66,19 @@ class SlotModels:
         self._settings = settings
         self._note = note
         self._account = account
-        self._opened: dict[ResolvedSlot, ChatModel] = {}
+        self._opened: dict[slots.ResolvedSlot, ChatModel] = {}
 
-    def slot(self, name: str = MAIN) -> ResolvedSlot:
+    def slot(self, name: str = slots.MAIN) -> slots.ResolvedSlot:
         """Resolve the server and model of the slot `name`.
 
         Raises:
             ConfigError: The settings of the slot are invalid.
         """
-        return resolve_slot(self._settings, name)
+        return slots.resolve_slot(self._settings, name)
 
-    def open(self, slot: str = MAIN, *, on_wait: Callable[[str], None] | None = None) -> ChatModel:
+    def open(
+        self, slot: str = slots.MAIN, *, on_wait: Callable[[str], None] | None = None
+    ) -> ChatModel:
         """Return the model of a slot, always the same object until `aclose`.
 
         Args:
@@ -100,7 +100,7 @@ class SlotModels:
         Raises:
             ConfigError: The configuration is incomplete.
         """
-        check_usable(self.slot(slot))
+        slots.check_usable(self.slot(slot))
         return self.open(slot)
 
     def _without_login(self, model: ChatModel) -> ChatModel:
@@ -181,7 +181,7 @@ _OWN_PATHS: Final = {"llamacpp": "/props", "ollama": "/api/ps", "lmstudio": "/ap
 _OK: Final = 200
 
 
-async def learn_window(slot: ResolvedSlot, listed: bytes | None = None) -> int:
+async def learn_window(slot: slots.ResolvedSlot, listed: bytes | None = None) -> int:
     """Query and store the context window of `slot`; 0 if the server does not report it.
 
     Args:
@@ -195,7 +195,7 @@ async def learn_window(slot: ResolvedSlot, listed: bytes | None = None) -> int:
         body = listed if listed is not None else await _read_body(slot, models)
         tokens = window_in(body, slot.model)
     if tokens:
-        keep_window(slot.base_url, slot.model, tokens)
+        slots.keep_window(slot.base_url, slot.model, tokens)
     return tokens
 
 
@@ -218,10 +218,10 @@ def window_in(body: bytes, model: str) -> int:
 
 
 def _first_number(entry: dict[str, Any], keys: tuple[str, ...]) -> int:
-    return next((entry[key] for key in keys if is_window(entry.get(key))), 0)
+    return next((entry[key] for key in keys if slots.is_window(entry.get(key))), 0)
 
 
-async def _read_body(slot: ResolvedSlot, url: str) -> bytes:
+async def _read_body(slot: slots.ResolvedSlot, url: str) -> bytes:
     from familiar_cli.llm import wire  # noqa: PLC0415  # loads httpx
     from familiar_cli.llm.wire import FailedError  # noqa: PLC0415
 

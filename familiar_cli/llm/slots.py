@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from familiar_cli.config import environment
 from familiar_cli.config.home import cache_dir
-from familiar_cli.config.schema import SLOTS
+from familiar_cli.config.schema import SLOTS, LLMSettings, SlotSettings
 from familiar_cli.errors import ConfigError
 from familiar_cli.files import write_whole
 from familiar_cli.models.catalog import CATALOG
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from familiar_cli.config.schema import LLMSettings, SlotSettings
 
 LOCAL_MODEL = "smollm2-135m-instruct"
 

@@ -20,22 +20,9 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from familiar_cli import __version__, clock
+from familiar_cli import __version__, clock, errors
 from familiar_cli.config import environment
-from familiar_cli.errors import (
-    BadReplyError,
-    CutOffError,
-    FamiliarError,
-    ModelError,
-    ModelKeyError,
-    ModelTimeoutError,
-    ModelUnknownError,
-    ModelUnreachableError,
-    PromptTooLongError,
-    RateLimitError,
-    RequestRefusedError,
-)
-from familiar_cli.llm.slots import PRESETS
+from familiar_cli.llm.slots import PRESETS, ResolvedSlot
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
@@ -43,7 +30,6 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from familiar_cli.llm.slots import ResolvedSlot
 
 _BUSY = {408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
 _TOO_LONG = re.compile(
@@ -61,29 +47,33 @@ _WORDS_CHARS = 300
 _PAYLOAD_CHARS = 64 * 1024
 _ADDRESS = "The address usually ends in /v1: `familiar config set llm.base_url URL`."
 # HTTP status -> error class, message, hint.
-_BY_STATUS: dict[int, tuple[type[ModelError], str, str]] = {
+_BY_STATUS: dict[int, tuple[type[errors.ModelError], str, str]] = {
     400: (
-        RequestRefusedError,
+        errors.RequestRefusedError,
         "did not accept the request",
         "Some models accept only one temperature: `familiar config set llm.temperature 1`.",
     ),
     402: (
-        ModelKeyError,
+        errors.ModelKeyError,
         "requires an account with credit",
         "Add credit there, or choose a free model.",
     ),
-    404: (ModelUnknownError, "answers that there is nothing", _ADDRESS),
-    405: (ModelUnknownError, "does not offer chat at this address", _ADDRESS),
+    404: (errors.ModelUnknownError, "answers that there is nothing", _ADDRESS),
+    405: (errors.ModelUnknownError, "does not offer chat at this address", _ADDRESS),
     413: (
-        PromptTooLongError,
+        errors.PromptTooLongError,
         "does not accept a prompt that long",
         "Run `familiar config set llm.context_tokens N` with a smaller number.",
     ),
-    429: (RateLimitError, "accepts no more requests for now", "Wait a moment, then try again."),
+    429: (
+        errors.RateLimitError,
+        "accepts no more requests for now",
+        "Wait a moment, then try again.",
+    ),
 }
 _BY_STATUS[422] = _BY_STATUS[400]
-_MOVED = (ModelError, "has moved", "Run `familiar config set llm.base_url URL`.")
-_FAILED = (ModelError, "failed", "Try again later; the server's log may say why.")
+_MOVED = (errors.ModelError, "has moved", "Run `familiar config set llm.base_url URL`.")
+_FAILED = (errors.ModelError, "failed", "Try again later; the server's log may say why.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +86,7 @@ class Failure:
         wait_s: Seconds to wait before a retry as requested by the server, or None.
     """
 
-    error: ModelError
+    error: errors.ModelError
     again: bool = False
     wait_s: float | None = None
 
@@ -141,7 +131,7 @@ def from_environment(slot: ResolvedSlot, error: Exception) -> Failure:
         return from_transport(slot, error)
     names = ", ".join(environment.proxy_variables()) or "the settings of this system"
     return Failure(
-        ModelError(
+        errors.ModelError(
             f"The request to {slot.where} could not be sent: {names} must contain a valid proxy "
             "address",
             hint="A proxy address begins with http:// and has a port up to 65535.",
@@ -156,24 +146,28 @@ def from_transport(slot: ResolvedSlot, error: Exception, partial: str = "") -> F
     error = _one_of(error)
     start = PRESETS[slot.preset].start or None
     what = one_line(_without_key(slot, str(error)), _WORDS_CHARS) or type(error).__name__
-    failed: ModelError
+    failed: errors.ModelError
     match error:
         case httpx.ConnectTimeout():
-            failed = ModelUnreachableError(f"Connecting to {slot.where} timed out", hint=start)
+            failed = errors.ModelUnreachableError(
+                f"Connecting to {slot.where} timed out", hint=start
+            )
             return Failure(failed, again=True)
         case httpx.TimeoutException():
             return Failure(silence_error(slot, partial))
         case httpx.ConnectError() if _is_tls(error):
-            failed = ModelUnreachableError(
+            failed = errors.ModelUnreachableError(
                 f"The connection to {slot.where} is not secure: {what}",
                 hint="Check the address and the clock; set `SSL_CERT_FILE` if your company uses "
                 "its own certificates.",
             )
         case httpx.ConnectError():
-            failed = ModelUnreachableError(f"No answer from {slot.where}: {what}", hint=start)
+            failed = errors.ModelUnreachableError(
+                f"No answer from {slot.where}: {what}", hint=start
+            )
             return Failure(failed, again=True)
         case httpx.ProxyError():
-            failed = ModelUnreachableError(
+            failed = errors.ModelUnreachableError(
                 f"The proxy refused to connect to {slot.where}: {what}",
                 hint="Check the environment variables HTTPS_PROXY and NO_PROXY.",
             )
@@ -184,17 +178,17 @@ def from_transport(slot: ResolvedSlot, error: Exception, partial: str = "") -> F
             | ConnectionError()
             | EOFError()
         ):
-            failed = CutOffError(
+            failed = errors.CutOffError(
                 f"The connection to {slot.where} broke before the reply was complete: {what}",
                 hint="Try again; the server's log may say why.",
                 partial=partial,
             )
         case httpx.DecodingError() | httpx.TooManyRedirects() | MemoryError() | RecursionError():
-            failed = BadReplyError(
+            failed = errors.BadReplyError(
                 f"The response of {slot.where} cannot be read: {what}", partial=partial
             )
         case _:
-            failed = ModelError(
+            failed = errors.ModelError(
                 f"The request to {slot.where} could not be sent: {what}",
                 hint="Check `llm.base_url`, and the proxy settings of the environment.",
                 partial=partial,
@@ -202,9 +196,9 @@ def from_transport(slot: ResolvedSlot, error: Exception, partial: str = "") -> F
     return Failure(failed)
 
 
-def silence_error(slot: ResolvedSlot, partial: str) -> ModelTimeoutError:
+def silence_error(slot: ResolvedSlot, partial: str) -> errors.ModelTimeoutError:
     """Build the error for a server that is silent for too long."""
-    return ModelTimeoutError(
+    return errors.ModelTimeoutError(
         f"{slot.where} sent nothing for {slot.timeout_s:g} s",
         hint="A slow machine or a reasoning model needs longer: "
         "`familiar config set llm.timeout_s 600`.",
@@ -212,9 +206,9 @@ def silence_error(slot: ResolvedSlot, partial: str) -> ModelTimeoutError:
     )
 
 
-def too_long(slot: ResolvedSlot, partial: str) -> ModelTimeoutError:
+def too_long(slot: ResolvedSlot, partial: str) -> errors.ModelTimeoutError:
     """Build the error for a reply that exceeds the total time limit."""
-    return ModelTimeoutError(
+    return errors.ModelTimeoutError(
         f"The reply of {slot.where} was not complete after {slot.deadline_s:g} s",
         hint="A slow machine needs longer: `familiar config set llm.deadline_s 7200`.",
         partial=partial,
@@ -224,7 +218,7 @@ def too_long(slot: ResolvedSlot, partial: str) -> ModelTimeoutError:
 def encoding_failure(slot: ResolvedSlot, encoding: str) -> Failure:
     """Build the failure for an unrequested content encoding, which is not decoded."""
     return Failure(
-        BadReplyError(
+        errors.BadReplyError(
             f"{slot.where} sent its response as {one_line(encoding)!r}, which was not requested; "
             "it was not read",
             hint="Turn off compression in that server or its proxy.",
@@ -232,18 +226,18 @@ def encoding_failure(slot: ResolvedSlot, encoding: str) -> Failure:
     )
 
 
-def cut_off(slot: ResolvedSlot, partial: str) -> CutOffError:
+def cut_off(slot: ResolvedSlot, partial: str) -> errors.CutOffError:
     """Build the error for a stream that ended before the reply was complete."""
-    return CutOffError(
+    return errors.CutOffError(
         f"The reply of {slot.where} stopped in the middle",
         hint="Try again; the server's log may say why.",
         partial=partial,
     )
 
 
-def not_a_chat_server(slot: ResolvedSlot, content_type: str) -> BadReplyError:
+def not_a_chat_server(slot: ResolvedSlot, content_type: str) -> errors.BadReplyError:
     """Build the error for a server that answers with a web page or the like."""
-    return BadReplyError(
+    return errors.BadReplyError(
         f"{slot.where} is not an OpenAI-compatible server: it sent "
         f"{one_line(content_type) or 'nothing'!r}",
         hint="The address usually ends in /v1: `familiar config set llm.base_url URL`.",
@@ -266,26 +260,26 @@ def retry_after_s(value: str | None) -> float | None:
     return max(seconds, 0.0) if math.isfinite(seconds) else None
 
 
-def _error_for(slot: ResolvedSlot, status: int, words: str, raw: str) -> ModelError:
+def _error_for(slot: ResolvedSlot, status: int, words: str, raw: str) -> errors.ModelError:
     said = f": {words}" if words else ""
     if status in {400, 404, 413, 422, 500} and _TOO_LONG.search(raw):
-        return PromptTooLongError(
+        return errors.PromptTooLongError(
             f"The prompt is too long for {slot.model!r}{said}",
             hint="Lower `llm.context_tokens` to what the model really supports: "
             "`familiar config set llm.context_tokens N`.",
         )
     if status in {400, 404, 422} and _NO_MODEL.search(raw):
-        return ModelUnknownError(
+        return errors.ModelUnknownError(
             f"{slot.where} does not have the model {slot.model!r}{said}",
             hint=PRESETS[slot.preset].choose,
         )
     return _error_by_status(slot, status, said)
 
 
-def _error_by_status(slot: ResolvedSlot, status: int, said: str) -> ModelError:
+def _error_by_status(slot: ResolvedSlot, status: int, said: str) -> errors.ModelError:
     if status in {401, 403}:
         key = f"the key in {slot.api_key_env!r}" if slot.api_key else "a request without a key"
-        return ModelKeyError(
+        return errors.ModelKeyError(
             f"{slot.where} rejected {key} ({status}){said}", hint=_key_source(slot)
         )
     if status == 404:  # noqa: PLR2004
@@ -382,7 +376,7 @@ async def open_answer(
             connection.stream(method, url, content=body or None, headers=headers) as response,
         ):
             yield response
-    except (FamiliarError, FailedError):
+    except (errors.FamiliarError, FailedError):
         raise
     except Exception as error:  # whatever a transport raises is a failure of the exchange
         raise FailedError(from_transport(slot, error)) from error
@@ -497,5 +491,7 @@ def _is_plain(response: httpx.Response) -> bool:
 
 
 def _too_large(slot: ResolvedSlot, what: str, than: str) -> FailedError:
-    error = BadReplyError(f"{what} of {slot.where} is larger than {than}; the rest was not read")
+    error = errors.BadReplyError(
+        f"{what} of {slot.where} is larger than {than}; the rest was not read"
+    )
     return FailedError(Failure(error))

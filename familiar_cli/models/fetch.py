@@ -24,13 +24,11 @@ from familiar_cli.config.environment import install_command
 from familiar_cli.errors import FetchError, UsageError
 from familiar_cli.files import locked, patiently, remove, write_whole
 from familiar_cli.models import store
-from familiar_cli.models.catalog import Hub
+from familiar_cli.models.catalog import Hub, Model, ModelFile, ModelPart, Source, Wheel
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from familiar_cli.models.catalog import Model, ModelFile, ModelPart, Source, Wheel
 
 
 from familiar_cli.models.store import BLOCK_BYTES, sha256_of
@@ -171,7 +169,6 @@ def _progress_bar(announced: ModelFile, hub: Hub, report: Callable[[Progress], N
             return self
 
         def __exit__(self, *_: object) -> None: ...
-
         def update(self, count: float | None = 1) -> None:
             self.done_bytes += int(count or 0)
             if self.done_bytes > announced.size_bytes:

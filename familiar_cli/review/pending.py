@@ -9,26 +9,12 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from familiar_cli.errors import (
-    BadInputError,
-    ConflictError,
-    FamiliarError,
-    NotFoundError,
-    UsageError,
-)
+from familiar_cli import errors
 from familiar_cli.history.imports import withdraw_doubles
 from familiar_cli.markdown import body_start
-from familiar_cli.memory.layout import (
-    DIGEST_DIR,
-    MEMORY_WRITER,
-    PENDING_DIR,
-    PERIOD_DIRS,
-    REJECTED_DIR,
-    is_page,
-    pass_trailers,
-)
+from familiar_cli.memory import layout
 from familiar_cli.memory.merge.content import merge_onto
-from familiar_cli.memory.pages.lines import PLAIN
+from familiar_cli.memory.pages.lines import PLAIN, Numbering
 from familiar_cli.memory.store.files import MISSING
 from familiar_cli.text import counted, nearest, sha256_of, unified_file
 
@@ -36,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.memory.pages.lines import Numbering
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
 
@@ -184,17 +169,17 @@ def forget_rejected(tx: Transaction, store: MemoryStore, plan_id: str) -> None:
 def rejected_plans(store: MemoryStore) -> dict[str, str]:
     """Map each rejected plan to a hash of its sources. A damaged entry does not count."""
     try:
-        files = store.walk(REJECTED_DIR, hidden=True).files
-    except NotFoundError:
+        files = store.walk(layout.REJECTED_DIR, hidden=True).files
+    except errors.NotFoundError:
         return {}
     found: dict[str, str] = {}
     for file in files:
-        name = file.rel_path.removeprefix(f"{REJECTED_DIR}/")
+        name = file.rel_path.removeprefix(f"{layout.REJECTED_DIR}/")
         if not name.endswith(".json"):
             continue
         try:
             grounds = json.loads(store.read_bytes(file.rel_path))["grounds"]
-        except (FamiliarError, ValueError, KeyError, TypeError, RecursionError):
+        except (errors.FamiliarError, ValueError, KeyError, TypeError, RecursionError):
             continue
         if isinstance(grounds, str):
             found[name.removesuffix(".json")] = grounds
@@ -202,7 +187,7 @@ def rejected_plans(store: MemoryStore) -> dict[str, str]:
 
 
 def _rel_path(plan_id: str) -> str:
-    return f"{REJECTED_DIR}/{plan_id}.json"
+    return f"{layout.REJECTED_DIR}/{plan_id}.json"
 
 
 _CONTEXT: Final = 2
@@ -289,7 +274,7 @@ _VERSION: Final = 1
 _ID: Final = re.compile(r"[0-9A-Za-z-]{1,80}")
 _SOURCE: Final = re.compile(r"[a-z][a-z_-]{0,39}(?::[^\x00-\x1f\x7f<>]{1,60})?")
 _MARK: Final = re.compile(r"turn (\d{1,18}) repeats turn (\d{1,18})\n?", re.ASCII)
-_DERIVED: Final = tuple(f"{directory}/" for directory in (*PERIOD_DIRS, DIGEST_DIR))
+_DERIVED: Final = tuple(f"{directory}/" for directory in (*layout.PERIOD_DIRS, layout.DIGEST_DIR))
 HISTORY: Final = "history.db"
 """In place of a file of the memory: the lines that go name turns to withdraw, see `marks_text`."""
 
@@ -371,14 +356,14 @@ class ReviewPlan:
     model: str
     turns: tuple[int, int]
     files: tuple[PlannedFile, ...]
-    source: str = MEMORY_WRITER
+    source: str = layout.MEMORY_WRITER
     rests_on: str = ""
     grounds: str = ""
 
     @property
     def rel_path(self) -> str:
         """Where it is kept."""
-        return f"{PENDING_DIR}/{self.id}.json"
+        return f"{layout.PENDING_DIR}/{self.id}.json"
 
     @property
     def hunks(self) -> tuple[tuple[PlannedFile, Hunk], ...]:
@@ -414,10 +399,10 @@ def stage_plan(tx: Transaction, store: MemoryStore, plan: ReviewPlan) -> None:
 def pending_ids(store: MemoryStore) -> list[str]:
     """Return the names of all plans, oldest first."""
     try:
-        files = store.walk(PENDING_DIR, hidden=True).files
-    except NotFoundError:
+        files = store.walk(layout.PENDING_DIR, hidden=True).files
+    except errors.NotFoundError:
         return []
-    names = (f.rel_path.removeprefix(f"{PENDING_DIR}/") for f in files)
+    names = (f.rel_path.removeprefix(f"{layout.PENDING_DIR}/") for f in files)
     return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
 
 
@@ -425,7 +410,7 @@ def turns_in_review(store: MemoryStore) -> int:
     """Count the turns that plans of the memory writer rest on; other plans rest on none."""
     spans: list[tuple[int, int]] = []
     for plan_id in pending_ids(store):
-        with suppress(FamiliarError):  # `review ls` names a damaged one
+        with suppress(errors.FamiliarError):  # `review ls` names a damaged one
             spans.append(read_pending(store, plan_id).turns)
     counted_to = count = 0
     for first, last in sorted(span for span in spans if span[0] > 0):
@@ -453,14 +438,16 @@ def read_pending(store: MemoryStore, plan_id: str) -> ReviewPlan:
     known = pending_ids(store)
     if not _ID.fullmatch(plan_id) or plan_id not in known:
         guess = nearest(plan_id, known)
-        raise NotFoundError(
+        raise errors.NotFoundError(
             f"No such plan: {plan_id!r}",
             hint=f"Did you mean {guess!r}?" if guess else "Run `familiar review ls`.",
         )
     try:
-        return _read_plan(plan_id, json.loads(store.read_bytes(f"{PENDING_DIR}/{plan_id}.json")))
+        return _read_plan(
+            plan_id, json.loads(store.read_bytes(f"{layout.PENDING_DIR}/{plan_id}.json"))
+        )
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadInputError(
+        raise errors.BadInputError(
             f"The plan {plan_id!r} is damaged: {error}; nothing was changed",
             hint=f"Discard it: `familiar review reject {plan_id}`.",
         ) from error
@@ -495,7 +482,7 @@ def decide_plan(
     doubles: dict[int, int] = {}
     message = f"{DECISION} {plan.id}"
     with store.transaction(
-        plan.source, message, dry_run=dry_run, trailers=pass_trailers(plan.run)
+        plan.source, message, dry_run=dry_run, trailers=layout.pass_trailers(plan.run)
     ) as tx:
         for file in plan.files:
             mine = dict(enumerate(file.hunks, number + 1))
@@ -525,7 +512,7 @@ def decide_plan(
         if doubles:
             _cite_originals(tx, store, doubles, numbering)
         withdrawn = _withdraw_originals(history, doubles, dry_run=dry_run)
-    aside = (PENDING_DIR, REJECTED_DIR)
+    aside = (layout.PENDING_DIR, layout.REJECTED_DIR)
     changed = tuple(p for p in tx.result.written if not p.startswith(aside))
     deleted = tuple(p for p in tx.result.deleted if not p.startswith(aside))
     return Decided(changed, rest, deleted, withdrawn)
@@ -537,7 +524,9 @@ def _withdraw_originals(
     if not originals:
         return ()
     if history is None:
-        raise UsageError("The plan withdraws turns, and no history was given; nothing was changed")
+        raise errors.UsageError(
+            "The plan withdraws turns, and no history was given; nothing was changed"
+        )
     return withdraw_doubles(history, originals, dry_run=dry_run)
 
 
@@ -546,9 +535,9 @@ def _cite_originals(
 ) -> None:
     """Stage memory files that cite doubles; what is made again from others is passed over."""
     for entry in store.walk().files:
-        if not is_page(entry.rel_path) or entry.rel_path.startswith(_DERIVED):
+        if not layout.is_page(entry.rel_path) or entry.rel_path.startswith(_DERIVED):
             continue
-        with suppress(BadInputError):  # not UTF-8, so it cites nothing
+        with suppress(errors.BadInputError):  # not UTF-8, so it cites nothing
             page = store.read(entry.rel_path)
             text = numbering.cite_originals(page.text, originals)
             if text != page.text:
@@ -561,7 +550,7 @@ def _doubles_of(plan: ReviewPlan, made: Sequence[Hunk]) -> dict[int, int]:
     named = [_MARK.fullmatch(line) for line in gone]
     found = {int(match[1]): int(match[2]) for match in named if match}
     if len(found) < len(gone):
-        raise BadInputError(
+        raise errors.BadInputError(
             f"The plan {plan.id!r} is damaged: a line names no turns; nothing was changed",
             hint=f"Discard it: `familiar review reject {plan.id}`.",
         )
@@ -570,7 +559,7 @@ def _doubles_of(plan: ReviewPlan, made: Sequence[Hunk]) -> dict[int, int]:
 
 def drop_damaged(store: MemoryStore, plan_id: str) -> None:
     """Delete a plan whose file is unreadable."""
-    store.delete_file(f"{PENDING_DIR}/{plan_id}.json", source=MEMORY_WRITER)
+    store.delete_file(f"{layout.PENDING_DIR}/{plan_id}.json", source=layout.MEMORY_WRITER)
 
 
 def _write_plan(tx: Transaction, plan: ReviewPlan) -> None:
@@ -600,7 +589,7 @@ def _read_plan(plan_id: str, value: Any) -> ReviewPlan:  # noqa: ANN401
         (first, last),
         files,
         # Plans named no source while only the writer made them.
-        source if _SOURCE.fullmatch(source) else MEMORY_WRITER,
+        source if _SOURCE.fullmatch(source) else layout.MEMORY_WRITER,
         str(value.get("rests_on", "")),
         str(value.get("grounds", "")),
     )
@@ -618,7 +607,7 @@ def _lines_of(plan: ReviewPlan, refs: Collection[PieceRef]) -> dict[int, set[int
         size = plan.hunks[piece - 1][1].size if 1 <= piece <= len(plan.hunks) else 0
         if not size or line > size:
             what = f"line {line} in piece {piece}; it has {size}" if size else f"piece {piece}"
-            raise UsageError(
+            raise errors.UsageError(
                 f"Plan {plan.id!r} has no {what}" + ("" if size else f"; it has {len(plan.hunks)}"),
                 hint=f"Run `familiar review show {plan.id}`.",
             )
@@ -649,7 +638,7 @@ def _stage_file(
     same = (there is None) == (file.before is None)
     merged = merge_onto(file.rel_path, *(side.encode() for side in sides)) if same else None
     if merged is None:
-        raise ConflictError(
+        raise errors.ConflictError(
             f"{file.rel_path!r} has changed since plan {plan.id!r} was made, in the same place; "
             "nothing was changed",
             hint=f"Compare: `familiar review show {plan.id}`. Apply other pieces with --hunk, or "
