@@ -137,7 +137,7 @@ def count_settled(history: HistoryStore, after: datetime) -> int:
 
 
 def _newest_exchange(turns: Sequence[turn_rows.Turn], after: datetime) -> int | None:
-    """Return where the turns that may still change begin; None if the last one is no reply."""
+    """Return where the turns that may still change begin; None unless the last one is a reply."""
     if not turns or turns[-1].role != "assistant" or turns[-1].source == turn_rows.IMPORTED:
         return None
     if turns[-1].at <= after:

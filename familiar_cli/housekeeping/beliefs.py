@@ -348,7 +348,7 @@ def _is_belief(statement: Statement) -> bool:
 def _is_past(statement: Statement, note: MemoryText, options: Options) -> bool:
     """Tell whether the time a line refers to has passed, given when it was said at the latest.
 
-    A line without a date is no newer than the last change of its file.
+    A line without a date is at most as new as the last change of its file.
     """
     said = _written_day(statement, note)
     for days, wordings in _SPANS:

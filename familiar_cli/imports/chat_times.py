@@ -105,7 +105,7 @@ def date_messages(
 def _spread_times(
     lines: list[ForeignMessage | Skip], count: int, before: datetime | None, after: datetime | None
 ) -> Iterator[ForeignMessage | Skip]:
-    """Yield `lines` with times between `before` and `after`, at least one of which is given."""
+    """Yield `lines` with times between `before` and `after`, one of which may be None."""
     step = _STEP
     if before is None:
         assert after is not None

@@ -240,7 +240,7 @@ class Bar:
     Args:
         used: The amount used.
         whole: The limit.
-        even: A full bar is no warning.
+        even: Do not warn about a full bar.
     """
 
     def __init__(self, used: int, whole: int, *, even: bool = False) -> None:
