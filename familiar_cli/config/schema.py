@@ -291,8 +291,8 @@ class MemoryWriterSettings(SettingsTable):
     turn_threshold: int = setting(50, "Number of waiting turns that triggers writing", minimum=1)
     idle_timeout: float = setting(1800.0, "Silence that triggers writing, in seconds", minimum=1)
     wait_days: float = setting(
-        3.0,
-        "Days that turns, less than a fifth of turn_threshold, wait for more; 0: until a silence",
+        0.0,
+        "Days that turns, fewer than a fifth of turn_threshold, wait for more; 0: until a silence",
         minimum=0,
     )
     batch_turns: int = setting(60, "Maximum number of turns per request to the model", minimum=1)

@@ -46,6 +46,7 @@ def test_once_catches_up_and_ends(monkeypatch):
 
 def test_few_recent_turns_wait_for_more_until_a_person_asks(monkeypatch):
     root = talked(2, at=now())
+    run("config", "set", "memory_writer.wait_days", "3")
     with ChatServer([answer("Keeps bees.")]) as server:
         point_at(server, monkeypatch)
         waits = run("daemon", "--once")

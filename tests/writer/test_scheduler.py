@@ -293,7 +293,7 @@ def test_few_turns_wait_for_more_but_not_for_ever(history, turns, days_ago, sett
         history.append(
             "cli", "user", f"Said {n}", at=now() - timedelta(days=days_ago if n == 0 else 0)
         )
-    assert may_wait(history, turns, MemoryWriterSettings(**settings)) is waits
+    assert may_wait(history, turns, MemoryWriterSettings(**{"wait_days": 3, **settings})) is waits
     history.move_watermark(WRITER, history.newest_id())
 
 
