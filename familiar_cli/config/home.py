@@ -17,6 +17,7 @@ import platform
 import re
 import tomllib
 import unicodedata
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -248,9 +249,13 @@ def find_familiar(home: Path, given: str | None = None) -> FamiliarPaths:
 
 def has_familiar(home: Path, name: str) -> bool:
     """Tell whether `home` has a familiar of that id, without reading all of `home`."""
-    is_id = bool(name) and slugify(name) == name
     path = home / name
-    if not is_id or not _is_familiar(path) or is_misspelled(str(path)):
+    if not name or slugify(name) != name:
+        return False
+    try:
+        if not _is_familiar(path) or is_misspelled(str(path)):
+            return False
+    except PermissionError:  # of the home: `list_familiars` says what is wrong
         return False
     _close_to_others(home, [name])
     return True
@@ -262,10 +267,11 @@ def check_here(paths: FamiliarPaths) -> None:
     Raises:
         RefusedError: It was; the message says where to.
     """
-    try:
-        where = read_plain(paths.moved).decode("utf-8", "replace").strip()
-    except FileNotFoundError:
+    if not os.path.exists(paths.moved):  # a closed directory is told later
         return
+    where = "another place"
+    with suppress(OSError):
+        where = read_plain(paths.moved).decode("utf-8", "replace").strip()
     raise RefusedError(
         f"{paths.id!r} was moved to {where}; this copy no longer answers, and was not changed",
         hint=f"If it never arrived there, delete {paths.moved.name!r} in its directory.",

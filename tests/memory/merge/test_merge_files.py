@@ -13,7 +13,7 @@ from tests.support.versions import Versions
 if TYPE_CHECKING:
     from familiar_cli.memory.merge.files import MergedTree
 
-LAPTOP, DESK = "laptop-7f3a", "desk-11aa"
+LAPTOP, DESK = "a-laptop-7f3a", "desk-11aa"  # in the order in which their versions win
 Files = dict[str, bytes]
 
 
@@ -29,7 +29,7 @@ class Two:
         ]
 
     def merged(self) -> MergedTree:
-        return merge_heads(self.heads, self.past, first=[LAPTOP])
+        return merge_heads(self.heads, self.past)
 
     def files(self) -> Files:
         made = self.merged()
@@ -75,7 +75,7 @@ def test_the_other_version_of_a_file_in_conflict_is_kept_byte_for_byte() -> None
 def test_who_asks_and_what_came_first_makes_no_difference() -> None:
     two = Two({"x.json": b"1"}, {"x.json": b"2"}, {"x.json": b"3"})
 
-    assert merge_heads(two.heads[::-1], two.past, first=[LAPTOP]) == two.merged()
+    assert merge_heads(two.heads[::-1], two.past) == two.merged()
 
 
 def test_a_person_s_version_stands_whichever_machine_comes_first() -> None:
