@@ -267,7 +267,7 @@ def check_here(paths: FamiliarPaths) -> None:
     Raises:
         RefusedError: It was; the message says where to.
     """
-    if not os.path.exists(paths.moved):  # a closed directory is told later
+    if not os.path.exists(paths.moved):  # noqa: PTH110  # False in a closed directory, too
         return
     where = "another place"
     with suppress(OSError):
