@@ -10,8 +10,6 @@ from familiar_cli.clock import iso, since_1970
 from familiar_cli.context import types
 from familiar_cli.context.trace import latest_trace, read_trace, trace_ids
 from familiar_cli.errors import BadReplyError, FamiliarError, NotFoundError, UsageError
-from familiar_cli.history.rows import place_of
-from familiar_cli.llm.slots import check_usable
 from familiar_cli.llm.types import PreparedRequest, with_model
 from familiar_cli.text import harmless, unified
 
@@ -393,6 +391,7 @@ def _failed_parts(trace: Trace, providers: list[types.Explains]) -> list[str]:
 def _restore_request(familiar: Familiar, trace: Trace) -> types.ContextRequest:
     """Rebuild the request, as far as trace and history allow."""
     from familiar_cli.context.turn import labels_in
+    from familiar_cli.history.rows import place_of
 
     turn = familiar.history.turn(trace.turn) if trace.turn is not None else None
     said = [piece.text for piece in trace.contributions if piece.source == "utterance"]
@@ -547,6 +546,8 @@ async def replay_trace(
         ConfigError: The server is not configured.
         ModelError: There is no complete reply.
     """
+    from familiar_cli.llm.slots import check_usable
+
     sent = sent_of(trace)
     chosen = familiar.models.slot(slot or "main")
     chosen = replace(chosen, model=model or (chosen.model if slot else sent.model))
