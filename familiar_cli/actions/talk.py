@@ -262,10 +262,10 @@ async def take_turn(
         ModelError: There is no complete reply; the message is stored.
     """
     check_usable(familiar.models.slot())
-    await in_thread(familiar.finder.load_embedder)
     channel_id = kept_question(familiar, said).channel_id
     alone = nullcontext() if said.off_record else _hold_channel(familiar, channel_id, on_wait)
-    async with alone:
+    async with alone:  # first of all: messages are answered in the order in which they came
+        await in_thread(familiar.finder.load_embedder)
         said = kept_question(familiar, replace_last_reply(familiar, said))
         check_unanswered(familiar, said)
         if said.off_record:
@@ -303,10 +303,10 @@ async def write_first(
         ModelError: There is no message; nothing was kept.
     """
     check_usable(familiar.models.slot())
-    await in_thread(familiar.finder.load_embedder)
     words = f"[{WRITE_FIRST} {about}]"
     said = Said(words, None, channel_id, source="job", message_id=message_id, greeting=0)
     async with _hold_channel(familiar, channel_id, None):
+        await in_thread(familiar.finder.load_embedder)
         setup = _turn_setup(familiar, said)
         runner = FirstMessage(
             familiar.history,
@@ -511,11 +511,13 @@ def hear(familiar: Familiar, said: Said, at: datetime | None = None) -> KeptMess
 
     Raises:
         UsageError: There are no words, or no such kind of conversation.
-        RefusedError: The channel is private, and the speaker has never spoken there.
+        RefusedError: The familiar was moved away, or the channel is private, and the speaker has
+            never spoken there.
         LockedError: Another process kept writing to the history for too long.
         FamiliarError: The history cannot be written to.
     """
     check_said(said)
+    check_here(familiar.paths)
     familiar.privacy.enter(said.channel_id, said.author, said.kind)
     turn = Turn(
         id=0,
