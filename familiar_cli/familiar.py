@@ -281,6 +281,7 @@ class Familiar:
     @cached_property
     def memory(self) -> MemoryStore:
         """The memory directory; files written to it are searchable at once."""
+        from familiar_cli.config.home import check_here
         from familiar_cli.memory.layout import INDEX_DIR
         from familiar_cli.memory.store.store import LazyJournal, Limits, MemoryStore
 
@@ -301,6 +302,7 @@ class Familiar:
             lock_timeout_s=set_to.lock_timeout_s,
             journal=LazyJournal(self.paths.journal, lambda: self.journal),
             on_change=note_changes,
+            before_change=partial(check_here, self.paths),
         )
 
     @cached_property

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.backups import run as run_with_kills
 from familiar_cli.actions.backup import BackupTarget, back_up, restore, verify_backups
-from familiar_cli.actions.talk import take_turn
+from familiar_cli.actions.talk import hear, take_turn
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.context.types import Said
 from familiar_cli.errors import FamiliarError, RefusedError, RemoteDamagedError
@@ -220,6 +220,10 @@ def test_a_moved_familiar_answers_in_one_place_only(ada, serve, tmp_path) -> Non
         assert "'ada' was moved to two.example" in refused.json()["error"]["message"]
         with pytest.raises(RefusedError, match=r"two\.example"):
             asyncio.run(take_turn(session, Said("After", None, "cli")))
+        with pytest.raises(RefusedError, match=r"two\.example"):
+            hear(session, Said("After", None, "cli"))
+        with pytest.raises(RefusedError, match=r"two\.example"):
+            session.memory.write_file("topics/after.md", "# After\n")
     for argv in (["ask", "After"], ["sync"], ["backup", copy, "--move", "three.example"]):
         result = run(*argv)
         assert (result.exit_code, "two.example" in result.stderr) == (5, True)

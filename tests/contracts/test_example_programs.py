@@ -104,7 +104,7 @@ def discord(monkeypatch):
 
 
 def message(number, channel, who, text, *, to_me=False, bot=False):
-    """Return what makes a message for the bot's account."""
+    """Return a factory for messages addressed to the bot's account."""
     author = SimpleNamespace(id=who, name=f"user{who}", display_name=f"User {who}", bot=bot)
     at = datetime.now(UTC)  # older ones would be due for the memory writer
     told = {"id": number, "channel": channel, "author": author, "clean_content": text}

@@ -1,8 +1,8 @@
 """The second tier: passages of memory that match the message, found in the index.
 
-It only reads, except that it updates the index, each change of which is atomic: files changed by
-hand since the last search are indexed while there is time. The rest, and vectors, are left for
-later. Words are searched first, so that a slowly loading model delays nothing else.
+Apart from updating the index, in atomic steps, it only reads. Files edited since the last search
+are indexed while there is time; the rest, and their vectors, wait for later. Words are searched
+first, so that a slowly loading model delays nothing else.
 """
 
 from __future__ import annotations

@@ -50,6 +50,7 @@ class MemoryStore:
         disk: The file system.
         on_change: Called with the changed paths after a transaction is on disk and the lock is
             released; not for dry runs or transactions without changes.
+        before_change: Called under the lock before a change; raises if there may be none.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class MemoryStore:
         journal: Journal | LazyJournal | None = None,
         disk: Disk | None = None,
         on_change: OnChange | None = None,
+        before_change: Callable[[], None] = lambda: None,
     ) -> None:
         self.root = root = Path(root)
         self.limits = limits
@@ -69,7 +71,7 @@ class MemoryStore:
         self.lock_timeout_s = lock_timeout_s
         self._journal = journal
         self._disk = disk
-        self.on_change = on_change
+        self.on_change, self._before_change = on_change, before_change
         self._tree = files.Tree(root)
         self.run_id = os.urandom(6).hex()
 
@@ -339,6 +341,7 @@ class MemoryStore:
         from familiar_cli.memory.store.transactions import apply_plan
 
         with hold_lock(self.lock_path, self.lock_timeout_s):
+            self._before_change()
             journal = self._journal
             if journal:
                 journal.begin()
