@@ -75,7 +75,7 @@ def may_wait(history: HistoryStore, waiting: int, set_to: MemoryWriterSettings) 
         waiting: Number of unread turns that were said here.
         set_to: The settings.
     """
-    if not 0 < waiting < set_to.turn_threshold // _FEW:
+    if not (set_to.wait_days and 0 < waiting < set_to.turn_threshold // _FEW):
         return False
     oldest = next(outgoing.unread_turns(history, SAID_HERE), None)
     return oldest is not None and now() - oldest.at < timedelta(days=set_to.wait_days)

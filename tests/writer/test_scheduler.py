@@ -284,6 +284,7 @@ def test_the_silence_counts_only_turns_that_wait(history) -> None:
         (10, 2.9, {}, False),  # a fifth of the threshold is enough
         (9, 3.1, {}, False),  # the oldest has waited long enough
         (9, 0, {"wait_days": 0}, False),
+        (9, -1, {"wait_days": 0}, False),  # of a machine whose clock is ahead
         (9, 2.9, {"turn_threshold": 45}, False),
         (0, 0, {}, False),
     ],
