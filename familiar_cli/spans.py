@@ -297,9 +297,10 @@ def day_meant(values: dict[str, Any], today: date, *, ahead: bool) -> date | Non
         ahead: `friday` and `7 May` are the next ones; else the last ones.
     """
     with suppress(ValueError, OverflowError):
-        if "weekday" in values and not values.keys() & {"way", "unit"}:
-            return _weekday(values["weekday"], 1 if ahead else -1, today).first
-        span = _span(values, today)
+        tense = 1 if ahead else -1
+        if "weekday" in values and not values.keys() & {"way", "unit", "ordinal"}:
+            return _weekday(values["weekday"], tense, today).first
+        span = _span(values, today, tense)
         if isinstance(span, Yearly):
             # Today counts as the next one, and as the last.
             years = (today.year - 1, today.year, today.year + 1)
@@ -536,7 +537,7 @@ def _span(said: Mapping[str, Any], today: date | None, tense: int = 0) -> Span |
         OverflowError: The same.
     """
     if said.keys() & {"part", "ordinal"}:
-        return _part(said, today)
+        return _part(said, today, tense)
     is_counted = "number" in said or "ago" in said or "ahead" in said
     if is_counted or said.keys() & {"near", "way"}:
         return _relative(said, today) if today else None
@@ -548,7 +549,7 @@ def _span(said: Mapping[str, Any], today: date | None, tense: int = 0) -> Span |
     return yearly.of(year)
 
 
-def _part(said: Mapping[str, Any], today: date | None) -> Span | Yearly | None:
+def _part(said: Mapping[str, Any], today: date | None, tense: int) -> Span | Yearly | None:
     """Return a third of a longer time, or the first, second, ... or last of something in a month.
 
     Raises:
@@ -557,13 +558,7 @@ def _part(said: Mapping[str, Any], today: date | None) -> Span | Yearly | None:
     """
     month = said.get("month")
     if "part" not in said:
-        number = said["ordinal"]
-        if said["unit"] not in _IN_MONTH:
-            return None
-        step, days, weekday = _IN_MONTH[said["unit"]]
-        day = step * (number - 1) + 1 if number > 0 else -step
-        found = Yearly(said["month"], day, days=days, weekday=weekday)
-        return found.of(said["year"]) if "year" in said else found
+        return _in_month(said, today, tense)
     part, year = said["part"], said.get("year")
     if not month and year is None and today:
         whole = _away(said["unit"], said["way"], today, whole=True)
@@ -577,6 +572,31 @@ def _part(said: Mapping[str, Any], today: date | None) -> Span | Yearly | None:
     if year is None or said.get("unit", "year") != "year":
         return None
     return Yearly(part * _THIRD + 1, months=_THIRD).of(year)
+
+
+def _in_month(said: Mapping[str, Any], today: date | None, tense: int) -> Span | Yearly | None:
+    """Return the first, second, ... or last weekday, week, weekend or day in a month.
+
+    `of the month` without any other word is the month of `today`, or the one beside it that suits
+    the tense.
+    """
+    number, weekday = said["ordinal"], said.get("weekday")
+    if weekday is None and said["unit"] not in _IN_MONTH:
+        return None
+    step, days, begin = (_WEEK, 1, weekday) if weekday is not None else _IN_MONTH[said["unit"]]
+    day = step * (number - 1) + 1 if number > 0 else -step
+    if "month" in said:
+        found = Yearly(said["month"], day, days=days, weekday=begin)
+        return found.of(said["year"]) if "year" in said else found
+    if today is None:
+        return None
+    months = today.year * _MONTHS + today.month - 1 + said.get("way", 0)
+    near = [
+        Yearly(one % _MONTHS + 1, day, days=days, weekday=begin).of(one // _MONTHS)
+        for one in (months, months + tense)
+    ]
+    suits = "way" in said or (near[0].first <= today if tense < 0 else near[0].last >= today)
+    return near[0] if suits or not tense else near[1]
 
 
 def _yearly(said: Mapping[str, Any]) -> Yearly | None:

@@ -331,8 +331,10 @@ def with_dates(text: str, day_of: Callable[[str], date | None]) -> str:
 def _written(found: NamedTime, said: str, day: date) -> str:
     """Return how a relative time is written as a date; empty: it is not, or may mean another."""
     values = found.values
-    if isinstance(found.span, Yearly) or values.keys() & {"year", "part", "ordinal"}:
+    if isinstance(found.span, Yearly) or values.keys() & {"year", "part"}:
         return ""
+    if "ordinal" in values:
+        return _dated(found, values.get("unit", "day")) if "way" in values else ""
     if "near" in values:
         return _part_of_day(found, said) or _dated(found, "day")
     if "weekday" in values:

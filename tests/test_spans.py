@@ -143,6 +143,38 @@ def test_no_calendar_is_left(text, today) -> None:
         ("2023年3月最后一个周末", "2023-03-25", "2023-03-26"),
         ("عطلة نهاية الأسبوع الأخيرة من مارس 2023", "2023-03-25", "2023-03-26"),
         ("la dernière semaine de janvier 2023", "2023-01-25", "2023-01-31"),
+        ("the last Friday of March 2023", "2023-03-31", "2023-03-31"),
+        ("the last Friday of February 2024", "2024-02-23", "2024-02-23"),
+        ("on the second Monday in May 2023", "2023-05-08", "2023-05-08"),
+        ("the fourth Sunday of February 2026", "2026-02-22", "2026-02-22"),
+        ("der letzte Freitag im März 2023", "2023-03-31", "2023-03-31"),
+        ("am letzten Freitag des Monats März 2023", "2023-03-31", "2023-03-31"),
+        ("le dernier vendredi de mars 2023", "2023-03-31", "2023-03-31"),
+        ("le deuxième mardi d'avril 2023", "2023-04-11", "2023-04-11"),
+        ("el último viernes de marzo de 2023", "2023-03-31", "2023-03-31"),
+        ("2023年3月の最後の金曜日", "2023-03-31", "2023-03-31"),
+        ("2023年5月の第2月曜日", "2023-05-08", "2023-05-08"),
+        ("2023年3月的最后一个星期五", "2023-03-31", "2023-03-31"),
+        ("2023年5月的第二個週一", "2023-05-08", "2023-05-08"),
+        ("آخر جمعة من مارس 2023", "2023-03-31", "2023-03-31"),
+        ("الجمعة الأخيرة من مارس 2023", "2023-03-31", "2023-03-31"),
+        ("the first Saturday of the month", "2023-05-06", "2023-05-06"),
+        ("What did we do on the last Friday of the month?", "2023-04-28", "2023-04-28"),
+        ("What will we do on the first Saturday of the month?", "2023-06-03", "2023-06-03"),
+        ("the third Thursday of next month", "2023-06-15", "2023-06-15"),
+        ("the last day of last month", "2023-04-30", "2023-04-30"),
+        ("am ersten Samstag im Monat", "2023-05-06", "2023-05-06"),
+        ("der erste Samstag des letzten Monats", "2023-04-01", "2023-04-01"),
+        ("le premier samedi du mois", "2023-05-06", "2023-05-06"),
+        ("le premier samedi du mois dernier", "2023-04-01", "2023-04-01"),
+        ("el primer sábado del mes", "2023-05-06", "2023-05-06"),
+        ("el primer sábado del mes pasado", "2023-04-01", "2023-04-01"),
+        ("今月の最初の土曜日", "2023-05-06", "2023-05-06"),
+        ("先月の第一土曜日", "2023-04-01", "2023-04-01"),
+        ("这个月的第一个星期六", "2023-05-06", "2023-05-06"),
+        ("上个月的第一个周六", "2023-04-01", "2023-04-01"),
+        ("أول سبت من الشهر", "2023-05-06", "2023-05-06"),
+        ("السبت الأول من الشهر الماضي", "2023-04-01", "2023-04-01"),
         ("die letzte Woche im Januar 2023", "2023-01-25", "2023-01-31"),
         ("early June 2022", "2022-06-01", "2022-06-10"),
         ("mid-June 2022", "2022-06-11", "2022-06-20"),
@@ -170,6 +202,41 @@ def test_no_calendar_is_left(text, today) -> None:
 )
 def test_a_part_of_a_time_is_meant(text, first, last) -> None:
     assert only(text) == (first, last)
+
+
+@each(
+    "text",
+    [
+        *("the last Friday of March", "der letzte Freitag im März", "le dernier vendredi de mars"),
+        *("el último viernes de marzo", "3月の最後の金曜日", "三月的最后一个星期五"),
+        "آخر جمعة في مارس",
+    ],
+)
+def test_a_weekday_in_a_month_without_a_year_is_one_day_of_each_year(text) -> None:
+    (found,) = times_asked(f"{text}?", TODAY)
+    assert isinstance(found, Yearly)
+    days = [found.of(year) for year in (2022, 2023, 2024)]
+    assert [day.first.isoformat() for day in days] == ["2022-03-25", "2023-03-31", "2024-03-29"]
+    assert all(day.first == day.last for day in days)
+
+
+@each(
+    "text",
+    [
+        *("every first Saturday of the month", "jeden ersten Samstag im Monat"),
+        *("chaque premier samedi du mois", "cada primer sábado del mes", "毎月の第一土曜日"),
+        "كل أول سبت من الشهر",
+    ],
+)
+def test_a_day_of_every_month_is_none(text) -> None:
+    assert spans_in(text, TODAY) == []
+
+
+@given(days, st.integers(1, 12), st.integers(0, 6))
+def test_the_last_weekday_of_a_month_is_in_its_last_seven_days(day, month, weekday) -> None:
+    last = Yearly(month, -7, weekday=weekday).of(day.year)
+    assert (last.first.month, last.first.weekday()) == (month, weekday)
+    assert (last.first + timedelta(days=7)).month != month
 
 
 def asked(query: str) -> tuple[str, str]:

@@ -151,6 +151,9 @@ def test_a_day_in_words_does_not_depend_on_the_locale() -> None:
         ("２０２６-１１-３０ ０９:００", "2026-11-30T09:00"),
         ("１２h", "2026-11-22T22:00"),
         ("24 December at 9:00", "2026-12-24T09:00"),
+        ("the last Friday of March", "2027-03-26T00:00"),
+        ("on the first Saturday of the month", "2026-12-05T00:00"),
+        ("le dernier lundi du mois à 9 h", "2026-11-30T09:00"),
     ],
 )
 def test_times_are_understood_in_seven_languages(text, wanted) -> None:
@@ -168,6 +171,7 @@ def test_times_are_understood_in_seven_languages(text, wanted) -> None:
         ("先週の金曜日", "2026-11-13"),
         ("hace 2 semanas", "2026-11-08"),
         ("24 December", "2025-12-24"),
+        ("am letzten Freitag im Monat", "2026-10-30"),
     ],
 )
 def test_the_past_is_understood_in_seven_languages(text, wanted) -> None:

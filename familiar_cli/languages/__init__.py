@@ -47,7 +47,8 @@ class Language:
     this or the next of what stands beside it; `{number}` counts `{unit}`, in the past where the
     form has `{ago}` and in the future where it has `{ahead}`; `{day}`, `{month_number}` and
     `{year}` are digits; `{part}` is the beginning, middle or end of what stands beside it, and
-    `{ordinal}` one of its weeks. The first forms win. A space stands for any number of them.
+    `{ordinal}` one of its weeks, weekends, days or weekdays. The first forms win. A space stands
+    for any number of them.
 
     Args:
         months: From January on.
