@@ -28,6 +28,7 @@ T = TypeVar("T")
 _META = "familiar_cli.globals"
 _DASHED_TEXT = re.compile(r"-[^\s=]*\s|-\d")  # options contain no spaces and are not numbers
 _CLAUSE_END = re.compile(r"[:;,.](?:\s|$)")
+_DESCRIBED = re.compile(r"^    (\w+)(?: \((.+?)\))?: (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -130,11 +131,21 @@ def _options_first(args: list[str], params: Sequence[Any]) -> list[str]:
     return [*options, "--", *texts]
 
 
+def _describe_params(attrs: dict[str, Any]) -> dict[str, Any]:
+    """Take the help of parameters from the docstring: `name (METAVAR): help`, below `Args:`."""
+    attrs["help"], _, described = (attrs["help"] or "").partition("\n\nArgs:\n")
+    params = {param.name: param for param in attrs["params"]}
+    for name, metavar, words in _DESCRIBED.findall(described):
+        params[name].help = " ".join(words.split())
+        params[name].metavar = metavar or params[name].metavar
+    return attrs
+
+
 class FamiliarCommand(TyperCommand):
     """A command that also takes the global options."""
 
     def __init__(self, name: str | None, **attrs: Any) -> None:  # noqa: ANN401
-        super().__init__(name, **attrs)
+        super().__init__(name, **_describe_params(attrs))
         self.params.extend(_global_options())
 
     def get_short_help_str(self, limit: int = 45) -> str:
@@ -155,7 +166,7 @@ class FamiliarGroup(TyperGroup):
     """A group that also takes the global options."""
 
     def __init__(self, **attrs: Any) -> None:  # noqa: ANN401
-        super().__init__(**attrs)
+        super().__init__(**_describe_params(attrs))
         self.params.extend(_global_options())
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401

@@ -31,28 +31,11 @@ Identity = Annotated[
 @backup_app.command()
 def backup(
     ctx: typer.Context,
-    words: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[ls|verify] TARGET", help="A directory, or an address such as s3://bucket/dir."
-        ),
-    ],
+    words: list[str],
     *,
-    recipient: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--recipient", metavar="KEY", help="Encrypt for this age recipient; may be repeated."
-        ),
-    ] = None,
-    keep: Annotated[
-        int, typer.Option("--keep", min=0, metavar="N", help="Keep the newest N; 0: all.")
-    ] = 0,
-    move: Annotated[
-        str,
-        typer.Option(
-            "--move", metavar="WHERE", help="Then answer here no more, and say that it is there."
-        ),
-    ] = "",
+    recipient: list[str] | None = None,
+    keep: Annotated[int, typer.Option(min=0)] = 0,
+    move: str = "",
     identity: Identity = None,
 ) -> None:
     """Back up every familiar of the home, or the one of --familiar, while they are in use.
@@ -67,6 +50,12 @@ def backup(
     familiar backup /mnt/nas --recipient age1…
     familiar backup verify /media/stick/familiars
     familiar backup /mnt/nas --move https://two.example
+
+    Args:
+        words ([ls|verify] TARGET): A directory, or an address such as s3://bucket/dir.
+        recipient (KEY): Encrypt for this age recipient; may be repeated.
+        keep (N): Keep the newest N; 0: all.
+        move (WHERE): Then answer here no more, and say that it is there.
     """
     verb, target = ("", words[0]) if words[0] not in _VERBS else (words[0], *words[1:2], "")[:2]
     if not target or len(words) > (2 if verb else 1):
@@ -148,14 +137,10 @@ def _verify(ctx: typer.Context, place: BackupTarget) -> None:
 @restore_app.command()
 def restore(
     ctx: typer.Context,
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="Where the backups are.")],
-    name: Annotated[
-        str | None, typer.Argument(metavar="[FAMILIAR]", help="Which familiar; default: all.")
-    ] = None,
+    target: str,
+    name: Annotated[str | None, typer.Argument()] = None,
     *,
-    backup: Annotated[
-        str, typer.Option("--backup", metavar="NAME", help="Which backup; default: the newest.")
-    ] = "",
+    backup: str = "",
     identity: Identity = None,
 ) -> None:
     """Restore familiars from a backup into a home where they are not.
@@ -165,6 +150,11 @@ def restore(
     \b
     familiar restore /media/stick/familiars --home ~/restored
     familiar restore /mnt/nas ada --identity ~/age.key
+
+    Args:
+        target (TARGET): Where the backups are.
+        name ([FAMILIAR]): Which familiar; default: all.
+        backup (NAME): Which backup; default: the newest.
     """
     from familiar_cli.actions.backup import restore as restore_one
 

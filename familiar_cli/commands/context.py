@@ -29,15 +29,7 @@ why_app = App()
 
 @why_app.command()
 def why(
-    ctx: typer.Context,
-    turn: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[TURN]",
-            parser=turn_name,
-            help="Turn, by number or as INSTANCE:NUMBER; default: the newest.",
-        ),
-    ] = None,
+    ctx: typer.Context, turn: Annotated[str | None, typer.Argument(parser=turn_name)] = None
 ) -> None:
     """Explain a reply: in one sentence, then with the memories it used.
 
@@ -46,6 +38,9 @@ def why(
     \b
     familiar why
     familiar why 12
+
+    Args:
+        turn ([TURN]): Turn, by number or as INSTANCE:NUMBER; default: the newest.
     """
     from familiar_cli.actions.sent import find_trace
     from familiar_cli.actions.why import explain_reply
@@ -59,46 +54,18 @@ def why(
 @app.command()
 def context(
     ctx: typer.Context,
-    turn: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[TURN]", parser=turn_name, help="Turn, by number or as INSTANCE:NUMBER."
-        ),
-    ] = None,
+    turn: Annotated[str | None, typer.Argument(parser=turn_name)] = None,
     *,
-    last: Annotated[
-        bool, typer.Option("--last", help="Show the newest turn (the default).")
-    ] = False,
-    messages: Annotated[bool, typer.Option("--messages", help="Print only the messages.")] = False,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Print the exact bytes that were sent.")
-    ] = False,
-    diff: Annotated[
-        str | None, typer.Option("--diff", metavar="N", help="Compare with the messages of turn N.")
-    ] = None,
-    why: Annotated[
-        str | None,
-        typer.Option(
-            "--why",
-            metavar="PATH",
-            help="Explain why a memory file, or `turn:12`, was included or left out.",
-        ),
-    ] = None,
-    html: Annotated[
-        str | None, typer.Option("--html", metavar="FILE|-", help="Write an HTML page to FILE.")
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="With --html: overwrite FILE if it exists.")
-    ] = False,
-    replay: Annotated[
-        bool, typer.Option("--replay", help="Send it again and show both replies; nothing is kept.")
-    ] = False,
-    slot: Annotated[
-        str | None, typer.Option(metavar="S", help="With --replay: use the model of this slot.")
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(metavar="M", help="With --replay: use this model.")
-    ] = None,
+    last: Annotated[bool, typer.Option("--last")] = False,
+    messages: Annotated[bool, typer.Option("--messages")] = False,
+    raw: Annotated[bool, typer.Option("--raw")] = False,
+    diff: str | None = None,
+    why: str | None = None,
+    html: str | None = None,
+    force: Annotated[bool, typer.Option("--force")] = False,
+    replay: Annotated[bool, typer.Option("--replay")] = False,
+    slot: str | None = None,
+    model: str | None = None,
 ) -> None:
     """Show what was sent to the model, where it came from, and what was left out.
 
@@ -110,6 +77,19 @@ def context(
     familiar context 12 --why people/cli-anna.md
     familiar context 12 --replay --model another-model
     familiar context --html turn.html
+
+    Args:
+        turn ([TURN]): Turn, by number or as INSTANCE:NUMBER.
+        last: Show the newest turn (the default).
+        messages: Print only the messages.
+        raw: Print the exact bytes that were sent.
+        diff (N): Compare with the messages of turn N.
+        why (PATH): Explain why a memory file, or `turn:12`, was included or left out.
+        html (FILE|-): Write an HTML page to FILE.
+        force: With --html: overwrite FILE if it exists.
+        replay: Send it again and show both replies; nothing is kept.
+        slot (S): With --replay: use the model of this slot.
+        model (M): With --replay: use this model.
     """
     ways = (raw, messages, diff is not None, why is not None, replay)
     _check(ctx, last and turn is not None, *ways, html is not None)

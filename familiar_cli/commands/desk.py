@@ -47,9 +47,7 @@ def add_todo(
     text: Words,
     *,
     at: AnyTime = None,
-    due: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="When a task is due; no reminder.")
-    ] = None,
+    due: str | None = None,
     dry_run: DryRun = False,
 ) -> None:
     """Add a task or with `--at` a reminder, which may come again.
@@ -59,6 +57,9 @@ def add_todo(
     familiar todo add "Call Anna" --at "tomorrow 9:00"
     familiar todo add "Water it" --at "every monday 9:00"
     familiar todo add "Paint the door" --due friday
+
+    Args:
+        due (WHEN): When a task is due; no reminder.
     """
     if at is not None and due is not None:
         raise UsageError("--at and --due cannot be combined", hint="Use only one.")
@@ -106,14 +107,10 @@ def drop_todo(ctx: typer.Context, item: ItemId, *, dry_run: DryRun = False) -> N
 @todo_app.command("note")
 def note_todo(
     ctx: typer.Context,
-    text: Annotated[
-        str | None, typer.Argument(metavar="[TEXT|-]", help="Text to add; default: show all.")
-    ] = None,
+    text: Annotated[str | None, typer.Argument()] = None,
     *,
-    edit: Annotated[bool, typer.Option("--edit", help="Open the notes in your editor.")] = False,
-    clear: Annotated[
-        bool, typer.Option("--clear", help="Print the notes and delete them.")
-    ] = False,
+    edit: Annotated[bool, typer.Option("--edit")] = False,
+    clear: Annotated[bool, typer.Option("--clear")] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Show the notes, or add to them.
@@ -122,6 +119,11 @@ def note_todo(
     familiar todo note
     familiar todo note "The lamp flickers at low tide."
     familiar todo note --edit
+
+    Args:
+        text ([TEXT|-]): Text to add; default: show all.
+        edit: Open the notes in your editor.
+        clear: Print the notes and delete them.
     """
     if sum((text is not None, edit, clear)) > 1:
         raise UsageError("TEXT, --edit and --clear cannot be combined", hint="Use only one.")
@@ -249,17 +251,15 @@ def show_scratchpad(ctx: typer.Context) -> None:
 
 
 @scratch_app.command("add")
-def add_to_scratchpad(
-    ctx: typer.Context,
-    text: Annotated[str, typer.Argument(metavar="TEXT|-", help="Text; `-` reads standard input.")],
-    *,
-    dry_run: DryRun = False,
-) -> None:
+def add_to_scratchpad(ctx: typer.Context, text: str, *, dry_run: DryRun = False) -> None:
     """Append text to the scratchpad.
 
     \b
     familiar scratch add "The lamp flickers at low tide."
     git diff --stat | familiar scratch add -
+
+    Args:
+        text (TEXT|-): Text; `-` reads standard input.
     """
     from familiar_cli.ui.memory_pages import show_scratch_change
 
@@ -318,31 +318,13 @@ job_app = base.group("Schedule what the familiar does by itself.")
 @job_app.command("add")
 def add_scheduled(
     ctx: typer.Context,
-    when: Annotated[
-        str, typer.Argument(metavar="WHEN", help="How it comes again, e.g. `every day 8:00`.")
-    ],
+    when: str,
     *,
-    say: Annotated[
-        str, typer.Option("--say", metavar="TEXT", help="Write a message about this.")
-    ] = "",
-    run: Annotated[
-        str,
-        typer.Option(
-            "--run",
-            metavar="PASS",
-            help="Run write-memory, consolidate, sync or `distill short|mid|long`.",
-        ),
-    ] = "",
-    channel: Annotated[
-        str, typer.Option("--channel", metavar="ID", help="Channel that the message goes to.")
-    ] = "cli",
-    missed: Annotated[
-        str,
-        typer.Option("--missed", metavar="run|skip", help="What happens when nothing ran in time."),
-    ] = "run",
-    name: Annotated[
-        str, typer.Option("--id", metavar="ID", help="Its id; default: made of TEXT.")
-    ] = "",
+    say: str = "",
+    run: str = "",
+    channel: str = "cli",
+    missed: str = "run",
+    name: Annotated[str, typer.Option("--id")] = "",
     dry_run: DryRun = False,
 ) -> None:
     """Add a job, run by `familiar daemon`, `serve` or `chat` while one of them runs.
@@ -353,6 +335,14 @@ def add_scheduled(
     familiar job add "every day 8:00" --say "Good morning"
     familiar job add "every sunday 3:30" --run consolidate
     familiar job add "every 2 hours" --run sync --missed skip
+
+    Args:
+        when (WHEN): How it comes again, e.g. `every day 8:00`.
+        say (TEXT): Write a message about this.
+        run (PASS): Run write-memory, consolidate, sync or `distill short|mid|long`.
+        channel (ID): Channel that the message goes to.
+        missed (run|skip): What happens when nothing ran in time.
+        name (ID): Its id; default: made of TEXT.
     """
     from familiar_cli.actions.job_schedule import Job, add_job
     from familiar_cli.clock import iso, now

@@ -36,12 +36,9 @@ _Row = tuple[str, str]
 @app.command("help")
 def show_help(
     ctx: typer.Context,
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[WORD]...", help="A command, or words to search for."),
-    ] = None,
+    words: Annotated[list[str] | None, typer.Argument()] = None,
     *,
-    every: Annotated[bool, typer.Option("--all", help="List every command.")] = False,
+    every: Annotated[bool, typer.Option("--all")] = False,
 ) -> None:
     """Show a command's help, or search the commands and the documentation.
 
@@ -49,6 +46,10 @@ def show_help(
     familiar help --all
     familiar help memory undo
     familiar help reminder
+
+    Args:
+        words ([WORD]...): A command, or words to search for.
+        every: List every command.
     """
     out, root = output(ctx), ctx.find_root()
     if not words:

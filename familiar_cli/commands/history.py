@@ -59,19 +59,13 @@ def ls(ctx: typer.Context) -> None:
 @app.command()
 def show(
     ctx: typer.Context,
-    turn: Annotated[
-        str | None, typer.Argument(metavar="[TURN]", help="Turn to show, with the turns around it.")
-    ] = None,
+    turn: Annotated[str | None, typer.Argument()] = None,
     *,
     channel: OnlyChannel = None,
-    last: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Show the newest N turns; default: 20.")
-    ] = None,
+    last: Annotated[int | None, typer.Option(min=1)] = None,
     since: SinceTurns = None,
     until: UntilTurns = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Show replaced and withdrawn turns, too.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all")] = False,
 ) -> None:
     """Show past turns word for word; by default, the end of the last conversation.
 
@@ -80,6 +74,11 @@ def show(
     familiar history show --since 7d --until yesterday
     familiar history show 1204
     familiar history show --all
+
+    Args:
+        turn ([TURN]): Turn to show, with the turns around it.
+        last (N): Show the newest N turns; default: 20.
+        everything: Show replaced and withdrawn turns, too.
     """
     from familiar_cli.actions.change_turns import swipes_in
     from familiar_cli.history.lines import origins
@@ -144,13 +143,7 @@ TurnIds = Annotated[
 
 
 @app.command()
-def edit(
-    ctx: typer.Context,
-    turn: Annotated[str, typer.Argument(metavar="TURN", help="Turn, by number.")],
-    text: Annotated[
-        str, typer.Argument(metavar="TEXT|-", help="New text; `-` reads standard input.")
-    ],
-) -> None:
+def edit(ctx: typer.Context, turn: str, text: str) -> None:
     """Replace the text of a turn. The old text is kept; `choose` brings it back.
 
     Memory that was written from the old text is not changed.
@@ -158,6 +151,10 @@ def edit(
     \b
     familiar history edit 1204 "We met in Lisbon."
     familiar history choose 1204
+
+    Args:
+        turn (TURN): Turn, by number.
+        text (TEXT|-): New text; `-` reads standard input.
     """
     from familiar_cli.actions.change_turns import edit_turn
 
@@ -208,21 +205,17 @@ def restore(ctx: typer.Context, turns: TurnIds) -> None:
 
 
 @app.command()
-def choose(
-    ctx: typer.Context,
-    turn: Annotated[str, typer.Argument(metavar="TURN", help="The reply or text that counts.")],
-    *,
-    swipe: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Swipe N of an imported reply, from 1."),
-    ] = None,
-) -> None:
+def choose(ctx: typer.Context, turn: str, *, swipe: int | None = None) -> None:
     """Choose which of several replies, or texts of an edited turn, counts.
 
     \b
     familiar history show --all
     familiar history choose 1204
     familiar history choose 1204 --swipe 2
+
+    Args:
+        turn (TURN): The reply or text that counts.
+        swipe (N): Swipe N of an imported reply, from 1.
     """
     from familiar_cli.actions.change_turns import choose_swipe
     from familiar_cli.history.store import select_alternative as choose_turn
@@ -265,7 +258,7 @@ def _tell_marked(out: Output, done: str, changed: Sequence[int], nothing: str) -
 @app.command()
 def search(
     ctx: typer.Context,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words to find, in any order.")],
+    query: str,
     *,
     channel: OnlyChannel = None,
     since: SinceTurns = None,
@@ -277,6 +270,9 @@ def search(
     \b
     familiar history search "the red scarf"
     familiar history search Kazahaya --channel cli --since 30d
+
+    Args:
+        query (QUERY): Words to find, in any order.
     """
     from familiar_cli import fts
     from familiar_cli.history import recall
@@ -331,7 +327,7 @@ def export(
     *,
     channel: OnlyChannel = None,
     chat_format: Annotated[
-        Literal["sillytavern", "jsonl"], typer.Option("--format", help="File format.")
+        Literal["sillytavern", "jsonl"], typer.Option("--format")
     ] = "sillytavern",
     out_file: OutFile = None,
     force: Overwrite = False,
@@ -341,6 +337,9 @@ def export(
     \b
     familiar history export --channel cli --out yuzu.jsonl
     familiar history export --format jsonl > everything.jsonl
+
+    Args:
+        chat_format: File format.
     """
     from familiar_cli.imports.chat_lines import export_chat
     from familiar_cli.imports.foreign_files import write_lines

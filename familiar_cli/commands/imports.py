@@ -75,10 +75,7 @@ def check(ctx: typer.Context, file: _File) -> None:
 def export(
     ctx: typer.Context,
     *,
-    card_format: Annotated[
-        Literal["png", "json", "charx"] | None,
-        typer.Option("--format", help="File format; default: by the ending of FILE, else png."),
-    ] = None,
+    card_format: Annotated[Literal["png", "json", "charx"] | None, typer.Option("--format")] = None,
     out_file: options.OutFile = None,
     force: options.Overwrite = False,
 ) -> None:
@@ -88,6 +85,9 @@ def export(
     familiar card export --out mira.png
     familiar card export --out mira.json
     familiar card export --format json > mira.json
+
+    Args:
+        card_format: File format; default: by the ending of FILE, else png.
     """
     from familiar_cli.imports.export_card import export_card, format_of_file
 
@@ -153,19 +153,9 @@ _MANY = 1000  # takes more than a second
 @import_lorebook_app.command()
 def import_lorebook(
     ctx: typer.Context,
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE", help="Lorebook, or a card that contains one; `-` reads standard input."
-        ),
-    ],
+    file: str,
     *,
-    into: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Directory in memory; default: the book's own in lore/imported/."
-        ),
-    ] = None,
+    into: str | None = None,
     update: options.Update = False,
     force: options.Force = False,
     dry_run: options.DryRun = False,
@@ -178,6 +168,10 @@ def import_lorebook(
     familiar import-lorebook world.json
     familiar import-lorebook world.json --update --dry-run
     familiar import-lorebook mira.png --into lore/mira
+
+    Args:
+        file (FILE): Lorebook, or a card that contains one; `-` reads standard input.
+        into (DIR): Directory in memory; default: the book's own in lore/imported/.
     """
     from familiar_cli.imports.import_lorebook import import_lorebook, load_book
     from familiar_cli.imports.what_is_it import taken_for
@@ -210,19 +204,9 @@ export_lorebook_app = base.App()
 def export_lorebook(
     ctx: typer.Context,
     *,
-    book: Annotated[
-        str, typer.Option(metavar="NAME", help="Name of the book; default: the only one.")
-    ] = "",
-    directory: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="DIR", help="Directory in memory; default: wherever the book is."
-        ),
-    ] = None,
-    book_format: Annotated[
-        Literal["worldinfo", "v3"] | None,
-        typer.Option("--format", help="Format; default: the one that was imported."),
-    ] = None,
+    book: str = "",
+    directory: Annotated[str | None, typer.Option("--from")] = None,
+    book_format: Annotated[Literal["worldinfo", "v3"] | None, typer.Option("--format")] = None,
     out_file: options.OutFile = None,
     force: options.Overwrite = False,
 ) -> None:
@@ -233,6 +217,11 @@ def export_lorebook(
     familiar export-lorebook --book "Kazahaya Valley"
     familiar export-lorebook --format v3 --out book.json
     familiar export-lorebook --from lore/mira
+
+    Args:
+        book (NAME): Name of the book; default: the only one.
+        directory (DIR): Directory in memory; default: wherever the book is.
+        book_format: Format; default: the one that was imported.
     """
     from familiar_cli.imports.export_lorebook import choose_book, own_format, to_json
 
@@ -270,46 +259,17 @@ chat_app = base.App()
 @chat_app.command()
 def import_chat(
     ctx: typer.Context,
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE|DIR|-", help="Chat file or directory of chats; `-` reads standard input."
-        ),
-    ],
+    file: str,
     *,
-    channel: Annotated[
-        str,
-        typer.Option(
-            metavar="ID", help="Channel to import into; default: one named after the chat."
-        ),
-    ] = "",
-    as_: Annotated[
-        str | None,
-        typer.Option("--as", metavar="PLATFORM:ID", help="Account of the user in the chat."),
-    ] = None,
-    character: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Name of the familiar in the chat; may be repeated."),
-    ] = None,
-    me: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Your name in the chat, if several people speak; may be repeated."
-        ),
-    ] = None,
+    channel: str = "",
+    as_: Annotated[str | None, typer.Option("--as")] = None,
+    character: list[str] | None = None,
+    me: list[str] | None = None,
     format_: Annotated[
         Literal["sillytavern", "plain", "chatgpt", "claude", "discord", "transcript"] | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="Format of the files: sillytavern, plain, chatgpt, claude, discord or transcript; "
-            "default: detected from their content.",
-        ),
+        typer.Option("--format"),
     ] = None,
-    dates: Annotated[
-        Literal["dmy", "mdy", "ymd"] | None,
-        typer.Option(help="Order of day, month and year in dates such as 01/02/2024."),
-    ] = None,
+    dates: Literal["dmy", "mdy", "ymd"] | None = None,
     dry_run: options.DryRun = False,
 ) -> None:
     """Import chats from other programs into the history, with times and authors.
@@ -324,6 +284,16 @@ def import_chat(
     familiar import-chat chats/ --dry-run
     familiar import-chat whatsapp.txt --me Robin --dates dmy
     familiar import-chat conversations.json --json
+
+    Args:
+        file (FILE|DIR|-): Chat file or directory of chats; `-` reads standard input.
+        channel (ID): Channel to import into; default: one named after the chat.
+        as_ (PLATFORM:ID): Account of the user in the chat.
+        character (NAME): Name of the familiar in the chat; may be repeated.
+        me (NAME): Your name in the chat, if several people speak; may be repeated.
+        format_ (FORMAT): Format of the files: sillytavern, plain, chatgpt, claude, discord or
+            transcript; default: detected from their content.
+        dates: Order of day, month and year in dates such as 01/02/2024.
     """
     from dataclasses import replace
 
@@ -370,18 +340,10 @@ sillytavern_app = base.App()
 @sillytavern_app.command()
 def import_sillytavern(
     ctx: typer.Context,
-    directory: Annotated[
-        str, typer.Argument(metavar="DIR", help="Data folder, e.g. SillyTavern/data/default-user.")
-    ],
+    directory: str,
     *,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Import this character only; may be repeated."),
-    ] = None,
-    me: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Your name in the chats; may be repeated."),
-    ] = None,
+    only: list[str] | None = None,
+    me: list[str] | None = None,
     dry_run: options.DryRun = False,
 ) -> None:
     """Import SillyTavern's whole data folder: characters, lorebooks, chats and groups.
@@ -393,6 +355,11 @@ def import_sillytavern(
     familiar import-sillytavern data/default-user --dry-run
     familiar import-sillytavern data/default-user
     familiar import-sillytavern ~/SillyTavern --only Yuzu
+
+    Args:
+        directory (DIR): Data folder, e.g. SillyTavern/data/default-user.
+        only (NAME): Import this character only; may be repeated.
+        me (NAME): Your name in the chats; may be repeated.
     """
     from familiar_cli.actions.import_sillytavern import import_folder
     from familiar_cli.imports.sillytavern import find_folder
@@ -439,10 +406,7 @@ memories_app = base.App()
 @memories_app.command()
 def import_memories(
     ctx: typer.Context,
-    directory: Annotated[
-        str,
-        typer.Argument(metavar="DIR", help="Directory with daily/, weekly/, monthly/, yearly/ …"),
-    ],
+    directory: str,
     *,
     update: options.Update = False,
     force: options.Force = False,
@@ -453,6 +417,9 @@ def import_memories(
     \b
     familiar import-memories data/memories
     familiar import-memories data/memories --update --dry-run
+
+    Args:
+        directory (DIR): Directory with daily/, weekly/, monthly/, yearly/ …
     """
     from familiar_cli.imports import folders as importing
     from familiar_cli.imports.folders import FolderImportOptions

@@ -35,43 +35,15 @@ _INDEXED_AT_ONCE = 500  # files; with more, fetching is the smaller part of the 
 @init_app.command()
 def init(
     ctx: typer.Context,
-    familiar_id: Annotated[
-        str | None,
-        typer.Argument(metavar="[ID]", help="Id of the new familiar; default: made from the name."),
-    ] = None,
+    familiar_id: Annotated[str | None, typer.Argument()] = None,
     *,
-    from_card: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="PNG, CHARX, JSON or YAML card; `-` reads standard input."
-        ),
-    ] = None,
-    from_persona: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Persona folder with IDENTITY.md, SOUL.md …")
-    ] = None,
-    from_remote: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Remote of a familiar that lives on another machine; see `familiar sync`.",
-        ),
-    ] = None,
-    template: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Template: companion, assistant, narrator, keeper or workmate."
-        ),
-    ] = None,
-    user: Annotated[
-        str | None,
-        typer.Option(metavar="PLATFORM:ID", help="Account that a persona's USER.md is about."),
-    ] = None,
-    update: Annotated[
-        bool, typer.Option("--update", help="Update files whose source in the persona has changed.")
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Overwrite even files that you edited or deleted.")
-    ] = False,
+    from_card: str | None = None,
+    from_persona: str | None = None,
+    from_remote: str | None = None,
+    template: str | None = None,
+    user: str | None = None,
+    update: Annotated[bool, typer.Option("--update")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite")] = False,
     signing_key: options.SigningKeyOption = "",
     unsigned: options.Unsigned = False,
     dry_run: options.DryRun = False,
@@ -86,6 +58,17 @@ def init(
     familiar init mira --template keeper --user discord:4711
     familiar init --from-card mira.png --dry-run
     familiar init --from-remote me@example.org:mira.git
+
+    Args:
+        familiar_id ([ID]): Id of the new familiar; default: made from the name.
+        from_card (FILE): PNG, CHARX, JSON or YAML card; `-` reads standard input.
+        from_persona (DIR): Persona folder with IDENTITY.md, SOUL.md …
+        from_remote (ADDRESS): Remote of a familiar that lives on another machine; see `familiar
+            sync`.
+        template (NAME): Template: companion, assistant, narrator, keeper or workmate.
+        user (PLATFORM:ID): Account that a persona's USER.md is about.
+        update: Update files whose source in the persona has changed.
+        overwrite: Overwrite even files that you edited or deleted.
     """
     base.warn_of_network(base.output(ctx), base.home_of(ctx))
     given = [source for source in (from_card, from_persona, from_remote, template) if source]
@@ -317,12 +300,7 @@ QUESTIONS = (
 
 @demo_app.command()
 def demo(
-    ctx: typer.Context,
-    *,
-    keep: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Use this directory as the home, and keep it.")
-    ] = None,
-    dry_run: options.DryRunUnasked = False,
+    ctx: typer.Context, *, keep: str | None = None, dry_run: options.DryRunUnasked = False
 ) -> None:
     """Try the whole flow: a card, a lorebook, a memory, two questions, and why the replies.
 
@@ -330,6 +308,9 @@ def demo(
     familiar demo
     familiar demo --keep ./yuzu
     familiar demo --dry-run
+
+    Args:
+        keep (DIR): Use this directory as the home, and keep it.
     """
     out = base.output(ctx)
     with _home(keep) as home:

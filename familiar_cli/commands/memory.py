@@ -26,23 +26,6 @@ app = group("Read and change the memory directory, and see and restore its past.
 Text = Annotated[str, typer.Argument(metavar="TEXT|-", help="Text; `-` reads standard input.")]
 Below = Annotated[str, typer.Argument(metavar="[DIR]", help="Only files below this directory.")]
 All = Annotated[bool, typer.Option("--all", "-a", help="Include names that begin with a dot.")]
-Expect = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SHA256",
-        help="Change the file only if it has this hash; `missing`: only if it does not exist.",
-    ),
-]
-CommitId = Annotated[
-    str, typer.Argument(metavar="COMMIT", help="Start of a commit id, `HEAD` or `HEAD~2`.")
-]
-AnyCommit = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[COMMIT]",
-        help="Commit to undo; default: the newest change in effect made by the program.",
-    ),
-]
 
 
 @app.command()
@@ -88,13 +71,11 @@ def cat(ctx: typer.Context, path: MemoryPath) -> None:
 @app.command()
 def grep(
     ctx: typer.Context,
-    pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="Regular expression.")],
+    pattern: str,
     directory: Below = "",
     *,
-    case_sensitive: Annotated[
-        bool, typer.Option("--case-sensitive", "-s", help="Match case.")
-    ] = False,
-    files: Annotated[bool, typer.Option("--files", "-l", help="Print only paths.")] = False,
+    case_sensitive: Annotated[bool, typer.Option("--case-sensitive", "-s")] = False,
+    files: Annotated[bool, typer.Option("--files", "-l")] = False,
     everything: All = False,
 ) -> None:
     """Search the lines of all files, ignoring case, and print `path:line:text`.
@@ -105,6 +86,11 @@ def grep(
     familiar memory grep tea
     familiar memory grep -s "^# A" people
     familiar memory grep --files "elden.ring"
+
+    Args:
+        pattern (PATTERN): Regular expression.
+        case_sensitive: Match case.
+        files: Print only paths.
     """
     import sys
 
@@ -139,17 +125,15 @@ def grep(
 
 
 @app.command()
-def glob(
-    ctx: typer.Context,
-    pattern: Annotated[
-        str, typer.Argument(metavar="PATTERN", help="Pattern with `*`, `?`, `[ab]` or `**`.")
-    ],
-) -> None:
+def glob(ctx: typer.Context, pattern: str) -> None:
     """Print the files whose path matches a pattern; `**` matches any directories.
 
     \b
     familiar memory glob "people/*.md"
     familiar memory glob "**/*ring*"
+
+    Args:
+        pattern (PATTERN): Pattern with `*`, `?`, `[ab]` or `**`.
     """
     out = output(ctx)
     found = familiar_of(ctx).memory.glob(pattern)
@@ -164,14 +148,8 @@ def write(
     path: MemoryPath,
     text: Text,
     *,
-    expect: Expect = None,
-    base: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHA256",
-            help="Hash of the version the text was made from; later changes are merged with it.",
-        ),
-    ] = None,
+    expect: str | None = None,
+    base: str | None = None,
     dry_run: DryRun = False,
 ) -> None:
     """Write a file, replacing its whole text.
@@ -182,6 +160,11 @@ def write(
     \b
     familiar memory write notes.md "Ask Bob about it."
     familiar memory write people/alice.md - < alice.md
+
+    Args:
+        expect (SHA256): Change the file only if it has this hash; `missing`: only if it does not
+            exist.
+        base (SHA256): Hash of the version the text was made from; later changes are merged with it.
     """
     content = text_or_stdin(text, exact=True)
     familiar = familiar_of(ctx)
@@ -210,19 +193,14 @@ def append(ctx: typer.Context, path: MemoryPath, text: Text, *, dry_run: DryRun 
 
 
 @app.command()
-def rm(
-    ctx: typer.Context,
-    paths: Annotated[
-        list[str],
-        typer.Argument(metavar="PATH...", help="Files to delete."),
-    ],
-    *,
-    dry_run: DryRun = False,
-) -> None:
+def rm(ctx: typer.Context, paths: list[str], *, dry_run: DryRun = False) -> None:
     """Delete files: all of them, or none if one cannot be deleted.
 
     \b
     familiar memory rm notes.md topics/old.md
+
+    Args:
+        paths (PATH...): Files to delete.
     """
 
     def stage(tx: Transaction) -> None:
@@ -233,13 +211,7 @@ def rm(
 
 
 @app.command()
-def mv(
-    ctx: typer.Context,
-    old: Annotated[str, typer.Argument(metavar="OLD", help="A file.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="New path; must not exist yet.")],
-    *,
-    dry_run: DryRun = False,
-) -> None:
+def mv(ctx: typer.Context, old: str, new: str, *, dry_run: DryRun = False) -> None:
     """Move or rename a file, and update the links to it and in it.
 
     This covers Markdown links, `[[wiki links]]` and the nodes of a canvas.
@@ -247,6 +219,10 @@ def mv(
     \b
     familiar memory mv notes.md topics/concert.md
     familiar memory mv topics/tea.md topics/chai.md --dry-run
+
+    Args:
+        old (OLD): A file.
+        new (NEW): New path; must not exist yet.
     """
     from familiar_cli.memory.pages.links import move_with_links
 
@@ -261,18 +237,16 @@ def mv(
 
 @app.command()
 def links(
-    ctx: typer.Context,
-    path: MemoryPath,
-    *,
-    depth: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Maximum number of links away.")
-    ] = 1,
+    ctx: typer.Context, path: MemoryPath, *, depth: Annotated[int, typer.Option(min=1)] = 1
 ) -> None:
     """Show a file's links: Markdown links in both directions, and people and topics it names.
 
     \b
     familiar memory links people/alice.md
     familiar memory links notes.md --depth 2
+
+    Args:
+        depth (N): Maximum number of links away.
     """
     from familiar_cli.memory.pages.relations import build_graph
     from familiar_cli.memory.store.files import parse_path
@@ -292,15 +266,7 @@ def links(
 
 
 @app.command()
-def pin(
-    ctx: typer.Context,
-    paths: Annotated[
-        list[str],
-        typer.Argument(metavar="PATH...", help="Files to pin."),
-    ],
-    *,
-    dry_run: DryRun = False,
-) -> None:
+def pin(ctx: typer.Context, paths: list[str], *, dry_run: DryRun = False) -> None:
     """Include files in every prompt, by setting `pinned: true` in their front matter.
 
     Prompts show them whole within `budget.pinned`; `familiar memory pins` tells which fit.
@@ -308,24 +274,22 @@ def pin(
     \b
     familiar memory pin lore/rules.md
     familiar memory pin people/alice.md notes.md --dry-run
+
+    Args:
+        paths (PATH...): Files to pin.
     """
     _set(ctx, paths, pinned=True, dry_run=dry_run)
 
 
 @app.command()
-def unpin(
-    ctx: typer.Context,
-    paths: Annotated[
-        list[str],
-        typer.Argument(metavar="PATH...", help="Files to unpin."),
-    ],
-    *,
-    dry_run: DryRun = False,
-) -> None:
+def unpin(ctx: typer.Context, paths: list[str], *, dry_run: DryRun = False) -> None:
     """Remove `pinned` from the front matter of files; they are found again when they fit.
 
     \b
     familiar memory unpin lore/rules.md
+
+    Args:
+        paths (PATH...): Files to unpin.
     """
     _set(ctx, paths, pinned=False, dry_run=dry_run)
 
@@ -353,20 +317,11 @@ def pins(ctx: typer.Context) -> None:
 @app.command()
 def log(
     ctx: typer.Context,
-    path: Annotated[
-        str, typer.Argument(metavar="[PATH]", help="Only changes to this file or directory.")
-    ] = "",
+    path: Annotated[str, typer.Argument()] = "",
     *,
-    source: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only changes from this source, e.g. human.")
-    ] = None,
+    source: str | None = None,
     since: Annotated[str | None, since_option("changes")] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            "--limit", "-n", min=1, metavar="N", help="Maximum number of changes to show."
-        ),
-    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1)] = None,
 ) -> None:
     """List changes to memory, newest first. A file is followed through renames.
 
@@ -374,6 +329,11 @@ def log(
     familiar memory log
     familiar memory log people/alice.md --since 7d
     familiar memory log --source memory_writer
+
+    Args:
+        path ([PATH]): Only changes to this file or directory.
+        source (NAME): Only changes from this source, e.g. human.
+        limit (N): Maximum number of changes to show.
     """
     from familiar_cli.ui import memory_pages
 
@@ -388,12 +348,15 @@ def log(
 
 
 @app.command()
-def show(ctx: typer.Context, commit: CommitId) -> None:
+def show(ctx: typer.Context, commit: str) -> None:
     """Show one change: its author, time, reason and diff.
 
     \b
     familiar memory show 1a2b3c
     familiar memory show HEAD
+
+    Args:
+        commit (COMMIT): Start of a commit id, `HEAD` or `HEAD~2`.
     """
     from familiar_cli.ui import memory_pages
 
@@ -408,16 +371,7 @@ def show(ctx: typer.Context, commit: CommitId) -> None:
 
 
 @app.command()
-def diff(
-    ctx: typer.Context,
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[A] [B] [PATH]",
-            help="Commits to compare, and a file or directory to limit it to.",
-        ),
-    ] = None,
-) -> None:
+def diff(ctx: typer.Context, words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
     """Show the differences between two commits, or between one commit and now.
 
     Without a commit, show the newest change, or the newest to PATH.
@@ -426,6 +380,9 @@ def diff(
     familiar memory diff
     familiar memory diff 1a2b3c people/alice.md
     familiar memory diff HEAD~5 HEAD~2
+
+    Args:
+        words ([A] [B] [PATH]): Commits to compare, and a file or directory to limit it to.
     """
     from familiar_cli.ui import memory_pages
 
@@ -443,18 +400,16 @@ def diff(
 
 @app.command()
 def blame(
-    ctx: typer.Context,
-    path: MemoryPath,
-    *,
-    words: Annotated[
-        bool, typer.Option("--words", help="Below each line, print the turns it is based on.")
-    ] = False,
+    ctx: typer.Context, path: MemoryPath, *, words: Annotated[bool, typer.Option("--words")] = False
 ) -> None:
     """Show which change last wrote each line of a file, when, and by whom.
 
     \b
     familiar memory blame people/alice.md
     familiar memory blame people/alice.md --words
+
+    Args:
+        words: Below each line, print the turns it is based on.
     """
     from familiar_cli.memory.pages.lines import turn_ids
     from familiar_cli.ui import memory_pages
@@ -484,14 +439,10 @@ def blame(
 @app.command()
 def undo(
     ctx: typer.Context,
-    commit: AnyCommit = None,
+    commit: Annotated[str | None, typer.Argument()] = None,
     *,
-    run: Annotated[
-        str | None, typer.Option(metavar="ID", help="Undo all changes of one run.")
-    ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Undo what other machines wrote without asking.")
-    ] = False,
+    run: str | None = None,
+    yes: Annotated[bool, typer.Option("--yes")] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Undo a change with a new change; later changes elsewhere are kept.
@@ -505,6 +456,11 @@ def undo(
     familiar memory undo
     familiar memory undo 1a2b3c --dry-run
     familiar memory undo --run 20260131T235959-a1b2c3
+
+    Args:
+        commit ([COMMIT]): Commit to undo; default: the newest change in effect made by the program.
+        run (ID): Undo all changes of one run.
+        yes: Undo what other machines wrote without asking.
     """
     import sys
 
@@ -535,15 +491,16 @@ def restore(
     ctx: typer.Context,
     path: MemoryPath,
     *,
-    at: Annotated[
-        str, typer.Option("--at", metavar="COMMIT", help="Commit whose version to restore.")
-    ],
+    at: Annotated[str, typer.Option()],
     dry_run: DryRun = False,
 ) -> None:
     """Restore a file, even a deleted one, as it was at a commit.
 
     \b
     familiar memory restore people/alice.md --at 1a2b3c
+
+    Args:
+        at (COMMIT): Commit whose version to restore.
     """
     from familiar_cli.ui import memory_pages
 

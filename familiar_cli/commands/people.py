@@ -115,11 +115,9 @@ def show(ctx: typer.Context, person: Person) -> None:
 def alias(
     ctx: typer.Context,
     person: Person,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Another name for the person.")],
+    name: str,
     *,
-    remove: Annotated[
-        bool, typer.Option("--remove", help="Remove the name from the list.")
-    ] = False,
+    remove: Annotated[bool, typer.Option("--remove")] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Add a name to `## Aliases` in a person's file, creating the file if needed.
@@ -128,6 +126,10 @@ def alias(
     familiar people alias discord:42 "Anna Bell"
     familiar people alias anna Bee --dry-run
     familiar people alias anna Bee --remove
+
+    Args:
+        name (NAME): Another name for the person.
+        remove: Remove the name from the list.
     """
     from familiar_cli.actions.people import add_alias, remove_alias
     from familiar_cli.ui.emit import exact
@@ -147,16 +149,7 @@ def alias(
 
 
 @app.command()
-def merge(
-    ctx: typer.Context,
-    kept: Annotated[str, typer.Argument(metavar="KEPT", help="Person whose file is kept.")],
-    other: Annotated[
-        str,
-        typer.Argument(metavar="OTHER", help="The same person's other account, merged into KEPT."),
-    ],
-    *,
-    dry_run: DryRun = False,
-) -> None:
+def merge(ctx: typer.Context, kept: str, other: str, *, dry_run: DryRun = False) -> None:
     """Merge two accounts of one person: what is known of OTHER moves to the file of KEPT.
 
     The file of OTHER stays and points to KEPT, so new memories of that account are kept with KEPT.
@@ -165,6 +158,10 @@ def merge(
     \b
     familiar people merge discord:42 twitch:9
     familiar people merge discord:42 twitch:9 --dry-run
+
+    Args:
+        kept (KEPT): Person whose file is kept.
+        other (OTHER): The same person's other account, merged into KEPT.
     """
     from familiar_cli.actions.people import merge as merge_people
 
@@ -189,17 +186,16 @@ def split(ctx: typer.Context, person: Person, *, dry_run: DryRun = False) -> Non
 
 @app.command("rename-alias")
 def rename_alias(
-    ctx: typer.Context,
-    person: Person,
-    old: Annotated[str, typer.Argument(metavar="OLD", help="Current name.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="New name.")],
-    *,
-    dry_run: DryRun = False,
+    ctx: typer.Context, person: Person, old: str, new: str, *, dry_run: DryRun = False
 ) -> None:
     """Change one of a person's names; if it is their file's title, links are updated, too.
 
     \b
     familiar people rename-alias discord:42 Ana Anna
+
+    Args:
+        old (OLD): Current name.
+        new (NEW): New name.
     """
     from familiar_cli.actions.people import rename
 
@@ -208,17 +204,14 @@ def rename_alias(
 
 
 @app.command("export")
-def export_(
-    ctx: typer.Context,
-    person: Person,
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="New directory for the files, to give to them.")
-    ],
-) -> None:
+def export_(ctx: typer.Context, person: Person, directory: Path) -> None:
     """Write everything by and about a person to files, for them.
 
     \b
     familiar people export Anna anna-files
+
+    Args:
+        directory (DIR): New directory for the files, to give to them.
     """
     from familiar_cli.actions.forget import export_person
 
@@ -234,14 +227,9 @@ def forget(
     ctx: typer.Context,
     person: Person,
     *,
-    turn: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="N", help="Turn of somebody else that loses its words, too; repeatable."
-        ),
-    ] = None,
+    turn: list[str] | None = None,
     dry_run: DryRun = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask. This cannot be undone.")] = False,
+    yes: Annotated[bool, typer.Option("--yes")] = False,
 ) -> None:
     """Forget a person: their words, the replies, and every memory that rests on them, for good.
 
@@ -251,6 +239,10 @@ def forget(
     \b
     familiar people forget Anna --dry-run
     familiar people forget discord:42 --yes
+
+    Args:
+        turn (N): Turn of somebody else that loses its words, too; repeatable.
+        yes: Do not ask. This cannot be undone.
     """
     import sys
 
@@ -300,30 +292,13 @@ def me(
     ctx: typer.Context,
     *,
     name: Annotated[str | None, name_option("What you are called.")] = None,
-    description: Annotated[
-        str | None,
-        typer.Option(metavar="FILE|-", help="File that says who you are; its text is copied."),
-    ] = None,
-    pronouns: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Your pronouns, e.g. they/them.")
-    ] = None,
-    from_sillytavern: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Take a persona from SillyTavern's settings.json or a backup of its personas.",
-        ),
-    ] = None,
-    also: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PLATFORM:ID", help="Another account of yours; repeatable."),
-    ] = None,
-    as_: Annotated[
-        str | None,
-        typer.Option("--as", metavar="OWNER", help="Another owner of this home, e.g. scott."),
-    ] = None,
+    description: str | None = None,
+    pronouns: str | None = None,
+    from_sillytavern: str | None = None,
+    also: list[str] | None = None,
+    as_: Annotated[str | None, typer.Option("--as")] = None,
     channel: OnlyChannel = None,
-    clear: Annotated[bool, typer.Option("--clear", help="Remove what was set about you.")] = False,
+    clear: Annotated[bool, typer.Option("--clear")] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Say who you are, or show it: your name, a description and pronouns.
@@ -341,6 +316,15 @@ def me(
     familiar me --also discord:1234 --also openwebui:8f2c
     familiar me --as scott --name Scott
     familiar me --clear
+
+    Args:
+        description (FILE|-): File that says who you are; its text is copied.
+        pronouns (TEXT): Your pronouns, e.g. they/them.
+        from_sillytavern (FILE): Take a persona from SillyTavern's settings.json or a backup of its
+            personas.
+        also (PLATFORM:ID): Another account of yours; repeatable.
+        as_ (OWNER): Another owner of this home, e.g. scott.
+        clear: Remove what was set about you.
     """
     from familiar_cli.actions.me import change_me, forget_me, place_of_me, show_me, with_accounts
 
@@ -435,34 +419,14 @@ graph_app = base.App()
 @graph_app.command()
 def graph(
     ctx: typer.Context,
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME]", help="Person, place or topic: a name, or its file."),
-    ] = None,
+    name: Annotated[str | None, typer.Argument()] = None,
     *,
-    depth: Annotated[
-        int, typer.Option(min=1, max=4, metavar="N", help="Maximum number of steps away.")
-    ] = 1,
-    html: Annotated[
-        str | None, typer.Option("--html", metavar="FILE|-", help="Write a picture to FILE.")
-    ] = None,
-    dot: Annotated[bool, typer.Option("--dot", help="Print the graph as Graphviz DOT.")] = False,
-    export: Annotated[
-        str | None,
-        typer.Option(
-            "--export", metavar="FILE|-", help="Write all relations as entity-core's JSON."
-        ),
-    ] = None,
-    import_: Annotated[
-        str | None,
-        typer.Option(
-            "--import", metavar="FILE", help="Add the relations of entity-core's graph.db or JSON."
-        ),
-    ] = None,
-    force: Annotated[
-        bool,
-        typer.Option("--force", help="With --html or --export: overwrite FILE if it exists."),
-    ] = False,
+    depth: Annotated[int, typer.Option(min=1, max=4)] = 1,
+    html: str | None = None,
+    dot: Annotated[bool, typer.Option("--dot")] = False,
+    export: str | None = None,
+    import_: Annotated[str | None, typer.Option("--import")] = None,
+    force: Annotated[bool, typer.Option("--force")] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Show who and what somebody is related to; without NAME, list all relations.
@@ -476,6 +440,15 @@ def graph(
     familiar graph Mika --html mika.html
     familiar graph Mika --dot
     familiar graph --import graph.db --dry-run
+
+    Args:
+        name ([NAME]): Person, place or topic: a name, or its file.
+        depth (N): Maximum number of steps away.
+        html (FILE|-): Write a picture to FILE.
+        dot: Print the graph as Graphviz DOT.
+        export (FILE|-): Write all relations as entity-core's JSON.
+        import_ (FILE): Add the relations of entity-core's graph.db or JSON.
+        force: With --html or --export: overwrite FILE if it exists.
     """
     from familiar_cli.actions.graph import neighbourhood, overview
     from familiar_cli.ui import memory_pages as page

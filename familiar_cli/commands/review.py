@@ -81,9 +81,7 @@ def apply(
     plan: PlanId = None,
     *,
     hunk: Hunks = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Apply all pieces without asking.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all")] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Apply a plan: piece by piece on a terminal, otherwise all at once.
@@ -95,6 +93,9 @@ def apply(
     familiar review apply
     familiar review apply --all
     familiar review apply 20260407T180000-a1b2c3 --hunk 1
+
+    Args:
+        everything: Apply all pieces without asking.
     """
     from familiar_cli.ui.emit import is_terminal
     from familiar_cli.ui.prompts import ask_pieces

@@ -141,47 +141,18 @@ app = App()
 @app.command()
 def search(
     ctx: typer.Context,
-    query: Annotated[
-        str, typer.Argument(metavar="QUERY|-", help="Question or words; `-` reads standard input.")
-    ],
+    query: str,
     *,
     k: Annotated[int, most("memories")] = 5,
-    min_score: Annotated[
-        float,
-        typer.Option(
-            "--min-score",
-            min=0.0,
-            max=2.0,
-            metavar="SCORE",
-            help="Only hits with at least this score.",
-        ),
-    ] = 0.0,
-    method: Annotated[
-        str, typer.Option(metavar="auto|hybrid|lexical|dense|grep", help="Search method.")
-    ] = "auto",
-    within: Annotated[
-        str,
-        typer.Option("--in", metavar="DIR", help="Only this file, or files below this directory."),
-    ] = "",
+    min_score: Annotated[float, typer.Option(min=0.0, max=2.0)] = 0.0,
+    method: str = "auto",
+    within: Annotated[str, typer.Option("--in")] = "",
     since: Annotated[str | None, since_option("memories")] = None,
-    lines: Annotated[
-        bool, typer.Option("--lines", help="Rank single lines, and print path:line:text.")
-    ] = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show how each hit was scored.")
-    ] = False,
-    past: Annotated[
-        bool, typer.Option("--past", help="Search past turns instead of memory.")
-    ] = False,
-    all_: Annotated[bool, typer.Option("--all", help="Search memory and past turns.")] = False,
-    channel: Annotated[
-        str | None,
-        typer.Option(
-            "--channel",
-            metavar="ID",
-            help="Only past turns of this channel, even a private one.",
-        ),
-    ] = None,
+    lines: Annotated[bool, typer.Option("--lines")] = False,
+    explain: Annotated[bool, typer.Option("--explain")] = False,
+    past: Annotated[bool, typer.Option("--past")] = False,
+    all_: Annotated[bool, typer.Option("--all")] = False,
+    channel: str | None = None,
 ) -> None:
     """Search memory by words and by meaning; with --past or --all, also past turns.
 
@@ -193,6 +164,17 @@ def search(
     familiar search tea --in sessions --explain
     familiar search "the red scarf" --past
     familiar search "who plays chess?" --min-score 0.5
+
+    Args:
+        query (QUERY|-): Question or words; `-` reads standard input.
+        min_score (SCORE): Only hits with at least this score.
+        method (auto|hybrid|lexical|dense|grep): Search method.
+        within (DIR): Only this file, or files below this directory.
+        lines: Rank single lines, and print path:line:text.
+        explain: Show how each hit was scored.
+        past: Search past turns instead of memory.
+        all_: Search memory and past turns.
+        channel (ID): Only past turns of this channel, even a private one.
     """
     from familiar_cli.ui.progress import show_totals
     from familiar_cli.visibility import OWNER

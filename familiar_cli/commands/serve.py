@@ -27,83 +27,28 @@ _NAMED = 10  # familiars listed when the server starts
 
 serve_app = base.App(invoke_without_command=True)
 
-_EMBODIMENTS = "Let programs register that keep a copy of the familiar."
-
 
 @serve_app.callback()
 def serve(
     ctx: typer.Context,
     *,
-    host: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            envvar="FAMILIAR_SERVE_HOST",
-            help="Address to listen on; default: 127.0.0.1.",
-        ),
-    ] = None,
+    host: Annotated[str | None, typer.Option(envvar="FAMILIAR_SERVE_HOST")] = None,
     port: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            max=65535,
-            envvar="FAMILIAR_SERVE_PORT",
-            help="Port to listen on; 0: any free one; default: 8765.",
-        ),
+        int | None, typer.Option(min=0, max=65535, envvar="FAMILIAR_SERVE_PORT")
     ] = None,
-    token_file: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            envvar="FAMILIAR_SERVE_TOKEN_FILE",
-            help="File with the tokens that clients must send.",
-        ),
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            envvar="FAMILIAR_SERVE_HOSTS",
-            help="Another host name under which clients reach the server.",
-        ),
-    ] = None,
-    allow_origin: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ORIGIN",
-            envvar="FAMILIAR_SERVE_ORIGINS",
-            help="A web page that may use the server from a browser.",
-        ),
-    ] = None,
-    drain: Annotated[
-        int | None,
-        typer.Option(
-            metavar="SECONDS",
-            min=0,
-            envvar="FAMILIAR_SERVE_DRAIN",
-            help="How long replies may continue after the signal to stop; default: 2.",
-        ),
-    ] = None,
+    token_file: Annotated[str | None, typer.Option(envvar="FAMILIAR_SERVE_TOKEN_FILE")] = None,
+    allow_host: Annotated[list[str] | None, typer.Option(envvar="FAMILIAR_SERVE_HOSTS")] = None,
+    allow_origin: Annotated[list[str] | None, typer.Option(envvar="FAMILIAR_SERVE_ORIGINS")] = None,
+    drain: Annotated[int | None, typer.Option(min=0, envvar="FAMILIAR_SERVE_DRAIN")] = None,
     log: Annotated[
-        Literal["text", "json"] | None,
-        typer.Option(
-            "--log",
-            envvar="FAMILIAR_SERVE_LOG",
-            help="On stderr: 'json' writes each request and message as a line of JSON.",
-        ),
+        Literal["text", "json"] | None, typer.Option(envvar="FAMILIAR_SERVE_LOG")
     ] = None,
     embodiments: Annotated[
         bool,
-        typer.Option("--embodiments", envvar="FAMILIAR_SERVE_EMBODIMENTS", help=_EMBODIMENTS),
+        typer.Option("--embodiments", envvar="FAMILIAR_SERVE_EMBODIMENTS"),
     ] = False,
     no_background: Annotated[
-        bool,
-        typer.Option(
-            "--no-background",
-            envvar="FAMILIAR_SERVE_NO_BACKGROUND",
-            help="Do not write memory or make summaries while serving.",
-        ),
+        bool, typer.Option("--no-background", envvar="FAMILIAR_SERVE_NO_BACKGROUND")
     ] = False,
 ) -> None:
     """Serve every familiar of the home as a model, through an OpenAI-compatible API.
@@ -120,6 +65,17 @@ def serve(
     familiar serve --host 0.0.0.0 --token-file tokens.txt
     familiar serve --drain 60
     familiar serve log
+
+    Args:
+        host (ADDRESS): Address to listen on; default: 127.0.0.1.
+        port (N): Port to listen on; 0: any free one; default: 8765.
+        token_file (FILE): File with the tokens that clients must send.
+        allow_host (NAME): Another host name under which clients reach the server.
+        allow_origin (ORIGIN): A web page that may use the server from a browser.
+        drain (SECONDS): How long replies may continue after the signal to stop; default: 2.
+        log: On stderr: 'json' writes each request and message as a line of JSON.
+        embodiments: Let programs register that keep a copy of the familiar.
+        no_background: Do not write memory or make summaries while serving.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -154,15 +110,9 @@ def serve(
 def show_log(
     ctx: typer.Context,
     *,
-    lines: Annotated[
-        int, typer.Option("--lines", "-n", metavar="N", min=0, help="Earlier turns to show first.")
-    ] = 10,
-    no_follow: Annotated[
-        bool, typer.Option("--no-follow", help="Print the earlier turns and exit.")
-    ] = False,
-    every: Annotated[
-        bool, typer.Option("--all", help="All familiars of the home, merged by time.")
-    ] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0)] = 10,
+    no_follow: Annotated[bool, typer.Option("--no-follow")] = False,
+    every: Annotated[bool, typer.Option("--all")] = False,
 ) -> None:
     """Follow the turns that come through the server, one line each, until interrupted.
 
@@ -170,6 +120,11 @@ def show_log(
     familiar serve log
     familiar serve log --lines 50 --no-follow
     familiar serve log --all
+
+    Args:
+        lines (N): Earlier turns to show first.
+        no_follow: Print the earlier turns and exit.
+        every: All familiars of the home, merged by time.
     """
     from familiar_cli.actions.client_chat import ServedLog
     from familiar_cli.ui.status_pages import line_of
@@ -204,12 +159,8 @@ _Limit = Annotated[int, typer.Option(metavar="N", min=0, help="Most requests; 0:
 def add(
     ctx: typer.Context,
     *,
-    user: Annotated[
-        list[str], typer.Option(metavar="PATTERN", help="People who may speak: 'discord:*'.")
-    ],
-    name: Annotated[
-        str, typer.Option(metavar="NAME", help="What to call it; default: ID-NUMBER.")
-    ] = "",
+    user: Annotated[list[str], typer.Option()],
+    name: str = "",
     per_minute: _Limit = 0,
     per_day: _Limit = 0,
     person_per_minute: _Limit = 0,
@@ -225,6 +176,10 @@ def add(
     \b
     familiar serve token add --user '*' --per-minute 20
     familiar serve token add --user 'irc:anna' --name friends
+
+    Args:
+        user (PATTERN): People who may speak: 'discord:*'.
+        name (NAME): What to call it; default: ID-NUMBER.
     """
     home, given = base.home_of(ctx), base.globals_of(ctx).familiar
     ids = tuple(find_familiar(home, one or None).id for one in (given or "").split(","))
@@ -251,13 +206,14 @@ def ls(ctx: typer.Context) -> None:
 
 
 @token_app.command()
-def rm(
-    ctx: typer.Context, name: Annotated[str, typer.Argument(metavar="NAME", help="The token.")]
-) -> None:
+def rm(ctx: typer.Context, name: str) -> None:
     """Remove a token: a running server refuses it from then on.
 
     \b
     familiar serve token rm ada-1
+
+    Args:
+        name (NAME): The token.
     """
     gone = GrantFile(base.home_of(ctx)).remove(name)
     base.output(ctx).answer(gone.to_json(), f"Removed token {gone.name!r}.")
@@ -349,19 +305,10 @@ web_app = base.App()
 def web(
     ctx: typer.Context,
     *,
-    port: Annotated[
-        int, typer.Option(metavar="N", min=0, max=65535, help="Port to listen on; 0: any free one.")
-    ] = 8766,
-    no_open: Annotated[
-        bool, typer.Option("--no-open", help="Print the link; do not open a browser.")
-    ] = False,
-    export: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Write everything as one page to FILE, and exit."),
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="With --export: overwrite FILE if it exists.")
-    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8766,
+    no_open: Annotated[bool, typer.Option("--no-open")] = False,
+    export: str | None = None,
+    force: Annotated[bool, typer.Option("--force")] = False,
 ) -> None:
     """Show turns, prompts and memory in a browser, as they are now and as they were.
 
@@ -372,6 +319,12 @@ def web(
     familiar web
     familiar web --port 0 --no-open --json
     familiar web --export yuzu.html
+
+    Args:
+        port (N): Port to listen on; 0: any free one.
+        no_open: Print the link; do not open a browser.
+        export (FILE): Write everything as one page to FILE, and exit.
+        force: With --export: overwrite FILE if it exists.
     """
     _require_packages("The page", "serve", "starlette", "uvicorn")
     if export is not None:
@@ -419,20 +372,10 @@ mcp_app = base.App()
 def mcp(
     ctx: typer.Context,
     *,
-    allow_write: Annotated[
-        bool, typer.Option("--allow-write", help="Let clients change memory without a review.")
-    ] = False,
-    embodiments: Annotated[bool, typer.Option("--embodiments", help=_EMBODIMENTS)] = False,
-    channel: Annotated[
-        str | None, typer.Option(metavar="ID", help="The client's own channel, even a private one.")
-    ] = None,
-    print_config: Annotated[
-        str | None,
-        typer.Option(
-            metavar="claude-desktop|claude-code|cursor|zed",
-            help="Print the client's settings for this server, and exit.",
-        ),
-    ] = None,
+    allow_write: Annotated[bool, typer.Option("--allow-write")] = False,
+    embodiments: Annotated[bool, typer.Option("--embodiments")] = False,
+    channel: str | None = None,
+    print_config: str | None = None,
 ) -> None:
     """Give an agent access to the memory, over the Model Context Protocol (stdio).
 
@@ -444,6 +387,13 @@ def mcp(
     familiar mcp --print-config claude-desktop
     familiar mcp --print-config zed --channel work
     familiar mcp --allow-write
+
+    Args:
+        embodiments: Let programs register that keep a copy of the familiar.
+        allow_write: Let clients change memory without a review.
+        channel (ID): The client's own channel, even a private one.
+        print_config (claude-desktop|claude-code|cursor|zed): Print the client's settings for this
+            server, and exit.
     """
     from familiar_cli.identity import check_id
 
@@ -495,13 +445,8 @@ daemon_app = base.App()
 def daemon(
     ctx: typer.Context,
     *,
-    once: Annotated[
-        bool, typer.Option("--once", help="Process what is waiting, then exit.")
-    ] = False,
-    poll: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", min=0.05, help="Seconds between checks for new turns."),
-    ] = 2.0,
+    once: Annotated[bool, typer.Option("--once")] = False,
+    poll: Annotated[float, typer.Option(min=0.05)] = 2.0,
 ) -> None:
     """Run until interrupted, writing memory at the threshold and after a silence.
 
@@ -515,6 +460,10 @@ def daemon(
     familiar daemon
     familiar daemon --once
     familiar daemon --json
+
+    Args:
+        once: Process what is waiting, then exit.
+        poll (SECONDS): Seconds between checks for new turns.
     """
     import asyncio
 

@@ -6,7 +6,7 @@ import io
 import json
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -34,23 +34,13 @@ _MOST_CHOICES = 12
 def start(
     ctx: typer.Context,
     *,
-    card: Annotated[
-        str | None, typer.Option(metavar="FILE|DIR", help="Card, or SillyTavern's data folder.")
-    ] = None,
-    template: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Template in place of a card: companion, …")
-    ] = None,
-    preset: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Kind of server: ollama, openrouter, …")
-    ] = None,
-    url: Annotated[
-        str | None, typer.Option(metavar="URL", help="Address of another server, up to /v1.")
-    ] = None,
-    model: Annotated[str | None, typer.Option(metavar="M", help="Name of the model.")] = None,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="What you are called.")] = None,
-    say: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Say this and end; default: chat.")
-    ] = None,
+    card: str | None = None,
+    template: str | None = None,
+    preset: str | None = None,
+    url: str | None = None,
+    model: str | None = None,
+    name: str | None = None,
+    say: str | None = None,
 ) -> None:
     """Set up a familiar step by step, and talk to it.
 
@@ -61,6 +51,15 @@ def start(
     familiar start
     familiar start --card mira.png --name Anna
     familiar start --template companion --say Hello
+
+    Args:
+        card (FILE|DIR): Card, or SillyTavern's data folder.
+        template (NAME): Template in place of a card: companion, …
+        preset (NAME): Kind of server: ollama, openrouter, …
+        url (URL): Address of another server, up to /v1.
+        model (M): Name of the model.
+        name (NAME): What you are called.
+        say (TEXT): Say this and end; default: chat.
     """
     if card and template:
         raise UsageError("--card and --template cannot be combined", hint="Use only one.")

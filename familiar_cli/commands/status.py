@@ -38,14 +38,14 @@ use_app = App()
 
 
 @use_app.command()
-def use(
-    ctx: typer.Context,
-    familiar_id: Annotated[str, typer.Argument(metavar="ID", help="Familiar id.")],
-) -> None:
+def use(ctx: typer.Context, familiar_id: str) -> None:
     """Set the familiar that commands use by default.
 
     \b
     familiar use ada
+
+    Args:
+        familiar_id (ID): Familiar id.
     """
     from familiar_cli.config.home import choose_familiar
 
@@ -79,12 +79,7 @@ doctor_app = App()
 
 @doctor_app.command()
 def doctor(
-    ctx: typer.Context,
-    *,
-    upgrade: Annotated[
-        bool,
-        typer.Option("--upgrade", help="Only say what this version changes in older familiars."),
-    ] = False,
+    ctx: typer.Context, *, upgrade: Annotated[bool, typer.Option("--upgrade")] = False
 ) -> None:
     """Check every part of the setup, and print how to fix it. Exits with 7 if a check fails.
 
@@ -92,6 +87,9 @@ def doctor(
     familiar doctor
     familiar doctor --upgrade
     familiar doctor --json
+
+    Args:
+        upgrade: Only say what this version changes in older familiars.
     """
     from familiar_cli.actions.doctor import examine, preview_upgrade
     from familiar_cli.errors import PartialError

@@ -116,23 +116,12 @@ def status(ctx: typer.Context) -> None:
 @app.command()
 def resolve(
     ctx: typer.Context,
-    path: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[PATH]", help="File in conflict, or a copy in conflicts/; default: all."
-        ),
-    ] = None,
+    path: Annotated[str | None, typer.Argument()] = None,
     *,
-    ours: Annotated[bool, typer.Option("--ours", help="Keep the file as it is.")] = False,
-    theirs: Annotated[
-        bool, typer.Option("--theirs", help="Take the other version where the two differ.")
-    ] = False,
-    merged: Annotated[
-        bool, typer.Option("--merged", help="Keep both versions in the file where they differ.")
-    ] = False,
-    edit: Annotated[
-        bool, typer.Option("--edit", help="Resolve it in your editor; needs PATH if several.")
-    ] = False,
+    ours: Annotated[bool, typer.Option("--ours")] = False,
+    theirs: Annotated[bool, typer.Option("--theirs")] = False,
+    merged: Annotated[bool, typer.Option("--merged")] = False,
+    edit: Annotated[bool, typer.Option("--edit")] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Show or resolve conflicts: files that two machines changed differently.
@@ -141,6 +130,13 @@ def resolve(
     familiar sync resolve
     familiar sync resolve topics/tea.md --merged
     familiar sync resolve --ours --dry-run
+
+    Args:
+        path ([PATH]): File in conflict, or a copy in conflicts/; default: all.
+        ours: Keep the file as it is.
+        theirs: Take the other version where the two differ.
+        merged: Keep both versions in the file where they differ.
+        edit: Resolve it in your editor; needs PATH if several.
     """
     from familiar_cli.actions import sync_decisions as action
     from familiar_cli.ui.status_pages import conflicts_text, settled_text
@@ -190,19 +186,14 @@ def _by_hand(familiar: Familiar, path: str | None, *, dry_run: bool) -> SettledC
 
 
 @app.command()
-def forget(
-    ctx: typer.Context,
-    instance: Annotated[
-        str,
-        typer.Argument(
-            metavar="INSTANCE", help="Id of a machine or an embodiment; see `familiar sync status`."
-        ),
-    ],
-) -> None:
+def forget(ctx: typer.Context, instance: str) -> None:
     """Forget a machine or an embodiment that is gone; its changes stay.
 
     \b
     familiar sync forget old-laptop-7f3a
+
+    Args:
+        instance (INSTANCE): Id of a machine or an embodiment; see `familiar sync status`.
     """
     from familiar_cli.actions import sync as action
 
@@ -269,18 +260,15 @@ def block(ctx: typer.Context, name: Device) -> None:
 
 
 @app.command()
-def accept(
-    ctx: typer.Context,
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME]", help="Id of the machine that deleted; default: all."),
-    ] = None,
-) -> None:
+def accept(ctx: typer.Context, name: Annotated[str | None, typer.Argument()] = None) -> None:
     """Merge a pending change that deletes more than a quarter of all files.
 
     \b
     familiar sync accept
     familiar sync accept phone-1a2b
+
+    Args:
+        name ([NAME]): Id of the machine that deleted; default: all.
     """
     from familiar_cli.actions import sync_decisions as action
     from familiar_cli.actions.sync import PATIENCE_S, engine_of
@@ -301,13 +289,7 @@ def accept(
 def rekey(
     ctx: typer.Context,
     *,
-    new_signing_key: Annotated[
-        bool,
-        typer.Option(
-            "--new-signing-key",
-            help="Sign with a new key, too, which a lost machine does not know.",
-        ),
-    ] = False,
+    new_signing_key: Annotated[bool, typer.Option("--new-signing-key")] = False,
 ) -> None:
     """Encrypt what this machine keeps in folders anew, with the key that is set now.
 
@@ -318,6 +300,9 @@ def rekey(
     familiar config set sync.old_key_files ~/old.key
     familiar sync rekey
     familiar sync rekey --new-signing-key
+
+    Args:
+        new_signing_key: Sign with a new key, too, which a lost machine does not know.
     """
     from familiar_cli.actions import sync as action
     from familiar_cli.ui.emit import is_terminal
@@ -335,17 +320,7 @@ def rekey(
 
 
 @remote.command("add")
-def add_remote(
-    ctx: typer.Context,
-    name: Name,
-    address: Annotated[
-        str,
-        typer.Argument(
-            metavar="ADDRESS",
-            help="Path or URL of a git repository (file, ssh, https), user@host:path, dir:FOLDER.",
-        ),
-    ],
-) -> None:
+def add_remote(ctx: typer.Context, name: Name, address: str) -> None:
     """Add a remote. Nothing is sent yet.
 
     A git remote is a bare repository that is empty, or holds this familiar. A folder may be a USB
@@ -356,6 +331,10 @@ def add_remote(
     familiar sync remote add hub /srv/ada.git
     familiar sync remote add server me@example.org:ada.git
     familiar sync remote add stick dir:/media/stick/ada
+
+    Args:
+        address (ADDRESS): Path or URL of a git repository (file, ssh, https), user@host:path,
+            dir:FOLDER.
     """
     from familiar_cli.actions.sync_decisions import remotes_of
 

@@ -147,10 +147,7 @@ ask_app = base.App()
 @ask_app.command()
 def ask(
     ctx: typer.Context,
-    text: Annotated[
-        str | None,
-        typer.Argument(metavar="TEXT|-", help="Message to send; `-` reads standard input."),
-    ] = None,
+    text: Annotated[str | None, typer.Argument()] = None,
     *,
     as_: As = None,
     name: Name = None,
@@ -159,26 +156,12 @@ def ask(
     greeting: Greeting = None,
     no_greeting: NoGreeting = False,
     message_id: MessageId = "",
-    again_for: Annotated[
-        str | None,
-        typer.Option(
-            "--reply-to",
-            metavar="TURN",
-            help="Reply to a saved turn that has no reply (without TEXT).",
-        ),
-    ] = None,
+    again_for: Annotated[str | None, typer.Option("--reply-to")] = None,
     dry_run: DryRunUnasked = False,
     tier: Tier = None,
-    off_record: Annotated[
-        bool,
-        typer.Option(
-            "--off-record", help="Keep nothing: neither the turn nor a record of the prompt."
-        ),
-    ] = False,
+    off_record: Annotated[bool, typer.Option("--off-record")] = False,
     no_stream: NoStream = False,
-    no_background: Annotated[
-        bool, typer.Option("--no-background", help="Exit after the reply, without background work.")
-    ] = False,
+    no_background: Annotated[bool, typer.Option("--no-background")] = False,
 ) -> None:
     """Send one message and print the reply. Only the reply goes to stdout.
 
@@ -190,6 +173,12 @@ def ask(
     familiar ask "Hello" --as=discord:1234 --name=Anna
     familiar ask "Between you and me …" --off-record
     git log -1 | familiar ask - --dry-run
+
+    Args:
+        text (TEXT|-): Message to send; `-` reads standard input.
+        again_for (TURN): Reply to a saved turn that has no reply (without TEXT).
+        off_record: Keep nothing: neither the turn nor a record of the prompt.
+        no_background: Exit after the reply, without background work.
     """
     words, out = _words(text, again_for), base.output(ctx)
     with base.with_models(base.familiar_of(ctx)) as familiar:
@@ -350,17 +339,13 @@ hear_app = base.App()
 @hear_app.command()
 def hear(
     ctx: typer.Context,
-    text: Annotated[
-        str, typer.Argument(metavar="TEXT|-", help="Message to save; `-` reads standard input.")
-    ],
+    text: str,
     *,
     as_: As = None,
     name: Name = None,
     channel: Channel = "cli",
     modality: How = "text",
-    at: Annotated[
-        str | None, typer.Option("--at", metavar="TIME", help="Time of the message; default: now.")
-    ] = None,
+    at: str | None = None,
     message_id: MessageId = "",
 ) -> None:
     """Save a message without asking for a reply. Later prompts include it.
@@ -371,6 +356,10 @@ def hear(
     familiar hear "I will be late." --as discord:7 --name Bo
     familiar hear - --channel general --id 1184 < message.txt
     familiar hear "Hi" --at 2026-01-31T12:00:00Z
+
+    Args:
+        text (TEXT|-): Message to save; `-` reads standard input.
+        at (TIME): Time of the message; default: now.
     """
     from familiar_cli.actions.talk import hear
     from familiar_cli.clock import iso
@@ -415,10 +404,7 @@ def chat(
     greeting: Greeting = None,
     no_greeting: NoGreeting = False,
     tier: Tier = None,
-    off_record: Annotated[
-        bool,
-        typer.Option("--off-record", help="Start off the record; /offrecord toggles it."),
-    ] = False,
+    off_record: Annotated[bool, typer.Option("--off-record")] = False,
     no_stream: NoStream = False,
 ) -> None:
     """Chat interactively: each message you type is sent, and the reply is printed.
@@ -432,6 +418,9 @@ def chat(
     familiar chat
     familiar chat --channel harbour --name Anna
     familiar chat < lines.txt
+
+    Args:
+        off_record: Start off the record; /offrecord toggles it.
     """
     from familiar_cli.ui.chat import Conversation
     from familiar_cli.ui.emit import is_terminal

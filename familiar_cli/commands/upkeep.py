@@ -36,21 +36,10 @@ consolidate_app = base.App()
 @consolidate_app.command()
 def consolidate(
     ctx: typer.Context,
-    tier: Annotated[
-        str | None,
-        typer.Argument(metavar="[PERIODS]", help="daily, weekly, monthly or yearly; default: all."),
-    ] = None,
+    tier: Annotated[str | None, typer.Argument()] = None,
     *,
-    period: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PERIOD", help="Only this period, e.g. 2026-04-07, 2026-W15, 2026-04 or 2026."
-        ),
-    ] = None,
-    due: Annotated[
-        bool,
-        typer.Option("--due", help="Only what is due; it is not an error if a period has to wait."),
-    ] = False,
+    period: str | None = None,
+    due: Annotated[bool, typer.Option("--due")] = False,
     redo: Redo = False,
     dry_run: DryRunUnasked = False,
     review: Review = False,
@@ -65,6 +54,11 @@ def consolidate(
     familiar consolidate --dry-run
     familiar consolidate weekly --period 2026-W15 --redo
     familiar consolidate monthly --json
+
+    Args:
+        tier ([PERIODS]): daily, weekly, monthly or yearly; default: all.
+        period (PERIOD): Only this period, e.g. 2026-04-07, 2026-W15, 2026-04 or 2026.
+        due: Only what is due; it is not an error if a period has to wait.
     """
     from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
     from familiar_cli.consolidation.periods import TIERS, parse_period, parse_tier
@@ -214,14 +208,10 @@ remember_app = base.App()
 @remember_app.command()
 def remember(
     ctx: typer.Context,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="Text; `-` reads standard input.")],
+    text: str,
     *,
-    date: Annotated[
-        str | None, typer.Option(metavar="DATE", help="Day it happened; default: today.")
-    ] = None,
-    title: Annotated[
-        str, typer.Option(metavar="TITLE", help="Title; default: its first words.")
-    ] = "",
+    date: str | None = None,
+    title: str = "",
     dry_run: DryRun = False,
 ) -> None:
     """Save a significant moment in a file of its own in significant/.
@@ -229,6 +219,11 @@ def remember(
     \b
     familiar remember "We saw the sea for the first time."
     familiar remember --date 2026-04-07 --title "The sea" -
+
+    Args:
+        text (TEXT): Text; `-` reads standard input.
+        date (DATE): Day it happened; default: today.
+        title (TITLE): Title; default: its first words.
     """
     from familiar_cli.actions.consolidate import day_named
     from familiar_cli.consolidation.pages import remember_text as keep
@@ -254,26 +249,13 @@ def write_memory(
     ctx: typer.Context,
     *,
     dry_run: DryRunAsked = False,
-    estimate: Annotated[
-        bool, typer.Option("--estimate", help="Estimate the cost; ask no model.")
-    ] = False,
+    estimate: Annotated[bool, typer.Option("--estimate")] = False,
     review: Review = False,
-    again: Annotated[
-        bool, typer.Option("--all", help="Read all turns, even those already processed.")
-    ] = False,
-    newest: Annotated[
-        bool, typer.Option("--newest", help="Read the newest exchange, too, before it is settled.")
-    ] = False,
+    again: Annotated[bool, typer.Option("--all")] = False,
+    newest: Annotated[bool, typer.Option("--newest")] = False,
     since: SinceTurns = None,
-    channel: Annotated[
-        list[str] | None, typer.Option(metavar="ID", help="Only this channel (can be repeated).")
-    ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, help="Stop after N steps; the rest is left for the next run."
-        ),
-    ] = None,
+    channel: list[str] | None = None,
+    steps: Annotated[int | None, typer.Option(min=1)] = None,
 ) -> None:
     """Write what matters from the turns since the last run into memory.
 
@@ -290,6 +272,13 @@ def write_memory(
     familiar write-memory --review
     familiar write-memory --since 7d
     familiar write-memory --channel robin-and-yuzu
+
+    Args:
+        estimate: Estimate the cost; ask no model.
+        again: Read all turns, even those already processed.
+        newest: Read the newest exchange, too, before it is settled.
+        channel (ID): Only this channel (can be repeated).
+        steps (N): Stop after N steps; the rest is left for the next run.
     """
     from familiar_cli.actions.write_memory import (
         SOME_TURNS,
@@ -374,31 +363,12 @@ housekeep_app = base.App()
 @housekeep_app.command()
 def housekeep(
     ctx: typer.Context,
-    checks: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[CHECK…]",
-            help="Checks: secrets, orders, twins, contradictions, stale, withdrawn, "
-            "doubles, duplicates, links, relations, orphans, topics, size; default: all.",
-        ),
-    ] = None,
+    checks: Annotated[list[str] | None, typer.Argument()] = None,
     *,
     since: Annotated[str | None, since_option("files changed")] = None,
-    propose: Annotated[
-        bool,
-        typer.Option(
-            "--propose", help="Make plans for `familiar review` where the repair is clear."
-        ),
-    ] = False,
-    redo: Annotated[
-        bool, typer.Option("--redo", help="With --propose: include plans that you rejected before.")
-    ] = False,
-    judge: Annotated[
-        bool,
-        typer.Option(
-            "--judge", help="Ask the model of the slot `consolidation` about each finding."
-        ),
-    ] = False,
+    propose: Annotated[bool, typer.Option("--propose")] = False,
+    redo: Annotated[bool, typer.Option("--redo")] = False,
+    judge: Annotated[bool, typer.Option("--judge")] = False,
 ) -> None:
     """Find things in memory that may need tidying up. Nothing is changed.
 
@@ -408,6 +378,13 @@ def housekeep(
     familiar housekeep
     familiar housekeep secrets orders
     familiar housekeep links duplicates --propose
+
+    Args:
+        checks ([CHECK…]): Checks: secrets, orders, twins, contradictions, stale, withdrawn,
+            doubles, duplicates, links, relations, orphans, topics, size; default: all.
+        propose: Make plans for `familiar review` where the repair is clear.
+        redo: With --propose: include plans that you rejected before.
+        judge: Ask the model of the slot `consolidation` about each finding.
     """
     from familiar_cli.actions.housekeep import tidy_up
     from familiar_cli.ui.memory_pages import housekeeping_page, summary_line
