@@ -108,13 +108,20 @@ def renew(connection: sqlite3.Connection, version: int, tables: Iterable[str]) -
     with transaction(connection):
         if _version(connection) == version:
             return  # another process did it first
-        for (name,) in connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-        ).fetchall():
-            quoted = name.replace('"', '""')
-            connection.execute(f'DROP TABLE "{quoted}"')
+        drop_tables(connection)
         for statement in tables:
             connection.execute(statement)
+
+
+def drop_tables(connection: sqlite3.Connection, *, but: str = "") -> None:
+    """Drop all tables, or all but one."""
+    for (name,) in connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        " AND name != ? ORDER BY sql NOT LIKE 'CREATE VIRTUAL%'",  # which take theirs with them
+        (but,),
+    ).fetchall():
+        quoted = name.replace('"', '""')
+        connection.execute(f'DROP TABLE IF EXISTS "{quoted}"')
 
 
 def _version(connection: sqlite3.Connection) -> int:

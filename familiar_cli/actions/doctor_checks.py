@@ -285,30 +285,57 @@ def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def recall(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Count the turns that can be found by meaning."""
-    from familiar_cli.index.build import SOME
+    """Count the turns and the lines of memory that can be found by meaning."""
+    from familiar_cli.index.build import EmbeddingIndex, has_vectors_of
     from familiar_cli.index.embedder import open_embedder
     from familiar_cli.index.turn_vectors import TurnVectors
 
-    if not is_plain(target.paths.history):
-        return
     opened = open_embedder(target.config.embedding.model, target.cache)
-    if opened.embedder is None:
-        yield ok(f"turns are found by words: {opened.reason}")
+    embedder = opened.embedder
+    if embedder is None:
+        yield ok(f"turns and memory are found by words: {opened.reason}")
         return
-    with closing(HistoryStore(target.paths.history)) as store:
-        turns = store.count()
-    made = TurnVectors(target.paths.turn_vectors).status(opened.embedder)
-    detail = f"{made.vectors} of {counted(turns, 'turn')} can be found by meaning"
-    if made.size_bytes and not made.vectors:
+    if is_plain(target.paths.history):
+        with closing(HistoryStore(target.paths.history)) as store:
+            turns = store.count()
+        made = TurnVectors(target.paths.turn_vectors).status(embedder)
+        yield _count_vectors("turn", made.vectors, turns, is_old=made.size_bytes > 0)
+    memory = MemoryStore(target.paths.memory)
+    index = EmbeddingIndex(memory)
+    status = index.status()
+    if not status.exists:
+        unread = sum(not entry.is_dir for entry in memory.walk().files)
+        yield _count_vectors("file of memory", 0, unread, "files of memory")
+        return
+    is_same = index.use(lambda connection: has_vectors_of(connection, embedder))
+    vectors = status.vectors if is_same else 0
+    yield _count_vectors(
+        "line of memory",
+        vectors,
+        status.lines,
+        "lines of memory",
+        unread=status.stale_files,
+        is_old=status.vectors > 0,
+    )
+
+
+def _count_vectors(
+    noun: str, made: int, total: int, many: str = "", *, unread: int = 0, is_old: bool = False
+) -> Diagnosis:
+    """Compare the number of vectors with that of texts; a few are made after the next reply."""
+    from familiar_cli.index.build import SOME
+
+    detail = f"{made} of {counted(total, noun, many)} can be found by meaning"
+    if is_old and not made:
         detail += "; the vectors on disk are those of another version or model"
-    if turns - made.vectors <= SOME:  # made after the next reply
-        yield ok(detail)
-    else:
-        yield warn(
-            f"{detail}, and the others by words only",
-            "Run `familiar index build`, or leave it to `familiar serve` or `familiar daemon`.",
-        )
+    if unread:
+        detail += f"; {counted(unread, 'file')} changed since the index was made"
+    if total - made + unread <= SOME:
+        return ok(detail)
+    return warn(
+        f"{detail}, and the others by words only" if total > made else detail,
+        "Run `familiar index build`, or leave it to `familiar serve` or `familiar daemon`.",
+    )
 
 
 def meaning(target: CheckTarget) -> Iterator[Diagnosis]:

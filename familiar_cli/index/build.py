@@ -262,7 +262,6 @@ class EmbeddingIndex:
         """As `refresh`, with an open connection."""
         until_s = None if within_s is None else stopwatch_s() + within_s
         seen = scan.scan_root(self.store.root, connection)
-        _take_out(connection, seen.gone)
         changed, unread = [], 0
         for number, (rel_path, stamp) in enumerate(sorted(seen.suspects.items())):
             if until_s is not None and stopwatch_s() >= until_s:
@@ -272,8 +271,10 @@ class EmbeddingIndex:
                 changed.append(rel_path)
             if progress:
                 progress("files read", number + 1, len(seen.suspects))
+        _take_out(connection, seen.gone)  # last: moved files keep their vectors
         if not unread:
             scan.note_scan(connection, seen)
+            schema.drop_kept_vectors(connection)
         unchanged = seen.same + len(seen.suspects) - len(changed) - unread
         why = _note_of_rebuild(connection)
         return Refreshed(tuple(changed), seen.gone, unchanged, why, unread, seen.closed)
@@ -329,7 +330,8 @@ class EmbeddingIndex:
         # A long run ends with all vectors in the file; a short one leaves a few outside.
         spare = vectors.DELTA_ROWS if at_most is not None else 0
         vectors.write_if_due(connection, self.directory, at_most_outside=spare)
-        token_vectors.shrink_if_due(connection, self.directory)
+        if not schema.has_kept_vectors(connection):
+            token_vectors.shrink_if_due(connection, self.directory)
         return Embedded(done, count_waiting(connection), replaced)
 
     def _status(self, connection: sqlite3.Connection) -> IndexStatus:
@@ -414,6 +416,7 @@ def _agree_on_model(connection: sqlite3.Connection, embedder: Embedder, director
     if held == wanted and not token_vectors.are_lost(connection, directory):
         return ""
     with transaction(connection):
+        schema.drop_kept_vectors(connection)
         connection.execute(
             "UPDATE chunks SET vector = NULL, vector_seq = NULL, rows_from = NULL,"
             " rows_count = NULL WHERE vector_seq IS NOT NULL"

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import fts
 from familiar_cli.index import chunking
-from familiar_cli.index.schema import LINE, PASSAGE, changes_of, read_meta, set_meta
+from familiar_cli.index.schema import (
+    KEPT,
+    LINE,
+    PASSAGE,
+    changes_of,
+    has_kept_vectors,
+    read_meta,
+    set_meta,
+)
 from familiar_cli.index.who_when import day_in, names_of, put_people, times_of
 from familiar_cli.memory.pages.front_matter import is_pinned
 from familiar_cli.memory.pages.lines import blank_spans
@@ -240,7 +248,8 @@ class _Chunks:
         return hashlib.blake2b(read.encode("utf-8", "replace"), digest_size=KEY_BYTES).digest()
 
     def _with_vectors(self, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        kept = [self.vectors.get(row[11]) or self._elsewhere(row[11]) for row in rows]
+        keys = [row[11] for row in rows]  # empty for a passage
+        kept = [self.vectors.get(key) or self._elsewhere(key) if key else None for key in keys]
         seq = next_seq(self.connection, len(rows)) if any(kept) else 0
         return [
             (*row, seq + n if vectors else None, *(vectors or (None, None, None)))
@@ -248,9 +257,14 @@ class _Chunks:
         ]
 
     def _elsewhere(self, key: bytes) -> _Vectors | None:
-        """Return the vectors of the same words in another file, such as one that was moved."""
+        """Return the vectors of the same text in a file that was moved, or in an older index."""
         found = self.connection.execute(
             f"SELECT {_VECTORS} FROM chunks WHERE embed_key = ? AND vector_seq IS NOT NULL LIMIT 1",  # noqa: S608
             (key,),
         ).fetchone()
+        if not found and has_kept_vectors(self.connection):
+            found = self.connection.execute(
+                f"SELECT {_VECTORS} FROM {KEPT} WHERE embed_key = ?",  # noqa: S608
+                (key,),
+            ).fetchone()
         return list(found) if found else None

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.errors import FamiliarError, LockedError
 from familiar_cli.files import TEMP_PREFIX, check_own, locked, remove
 from familiar_cli.fts import TOKENIZER
-from familiar_cli.sqlite import Fault, connect_derived, fault_of, hint_for, is_useless, transaction
+from familiar_cli.sqlite import (
+    Fault,
+    connect_derived,
+    drop_tables,
+    fault_of,
+    hint_for,
+    is_useless,
+    transaction,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,6 +34,15 @@ VECTORS_PREFIX: Final = "vectors-"
 TOKENS_PREFIX: Final = "tokens-"
 PASSAGE: Final = 0
 LINE: Final = 1
+KEPT: Final = "kept_vectors"
+"""The table with vectors of an older index, until all files are read again."""
+_OTHER_VERSION: Final = "it came from another version of the program"
+_OTHER_RULES: Final = "files are now split differently"
+# What a vector is comparable with, and the file of token vectors.
+_VECTORS_META: Final = (
+    *("model", "dimension", "token_version"),
+    *("tokens", "token_rows", "token_width"),
+)
 
 _TABLES: Final = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -117,7 +135,8 @@ def use_index(directory: Path, action: Callable[[sqlite3.Connection], T]) -> T:
     """Run `action` with a connection to the index in `directory`.
 
     An unusable file (another version, damaged, not an index) is replaced, and `action` starts
-    again; the reason is in meta under `rebuilt`.
+    again; the reason is in meta under `rebuilt`. Vectors of another version are set aside for the
+    lines of which the same text was embedded.
 
     Raises:
         IndexUnusableError: The directory or the file cannot be used, or another process holds it
@@ -198,26 +217,28 @@ def _open_usable(directory: Path, reason: str) -> sqlite3.Connection:
     """Return a connection to a usable index, creating one if needed."""
     check_own(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    found = _open_checked(directory / FILE)
-    if isinstance(found, sqlite3.Connection):
+    path = directory / FILE
+    found, _ = _open_checked(path)
+    if found is not None:
         return found
     try:
         with locked(directory / "making.lock", BUSY_S):
-            found = _open_checked(directory / FILE)
-            if isinstance(found, str):
-                _delete_files(directory)
-                connection = _connect_to(directory / FILE)
-                _create_tables(connection, reason or found)
-                return connection
-            return found
+            found, why = _open_checked(path)
+            if found is not None:
+                return found
+            if why in (_OTHER_VERSION, _OTHER_RULES):
+                with suppress(sqlite3.Error):  # an index that resists is made from nothing
+                    return _create_tables(_connect_to(path), why)
+            _delete_files(directory)
+            return _create_tables(_connect_to(path), reason or why)
     except LockedError as error:
         raise sqlite3.OperationalError("another process is building it") from error
 
 
-def _open_checked(path: Path) -> sqlite3.Connection | str:
-    """Return a connection to the index at `path`, or why it is unusable."""
+def _open_checked(path: Path) -> tuple[sqlite3.Connection | None, str]:
+    """Return a connection to the index at `path`, or None and why it is unusable."""
     if not path.exists():
-        return ""
+        return None, ""
     connection = None
     try:
         connection = _connect_to(path)
@@ -228,18 +249,19 @@ def _open_checked(path: Path) -> sqlite3.Connection | str:
         if not is_useless(error):
             raise
         broken = fault_of(error) is Fault.damaged
-        return "it was damaged" if broken else "it was not an index of this program"
+        return None, "it was damaged" if broken else "it was not an index of this program"
     reason = _why_old(found)
     if reason:
         connection.close()
-    return reason or connection
+        return None, reason
+    return connection, ""
 
 
 def _why_old(found: dict[str, str]) -> str:
     if found.get("schema") != VERSION:
-        return "it came from another version of the program"
+        return _OTHER_VERSION
     if found.get("chunker") != CHUNKER or found.get("tokenizer") != TOKENIZER:
-        return "files are now split differently"
+        return _OTHER_RULES
     return ""
 
 
@@ -250,21 +272,56 @@ def _connect_to(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _create_tables(connection: sqlite3.Connection, reason: str) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")  # the file remembers it
-    with transaction(connection):
-        for statement in _schema_statements():
-            connection.execute(statement)
-        set_meta(
-            connection,
-            schema=VERSION,
-            chunker=CHUNKER,
-            tokenizer=TOKENIZER,
-            model="",
-            dimension="0",
-            rebuilt=reason,
-            made=os.urandom(8).hex(),
-        )
+def _create_tables(connection: sqlite3.Connection, reason: str) -> sqlite3.Connection:
+    """Create the tables, in place of those of an older index; its vectors are set aside."""
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")  # the file remembers it
+        connection.execute("PRAGMA foreign_keys = OFF")  # else rows are deleted one by one
+        with transaction(connection):
+            kept = _set_vectors_aside(connection)
+            drop_tables(connection, but=KEPT)
+            for statement in _schema_statements():
+                connection.execute(statement)
+            set_meta(
+                connection,
+                schema=VERSION,
+                chunker=CHUNKER,
+                tokenizer=TOKENIZER,
+                rebuilt=reason,
+                made=os.urandom(8).hex(),
+                **{"model": "", "dimension": "0"} | kept,
+            )
+        connection.execute("PRAGMA foreign_keys = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _set_vectors_aside(connection: sqlite3.Connection) -> dict[str, str]:
+    """Move the vectors of an older index to a table by what was embedded; return whose they are."""
+    there = {row[1] for row in connection.execute("PRAGMA table_info(chunks)")}
+    if not {"embed_key", "vector_seq", "vector", "rows_from", "rows_count"} <= there:
+        return {}
+    connection.execute(
+        f"CREATE TABLE IF NOT EXISTS {KEPT} (embed_key BLOB PRIMARY KEY,"
+        " vector BLOB, rows_from INTEGER, rows_count INTEGER)"
+    )
+    connection.execute(
+        f"INSERT OR IGNORE INTO {KEPT} SELECT embed_key, vector, rows_from, rows_count FROM chunks"  # noqa: S608
+        " WHERE vector_seq IS NOT NULL"
+    )
+    return {key: read_meta(connection, key) for key in _VECTORS_META}
+
+
+def has_kept_vectors(connection: sqlite3.Connection) -> bool:
+    """Tell whether vectors of an older index wait for the files that they belong to."""
+    return bool(connection.execute(f"PRAGMA table_info({KEPT})").fetchall())
+
+
+def drop_kept_vectors(connection: sqlite3.Connection) -> None:
+    """Delete what an older index left that no file needs, or that no model fits."""
+    connection.execute(f"DROP TABLE IF EXISTS {KEPT}")
 
 
 def _schema_statements() -> Iterator[str]:

@@ -1,9 +1,5 @@
 """Vectors in files: rows that are only appended, and the vectors of all lines.
 
-SQLite holds the vector of every line and is the one that counts; the file is a copy, so that a
-search is one matrix product. A file that is missing, cut short or of another model is left aside
-and written again.
-
 SQLite holds every vector and is the one that counts; the file is a copy in the order of chunk ids,
 so that a search is one matrix product. A file that is missing, cut short or of another model is
 left aside and written again.
@@ -16,6 +12,8 @@ import sqlite3
 import struct
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -108,6 +106,16 @@ class RowFile:
             file.write(rows.tobytes())
             file.flush()
             os.fsync(file.fileno())
+
+    def copy_plain(self, older: Path) -> None:
+        """Write the rows of a file that has no header.
+
+        Raises:
+            OSError: It cannot be read, or this one cannot be written.
+        """
+        with older.open("rb") as file:
+            parts = iter(partial(file.read, _READ_BYTES), b"")
+            write_whole(self.path, chain([_HEADER.pack(_MAGIC, self.kind.itemsize)], parts))
 
     def load(self, count: int) -> NDArray[Any] | None:
         """Return the first `count` rows; None if the file is missing, truncated or foreign.

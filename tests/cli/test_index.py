@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -168,34 +169,43 @@ def test_an_index_that_cannot_be_written_fails_no_import(memory, tmp_path) -> No
     assert "What came in cannot be searched yet" in result.stderr
 
 
-def test_doctor_says_how_many_turns_are_found_by_meaning(
-    memory, model, tmp_path, monkeypatch
-) -> None:
+def test_doctor_says_what_is_found_by_meaning(memory, model, tmp_path, monkeypatch) -> None:
     talk(tmp_path)
-    monkeypatch.setattr(
-        "familiar_cli.index.embedder.open_embedder", lambda *_: EmbedderChoice(model)
-    )
-    monkeypatch.setattr("familiar_cli.index.build.SOME", 2)
-    monkeypatch.setattr(Finder, "embedder", EmbedderChoice(model))
+    choice = EmbedderChoice(model)
+    monkeypatch.setattr("familiar_cli.index.embedder.open_embedder", lambda *_: choice)
+    monkeypatch.setattr("familiar_cli.index.build.SOME", 1)
+    monkeypatch.setattr(Finder, "embedder", choice)
 
-    def found() -> tuple[str, str, str]:
+    def found() -> dict[str, str]:
         checks = json.loads(run("doctor", "--json").stdout)["data"]["checks"]
-        (check,) = [check for check in checks if check["name"] == "recall"]
-        return check["verdict"], check["detail"], check["mend"]
+        mine = [check for check in checks if check["name"] == "recall"]
+        mend = "Run `familiar index build`, or leave it to `familiar serve` or `familiar daemon`."
+        assert all(check["mend"] == (mend if check["verdict"] == "warn" else "") for check in mine)
+        return {check["detail"]: check["verdict"] for check in mine}
 
-    mend = "Run `familiar index build`, or leave it to `familiar serve` or `familiar daemon`."
+    by_meaning = "can be found by meaning"
+    made = {f"3 of 3 turns {by_meaning}": "ok", f"2 of 2 lines of memory {by_meaning}": "ok"}
     alone = ", and the others by words only"
-    assert found() == ("warn", f"0 of 3 turns can be found by meaning{alone}", mend)
+    assert found() == {
+        f"0 of 3 turns {by_meaning}{alone}": "warn",
+        f"0 of 2 lines of memory {by_meaning}{alone}": "warn",
+    }
+    shutil.rmtree(memory / ".index")
+    assert f"0 of 2 files of memory {by_meaning}{alone}" in found()
     run("index", "build")
-    assert found() == ("ok", "3 of 3 turns can be found by meaning", "")
+    assert found() == made
 
     made_by_an_earlier_version(memory.parent)
     old = "; the vectors on disk are those of another version or model"
-    assert found() == ("warn", f"0 of 3 turns can be found by meaning{old}{alone}", mend)
+    stale = "; 2 files changed since the index was made"
+    assert found() == {
+        f"0 of 3 turns {by_meaning}{old}{alone}": "warn",
+        f"0 of 0 lines of memory {by_meaning}{stale}": "warn",
+    }
     with Familiar.load_from_disk(familiar="ada") as familiar:
         while familiar.finder.embed_some():
             pass
-    assert found() == ("ok", "3 of 3 turns can be found by meaning", "")
+    assert found() == made
     assert data("index", "status")["status"]["waiting"] == 0
 
 

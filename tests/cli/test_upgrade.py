@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from familiar_cli.finding import Finder
+from familiar_cli.index import schema
 from tests.support.cases import each
+from tests.support.embedders import EmbedderChoice, TokenWordEmbedder
 from tests.support.world import data, home, live, run
 
 HOMES = Path(__file__).parent / "homes"
@@ -87,6 +90,23 @@ def test_it_can_be_backed_up_and_restored(older, tmp_path) -> None:
     assert run("restore", str(tmp_path / "copy"), "--home", str(tmp_path / "new")).exit_code == 0
     export = ("history", "export", "--format", "jsonl")
     assert run(*export, "--home", str(tmp_path / "new")).stdout == run(*export).stdout
+
+
+def test_vectors_stay_with_the_text_that_they_were_made_of(older, monkeypatch) -> None:
+    embedder = TokenWordEmbedder()
+    monkeypatch.setattr(Finder, "embedder", EmbedderChoice(embedder))
+    run("index", "build")
+    with closing(sqlite3.connect(older / "memory" / ".index" / schema.FILE)) as index, index:
+        index.execute("UPDATE meta SET value = '6' WHERE key = 'schema'")
+    for path in (older / "recall").glob("turns-*"):
+        if path.suffix != ".tokens":  # whose form is the same
+            path.write_bytes(path.read_bytes()[16:])
+        path.rename(path.with_name(path.name.replace("-v4.", "-v3.")))
+    run("memory", "append", "topics/bees.md", "- and wasps")
+    embedder.read.clear()
+
+    assert "vectors: 1 made" in run("index", "build").stdout
+    assert ["wasps" in text for text in embedder.read] == [True]
 
 
 def newer() -> Path:

@@ -16,7 +16,7 @@ import pytest
 from familiar_cli import files
 from familiar_cli.index import rows, scan, schema
 from familiar_cli.index.build import EmbeddingIndex
-from tests.support.embedders import BrokenEmbedder, WordEmbedder
+from tests.support.embedders import BrokenEmbedder, TokenWordEmbedder, WordEmbedder
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -288,6 +288,40 @@ def test_another_way_of_cutting_makes_the_index_anew(world, monkeypatch) -> None
     world.index.refresh()
     monkeypatch.setattr("familiar_cli.index.schema.CHUNKER", "next")
     assert "split" in world.index.refresh().rebuilt
+
+
+@pytest.mark.parametrize("embedder", [WordEmbedder(), TokenWordEmbedder()])
+def test_an_index_of_another_version_leaves_its_vectors_to_the_same_text(world, embedder) -> None:
+    world.put("a.md", "# A\n\n- green tea\n- a late train\n")
+    world.put("b.md", "# B\n\n- bread\n")
+    world.index.build_if_stale(embedder)
+    found = world.ask("tea", embedder).hits
+    world.rows("UPDATE meta SET value = '6' WHERE key = 'schema'")
+    world.put("b.md", "# B\n\n- bread\n- butter\n")
+    embedder.read.clear()
+
+    assert "another version" in world.index.refresh().rebuilt
+    assert world.index.status().waiting == 1
+    assert world.index.build_if_stale(embedder).embedded.done == 1
+    assert ["butter" in text for text in embedder.read] == [True]
+    assert world.ask("tea", embedder).hits == found
+    assert world.rows("SELECT name FROM sqlite_master WHERE name = 'kept_vectors'") == []
+
+
+def test_vectors_of_another_model_or_form_are_not_kept(world) -> None:
+    for embedder in (WordEmbedder(), WordEmbedder("others"), TokenWordEmbedder("others")):
+        world.put("a.md", "# A\n\n- green tea\n- a late train\n")
+        assert world.index.build_if_stale(embedder).embedded.done == 2
+        world.rows("UPDATE meta SET value = '6' WHERE key = 'schema'")
+
+
+def test_a_file_that_is_moved_by_hand_keeps_its_vectors(world) -> None:
+    embedder = WordEmbedder()
+    world.put("b.md", "# A\n\n- green tea\n- a late train\n")
+    world.index.build_if_stale(embedder)
+    (world.root / "b.md").rename(world.root / "a.md")
+    assert world.index.build_if_stale(embedder).embedded.done == 0
+    assert world.paths("tea", embedder) == ["a.md"]
 
 
 def test_a_cleared_index_comes_back_by_itself(world) -> None:
