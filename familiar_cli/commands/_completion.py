@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final
 
 from typer.core import _typer_param_setup_autocompletion_compat as set_completion
@@ -29,8 +30,9 @@ _MAX_TURNS = 30
 
 def offer_values(command: Any) -> None:  # noqa: ANN401  # Click's types are private to Typer
     """Let the parameters of a command, and of those below it, complete their values."""
+    known = {*SOURCES, *(key.rpartition(" ")[2] for key in SOURCES_OF_COMMAND)}
     for param in command.params:
-        has_values = _CHOICES.fullmatch(param.metavar or "") or param.name in SOURCES
+        has_values = _CHOICES.fullmatch(param.metavar or "") or param.name in known
         if has_values and param._custom_shell_complete is None:  # noqa: SLF001  # as above
             set_completion(param, autocompletion=_completion_of(param))
     for below in getattr(command, "commands", {}).values():
@@ -59,6 +61,8 @@ def _values_of(ctx: typer.Context, param: Any) -> Values:  # noqa: ANN401
         return str(param.metavar).strip("[]").split("|")
     _, _, command = ctx.command_path.partition(" ")
     source = SOURCES_OF_COMMAND.get(f"{command} {param.name}", SOURCES.get(param.name))
+    if isinstance(source, str):
+        return map(str, resolve_name(source))
     return source(ctx) if source else ()
 
 
@@ -96,7 +100,17 @@ def _accounts(ctx: typer.Context) -> Values:
 
     with _familiar(ctx) as familiar:
         authors = [speaker.author for speaker in familiar.history.speakers(OWNER)]
-        return [(f"{a.platform}:{a.user_id}", a.label) for a in authors]
+        accounts = [(f"{a.platform}:{a.user_id}", a.label) for a in authors]
+        return [*accounts, *_owners(ctx)]
+
+
+def _owners(ctx: typer.Context) -> Values:
+    from familiar_cli.config.home import ME_FILE
+    from familiar_cli.config.schema import HomeSettings
+    from familiar_cli.config.settings import load_written
+
+    owners = load_written(home_of(ctx) / ME_FILE, HomeSettings).settings.owners
+    return [(name, owner.name) for name, owner in owners.items()]
 
 
 def _turns(ctx: typer.Context) -> Values:
@@ -147,6 +161,45 @@ def _jobs(ctx: typer.Context) -> Values:
         return [(job.id, job.what) for job in read_jobs(familiar)]
 
 
+def _todos(ctx: typer.Context) -> Values:
+    from familiar_cli.actions.desk import read_todos
+    from familiar_cli.commands.desk import LETTERS
+
+    with _familiar(ctx) as familiar:
+        return [
+            (f"{letter}{item.number}", item.text)
+            for letter, rel_path in LETTERS.items()
+            for item in read_todos(familiar, rel_path).items
+            if item.mark == "open"
+        ]
+
+
+def _remotes(ctx: typer.Context) -> Values:
+    from familiar_cli.actions.sync_decisions import remotes_of
+
+    with _familiar(ctx) as familiar:
+        return [(name, str(address)) for name, address in remotes_of(familiar).all().items()]
+
+
+def _machines(ctx: typer.Context) -> Values:
+    from familiar_cli.actions.sync_decisions import participants_of
+    from familiar_cli.sync.remotes import instances_seen
+
+    with _familiar(ctx) as familiar:
+        known = {*participants_of(familiar).all(), *instances_seen(familiar.journal.repository)}
+        return sorted(known - {familiar.instance.id})
+
+
+def _backups(ctx: typer.Context) -> Values:
+    from familiar_cli.actions.backup import BackupTarget, list_backups
+    from familiar_cli.sync.sealing import Sealing
+
+    target = str((*ctx.args, ctx.params["target"])[0])  # unread, since `--backup` lacks its value
+    if "://" in target:
+        return ()  # a shell does not wait for a network
+    return [one["backup"] for one in list_backups(BackupTarget(target, Sealing((), str)))]
+
+
 def _settings(ctx: typer.Context) -> Values:
     from familiar_cli.config.schema import ANY_NAME, ChannelConfig, CharacterConfig
     from familiar_cli.config.settings import all_settings
@@ -170,20 +223,6 @@ def _values(ctx: typer.Context) -> Values:
     return setting.choices or (ON_OFF if isinstance(setting.default, bool) else ())
 
 
-def _modes(ctx: typer.Context) -> Values:
-    from familiar_cli.config.channel_kinds import ChannelMode
-
-    del ctx
-    return [str(mode) for mode in ChannelMode]
-
-
-def _kinds(ctx: typer.Context) -> Values:
-    from familiar_cli.config.channel_kinds import KINDS
-
-    del ctx
-    return KINDS
-
-
 def _models(ctx: typer.Context) -> Values:
     from familiar_cli.models.catalog import CATALOG
 
@@ -199,20 +238,6 @@ def _models_on_disk(ctx: typer.Context) -> Values:
     return [model.name for model in listing(cache_dir()) if model.state != "absent"]
 
 
-def _slots(ctx: typer.Context) -> Values:
-    from familiar_cli.config.schema import SLOTS
-
-    del ctx
-    return SLOTS
-
-
-def _presets(ctx: typer.Context) -> Values:
-    from familiar_cli.llm.slots import PRESETS
-
-    del ctx
-    return PRESETS
-
-
 def _checks(ctx: typer.Context) -> Values:
     from familiar_cli.housekeeping.run import CHECKS
 
@@ -220,7 +245,7 @@ def _checks(ctx: typer.Context) -> Values:
     return [(check.name, check.title) for check in CHECKS]
 
 
-SOURCES: Final[dict[str, Callable[[typer.Context], Values]]] = {
+SOURCES: Final[dict[str, Callable[[typer.Context], Values] | str]] = {
     "familiar": _familiars,
     "familiar_id": _familiars,
     "channel": _channels,
@@ -239,17 +264,21 @@ SOURCES: Final[dict[str, Callable[[typer.Context], Values]]] = {
     "directory": _directories,
     "within": _directories,
     "job_id": _jobs,
+    "item": _todos,
+    "remote": _remotes,
+    "instance": _machines,
+    "backup": _backups,
     "key": _settings,
     "unset": _settings,
     "value": _values,
-    "mode": _modes,
-    "kind": _kinds,
+    "mode": "familiar_cli.config.channel_kinds:ChannelMode",
+    "kind": "familiar_cli.config.channel_kinds:KINDS",
     "names": _models,
-    "slot": _slots,
-    "preset": _presets,
+    "slot": "familiar_cli.config.schema:SLOTS",
+    "preset": "familiar_cli.llm.slots:PRESETS",
     "checks": _checks,
 }
-"""Where the values of a parameter come from, by its name."""
+"""Where the values of a parameter come from, by its name: a function, or a constant of ours."""
 
 SOURCES_OF_COMMAND: Final[dict[str, Callable[[typer.Context], Values] | None]] = {
     "init familiar_id": None,
@@ -265,5 +294,10 @@ SOURCES_OF_COMMAND: Final[dict[str, Callable[[typer.Context], Values] | None]] =
     "people export directory": None,
     "export-lorebook directory": _directories,
     "sync resolve path": None,
+    "sync remote rm name": _remotes,
+    "sync allow name": _machines,
+    "sync block name": _machines,
+    "sync accept name": _machines,
+    "me as_": _owners,
 }
 """The exceptions, by command and parameter; None: a file of the shell's, or nothing."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
 
 _LISTS = {"remind": REMINDERS, "task": TASKS}
-_LETTERS = {"r": REMINDERS, "t": TASKS}
+LETTERS = {"r": REMINDERS, "t": TASKS}
 
 Words = Annotated[str, typer.Argument(metavar="TEXT|-", help="Text; `-` reads standard input.")]
 JobId = Annotated[str, typer.Argument(metavar="ID", help="Id from `familiar job ls`.")]
@@ -203,12 +203,12 @@ def _read_id(text: str) -> tuple[str, int]:
         UsageError: It is invalid.
     """
     letter, number = text[:1].lower(), text[1:]
-    if letter not in _LETTERS or not (number.isascii() and number.isdecimal()):
+    if letter not in LETTERS or not (number.isascii() and number.isdecimal()):
         raise UsageError(
             f"{text!r} is not the id of a reminder (r1) or a task (t1); nothing was changed",
             hint="List the ids: `familiar todo ls`.",
         )
-    return _LETTERS[letter], int(number)
+    return LETTERS[letter], int(number)
 
 
 def _add(ctx: typer.Context, rel_path: str, text: str, when: str | None, *, dry_run: bool) -> None:

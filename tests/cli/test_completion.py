@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from familiar_cli.cli import app
 from familiar_cli.commands._completion import SOURCES, SOURCES_OF_COMMAND
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
+from familiar_cli.sync.participants import SyncParticipants
+from familiar_cli.sync.remotes import Remotes
 from tests.contracts.test_command_tree import LEAVES
 from tests.contracts.test_startup import HEAVY
 from tests.support.pages import ROOT
@@ -33,7 +36,7 @@ def offered(line: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def ada():
+def ada(tmp_path):
     root = live(**{"notes": "---\npinned: true\n---\n# N\n", "topics/tea": "# T\n"})
     (root / "memory" / "people").mkdir()
     (root / "memory" / "people" / "cli-bob.md").write_text("# Bob\n", "utf-8")
@@ -44,6 +47,16 @@ def ada():
         )
         history.append("x;rm -rf $HOME", "user", "Hi", author=Author("discord", "7"))
     run("remind", "add", "Call Bo", "--at", "tomorrow 9:00")
+    run("remind", "add", "Call Eve", "--at", "friday 9:00")
+    run("task", "add", "Mend the lamp")
+    run("todo", "done", "r1")
+    run("me", "--as", "scott", "--name", "Scott")
+    hub = tmp_path / "hub"
+    run("sync", "remote", "add", "hub", str(hub))
+    run("sync", "status")
+    run("backup", str(tmp_path / "copies"))
+    participants = SyncParticipants(Remotes(root / "sync.toml"), approve=False)
+    participants.block("laptop-7f3a", "own-0000", ["laptop-7f3a"])
     run("job", "add", "every day 9:00", "--say", "Good morning", "--id", "greet")
     return root
 
@@ -59,11 +72,22 @@ OFFERED = {
     "ask Hello --as discord:4": ["discord:42"],
     "history edit ": ["3", "2", "1"],
     "review show ": [],
-    "memory cat t": ["topics/tea.md"],
-    "memory pin ": ["notes.md", "people/cli-bob.md", "reminders.md", "topics/tea.md"],
+    "memory cat t": ["tasks.md", "topics/tea.md"],
+    "memory pin ": ["notes.md", "people/cli-bob.md", "reminders.md", "tasks.md", "topics/tea.md"],
     "memory unpin ": ["notes.md"],
     "memory ls ": ["people", "topics"],
     "job run ": ["greet"],
+    "job rm ": ["greet"],
+    "todo done ": ["r2", "t1"],
+    "todo drop t": ["t1"],
+    "ask Hello --as s": ["scott"],
+    "me --as ": ["scott"],
+    "people forget d": ["discord-7", "discord-42"],
+    "people export d": ["discord-7", "discord-42"],
+    "sync --remote ": ["hub"],
+    "sync remote rm ": ["hub"],
+    "sync forget ": ["laptop-7f3a"],
+    "sync allow l": ["laptop-7f3a"],
     "config set llm.pre": ["llm.preset"],
     "config set llm.preset ol": ["ollama"],
     "config set memory_writer.dm ": ["private", "share"],
@@ -91,6 +115,11 @@ def test_what_a_shell_would_evaluate_is_not_offered_and_descriptions_are_plain(a
     assert offered("history edit 2") == {"2": "touch x y"}
 
 
+def test_backups_of_a_directory_are_offered(ada, tmp_path) -> None:
+    (backup,) = offered(f"restore {tmp_path / 'copies'} --backup ")
+    assert backup in run("backup", "ls", str(tmp_path / "copies")).stdout
+
+
 def test_options_before_the_value_choose_home_and_familiar(ada, tmp_path) -> None:
     (home() / "mira" / "memory").mkdir(parents=True)
     (home() / "mira" / "memory" / "moon.md").write_text("# M\n", "utf-8")
@@ -102,7 +131,7 @@ def test_options_before_the_value_choose_home_and_familiar(ada, tmp_path) -> Non
 
 def test_each_value_that_names_something_kept_is_completed() -> None:
     kept = ("ID", "PERSON", "TURN", "PLAN", "KEY", "VALUE", "KEPT", "OTHER", "CHECK", "SLOT")
-    others = {"message_id", "item", "run", "name", "recipient", "also", "user"}
+    others = {"message_id", "run", "name", "recipient", "also", "user"}
     missing, known = [], set()
     for path in LEAVES:
         command = COMMAND
@@ -154,26 +183,37 @@ def test_completing_writes_no_file_and_loads_nothing_heavy(ada) -> None:
     assert (HEAVY - {"sqlite3", "regex"}) & set(modules.split()) == set()
 
 
+IN_SHELL = {
+    "bash": (
+        "{script}\nCOMP_WORDS=(familiar people show disc) COMP_CWORD=3\n"
+        "_familiar_completion familiar\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
+    ),
+    # Without its menus: what would be in them is printed.
+    "zsh": (
+        "compdef() {{ :; }}\n_arguments() {{ print -r -- $@ }}\nwords=(familiar people show disc)\n"
+        "CURRENT=4\n{script}\n_familiar_completion"
+    ),
+    "fish": "{script}\ncomplete -C 'familiar people show disc'",
+}
+
+
 @pytest.mark.posix
-@pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
-def test_bash_itself_completes_a_value(ada, tmp_path) -> None:
+@pytest.mark.parametrize("shell", IN_SHELL)
+def test_a_shell_itself_completes_a_value(shell, ada, tmp_path) -> None:
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed")
     program = tmp_path / "familiar"
     program.write_text(
         f"#!/bin/sh\nPYTHONPATH='{ROOT}' exec {sys.executable} -m familiar_cli \"$@\"\n"
     )
     program.chmod(0o755)
     script = get_completion_script(
-        prog_name="familiar", complete_var="_FAMILIAR_COMPLETE", shell="bash"
+        prog_name="familiar", complete_var="_FAMILIAR_COMPLETE", shell=shell
     )
-    typed = (
-        f"{script}\nCOMP_WORDS=(familiar people show disc) COMP_CWORD=3\n"
-        "_familiar_completion familiar\nprintf '%s\\n' \"${COMPREPLY[@]}\""
-    )
+    typed = IN_SHELL[shell].format(script=script)
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run(
-        ["bash", "-c", typed], env=env, capture_output=True, text=True, check=True
-    )
-    assert sorted(done.stdout.split()) == ["discord-42", "discord-7"]
+    done = subprocess.run([shell, "-c", typed], env=env, capture_output=True, text=True, check=True)
+    assert sorted(re.findall(r"discord-\d+", done.stdout)) == ["discord-42", "discord-7"]
 
 
 @pytest.mark.parametrize(

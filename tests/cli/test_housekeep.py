@@ -198,7 +198,8 @@ def test_a_terminal_is_told_what_is_being_done_and_a_pipe_is_not(root, monkeypat
 
 
 def test_the_help_names_every_check() -> None:
-    words = run("housekeep", "--help").stdout.split("Checks: ")[-1].split(";")[0]
+    shown = run("housekeep", "--help").stdout.replace("│", "")  # old versions of Typer draw boxes
+    words = shown.split("Checks: ")[-1].split(";")[0]
     assert [name.strip() for name in words.split(",")] == list(TITLES)
 
 
