@@ -652,10 +652,13 @@ def _strips(
     given = values * (4 if some_moved else 2)
     places: dict[int, _Place] = {}
     for id_, channel, session, before, after in rows_among(connection, select, sorted(ids), given):
-        strip = [*_id_ranges(before)[::-1], (id_, session), *_id_ranges(after)]
-        middle = len(_id_ranges(before))
+        earlier = _id_ranges(before)
+        strip = [*earlier[::-1], (id_, session), *_id_ranges(after)]
+        middle = len(earlier)
         for at in range(max(middle - reach, 0), min(middle + reach + 1, len(strip))):
             turn_id, of_session = strip[at]
+            if turn_id in places:  # near another one
+                continue
             above_it = tuple(i for i, _ in strip[max(at - reach, 0) : at][::-1])
             below_it = tuple(i for i, _ in strip[at + 1 : at + 1 + reach])
             places[turn_id] = _Place((channel, of_session), above_it, below_it)

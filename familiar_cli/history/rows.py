@@ -29,6 +29,7 @@ HEARD: Final = "hear"
 
 T = TypeVar("T")
 Role = Literal["user", "assistant", "system"]
+_ROLES: Final = get_args(Role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +280,7 @@ def to_number(stored: object) -> int:
 
 def _to_role(stored: object) -> Role:
     found = unpack(stored)
-    if found in get_args(Role):
+    if found in _ROLES:
         return found  # type: ignore[return-value]
     raise DamagedRowError(f"unknown role {found!r:.40}")
 

@@ -475,24 +475,28 @@ def scores_of_turns(
         speaker: Gives whose words a turn holds.
         zone: The familiar's timezone; None: the system's.
     """
+    labels = [speaker(one.turn) for one in turns]
+    of_turns = [_session_of(one.turn, zone) for one in turns]
     sessions: dict[Session, set[str]] = {}
-    for one in turns:
-        sessions.setdefault(_session_of(one.turn, zone), set()).add(speaker(one.turn))
-    named = people_among({label for labels in sessions.values() for label in labels}, query)
+    for session, label in zip(of_turns, labels, strict=True):
+        sessions.setdefault(session, set()).add(label)
+    parts = {label: parts_of(label) for label in set(labels)}
+    named = people_among(parts, query)
+    are_named = {label: named.is_named(label) for label in parts}
     shares = {
-        session: named.share({part for label in labels for part in parts_of(label)})
-        for session, labels in sessions.items()
+        session: named.share({part for label in speakers for part in parts[label]})
+        for session, speakers in sessions.items()
     }
     wanted = times_asked(query, to_zone(now(), zone).date())
     return [
         WEIGHTS.relevance
         * (
             one.score
-            + WEIGHTS.speaker * named.is_named(speaker(one.turn))
-            + WEIGHTS.people * shares[_session_of(one.turn, zone)]
+            + WEIGHTS.speaker * are_named[label]
+            + WEIGHTS.people * shares[session]
             + WEIGHTS.time * _time_score(one.turn, wanted, zone)
         )
-        for one in turns
+        for one, label, session in zip(turns, labels, of_turns, strict=True)
     ]
 
 

@@ -10,7 +10,7 @@ import math
 import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli.fts import best_part
 from familiar_cli.languages import ENGLISH
@@ -57,8 +57,7 @@ def _normal_text(text: str) -> str:
     return normal_line(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(NamedTuple):  # made for each piece, several times
     """The content of one line of a source.
 
     Args:
@@ -267,7 +266,7 @@ def fill_room(
     shares = (share_of_lines if _rests_on_turns(piece) else 1.0 for piece in pieces)
     ranked = [
         (
-            replace(piece, score=share * piece.score),
+            piece if share == 1.0 else replace(piece, score=share * piece.score),
             # A line of memory that fits very well says little about how well turns can fit.
             max(best_turn, RESTING_SHARE * best) if piece.is_turn else share * best,
         )

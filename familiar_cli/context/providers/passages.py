@@ -48,7 +48,7 @@ from familiar_cli.text import framed, one_line, sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import tzinfo
+    from datetime import date, tzinfo
 
     from familiar_cli.context.character import Macros
     from familiar_cli.context.providers.packing import Packed
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.recall import Nearness, Recalled
     from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.identity import Labels
+    from familiar_cli.identity import Author
     from familiar_cli.index.types import Hit
     from familiar_cli.languages import Phrases
     from familiar_cli.visibility import Viewer
@@ -519,7 +519,9 @@ class Recaller:
         authors = (turn.author for one in found.turns for turn in (one.turn, one.before) if turn)
         labels = request.labels.joined(authors)
         somebody = request.phrases.somebody
-        made = _Pieces(query, self.name, shown, labels, somebody[:1].upper() + somebody[1:])
+        made = _Pieces(
+            query, framed(self.name), shown, cache(labels.of), somebody[:1].upper() + somebody[1:]
+        )
         scores = scores_of_turns(found.turns, query, speaker=made.speaker, zone=self.zone)
         turns = list(found.turns)
         if asked.is_wide:
@@ -539,9 +541,12 @@ class Recaller:
             if one and asked.is_wide:
                 one = replace(one, before=None)
             if one and one.turn.content.strip():
-                source = self._source(one.turn, request, called)
-                sources.setdefault(source.key, source)
-                pieces.append(made.of(one, source.key, score))
+                local = to_zone(one.turn.at, self.zone)
+                day = local.date(), local.hour // 6
+                key = f"past:{one.turn.channel_id}:{day[0]}-{day[1]}"
+                if key not in sources:
+                    sources[key] = self._source(key, one.turn.channel_id, day, request, called)
+                pieces.append(made.of(one, key, score))
         return Recall(
             tuple(pieces),
             sources,
@@ -607,14 +612,18 @@ class Recaller:
             return None
 
     def _source(
-        self, turn: Turn, request: ContextRequest, called: Callable[[str], str]
+        self,
+        key: str,
+        channel_id: str,
+        when: tuple[date, int],
+        request: ContextRequest,
+        called: Callable[[str], str],
     ) -> PieceSource:
-        local = to_zone(turn.at, self.zone)
-        day, part = local.date(), local.hour // 6
-        channel = framed(called(turn.channel_id))
+        """Describe a conversation on a part of a day."""
+        day, part = when
+        channel = framed(called(channel_id))
         phrases = request.phrases
-        where = "" if turn.channel_id == request.channel_id else f"{phrases.comma}{channel}"
-        key = f"past:{turn.channel_id}:{day}-{part}"
+        where = "" if channel_id == request.channel_id else f"{phrases.comma}{channel}"
         label, origin = f"{phrases.day(day)}{where}", f"{channel}, {day}"
         return PieceSource(
             key, label, phrases.said, origin=origin, phrases=phrases, day=f"{day}-{part}"
@@ -658,27 +667,27 @@ class _Pieces:
 
     Args:
         query: The search query.
-        name: The familiar's name.
+        name: The label of the familiar.
         shown: The turns in the prompt.
-        labels: Labels of people.
+        label: Returns the label of a person.
         somebody: Label of people without a name.
     """
 
     query: str
     name: str
     shown: frozenset[int]
-    labels: Labels
+    label: Callable[[Author], str]
     somebody: str
 
     def of(self, found: Recalled, source: str, score: float) -> Excerpt:
         """Return a found turn with the one before it."""
         before = found.before if found.before and found.before.id not in self.shown else None
-        return replace(
-            self._piece(found.turn, source, score),
-            before=self._piece(before, source, 0.0) if before else None,
-        )
+        preceding = self._piece(before, source, 0.0) if before else None
+        return self._piece(found.turn, source, score, preceding)
 
-    def _piece(self, turn: Turn, source: str, score: float) -> Excerpt:
+    def _piece(
+        self, turn: Turn, source: str, score: float, before: Excerpt | None = None
+    ) -> Excerpt:
         speaker = self.speaker(turn)
         words = "\n  ".join(turn.content.strip().splitlines())  # none begins like a speaker's label
         return Excerpt(
@@ -689,6 +698,7 @@ class _Pieces:
             score=score,
             strength=round(query_coverage(turn.content, self.query), 4),
             turns=frozenset({turn.id}),
+            before=before,
             is_turn=True,
             lead=len(speaker) + 2,
         )
@@ -696,5 +706,5 @@ class _Pieces:
     def speaker(self, turn: Turn) -> str:
         """Return the speaker of a turn."""
         if turn.role == "assistant":
-            return framed(self.name)
-        return self.labels.of(turn.author) if turn.author else self.somebody
+            return self.name
+        return self.label(turn.author) if turn.author else self.somebody
