@@ -595,3 +595,5 @@ class Familiar:
             self.jobs.cancel()
         if "history" in self.__dict__:
             self.history.close()
+        if "index" in self.__dict__:
+            self.index.close()

@@ -126,6 +126,7 @@ class EmbeddingIndex:
         self.store = store
         self.directory = directory or store.root / INDEX_DIR
         self._is_cut = False
+        self._idle = schema.IdleConnection()
         self._cached: tuple[tuple[str, str, str, int], Vectors] | None = None
         self._pieces: tuple[tuple[tuple[str, str], ...], dict[int, Candidate]] | None = None
         self._tokens: tuple[tuple[CountedTokens, int], Rows | None] | None = None
@@ -133,10 +134,12 @@ class EmbeddingIndex:
     def use(self, action: Callable[[sqlite3.Connection], T]) -> T:
         """Run `action` with a connection. See `schema.use_index`."""
         fresh = not is_directory(self.directory)
-        answer = schema.use_index(self.directory, action)
+        answer = schema.use_index(self.directory, self._idle, action)
         if self._is_cut:
             self._is_cut = False
-            schema.use_index(self.directory, lambda c: vectors.write_if_lost(c, self.directory))
+            schema.use_index(
+                self.directory, self._idle, lambda c: vectors.write_if_lost(c, self.directory)
+            )
         if fresh:
             with contextlib.suppress(OSError):
                 write_whole(self.directory / ".gitignore", "*\n", durable=False)
@@ -228,7 +231,12 @@ class EmbeddingIndex:
     def clear(self) -> bool:
         """Delete the index; tell whether there was one. The next search rebuilds it."""
         self._cached = self._tokens = self._pieces = None
+        self.close()
         return schema.clear_index(self.directory)
+
+    def close(self) -> None:
+        """Close the connection that is kept for the next use."""
+        self._idle.close()
 
     def vectors(self, connection: sqlite3.Connection) -> Vectors:
         """Return all vectors, cached until the index changes."""

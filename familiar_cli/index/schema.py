@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.errors import FamiliarError, LockedError
-from familiar_cli.files import TEMP_PREFIX, check_own, locked, remove
+from familiar_cli.files import ON_WINDOWS, TEMP_PREFIX, check_own, locked, remove
 from familiar_cli.fts import TOKENIZER
 from familiar_cli.sqlite import (
     Fault,
@@ -131,8 +132,70 @@ class _DamagedError(Exception):
     """The file proved damaged during use; it was deleted, and can be rebuilt."""
 
 
-def use_index(directory: Path, action: Callable[[sqlite3.Connection], T]) -> T:
+class IdleConnection:
+    """A connection to an index that is kept between two uses, while its file stays the same.
+
+    Any change of the file by another program, even a checkpoint, makes the next use open it anew.
+    On Windows none is kept, since an open file cannot be deleted there.
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[os.stat_result, sqlite3.Connection]] = []
+        weakref.finalize(self, _close_all, self._kept)
+
+    def take(self, path: Path) -> sqlite3.Connection | None:
+        """Return the connection, or None if there is none to the file as it is."""
+        with suppress(IndexError):  # another thread uses it
+            seen, connection = self._kept.pop()
+            if _is_same(seen, _status_of(path), "st_dev", "st_ino", "st_size", "st_mtime_ns"):
+                with suppress(sqlite3.Error):
+                    if not _why_old(_read_all_meta(connection)):
+                        return connection
+            connection.close()
+        return None
+
+    def put_back(
+        self, path: Path, opened: os.stat_result | None, connection: sqlite3.Connection
+    ) -> None:
+        """Keep a connection to the file that was `opened`, or close it."""
+        seen = _status_of(path)
+        if (
+            self._kept
+            or ON_WINDOWS
+            or seen is None
+            or not _is_same(opened, seen, "st_dev", "st_ino")
+        ):
+            connection.close()
+        else:
+            self._kept.append((seen, connection))
+
+    def close(self) -> None:
+        """Close the connection; a later use opens another one."""
+        _close_all(self._kept)
+
+
+def _close_all(kept: list[tuple[os.stat_result, sqlite3.Connection]]) -> None:
+    while kept:
+        kept.pop()[1].close()
+
+
+def _status_of(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
+def _is_same(one: os.stat_result | None, other: os.stat_result | None, *fields: str) -> bool:
+    return all(getattr(one, name, None) == getattr(other, name, "") for name in fields)
+
+
+def use_index(
+    directory: Path, idle: IdleConnection, action: Callable[[sqlite3.Connection], T]
+) -> T:
     """Run `action` with a connection to the index in `directory`.
+
+    What it leaves uncommitted is rolled back.
 
     An unusable file (another version, damaged, not an index) is replaced, and `action` starts
     again; the reason is in meta under `rebuilt`. Vectors of another version are set aside for the
@@ -144,9 +207,9 @@ def use_index(directory: Path, action: Callable[[sqlite3.Connection], T]) -> T:
     """
     try:
         try:
-            return _attempt_once(directory, action, "")
+            return _attempt_once(directory, idle, action, "")
         except _DamagedError:
-            return _attempt_once(directory, action, "it was damaged")
+            return _attempt_once(directory, idle, action, "it was damaged")
     except (sqlite3.Error, _DamagedError) as error:
         raise IndexUnusableError(
             f"The index in {str(directory)!r} cannot be used: {error}; memory is untouched",
@@ -159,18 +222,26 @@ def use_index(directory: Path, action: Callable[[sqlite3.Connection], T]) -> T:
         ) from error
 
 
-def _attempt_once(directory: Path, action: Callable[[sqlite3.Connection], T], reason: str) -> T:
-    connection = _open_usable(directory, reason)
+def _attempt_once(
+    directory: Path, idle: IdleConnection, action: Callable[[sqlite3.Connection], T], reason: str
+) -> T:
+    path = directory / FILE
+    opened = _status_of(path)
+    connection = idle.take(path) or _open_usable(directory, reason)
     try:
-        return action(connection)
+        answer = action(connection)
+        connection.rollback()
     except sqlite3.DatabaseError as error:
+        connection.close()
         if not is_useless(error):
             raise
-        connection.close()
         _delete_files(directory)
         raise _DamagedError(str(error)) from error
-    finally:
+    except BaseException:
         connection.close()
+        raise
+    idle.put_back(path, opened, connection)
+    return answer
 
 
 def read_meta(connection: sqlite3.Connection, key: str) -> str:
@@ -242,7 +313,7 @@ def _open_checked(path: Path) -> tuple[sqlite3.Connection | None, str]:
     connection = None
     try:
         connection = _connect_to(path)
-        found = dict(connection.execute("SELECT key, value FROM meta"))
+        found = _read_all_meta(connection)
     except sqlite3.DatabaseError as error:
         if connection is not None:
             connection.close()
@@ -255,6 +326,10 @@ def _open_checked(path: Path) -> tuple[sqlite3.Connection | None, str]:
         connection.close()
         return None, reason
     return connection, ""
+
+
+def _read_all_meta(connection: sqlite3.Connection) -> dict[str, str]:
+    return dict(connection.execute("SELECT key, value FROM meta"))
 
 
 def _why_old(found: dict[str, str]) -> str:

@@ -7,16 +7,28 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from familiar_cli import files
 from familiar_cli.index import rows, scan, schema
 from familiar_cli.index.build import EmbeddingIndex
-from tests.support.embedders import BrokenEmbedder, TokenWordEmbedder, WordEmbedder
+from familiar_cli.index.search import search_memory
+from familiar_cli.index.types import SearchOptions
+from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.visibility import OWNER, Viewer, person_scope
+from tests.support.embedders import (
+    BrokenEmbedder,
+    EmbedderChoice,
+    TokenWordEmbedder,
+    WordEmbedder,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -332,6 +344,63 @@ def test_a_cleared_index_comes_back_by_itself(world) -> None:
     assert world.paths("tea") == ["a.md"]
     assert world.index.clear()
     assert not world.index.clear()
+
+
+_WORDS = ("tea", "ale", "zebra")
+_STEPS = ("write", "delete", "other clears", "other builds", "clear", "overwrite", "replace", "ask")
+
+
+def _answers(index: EmbeddingIndex, *, refresh: bool = True) -> list:
+    """Search for each word, as each viewer, with and without a model."""
+    viewers = [Viewer(OWNER.rules, frozenset({person_scope(f"discord-{n}")})) for n in (1, 2)]
+    return [
+        search_memory(index, word, SearchOptions(viewer=viewer, refresh=refresh), choice).hits
+        for word in _WORDS
+        for viewer in (OWNER, *viewers)
+        for choice in (EmbedderChoice(WordEmbedder()), None)
+    ]
+
+
+def _step(kept: EmbeddingIndex, step: str, number: int) -> None:
+    """Let a person or another process change the memory or its index."""
+    store, file = kept.store, kept.directory / schema.FILE
+    page = store.root / f"{number % 2}.md"
+    if step == "write":
+        private = "<!-- private @discord-1 -->\n- tea is a secret\n<!-- /private -->\n"
+        text = f"# Page\n\n- {_WORDS[number]} {number}\n\n{private * (number % 2)}"
+        page.write_text(text, "utf-8")
+    elif step == "delete":
+        page.unlink(missing_ok=True)
+    elif step == "other clears":
+        EmbeddingIndex(store).clear()
+    elif step == "other builds":
+        EmbeddingIndex(store).build_if_stale(WordEmbedder())
+    elif step == "clear":
+        kept.clear()
+    elif step == "ask":
+        _answers(kept)
+    elif file.exists() and step == "overwrite":
+        file.write_bytes(b"no index at all" * number)
+    elif file.exists():
+        twin = file.with_name("twin")
+        twin.write_bytes(file.read_bytes())
+        twin.replace(file)
+
+
+@example([("write", 0), ("ask", 0), ("other clears", 0)])
+@example([("write", 1), ("ask", 0), ("write", 2), ("replace", 0)])
+@example([("write", 0), ("ask", 0), ("overwrite", 1)])
+@given(st.lists(st.tuples(st.sampled_from(_STEPS), st.integers(0, 1)), max_size=8))
+def test_an_index_that_stays_open_answers_as_one_opened_now(steps) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        store = MemoryStore(Path(directory, "memory"))
+        store.root.mkdir()
+        kept = EmbeddingIndex(store)
+        for step, number in steps:
+            _step(kept, step, number)
+        for refresh in (False, True):
+            now = _answers(kept, refresh=refresh)
+            assert now == _answers(EmbeddingIndex(store), refresh=refresh)
 
 
 def test_the_index_keeps_itself_out_of_git(world) -> None:
