@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterable, Iterator
 
+    Counts = dict[tuple[str, tuple[object, ...]], int]
+
 TOKENIZER: Final = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 """Stems English, ignores accents, and keeps the vowel signs that belong to Indic words."""
 
@@ -166,7 +168,13 @@ class Choice:
 
 
 def choose(
-    connection: sqlite3.Connection, table: str, match: str, most_rows: int, only: str = ""
+    connection: sqlite3.Connection,
+    table: str,
+    match: str,
+    most_rows: int,
+    only: str = "",
+    *,
+    counts: Counts | None = None,
 ) -> Choice:
     """Limit a query with too many results to about `most_rows` rows worth ranking.
 
@@ -180,8 +188,9 @@ def choose(
         match: Result of `match_any`.
         most_rows: Number of rows, counted once per word.
         only: SQL condition ` AND ...` on the rows; it should hold for almost all.
+        counts: As in `frequencies`.
     """
-    asked, terms = _Table(connection, table, most_rows, only), match.split(" OR ")
+    asked, terms = _Table(connection, table, most_rows, only, counts), match.split(" OR ")
     if asked.size(most_rows // len(terms) + 1) * len(terms) <= most_rows:
         return Choice(match, match)
     held = asked.held(terms, int(_MOST * _SAMPLE))
@@ -204,14 +213,23 @@ def choose(
 
 
 def frequencies(
-    connection: sqlite3.Connection, table: str, words: Iterable[str], most_rows: int
+    connection: sqlite3.Connection,
+    table: str,
+    words: Iterable[str],
+    most_rows: int,
+    counts: Counts | None = None,
 ) -> dict[str, tuple[int, float]]:
     """Return how many rows contain each word, and its share among the newest rows.
 
-    Counts stop at about `most_rows`.
+    Args:
+        connection: Database with the table.
+        table: Its name.
+        words: The words.
+        most_rows: About where counts stop.
+        counts: Numbers counted already in the same state of the database; more are added.
     """
     matches = {word: match_any(word) for word in words}
-    asked = _Table(connection, table, most_rows, "")
+    asked = _Table(connection, table, most_rows, "", counts)
     held = asked.held({match for match in matches.values() if match})
     return {word: held.get(match or "", (0, 0.0)) for word, match in matches.items()}
 
@@ -222,6 +240,7 @@ class _Table:
     name: str
     most_rows: int
     only: str
+    counts: Counts | None
 
     def size(self, most: int) -> int:
         """Return the number of rows, at most `most`."""
@@ -265,7 +284,12 @@ class _Table:
         return f"FROM {self.name} WHERE {self.name} MATCH ?"
 
     def _number(self, sql: str, *values: object) -> int:
-        return int((self.connection.execute(sql, values).fetchone() or (0,))[0])
+        counts = {} if self.counts is None or (self.only and self.only in sql) else self.counts
+        key = sql, values
+        if key not in counts:
+            row = self.connection.execute(sql, values).fetchone() or (0,)
+            counts[key] = int(row[0])
+        return counts[key]
 
 
 def match_all(text: str) -> str | None:

@@ -672,8 +672,8 @@ def _places_alone(connection: sqlite3.Connection, ids: Collection[int]) -> dict[
 
 
 def _id_ranges(listed: str | None) -> list[tuple[int, int]]:
-    pairs = (part.partition(":") for part in listed.split(",")) if listed else ()
-    return [(int(turn_id), int(session)) for turn_id, _, session in pairs]
+    numbers = list(map(int, listed.replace(":", ",").split(","))) if listed else []
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 def _word_scores(own: dict[int, float], places: dict[int, _Place]) -> dict[int, float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 from familiar_cli.clock import to_ms
@@ -213,6 +214,7 @@ def to_turn(row: Row) -> Turn:
     )
 
 
+@lru_cache(maxsize=1024)  # few people said most turns
 def to_author(row: Row) -> Author:
     """Build an author from platform, user id, username and display name."""
     platform, user_id, username, display_name = row

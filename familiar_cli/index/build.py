@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.files import FileStamp
+    from familiar_cli.fts import Counts
     from familiar_cli.index.embedder import Embedder
     from familiar_cli.index.rank import Candidate
     from familiar_cli.index.token_vectors import CountedTokens, Rows
@@ -128,7 +129,7 @@ class EmbeddingIndex:
         self._is_cut = False
         self._idle = schema.IdleConnection()
         self._cached: tuple[tuple[str, str, str, int], Vectors] | None = None
-        self._pieces: tuple[tuple[tuple[str, str], ...], dict[int, Candidate]] | None = None
+        self._pieces: tuple[tuple[tuple[str, str], ...], dict[int, Candidate], Counts] | None = None
         self._tokens: tuple[tuple[CountedTokens, int], Rows | None] | None = None
 
     def use(self, action: Callable[[sqlite3.Connection], T]) -> T:
@@ -250,9 +251,9 @@ class EmbeddingIndex:
     def pieces(self, connection: sqlite3.Connection) -> Pieces:
         """Return a reader of pieces that caches them until the index changes."""
         known, state = self._pieces, schema.state_of(connection)
-        if known is None or known[0] != state or len(known[1]) > _MOST_KEPT:
-            known = self._pieces = state, {}
-        return Pieces(connection, known[1])
+        if known is None or known[0] != state or len(known[1]) + len(known[2]) > _MOST_KEPT:
+            known = self._pieces = state, {}, {}
+        return Pieces(connection, known[1], known[2])
 
     def token_rows(self, connection: sqlite3.Connection) -> Rows | None:
         """Return the vectors of all tokens, or None; a replaced file is loaded again."""

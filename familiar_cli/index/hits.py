@@ -248,10 +248,10 @@ def make_hits(
     ranked: list[_Ranked] = []
     for relevance, number in relevant:
         line = scorer.lines[number]
-        score = rank.final_score(relevance, of_file[line.document_id], weights)
+        document = line.document_id
+        score = rank.final_score(relevance, of_file[document], weights)
         if score >= options.min_score:
-            path = files[line.document_id].rel_path
-            ranked.append((-score, path, line.id, number, relevance))
+            ranked.append((-score, files[document].rel_path, line.id, number, relevance))
     heapify(ranked)  # few of them are asked for
     found: list[Hit] = []
     taken: set[str] = set()

@@ -344,24 +344,30 @@ class Pieces:
     Args:
         connection: The index.
         read: The pieces that were read from the same state of the index; more are added.
+        counts: The same of numbers of words.
     """
 
-    def __init__(self, connection: sqlite3.Connection, read: dict[int, Candidate]) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, read: dict[int, Candidate], counts: fts.Counts
+    ) -> None:
         self.connection = connection
+        self.counts = counts
         self._read = read
 
     def among(self, ids: Collection[int]) -> list[Candidate]:
         """Return the pieces with these ids, in their order; one that is not there is left out."""
         read = self._read
-        missing = [id_ for id_ in ids if id_ not in read]
-        if missing:
+        pieces = list(map(read.get, ids))
+        if None in pieces:
+            missing = [id_ for id_ in ids if id_ not in read]
             select = (
                 "SELECT id, level, document_id, speaker, part_first, part_last, rows_from,"
                 " rows_count FROM chunks INDEXED BY chunks_brief WHERE id IN"
             )
             found = rows_among(self.connection, select, sorted(missing))
             read.update((row[0], tuple.__new__(Candidate, row)) for row in found)
-        return [piece for id_ in ids if (piece := read.get(id_))]
+            pieces = list(map(read.get, ids))
+        return list(filter(None, pieces))
 
 
 class PassageLines(NamedTuple):
@@ -416,34 +422,33 @@ class Lexical:
     lines: dict[int, float] = field(default_factory=dict)
 
 
-def word_scores(connection: sqlite3.Connection, query: str, restricted: Restricted = "") -> Lexical:
+def word_scores(pieces: Pieces, query: str, restricted: Restricted = "") -> Lexical:
     """Return the scores for the words of `query`.
 
     Args:
-        connection: The index.
+        pieces: Reader of the index.
         query: The query as typed.
         restricted: Include only the documents in the temporary table `listed`, or exclude them.
     """
     match = fts.match_any(query)
     if match is None:
         return Lexical()
-    files, pieces = (f"{restricted} {ids}" if restricted else "" for ids in (_FILES, _PIECES))
+    files, parts = (f"{restricted} {ids}" if restricted else "" for ids in (_FILES, _PIECES))
     return Lexical(
-        _bm25_scores(connection, "documents_fts", match, files),
-        _bm25_scores(connection, "passages_fts", match, pieces),
-        _bm25_scores(connection, "lines_fts", match, pieces),
+        _bm25_scores(pieces, "documents_fts", match, files),
+        _bm25_scores(pieces, "passages_fts", match, parts),
+        _bm25_scores(pieces, "lines_fts", match, parts),
     )
 
 
-def _bm25_scores(
-    connection: sqlite3.Connection, table: str, match: str, wanted: str
-) -> dict[int, float]:
+def _bm25_scores(pieces: Pieces, table: str, match: str, wanted: str) -> dict[int, float]:
+    connection = pieces.connection
     # The plus keeps SQLite from asking the full-text table anew for each wanted row. `bm25` stands
     # where `rank` might, which would be worked out also for rows that are not wanted.
     only = f" AND +rowid {wanted}" if wanted else ""
     choice = fts.Choice(match, match)
     if not wanted.startswith("IN"):  # few rows are wanted then
-        choice = fts.choose(connection, table, match, MOST_RANKED, only)
+        choice = fts.choose(connection, table, match, MOST_RANKED, only, counts=pieces.counts)
     score, order = (f"-bm25({table})", "score") if choice.is_ranked else ("1.0", "rowid")
     rows = " AND rowid >= :newest"
     if choice.rows:

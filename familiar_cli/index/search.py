@@ -167,11 +167,10 @@ class _Asked:
     def answer(self) -> SearchResult:
         self.connection.execute("BEGIN")  # one state of the index, whatever others write meanwhile
         restricted = self._restrict()
-        by_words = rank.Lexical()
+        by_words, pieces = rank.Lexical(), self.index.pieces(self.connection)
         if self.options.method != "dense":
-            by_words = rank.word_scores(self.connection, self.query, restricted)
+            by_words = rank.word_scores(pieces, self.query, restricted)
         meaning = self._ask_model()
-        pieces = self.index.pieces(self.connection)
         candidates = self._candidates(pieces, by_words, meaning, restricted)
         cosines: dict[int, float] = {}
         maxsim: dict[int, tuple[float, float]] = {}

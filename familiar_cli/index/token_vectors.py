@@ -110,7 +110,11 @@ def largest_maxima(found: Matrix, members: Places, sizes: Places) -> Matrix:
 
 
 def token_weights(
-    connection: sqlite3.Connection, table: str, words: Sequence[str], count: int
+    connection: sqlite3.Connection,
+    table: str,
+    words: Sequence[str],
+    count: int,
+    counts: fts.Counts | None = None,
 ) -> Matrix:
     """Return the weights of a question's tokens: the square root of their IDF; the sum is 1.
 
@@ -119,10 +123,11 @@ def token_weights(
         table: Its name.
         words: The tokens' words.
         count: Approximate number of texts.
+        counts: As in `fts.frequencies`.
     """
     import numpy as np  # noqa: PLC0415
 
-    held = fts.frequencies(connection, table, set(words), _MOST_COUNTED)
+    held = fts.frequencies(connection, table, set(words), _MOST_COUNTED, counts)
     about = {w: n if n <= _MOST_COUNTED else share * count for w, (n, share) in held.items()}
     by_token = np.array([min(about[word], count) for word in words])
     rare = np.sqrt(np.log1p((count - by_token + 0.5) / (by_token + 0.5)))
@@ -274,7 +279,7 @@ def token_nearness(
     if not there.any():
         return {}
     found = token_maxima(rows, extents, asked.tokens)
-    shares = token_weights(pieces.connection, "lines_fts", asked.words, count)
+    shares = token_weights(pieces.connection, "lines_fts", asked.words, count, pieces.counts)
     windows = _Windows(*(column[there] for column in windows))
     firsts = np.searchsorted(ids, windows.firsts)
     sizes = np.searchsorted(ids, windows.ends) - firsts

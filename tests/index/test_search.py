@@ -181,7 +181,7 @@ def test_files_that_are_left_out_do_not_make_the_words_be_looked_up_for_each_of_
     def watched(connection):
         connection.execute("CREATE TEMP TABLE listed (id INTEGER PRIMARY KEY)")
         connection.set_trace_callback(asked.append)
-        rank.word_scores(connection, "tea", restricted)
+        rank.word_scores(world.index.pieces(connection), "tea", restricted)
         connection.set_trace_callback(None)
         asks = [statement for statement in asked if "bm25" in statement]
         plans = [connection.execute(f"EXPLAIN QUERY PLAN {ask}").fetchall() for ask in asks]

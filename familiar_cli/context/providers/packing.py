@@ -256,7 +256,8 @@ def fill_room(
         wide: Many turns are wanted, including those that score far lower than the best.
         in_order: Order passages by day instead of score.
     """
-    precision = _Precision.of(pieces)
+    facts = [piece.fact for piece in pieces]
+    precision = _Precision.of(pieces, facts)
     filler = _Filler(
         sources, room, counter, most_sources, line_tokens, query, precision, set(known)
     )
@@ -270,8 +271,8 @@ def fill_room(
             # A line of memory that fits very well says little about how well turns can fit.
             max(best_turn, RESTING_SHARE * best) if piece.is_turn else share * best,
         )
-        for piece, share in zip(pieces, shares, strict=True)
-        if not precision.exceeds(piece.fact, piece.vague)
+        for piece, share, fact in zip(pieces, shares, facts, strict=True)
+        if not precision.exceeds(fact, piece.vague)
     ]
     for piece, highest in sorted(ranked, key=lambda pair: _rank_piece(pair[0])):
         is_beyond = filler.spent[piece.is_turn] > (guaranteed or room)
@@ -304,11 +305,10 @@ class _Precision:
     turns: dict[int, int]
 
     @classmethod
-    def of(cls, pieces: Iterable[Excerpt]) -> _Precision:
+    def of(cls, pieces: Iterable[Excerpt], facts: Iterable[Fact]) -> _Precision:
         said: dict[str, int] = {}
         turns: dict[int, int] = {}
-        for piece in pieces:
-            fact = piece.fact
+        for piece, fact in zip(pieces, facts, strict=True):
             said[fact.said] = min(said.get(fact.said, piece.vague), piece.vague)
             for turn in fact.turns:
                 turns[turn] = min(turns.get(turn, piece.vague), piece.vague)
