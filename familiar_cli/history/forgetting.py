@@ -498,6 +498,7 @@ def _bury(connection: sqlite3.Connection, order: ForgetOrder, found: Forgotten) 
         "DELETE FROM unread WHERE turn_id = ?",
     ):
         connection.executemany(sql, buried)
+    connection.execute("UPDATE chats SET beginning = NULL")  # a plain hash of a line
     if found.turns:
         first = (min(found.turns),)
         connection.execute("DELETE FROM summaries WHERE last_turn_id >= ?", first)

@@ -17,7 +17,6 @@ from familiar_cli.history import store
 from familiar_cli.history.events import CHAT, append_event, begin_branch
 from familiar_cli.history.forgetting import is_forgotten
 from familiar_cli.history.matching import (
-    SERVED,
     ChatPlacement,
     IncomingLine,
     LineMatch,
@@ -27,7 +26,17 @@ from familiar_cli.history.matching import (
     matching_blocks,
     wording_of,
 )
-from familiar_cli.history.rows import COLUMNS, HEARD, Turn, by_time, from_ms, in_ms, pack, to_row
+from familiar_cli.history.rows import (
+    COLUMNS,
+    HEARD,
+    SERVED,
+    Turn,
+    by_time,
+    from_ms,
+    in_ms,
+    pack,
+    to_row,
+)
 from familiar_cli.history.selection import Kept, TurnFilter, kept_turns, select_turns
 from familiar_cli.history.store import (
     GREETING,
@@ -70,12 +79,14 @@ class ChatOrigin:
         format: Its format.
         name: Its name in the source.
         head: The source's metadata for the whole chat, in JSON.
+        beginning: The fingerprint of its first line.
     """
 
     key: str
     format: str
     name: str
     head: str
+    beginning: bytes = b""
 
 
 def match_lines(
@@ -211,11 +222,13 @@ def _chat_id(connection: sqlite3.Connection, channel_id: str, origin: ChatOrigin
     for (number,) in same:
         return int(number)
     sql = (
-        "INSERT INTO chats (channel_id, key, kind, format, name, head) VALUES (?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT (key) DO UPDATE SET head = excluded.head, name = excluded.name RETURNING id"
+        "INSERT INTO chats (channel_id, key, kind, format, name, head, beginning) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE "
+        "SET head = excluded.head, name = excluded.name RETURNING id"
     )
     texts = (channel_id, origin.key, KIND, origin.format, origin.name, origin.head)
-    number = int(connection.execute(sql, tuple(map(pack, texts))).fetchone()[0])
+    values = (*map(pack, texts), origin.beginning)
+    number = int(connection.execute(sql, values).fetchone()[0])
     append_event(connection, CHAT, pack(origin.key))
     return number
 

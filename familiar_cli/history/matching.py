@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import NotFoundError
 from familiar_cli.history import events
-from familiar_cli.history.rows import Turn, in_ms, pack, unpack
+from familiar_cli.history.rows import SERVED, Turn, in_ms, pack, unpack
 from familiar_cli.history.selection import TurnFilter, select_turns
 from familiar_cli.history.store import HistoryStore, find_message
+from familiar_cli.history.tables import FIRST_CHARACTERS
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
@@ -238,9 +239,6 @@ def identity_of(channel_id: str, fingerprint: bytes) -> bytes:
     return blake2b(channel + b"\0" + fingerprint, digest_size=16).digest()
 
 
-SERVED: Final = "serve"
-"""The source of turns that came through the server."""
-
 _FENCED: Final = re.compile(
     r"<memory>\s*What [^\n]{1,1000}? remembers, as notes\..*?</memory>\s*", re.DOTALL
 )
@@ -305,12 +303,13 @@ def live_channels(history: HistoryStore, lines: Sequence[IncomingLine]) -> list[
     """
     texts = {pack(line.turn.content) for line in [*lines[:_LOOKED_UP], *lines[-_LOOKED_UP:]]}
     sql = (
-        "SELECT DISTINCT channel_id FROM turns WHERE source = ? "  # noqa: S608  # placeholders only
-        f"AND content IN ({', '.join('?' * len(texts))}) "
-        "AND channel_id NOT IN (SELECT channel_id FROM chats)"
+        f"WITH lines (content) AS (VALUES {', '.join(['(?)'] * len(texts))}) "  # noqa: S608
+        f"SELECT DISTINCT channel_id FROM turns WHERE source = '{SERVED}' "
+        f"AND {FIRST_CHARACTERS} IN (SELECT {FIRST_CHARACTERS} FROM lines) "
+        "AND content IN lines AND channel_id NOT IN (SELECT channel_id FROM chats)"
     )
     with history.use(create=False) as connection:
-        rows = connection.execute(sql, (SERVED, *texts)).fetchall() if texts else []
+        rows = connection.execute(sql, tuple(texts)).fetchall() if texts else []
         runs = {unpack(row[0]): shared_run(history, unpack(row[0]), lines) for row in rows}
     return sorted((name for name, run in runs.items() if run), key=lambda name: -runs[name])
 
@@ -376,7 +375,6 @@ class Arrival:
         channels: Candidate names for its channel, best first, endless, afresh at each call.
         others: Names of all chats in the same import.
         is_apart: Never make it a branch of another chat, even if the beginnings match.
-        beginnings: The channels that it may begin like.
     """
 
     key: str
@@ -388,7 +386,6 @@ class Arrival:
     channels: Callable[[], Iterator[str]]
     others: frozenset[str]
     is_apart: bool
-    beginnings: Beginnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,33 +454,6 @@ class _Lines:
         return any(is_person for _, is_person in self._read[:count])
 
 
-class Beginnings:
-    """The channels that the chats of one import may begin like.
-
-    Those of earlier imports are compared with each chat, those made in this one are looked up by
-    their first line: an import of many chats takes as long for the last as for the first.
-    """
-
-    def __init__(self) -> None:
-        self._earlier: set[str] | None = None
-        self._made: dict[bytes, list[str]] = {}
-
-    def channels(self, connection: sqlite3.Connection, first: bytes) -> list[str]:
-        """Return the channels that may hold a chat's first line, given its fingerprint."""
-        if self._earlier is None:
-            rows = connection.execute("SELECT DISTINCT channel_id FROM chats")
-            self._earlier = {unpack(name) for (name,) in rows}
-        return [*sorted(self._earlier), *self._made.get(first, ())]
-
-    def add(self, chat: Arrival, placement: ChatPlacement) -> None:
-        """Note where a chat was placed."""
-        first = next((line.fingerprint for line in chat.lines()), b"")
-        if placement.is_new:
-            self._made.setdefault(first, []).append(placement.channel_id)
-        elif self._earlier is not None and placement.channel_id not in self._made.get(first, ()):
-            self._earlier.add(placement.channel_id)
-
-
 def place_chat(history: HistoryStore, chat: Arrival) -> ChatPlacement:
     """Choose the channel for a chat.
 
@@ -500,7 +470,7 @@ def place_chat(history: HistoryStore, chat: Arrival) -> ChatPlacement:
         if len(before) == 1:
             return ChatPlacement(before[0])
         lines = _Lines(chat.lines())
-        shared = None if chat.is_apart else _deepest_beginning(connection, chat, lines)
+        shared = None if chat.is_apart else _deepest_beginning(connection, lines)
         if before:
             return ChatPlacement(
                 shared.channel_id if shared and shared.channel_id in before else before[0]
@@ -520,7 +490,7 @@ def branch_chat(history: HistoryStore, chat: Arrival) -> ChatPlacement:
         NotFoundError: None of its lines is known.
     """
     with history.use(create=False) as connection:
-        shared = _deepest_beginning(connection, chat, _Lines(chat.lines()))
+        shared = _deepest_beginning(connection, _Lines(chat.lines()))
         if shared is None:
             raise NotFoundError(f"No channel begins as {chat.name!r} does; nothing was imported")
         free = (name for name in chat.channels() if not has_begun(connection, name))
@@ -574,9 +544,7 @@ def _place_beside(
     return ChatPlacement(chat.channel or next(free), shared.channel_id, last, is_new=True)
 
 
-def _deepest_beginning(
-    connection: sqlite3.Connection, chat: Arrival, lines: _Lines
-) -> _Beginning | None:
+def _deepest_beginning(connection: sqlite3.Connection, lines: _Lines) -> _Beginning | None:
     """Return the longest beginning that a channel's past shares with a chat, or None.
 
     Only imported turns are compared.
@@ -584,7 +552,9 @@ def _deepest_beginning(
     first = lines.fingerprint(0)
     if first is None:
         return None
-    channels = chat.beginnings.channels(connection, first)
+    # Chats of earlier versions and of other machines do not have their beginning recorded.
+    sql = "SELECT DISTINCT channel_id FROM chats WHERE beginning = ? OR beginning IS NULL"
+    channels = sorted(unpack(row[0]) for row in connection.execute(sql, (first,)))
     roots = [channel for channel in channels if _may_begin(connection, channel, first)]
     branches = events.all_branches(connection) if roots else []
     found = [_follow_branches(connection, lines, branches, root) for root in roots]

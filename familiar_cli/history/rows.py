@@ -25,6 +25,9 @@ WRITER: Final = "memory_writer"
 IMPORTED: Final = "import-chat"
 """The source of turns that were brought in with a chat."""
 
+SERVED: Final = "serve"
+"""The source of turns that came through the server."""
+
 HEARD: Final = "hear"
 """The source of a turn that was kept without a reply, perhaps later than it was said."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from familiar_cli.clock import parse_iso, since_1970
 from familiar_cli.files import Disk, remove
-from familiar_cli.history.rows import COLUMNS, IMPORTED, WRITER, in_ms
+from familiar_cli.history.rows import COLUMNS, IMPORTED, SERVED, WRITER, in_ms
 from familiar_cli.sqlite import connect
 
 if TYPE_CHECKING:
@@ -419,6 +419,16 @@ _ONE_TO_ONE: Final = (
         END""",
 )
 
+FIRST_CHARACTERS: Final = "substr(content, 1, 24)"
+"""What an index holds of each text that came through the server."""
+
+_CHAT_LOOKUPS: Final = (
+    "ALTER TABLE chats ADD COLUMN beginning BLOB",
+    "CREATE INDEX chats_by_beginning ON chats (beginning)",
+    "CREATE INDEX chats_by_name ON chats (name, format)",
+    f"CREATE INDEX turns_by_beginning ON turns ({FIRST_CHARACTERS}) WHERE source = '{SERVED}'",
+)
+
 _OLDER: Final = {
     "chats": ("chat", "'chat', key, NULL, NULL, NULL"),
     "marks": ("mark", "mark, NULL, turn_id, value, at_ms"),
@@ -548,4 +558,5 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _add_unread,
     _statements_step(*_ONE_TO_ONE),
     _to_version_11,
+    _statements_step(*_CHAT_LOOKUPS),
 )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli import errors
 from familiar_cli.history import imports, matching, store
 from familiar_cli.history.matching import LineMatch
-from familiar_cli.history.rows import HEARD, IMPORTED, Turn
+from familiar_cli.history.rows import HEARD, IMPORTED, SERVED, Turn
 from familiar_cli.history.selection import publish_chat
 from familiar_cli.imports.chat_formats import SUFFIXES, TEXT_SUFFIXES, read_chats
 from familiar_cli.imports.chat_times import date_messages
@@ -161,7 +161,6 @@ class Bringing:
         chat: The chat.
         wish: Import options.
         on_progress: Called with the number of lines done.
-        beginnings: The channels that chats of this import may begin like.
     """
 
     def __init__(
@@ -171,8 +170,6 @@ class Bringing:
         chat: ForeignChat,
         wish: ChatImportOptions,
         on_progress: OnProgress,
-        *,
-        beginnings: matching.Beginnings,
     ) -> None:
         self.done = ImportedChat(
             source.name,
@@ -187,7 +184,6 @@ class Bringing:
         self._chat = chat
         self._wish = wish
         self._on_progress = on_progress
-        self._beginnings = beginnings
         self._channel = wish.channel
         self._place = matching.ChatPlacement(wish.channel)
         self._verdicts = bytearray()
@@ -214,11 +210,10 @@ class Bringing:
         find = matching.branch_chat if aside else matching.place_chat
         arrival = self._arrival()
         self._place = find(self._history, arrival)
-        self._beginnings.add(arrival, self._place)
         self._channel = self._place.channel_id
-        origin = imports.ChatOrigin(
-            self._key(), self._chat.format, self._chat.name, self._chat.head()
-        )
+        beginning = next((line.fingerprint for line in arrival.lines()), b"")
+        chat = self._chat
+        origin = imports.ChatOrigin(self._key(), chat.format, chat.name, chat.head(), beginning)
         appender = imports.Appender(self._history, self._place, origin)
         self._survey(origin)
         number, before = -1, self._history.newest_id()
@@ -340,7 +335,6 @@ class Bringing:
             channels,
             self._wish.names,
             self._chat.is_apart,
-            self._beginnings,
         )
 
     def _key(self) -> str:
@@ -414,7 +408,7 @@ class Bringing:
             content=matching.kept_words(message.text),
             at=message.at,
             modality=message.modality,
-            source=matching.SERVED if self._wish.is_current else IMPORTED,
+            source=SERVED if self._wish.is_current else IMPORTED,
             partial=message.partial,
             hidden=message.hidden,
         )
@@ -553,10 +547,9 @@ def _bring_in(
 ) -> ImportedChats:
     """Import `chats` in chronological order; a failure does not stop the others."""
     done: list[ImportedChat] = []
-    beginnings = matching.Beginnings()
     wish = replace(wish, names=frozenset(chat.name for _, chat in chats))
     for source, chat in _in_order(chats):
-        bringing = Bringing(history, source, chat, wish, on_progress, beginnings=beginnings)
+        bringing = Bringing(history, source, chat, wish, on_progress)
         try:
             try:
                 bringing.run()
@@ -564,7 +557,7 @@ def _bring_in(
                 # A plain RefusedError means that the channel has grown; others are subclasses.
                 if not wish.aside or type(error) is not errors.RefusedError:
                     raise
-                bringing = Bringing(history, source, chat, wish, on_progress, beginnings=beginnings)
+                bringing = Bringing(history, source, chat, wish, on_progress)
                 bringing.run(aside=True)
         except errors.FamiliarError as error:
             failed.append(NotImported(source.name, error))

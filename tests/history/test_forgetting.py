@@ -14,6 +14,7 @@ from familiar_cli.history.forgetting import (
 )
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
+from tests.support.chats import HEAD, bring, robin, save
 
 PEOPLE = [Author("discord", str(n), display_name=f"Person{n}") for n in range(3)]
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=40)
@@ -56,4 +57,18 @@ def test_triggers_guard_the_turns_afterwards(tmp_path) -> None:
     bury_turns(store, order, find_forgotten(store, order, "", (), ()))
     assert store.rows(sql) == before != []
     assert b"a secret" not in (tmp_path / "history.db").read_bytes()
+    store.close()
+
+
+def test_no_digest_of_a_line_is_left_of_an_imported_chat(tmp_path) -> None:
+    store = HistoryStore(tmp_path / "history.db")
+    bring(store, save(tmp_path / "chat.jsonl", HEAD, robin("a secret")))
+    ((author, beginning, identity),) = store.rows(
+        "SELECT author_user_id, beginning, identity FROM turns, chats, turn_extras"
+    )
+    assert beginning
+    order = ForgetOrder.for_accounts([Author("sillytavern", author)])
+    bury_turns(store, order, find_forgotten(store, order, "", (), ()))
+    assert store.rows("SELECT beginning FROM chats") == [(None,)]
+    assert store.rows("SELECT 1 FROM turn_extras WHERE identity = ?", (identity,)) == []
     store.close()

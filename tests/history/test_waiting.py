@@ -89,6 +89,8 @@ def test_an_older_history_keeps_what_it_had_not_read(tmp_path) -> None:
             "DROP TRIGGER turns_are_unread; DROP TABLE unread; PRAGMA user_version = 8;"
             "DROP TRIGGER only_speakers_are_noted; DROP TABLE only_speakers; DROP TABLE one_to_one;"
             "ALTER TABLE turn_extras DROP COLUMN nth;"
+            "DROP INDEX chats_by_beginning; ALTER TABLE chats DROP COLUMN beginning;"
+            "DROP INDEX chats_by_name; DROP INDEX turns_by_beginning;"
             "CREATE TABLE waiting (first_id INTEGER NOT NULL, last_id INTEGER NOT NULL,"
             " channel_id TEXT NOT NULL, imported INTEGER NOT NULL);"
             "INSERT INTO waiting VALUES (1, 3, 'a', 0);"

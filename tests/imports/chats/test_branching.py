@@ -229,5 +229,23 @@ def test_unrelated_chats_are_not_compared_with_each_other(store, tmp_path, monke
     monkeypatch.setattr(matching, "_may_begin", lambda *of: compared.append(of))
     for number in range(30):
         save(tmp_path / f"{number}.jsonl", HEAD, robin(f"Line {number}"))
-    bring(store, tmp_path)
+        bring(store, tmp_path)  # those of earlier imports, too
     assert (store.count(), compared) == (30, [])
+
+
+def test_chats_whose_beginning_was_not_recorded_are_compared(store, tmp_path) -> None:
+    bring(store, save(tmp_path / "one.jsonl", HEAD, *talk(4)))
+    with store.change() as connection:
+        connection.execute("UPDATE chats SET beginning = NULL")
+    assert only(bring(store, save(tmp_path / "copy.jsonl", HEAD, *talk(4)))).is_copy
+
+
+def test_a_live_conversation_is_found_by_lines_that_begin_alike(store, tmp_path) -> None:
+    long = "The same beginning of a line, "
+    lines = [robin(f"{long}{n} \0 \ud800", f"2025-11-14T10:0{n}:00Z") for n in range(4)]
+    for line in lines:
+        store.append("live", "user", line["mes"], source="serve")
+    chat = only(bring(store, save(tmp_path / "chat.jsonl", HEAD, *lines)))
+    assert (chat.channel, chat.imported) == ("live", 0)
+    other = [robin(f"{long}{n}", f"2025-11-15T10:0{n}:00Z") for n in "abcd"]
+    assert only(bring(store, save(tmp_path / "other.jsonl", HEAD, *other))).imported == 4

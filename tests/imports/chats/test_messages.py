@@ -119,6 +119,8 @@ def forget_ids(path):
         older.executescript(
             "DROP TABLE message_ids; DROP TABLE replies; PRAGMA user_version = 10;"
             "ALTER TABLE turn_extras DROP COLUMN nth;"
+            "DROP INDEX chats_by_beginning; ALTER TABLE chats DROP COLUMN beginning;"
+            "DROP INDEX chats_by_name; DROP INDEX turns_by_beginning;"
         )
 
 
