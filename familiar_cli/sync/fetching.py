@@ -1,0 +1,321 @@
+"""`RemoteFetch`: fetch what a remote has, check it, and set aside what cannot be accepted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.config.home import is_instance_id
+from familiar_cli.errors import (
+    AnotherFamiliarError,
+    FamiliarError,
+    OlderEpochError,
+    OrderWaitsError,
+    RefLimitError,
+    RemoteDamagedError,
+)
+from familiar_cli.memory.journal.repository import translate_errors
+from familiar_cli.sync.epochs import EpochCheck, first_commit
+from familiar_cli.sync.git_remotes import PathRemote
+from familiar_cli.sync.participants import Admission, SyncParticipants, Trust
+from familiar_cli.sync.remotes import (
+    MEMORY_REFS,
+    TURNS_REFS,
+    RefAside,
+    SeenRefs,
+    Transport,
+    instances_seen,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from familiar_cli.config.home import Instance
+    from familiar_cli.history.forgetting import ForgetOrder
+    from familiar_cli.memory.journal.exchange import IncomingObjects, JournalExchange
+
+_TRIES: Final = 3  # retries when refs vanish after being listed, while others push
+
+
+@dataclass(slots=True, kw_only=True)
+class RemoteFetch:
+    """Fetches from one remote.
+
+    Args:
+        exchange: The journal.
+        transport: The remote.
+        name: The remote's name.
+        instance: Returns this instance.
+        participants: Instances whose changes are accepted; None for all.
+        epoch: Forget orders carried out here.
+        progress: Callback for short progress messages.
+        dry_run: Record nothing.
+        branches: Branches of git users, by ref; None: it has yet to be created.
+        aside: Refs that cannot be accepted.
+        admission: Instances whose changes are accepted.
+        new_orders: Forget orders not carried out here yet, by id.
+        new_heads: Versions of the memory that comply with them.
+        notes: User-facing notes.
+    """
+
+    exchange: JournalExchange
+    transport: Transport
+    name: str
+    instance: Callable[[], Instance]
+    participants: SyncParticipants | None
+    epoch: EpochCheck
+    progress: Callable[[str], None]
+    dry_run: bool
+    branches: dict[str, str | None] = field(default_factory=dict)
+    aside: dict[str, RefAside] = field(default_factory=dict)
+    admission: Admission = field(default_factory=Admission)
+    new_orders: dict[str, ForgetOrder] = field(default_factory=dict)
+    new_heads: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def _seen(self) -> SeenRefs:
+        return SeenRefs(self.exchange.repository, self.name)
+
+    def fetch(self, before: Mapping[str, str]) -> dict[str, str]:
+        """Fetch everything, and return the remote's trusted refs."""
+        for left in reversed(range(_TRIES)):
+            there = self._admitted(self._ours(self.transport.refs()))
+            try:
+                there = self._bring(there, is_last=not left)
+            except RemoteDamagedError:
+                if not left:
+                    if isinstance(self.transport, PathRemote):
+                        self.transport.report_damage()
+                    raise
+            else:
+                break
+        there = self._believed(there, before)
+        if not self.dry_run:
+            with translate_errors(self.exchange.repository.path):
+                self._seen.note(there)
+        return there
+
+    def _admitted(self, there: Mapping[str, str]) -> dict[str, str]:
+        """Return the refs of this instance and of accepted ones."""
+        self._admit(set(map(_instance_of, there)))
+        return {r: id_ for r, id_ in there.items() if self.admission.is_admitted(_instance_of(r))}
+
+    def _admit(self, found: set[str]) -> None:
+        """Decide what to accept from instances, and record new ones."""
+        if self.participants is not None:
+            self.admission = self.participants.admit(
+                found - {self.instance().id},
+                instances_seen(self.exchange.repository),
+                dry_run=self.dry_run,
+            )
+
+    def _bring(self, there: Mapping[str, str], *, is_last: bool) -> dict[str, str]:
+        """Fetch refs, and return those that are complete here.
+
+        Invalid refs are set aside without affecting others.
+
+        Raises:
+            AnotherFamiliarError: All memories there belong to another familiar.
+            RemoteDamagedError: No new ref is readable; retry.
+        """
+        now = {**there, **self.branches}
+        self.aside = {
+            ref: one
+            for ref, one in self._seen.aside().items()
+            if one.is_final and now.get(ref) == one.id
+        }
+        there = {ref: id_ for ref, id_ in there.items() if ref not in self.aside}
+        new = {ref: id_ for ref, id_ in there.items() if not self.exchange.has(id_)}
+        if not new:
+            return there
+        self.progress(f"fetching from {self.transport.address}")
+        try:
+            self._fetch(new)
+            if isinstance(self.transport, PathRemote):
+                self.transport.report_damage(is_damaged=False)
+        except (RemoteDamagedError, AnotherFamiliarError) as error:
+            known = (RefLimitError, AnotherFamiliarError, OlderEpochError, OrderWaitsError)
+            if not is_last and not isinstance(error, known):
+                raise  # while others push, a ref may appear before its objects
+            self._fetch_apart(new, has_known=len(new) < len(there), error=error)
+        return {ref: id_ for ref, id_ in there.items() if ref not in self.aside}
+
+    def _fetch(self, refs: Mapping[str, str]) -> None:
+        wants = sorted(set(refs.values()))
+        heads = [id_ for ref, id_ in refs.items() if ref.startswith(MEMORY_REFS)]
+        with self.exchange.incoming() as incoming:
+            self.transport.fetch(wants, self._haves(), incoming)
+            self._check_familiar(heads, incoming)
+            self._check_epoch(refs, incoming)
+            incoming.accept(wants)
+
+    def _check_epoch(self, refs: Mapping[str, str], incoming: IncomingObjects) -> None:
+        """Find new forget orders, and refuse refs that ignore those carried out here.
+
+        Raises:
+            OlderEpochError: A ref ignores an order, or its machine may not give orders yet.
+        """
+        for ref, id_ in refs.items():
+            instance = _instance_of(ref)
+            if ref.startswith(TURNS_REFS):
+                self.epoch.check_turns(incoming.read, id_, instance)
+                continue
+            for order in self.epoch.new_in_memory(incoming.read, id_):
+                if self.admission.trust.get(instance, Trust.known) is not Trust.known:
+                    raise OrderWaitsError(
+                        f"it orders that a person is forgotten; `familiar sync allow {instance}` "
+                        "lets that happen here as well"
+                    )
+                self.new_orders[order.id] = order
+                self.new_heads.append(id_)
+
+    def fetch_branches(self, before: Mapping[str, str]) -> dict[str, str]:
+        """Fetch commits made with git on `main`, and return it if it continues this memory.
+
+        Rewriting such a branch removes nothing: what was merged is pushed again.
+        """
+        found = {}
+        for ref, id_ in list(self.branches.items()):
+            if id_ is None or not (self.exchange.has(id_) or self._brought(ref, id_)):
+                continue
+            found[ref] = id_
+            old = before.get(ref)
+            if old and self.exchange.has(old) and not self.exchange.leads_to(old, id_):
+                self.notes.append(
+                    f"{shown_ref(ref)} at {self.name!r} was rewritten ({old[:10]} to {id_[:10]});"
+                    " both are part of the memory"
+                )
+        if not self.dry_run:
+            with translate_errors(self.exchange.repository.path):
+                self._seen.note(found)
+        return found
+
+    def _brought(self, ref: str, id_: str) -> bool:
+        """Fetch a commit made with git; tell whether it continues this memory."""
+        if ref in self.aside:
+            del self.branches[ref]
+            return False
+        self.progress(f"fetching {shown_ref(ref)} from {self.transport.address}")
+        problem, is_final = "it does not continue this memory", False
+        try:
+            with self.exchange.incoming() as incoming:
+                self.transport.fetch([id_], self._haves(), incoming)
+                if incoming.goes_on(id_):
+                    if not self._admits(incoming.instances(id_)):
+                        del self.branches[ref]
+                        return False
+                    if self.epoch.new_in_memory(incoming.read, id_):
+                        del self.branches[ref]  # its machine will push the order itself
+                        return False
+                    incoming.accept([id_])
+                    return True
+        except RemoteDamagedError as error:
+            problem, is_final = str(error), isinstance(error, (RefLimitError, OlderEpochError))
+        self.notes.append(f"{shown_ref(ref)} at {self.name!r} was ignored: {problem}")
+        self.aside[ref] = RefAside(ref, id_, problem, is_final)
+        del self.branches[ref]
+        return False
+
+    def _admits(self, found: Collection[str]) -> bool:
+        """Tell whether the changes of all these instances, or git authors, are accepted."""
+        names = {name or self.instance().began for name in found}
+        self._admit(names)
+        return all(map(self.admission.is_admitted, names))
+
+    def _fetch_apart(
+        self, refs: Mapping[str, str], *, has_known: bool, error: FamiliarError
+    ) -> None:
+        """Fetch refs one by one; set aside those that cannot be taken.
+
+        Args:
+            refs: Refs and their commits.
+            has_known: Whether the remote also has refs of this familiar.
+            error: Why they could not be fetched together; raised if none can be fetched.
+        """
+        for ref, id_ in sorted(refs.items()):
+            try:
+                self._fetch({ref: id_})
+            except (RemoteDamagedError, AnotherFamiliarError) as reason:
+                is_final = isinstance(
+                    reason, (RefLimitError, AnotherFamiliarError, OlderEpochError)
+                )
+                self.aside[ref] = RefAside(ref, id_, str(reason), is_final)
+        aside = [self.aside[ref] for ref in refs if ref in self.aside]
+        is_foreign = isinstance(error, AnotherFamiliarError)
+        if len(aside) == len(refs) and (
+            (is_foreign and not has_known)
+            or not (any(o.is_final for o in aside) or isinstance(error, OrderWaitsError))
+        ):
+            raise error
+
+    def _haves(self) -> list[str]:
+        found = [self.exchange.repository.head(), *self._seen.all().values()]
+        return [id_ for id_ in dict.fromkeys(found) if id_ and self.exchange.has(id_)]
+
+    def _check_familiar(self, heads: Iterable[str], incoming: IncomingObjects) -> None:
+        """Refuse a remote whose memories have another first commit."""
+        if not all(incoming.goes_on(head) or self._is_ours(head, incoming) for head in heads):
+            raise AnotherFamiliarError(
+                f"The remote {self.transport.address!r} holds the memory of another familiar;"
+                " nothing was changed on either side",
+                hint="Give each familiar a remote of its own. To start from that remote instead: "
+                f"`familiar init --from-remote {self.transport.address} NEW-ID`.",
+            )
+
+    def _is_ours(self, head: str, incoming: IncomingObjects) -> bool:
+        """Tell whether a history of another epoch has the same origin as this one."""
+        own = first_commit(
+            self.exchange.repository.objects.read, str(self.exchange.repository.head())
+        )
+        return first_commit(incoming.read, head) == own
+
+    def _ours(self, refs: Mapping[str, str]) -> dict[str, str]:
+        """Return a remote's refs that belong to a familiar, without replaced ones."""
+        refs = {ref: id_ for ref, id_ in refs.items() if not self.epoch.is_dead(id_)}
+        self.branches = {r: refs.get(r) for r in self.transport.shared_refs}
+        found = {}
+        for ref, id_ in refs.items():
+            for prefix in (MEMORY_REFS, TURNS_REFS):
+                if ref.startswith(prefix) and is_instance_id(ref.removeprefix(prefix)):
+                    found[ref] = id_
+        return found
+
+    def _believed(self, there: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
+        """Return the refs without those that moved backwards; vanished ones keep their value."""
+        believed = {}
+        for ref, id_ in there.items():
+            old = before.get(ref)
+            if old and self.exchange.has(old) and not self.exchange.leads_to(old, id_):
+                if ref.endswith(f"/{self.instance().id}"):  # what is missing there is pushed again
+                    believed[ref] = id_
+                    continue
+                self.notes.append(
+                    f"{shown_ref(ref)} at {self.name!r} was rewritten ({old[:10]} to {id_[:10]});"
+                    " the rewrite was ignored, and what had been fetched is kept"
+                )
+                believed[ref] = old
+            else:
+                believed[ref] = id_
+        for ref, old in before.items():
+            is_branch = not ref.startswith((MEMORY_REFS, TURNS_REFS))  # of git users
+            if is_branch or not self.admission.is_admitted(_instance_of(ref)):
+                continue
+            if ref in self.aside:
+                believed[ref] = old
+            elif ref not in there and not ref.endswith(f"/{self.instance().id}"):
+                self.notes.append(
+                    f"{shown_ref(ref)} was deleted from {self.name!r};"
+                    " what had been fetched is kept"
+                )
+                believed[ref] = old
+        return believed
+
+
+def shown_ref(ref: str) -> str:
+    """Return a ref as it is displayed."""
+    return ref.removeprefix("refs/heads/")
+
+
+def _instance_of(ref: str) -> str:
+    return ref.rpartition("/")[2]
