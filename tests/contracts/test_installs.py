@@ -103,13 +103,20 @@ EACH_COMMAND = """
 import sys
 sys.modules[sys.argv[1]] = None
 from tests.golden.record import play
-print([done.argv for done in play("small") if "Unexpected error" in done.output])
+from tests.support.world import run
+ended = [done for script in ("small", "synced") for done in play(script)]
+run("init", "ada", "--template", "companion")
+for line in ("help", "chat", "mcp", "daemon --once", "model pull x", "scratch edit"):
+    ended.append(run(*line.split(), stdin=""))
+wrong = ("Unexpected error", "Traceback")
+print([done for done in ended if any(word in done.output for word in wrong)])
 """
 
 
 @pytest.mark.posix
-def test_no_command_ends_in_a_traceback_where_a_native_library_is_missing() -> None:
+def test_no_command_ends_in_a_traceback_where_a_native_library_is_missing(monkeypatch) -> None:
     ended = {}
+    monkeypatch.setenv("EDITOR", "true")
     for library in (*NOT_EVERYWHERE, "numpy", "xllamacpp"):
         argv = [sys.executable, "-c", EACH_COMMAND, library]
         done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
