@@ -267,7 +267,7 @@ def folded(text: str) -> str:
 
 
 def aligned_fold(text: str) -> tuple[str, list[int]]:
-    """Return `text` as `folded` does, and where in `text` each of its letters and its end stand."""
+    """Fold `text` as `folded` does; also return the offset of each letter, and of the end."""
     parts: list[str] = []
     places: list[int] = []
     for place, letter in enumerate(text[:MOST_CHARS]):
@@ -530,10 +530,10 @@ def _by_word(values: Mapping[Any, str]) -> dict[str, Any]:
 
 
 def _span(said: Mapping[str, Any], today: date | None, tense: int = 0) -> Span | Yearly | None:
-    """Return the time that the words of a form mean together.
+    """Compute the span of time that the parts of an expression describe together.
 
     Raises:
-        ValueError: No calendar holds it.
+        ValueError: It is no date of the calendar.
         OverflowError: The same.
     """
     if said.keys() & {"part", "ordinal"}:

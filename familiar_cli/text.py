@@ -104,7 +104,7 @@ def unfenced(text: str) -> str:
 
 
 def is_visible(text: str) -> bool:
-    """Return whether a reader sees anything of `text`; a lone combining mark counts as nothing."""
+    """Tell whether `text` has anything visible; a lone combining mark is not."""
     unseen = {"Cc", "Cf", "Cs", "Zl", "Zp", "Zs", "Mc", "Me", "Mn"}
     return any(c not in _BLANK and unicodedata.category(c) not in unseen for c in text)
 
@@ -322,7 +322,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _is_wrapped(text: str, at: int) -> bool:
-    """Return whether a line break only keeps a paragraph narrow."""
+    """Tell whether a line break only wraps a paragraph."""
     line = text[text.rfind("\n", 0, at) + 1 : at].rstrip()
     is_long = len(line) >= _WRAPPED_CHARS and line[-1].isalnum()
     return is_long and text[at + 1 : at + 2].isalpha()

@@ -387,7 +387,7 @@ def _dated(found: NamedTime, kind: str) -> str:
 
 
 def _fitted(written: str, text: str, start: int, end: int, *, is_owner: bool) -> str:
-    """Return a date so that it fits between the words around it."""
+    """Word a date so that it reads naturally in its sentence."""
     lead, mark, bare = written.rpartition(_DATE_MARK)
     if is_owner:
         return f"the {bare.removeprefix('the ')}"

@@ -130,12 +130,12 @@ def owned_reading(reading: Reading) -> Reading:
 
 
 def solo_reading(reading: Reading) -> Reading:
-    """Build the options for a character's own chats, in which it may have another name."""
+    """Build the options for one-to-one chats, whose unnamed speaker is the familiar."""
     return replace(reading, cast=replace(reading.cast, unnamed="familiar"))
 
 
 def group_reading(reading: Reading, chat: str, group: str) -> Reading:
-    """Build the options for group chats, in which the member may never have spoken."""
+    """Build the options for group chats, whose unnamed speakers are the others."""
     stem = slugify(chat) or "chat"
     name = slugify(group, max_chars=40)
     return replace(

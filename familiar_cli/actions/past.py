@@ -264,7 +264,7 @@ class Timeline:
 
     @property
     def before(self) -> date:
-        """A day in the previous span."""
+        """The last day of the previous span."""
         return self.first - _DAY
 
     @property

@@ -246,7 +246,7 @@ def take_turn(
 
 
 def _go_on(out: Output, familiar: Familiar, result: TurnResult, *, background: bool) -> None:
-    """Start the work that a turn made due, or leave it."""
+    """Start the work that a turn made due, unless it is switched off."""
     from familiar_cli.ui.reply import begin_work, finish_work, leave_work
 
     if not background:

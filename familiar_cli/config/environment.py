@@ -74,7 +74,7 @@ def llm_threads() -> int | None:
 
 
 def offline() -> bool:
-    """Return whether `FAMILIAR_OFFLINE` forbids every connection that leaves this machine."""
+    """Tell whether `FAMILIAR_OFFLINE` forbids every connection that leaves this machine."""
     return os.environ.get(OFFLINE, "") not in {"", "0"}
 
 

@@ -165,7 +165,7 @@ def prompt_allowance(
 def _total_tokens(
     settings: BudgetSettings, mode: ChannelMode, window: Window
 ) -> tuple[int, str, str]:
-    """Return the tokens of a prompt before any widening, and where they come from."""
+    """Return the token budget of a prompt before it is widened, and what sets it."""
     room, reads = window.room, f"{window.context_tokens:,} tokens, {SOURCES[window.source]}"
     if settings.total and settings.total <= room:
         return settings.total, "budget.total", "set by budget.total"

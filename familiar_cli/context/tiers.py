@@ -95,7 +95,7 @@ def is_loaded(rel_path: str, tier: int) -> bool:
 
 
 def loaded_whole(tier: int, viewer: Viewer) -> frozenset[str]:
-    """Return the files with a fixed place that a prompt of a tier includes completely."""
+    """Return the files at fixed paths that a prompt of a tier includes in full."""
     digests = (
         path_in_scope(path, scope)
         for scope in (PUBLIC, *(viewer.scopes or ()))

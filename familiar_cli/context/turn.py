@@ -255,7 +255,7 @@ class TurnRunner:
     async def _ask(
         self, prompt: OutgoingPrompt, trace: Trace, model: ChatModel, listener: Listener
     ) -> Replied:
-        """Return the reply; a partial one is stored."""
+        """Ask the model; a partial reply is stored."""
         try:
             replied = await self._pipeline.ask(prompt, model, listener)
         except asyncio.CancelledError:

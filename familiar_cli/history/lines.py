@@ -540,7 +540,7 @@ def weave_all(connection: sqlite3.Connection, own: str) -> int | None:
 
 
 def replaced_stand_with(connection: sqlite3.Connection, slots: Iterable[int]) -> None:
-    """Move all turns that share a place to the current place of the turn that owns it."""
+    """Move the turns that share a slot to the current place of the turn that owns the slot."""
     select = (
         "SELECT slots.turn_id, turns.channel_id, coalesce(place, slot) FROM slots "
         "JOIN turns ON turns.id = slots.turn_id LEFT JOIN places ON places.turn_id = slot "

@@ -526,7 +526,7 @@ class _Survey:
 
     @staticmethod
     def _is_told_of(name: str, names: Counter[str]) -> bool:
-        """Tell whether a line talks about somebody: `Robin changed the subject to A: B`."""
+        """Tell whether a `name:` is narration, as in `Robin changed the subject to A: B`."""
         words = name.split(" ")
         if names[name] > 1 or len(words) < 3:  # noqa: PLR2004
             return False

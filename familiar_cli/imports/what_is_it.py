@@ -109,7 +109,7 @@ def taken_for(wanted: Kind, file: str | Path | None) -> Iterator[None]:
 
 
 def recognise_instead(wanted: Kind, path: Path) -> BadInputError | None:
-    """Return the error that names the actual kind of a file, or None if unknown."""
+    """Build the error that says what a file really is; None if that is unknown."""
     found = what_is(path)
     if found is None or found.kind == wanted:
         return None

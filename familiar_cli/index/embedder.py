@@ -447,7 +447,7 @@ class OnnxEmbedder:
         return Encoded(_normalise(rows), self._tokens(found), tuple(counts), words)
 
     def _tokens(self, found: Sequence[ReadTexts]) -> Matrix | None:
-        """Return the vectors of all tokens, made short; None: the model gives none."""
+        """Return the projected vectors of all tokens; None if the model has none."""
         import numpy as np  # noqa: PLC0415
 
         rows = [one.tokens for one in found if one.tokens is not None]

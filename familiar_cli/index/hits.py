@@ -275,7 +275,7 @@ def make_hits(
 
 
 def linked_with(connection: sqlite3.Connection, named: AbstractSet[int]) -> AbstractSet[int]:
-    """Return the documents about people and topics that `query` names, and all linked with them."""
+    """Find the documents about people and topics named in `query`, and those linked with them."""
     if not named:
         return named
     joined = "FROM links l JOIN documents t ON t.rel_path = l.target WHERE"

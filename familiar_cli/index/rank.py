@@ -263,7 +263,7 @@ class Scorer:
         return (1 - share) * words + share * dense
 
     def _dense(self, line: Candidate) -> float | None:
-        """Return the mean nearness of a line and its nearest passage; None while both wait."""
+        """Return the mean nearness of a line and its passage; None if neither has a vector."""
         if self._spec is None:
             return None
         cosines = self._cosines
@@ -305,7 +305,7 @@ def _by_words(lines: Sequence[Candidate], lexical: Lexical, weights: Weights) ->
 
 
 def _weighted(scores: Mapping[int, float], weight: float) -> dict[int, float]:
-    """Return `scores` so that the best has `weight`."""
+    """Scale `scores` so that the best one equals `weight`."""
     top = max(scores.values(), default=1.0)
     return {id_: weight * score / top for id_, score in scores.items()}
 

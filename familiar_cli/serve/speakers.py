@@ -160,7 +160,7 @@ def _read_header(headers: Headers, name: str) -> str | None:
 
 @contextmanager
 def _naming_field(field: str) -> Iterator[None]:
-    """Make errors about an id name the field of the request that holds it."""
+    """Add the name of the request's field to errors about an invalid id."""
     try:
         yield
     except UsageError as error:

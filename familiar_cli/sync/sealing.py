@@ -351,7 +351,7 @@ class SigningKey:
         return bytes.fromhex(text)
 
     def make(self) -> bytes:
-        """Return the key, creating it if needed. May raise OSError, or as `read`."""
+        """Return the key, creating it if needed; raises OSError, or what `read` raises."""
         return self.read() or self.replace()
 
     def replace(self, key: bytes | None = None) -> bytes:

@@ -43,7 +43,7 @@ class Words:
         return "".join(harmless(text) for text, _ in self.spans)
 
     def lines(self, encoding: str) -> list[str]:
-        """See `Part`."""
+        """See `PagePart`."""
         del encoding
         return str(self).split("\n")
 
@@ -64,7 +64,7 @@ class Indented:
     by: int = 4
 
     def lines(self, encoding: str) -> list[str]:
-        """See `Part`."""
+        """See `PagePart`."""
         return [" " * self.by + line for line in self.part.lines(encoding)]
 
     def __rich__(self) -> RenderableType:
@@ -81,7 +81,7 @@ class Stack:
         self.parts = parts
 
     def lines(self, encoding: str) -> list[str]:
-        """See `Part`."""
+        """See `PagePart`."""
         return [line for part in self.parts for line in part.lines(encoding)]
 
     def __rich__(self) -> RenderableType:
@@ -107,7 +107,7 @@ class Columns:
         self._cells = [[_as_part(cell) for cell in row] for row in self.rows]
 
     def lines(self, encoding: str) -> list[str]:
-        """See `Part`."""
+        """See `PagePart`."""
         rows = [[[name] for name in self.header]] if self.header else []
         rows += [[cell.lines(encoding) for cell in row] for row in self._cells]
         widths: dict[int, int] = {}

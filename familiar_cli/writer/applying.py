@@ -305,7 +305,7 @@ class Applying:
         self._name()
 
     def hold(self, other: Draft) -> None:
-        """Copy the operations that await approval into another draft."""
+        """Copy the operations that await approval to another draft."""
         for operation in self.held:
             text = other.text(operation.rel_path) or self._new(operation)
             other.put(operation.rel_path, self._edited(text, operation))

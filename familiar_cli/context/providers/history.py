@@ -345,7 +345,7 @@ class RememberedProvider:
         self._spoken = tuple(spoken)
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
-        """Return all of it."""
+        """Return the off-the-record turns."""
         del request
         return [
             Contribution(
@@ -378,7 +378,7 @@ class FromTier:
         self.looks_at = provider.looks_at if isinstance(provider, Explains) else ""
 
     async def contribute(self, request: ContextRequest) -> Sequence[Contribution]:
-        """Return the contributions of the other provider; below its tier, none."""
+        """Return the wrapped provider's contributions; none below its tier."""
         return [] if request.tier < self._tier else await self._provider.contribute(request)
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:

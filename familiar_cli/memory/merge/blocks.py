@@ -341,7 +341,7 @@ def reads_back(block: MergeBlock, again: MergeBlock) -> bool:
 
 
 def _parse_sections(text: str) -> MergeBlock:
-    """Parse a text into sections below a root section."""
+    """Parse a text into a tree of sections."""
     root = MergeBlock("section")
     open_, rows = [root], list[Row]()
     root.rows = rows

@@ -172,7 +172,7 @@ _NO_FACTS: Final = ("aliases", "relations", "sessions", "people", "topics")
 
 
 def goes_on_below(text: str, line: TextLine) -> bool:
-    """Tell whether a list item continues below its line and so cannot be ended alone."""
+    """Tell whether a list item has nested items, so that its line cannot be ended alone."""
     below = text[line.end :].split("\n", 1)[0]
     item, other = bullet(line.text), bullet(below)
     is_deeper = other is not None and item is not None and len(other.indent) > len(item.indent)

@@ -269,7 +269,7 @@ class StagedTree:
         self._now[rel_path] = content
 
     def _make_room(self, rel_path: str) -> None:
-        """Add the names of a new file and its directories."""
+        """Add the names of a new file and of its directories to those in use."""
         at = ""
         parts = rel_path.split("/")
         for depth, part in enumerate(parts, 1):
