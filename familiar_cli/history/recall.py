@@ -10,6 +10,7 @@ understood, or found, without its neighbours.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from familiar_cli import fts
@@ -409,7 +410,7 @@ def recall(
 
 def newest_saying(
     history: HistoryFile,
-    phrases: Iterable[str],
+    phrases: tuple[str, ...],
     *,
     viewer: Viewer,
     here: str,
@@ -426,9 +427,7 @@ def newest_saying(
         before_id: Only turns placed before this one.
         limit: Maximum number of turns.
     """
-    wanted = " OR ".join(
-        fts.indexable(phrase).join('""') for phrase in phrases if '"' not in phrase
-    )
+    wanted = _match_phrases(phrases)
     with history.use(create=False) as connection:
         if not is_ready(connection):
             return []
@@ -441,6 +440,12 @@ def newest_saying(
         )
         found = connection.execute(sql, (*values, wanted, _HELD_BY * limit, limit)).fetchall()
     return [to_turn(row) for row in found]
+
+
+@lru_cache(maxsize=4)  # the same ones for every message
+def _match_phrases(phrases: tuple[str, ...]) -> str:
+    wanted = (fts.indexable(phrase).join('""') for phrase in phrases if '"' not in phrase)
+    return " OR ".join(wanted)
 
 
 @dataclass(frozen=True, slots=True)
