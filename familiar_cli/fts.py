@@ -323,6 +323,15 @@ def wanted_words(query: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def matching_words(texts: Iterable[str], query: str) -> list[float]:
+    """Weigh the words of `query` that each text holds; words in fewer texts weigh more."""
+    wanted = wanted_words(query)[:MAX_WORDS]
+    folded = list(map(fold_word, texts))
+    held = [[word for word in wanted if holds_word(one, word)] for one in folded]
+    texts_with = Counter(word for one in held for word in one)
+    return [sum(texts_with[word] ** -0.5 for word in one) for one in held]
+
+
 def best_part(
     text: str, query: str, limit_tokens: int, count: Callable[[str], int]
 ) -> tuple[int, int]:
@@ -339,11 +348,7 @@ def best_part(
     """
     ends = [*sentence_ends(text), len(text)]
     spans = [(a, b) for a, b in pairwise([0, *ends]) if text[a:b].strip()]
-    wanted = wanted_words(query)[:MAX_WORDS]
-    folded = [fold_word(text[a:b]) for a, b in spans]
-    held = [[word for word in wanted if holds_word(one, word)] for one in folded]
-    sentences_with = Counter(word for one in held for word in one)
-    own = [0.0, *(sum(sentences_with[word] ** -0.5 for word in one) for one in held), 0.0]
+    own = [0.0, *matching_words([text[a:b] for a, b in spans], query), 0.0]
     fit = [own[n] + _BESIDE * (own[n - 1] + own[n + 1]) for n in range(1, len(own) - 1)]
     best = max(range(len(fit)), key=lambda n: (fit[n], -n), default=None)
     if best is None:

@@ -131,6 +131,27 @@ def test_a_part_of_a_long_reply_stands_below_what_it_answers() -> None:
     assert text.startswith("Bo: My back hurts whenever I carry the thing.\nAda: … ")
 
 
+def test_of_a_long_turn_all_parts_that_fit_are_quoted_in_its_order_and_once() -> None:
+    walk = "Walk a little every day, and rest well."
+    advice = "\n".join([walk] * 12)
+    reply = f"Ada: {advice}\nThe cello is in the attic.\n{advice}\nThe cello needs new strings."
+    turn = piece("past", 7, reply, lead=5, is_turn=True)
+    (text,) = texts(filled([turn], room=120, query="What about my cello?"))
+    attic, strings = text.index("The cello is in the attic."), text.index("new strings.")
+    assert attic < strings
+    assert text.startswith("Ada: … ")
+    assert text.count("Ada:") == text.count("attic") == 1
+    assert text[attic:strings].count(" … ") == 1
+
+
+def test_a_long_turn_that_fits_is_quoted_whole() -> None:
+    said = "\n  ".join(f"On day {n} we walked. It was lake number {n}." for n in range(30))
+    (text,) = texts(
+        filled([piece("past", 7, f"Ada: {said}", lead=5, is_turn=True)], room=900, query="lake")
+    )
+    assert text == f"Ada: {said}"
+
+
 def test_a_short_day_does_not_bring_along_what_its_session_says() -> None:
     moved, baked = Fact("robin moved to bergen"), Fact("ada baked rye bread")
     sources = {

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from familiar_cli.fts import best_part
+from familiar_cli import fts
 from familiar_cli.languages import ENGLISH
 from familiar_cli.memory.pages.lines import normal_line
-from familiar_cli.text import USEFUL_TOKENS, framed, whole_sentences
+from familiar_cli.text import USEFUL_TOKENS, framed, sentence_ends, whole_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -41,6 +41,12 @@ RESTING_SHARE: Final = 0.2
 
 Measured with `benchmarks.life`: at 0.2 a prompt with files holds as much evidence word for word as
 one without them, and more of the answers' words; at 1.0 it holds less."""
+
+PART_BYTES: Final = 240
+"""A turn of more than twice as many, about 120 tokens, is offered in parts of about so many."""
+
+PART_SHARE: Final = 0.9
+"""Share of a long turn's score that its part without any of the question's words has."""
 
 _LEAST_TOKENS: Final = 8  # a sentence of so few still says something
 _SHORT_BONUS: Final = 0.02
@@ -122,6 +128,8 @@ class Excerpt:
         is_turn: It is one of the turns itself.
         lead: Length of the speaker's label at its start.
         is_part: Some of its sentences are left out.
+        span: For a part of a long turn, where it begins and ends there, without the speaker.
+        gap_after: The white space after such a part.
     """
 
     source: str
@@ -137,6 +145,13 @@ class Excerpt:
     is_turn: bool = False
     lead: int = 0
     is_part: bool = False
+    span: tuple[int, int] = (0, 0)
+    gap_after: str = ""
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where it stands in its source, for sorting."""
+        return self.start, self.span[0]
 
     @property
     def fact(self) -> Fact:
@@ -256,6 +271,7 @@ def fill_room(
         wide: Many turns are wanted, including those that score far lower than the best.
         in_order: Order passages by day instead of score.
     """
+    pieces = [part for piece in pieces for part in _parts_of(piece, query)]
     facts = [piece.fact for piece in pieces]
     precision = _Precision.of(pieces, facts)
     filler = _Filler(
@@ -282,6 +298,63 @@ def fill_room(
         else:
             filler.take(piece)
     return filler.filling(in_order=in_order)
+
+
+def _parts_of(piece: Excerpt, query: str) -> list[Excerpt]:
+    """Split a long turn into parts, the best with its score; a piece that is not long stays."""
+    words = piece.text[piece.lead :]
+    if not piece.is_turn or _size(words) <= 2 * PART_BYTES:
+        return [piece]
+    spans = [(a, b) for a, b in _part_spans(words) if words[a:b].strip()]
+    fit = fts.matching_words([words[a:b] for a, b in spans], query)
+    if not any(fit):
+        fit[:1] = [1.0]
+    return [
+        replace(
+            piece,
+            text=piece.text[: piece.lead] + _marked(words, a, b),
+            score=piece.score * (PART_SHARE + (1 - PART_SHARE) * own / max(fit)),
+            is_part=True,
+            span=(a, b),
+            gap_after=_space_at(words, b),
+        )
+        for (a, b), own in zip(spans, fit, strict=True)
+    ]
+
+
+def _space_at(text: str, place: int) -> str:
+    """Return the white space around a place in a text."""
+    before, after = text[:place], text[place:]
+    return before[len(before.rstrip()) :] + after[: len(after) - len(after.lstrip())]
+
+
+def _part_spans(text: str) -> list[tuple[int, int]]:
+    """Return the parts of a text: short paragraphs together, a long one by its sentences."""
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for paragraph in text.splitlines(keepends=True):
+        is_long = _size(paragraph) > 2 * PART_BYTES
+        ends = (*sentence_ends(paragraph), len(paragraph)) if is_long else (len(paragraph),)
+        begun = start
+        for end in (start + one for one in ends):
+            if spans and _size(text[spans[-1][0] : end]) <= PART_BYTES:
+                spans[-1] = spans[-1][0], end
+            else:
+                spans.append((begun, end))
+            begun = end
+        start += len(paragraph)
+    return spans
+
+
+def _size(text: str) -> int:
+    """Return the bytes of a text: four are about one token, in any script."""
+    return len(text.encode("utf-8", "replace"))
+
+
+def _marked(text: str, start: int, end: int) -> str:
+    """Return a part of a text, with a mark where something is left out."""
+    first, last = f"{_GAP} " * (start > 0), f" {_GAP}" * (end < len(text.rstrip()))
+    return f"{first}{text[start:end].strip()}{last}"
 
 
 def _rests_on_turns(piece: Excerpt) -> bool:
@@ -366,7 +439,7 @@ class _Filler:
             return piece
         lead, words = piece.text[: piece.lead], piece.text[piece.lead :]
         room = self.line_tokens - self.counter.count(lead) - 2 * _JOIN_TOKENS
-        start, end = best_part(words, self.query, room, self.counter.count)
+        start, end = fts.best_part(words, self.query, room, self.counter.count)
         part = self._sentences(words[start:end].strip(), room)
         end = start + len(words[start:end].rstrip())
         marks = f"{_GAP} " * (start > 0), f" {_GAP}" * (end < len(words.rstrip()))
@@ -414,9 +487,12 @@ class _Filler:
         return True
 
     def _take_line(self, frame: int, piece: Excerpt) -> None:
+        wanted = [] if self._has(piece) else [piece]
         before = _needed_before(piece)
-        wanted = [self._shortened(before)] if before and not self._has(before) else []
-        wanted += [] if self._has(piece) else [piece]
+        if before and not self._has_turn(before):
+            parts = _parts_of(replace(before, score=1.0), self.query)
+            best = max(parts, key=lambda part: part.score)
+            wanted.insert(0, self._shortened(replace(best, score=before.score)))
         cost = frame + sum(self.counter.count(p.text) + _JOIN_TOKENS for p in wanted)
         if cost > self.room and len(wanted) > 1:
             wanted = [piece]
@@ -440,6 +516,11 @@ class _Filler:
         return taken
 
     def _has(self, piece: Excerpt) -> bool:
+        taken = self.open.get(piece.source)
+        return taken is not None and any(p.place == piece.place for p in taken.pieces)
+
+    def _has_turn(self, piece: Excerpt) -> bool:
+        """Tell whether some of the same turn or line is taken."""
         taken = self.open.get(piece.source)
         return taken is not None and any(p.start == piece.start for p in taken.pieces)
 
@@ -468,13 +549,18 @@ def _from_best(whole: str, best: str) -> str:
 
 
 def _pack_source(source: PieceSource, taken: _Open) -> Packed:
-    pieces = tuple(sorted({p.start: p for p in taken.pieces}.values(), key=lambda p: p.start))
+    pieces = tuple(sorted({p.place: p for p in taken.pieces}.values(), key=lambda p: p.place))
     if taken.whole:
         return Packed(source, taken.whole, pieces, is_cut=False)
     if taken.cut:
         return Packed(source, taken.cut, pieces, is_cut=True)
     lines: list[str] = []
     for piece, last in zip(pieces, (None, *pieces), strict=False):
+        if last and last.start == piece.start:  # parts of one turn
+            gap = last.gap_after if last.span[1] == piece.span[0] else f" {_GAP} "
+            rest = piece.text[piece.lead :].removeprefix(f"{_GAP} ")
+            lines[-1] = lines[-1].removesuffix(f" {_GAP}") + gap + rest
+            continue
         has_gap = last is not None and piece.start > last.end + 1
         if has_gap and not (lines[-1].endswith(_GAP) or piece.text.startswith(_GAP)):
             lines.append(_GAP)
