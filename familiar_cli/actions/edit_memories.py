@@ -157,7 +157,7 @@ def _check_edit(edit: TextEdit) -> None:
     """
     if edit.append is None and edit.old_text is None and not (edit.section and edit.new_text):
         raise UsageError(
-            "memory_edit was not told what to do; nothing was changed",
+            "memory_edit needs a change to make; nothing was changed",
             hint="Send `append`, `old_text` with `new_text`, or `section` with `new_text`.",
         )
     if edit.append is not None and (edit.old_text is not None or edit.new_text is not None):
@@ -216,13 +216,13 @@ def _replace_once(rel_path: str, text: str, span: tuple[int, int], edit: TextEdi
         return text[:at] + new + text[end:]
     if not places:
         raise RefusedError(
-            f"`old_text` does not stand in {rel_path!r}; nothing was changed",
+            f"`old_text` does not occur in {rel_path!r}; nothing was changed",
             hint="Read the place with memory_read and `find`, and copy the text exactly.",
         )
     lines = [text.count("\n", 0, span[0] + place) + 1 for place in places[:_NAMED]]
     shown = ", ".join(map(str, lines)) + (", …" if len(places) > _NAMED else "")
     raise RefusedError(
-        f"`old_text` stands {len(places)} times in {rel_path!r}, in lines {shown}; nothing was "
+        f"`old_text` occurs {len(places)} times in {rel_path!r}, in lines {shown}; nothing was "
         "changed",
         hint="Send more of the text around it, or its `section`.",
     )

@@ -257,7 +257,7 @@ class _Forgetting:
                         )
                 return
         raise ConflictError(
-            "The memory was changed all the time, so not everything was forgotten",
+            "The memory kept changing, so not everything was forgotten",
             hint="Run the same command again when nobody talks to the familiar.",
         )
 

@@ -118,7 +118,7 @@ def read_jobs(familiar: Familiar) -> list[Job]:
     except (OSError, ValueError, TypeError) as error:
         raise ConfigError(
             f"{str(path)!r} cannot be read: {one_line(str(error), 200)}; no job runs",
-            hint="Mend the file by hand, or move it away.",
+            hint="Repair the file by hand, or move it away.",
         ) from error
 
 
@@ -129,7 +129,7 @@ def _check_job(job: Job) -> Job:
         UsageError: It says and runs nothing, or both, or something that does not exist.
     """
     if bool(job.say.strip()) == bool(job.run):
-        raise UsageError("A job says something or runs something", hint="Use --say or --run.")
+        raise UsageError("A job needs something to say or to run", hint="Use --say or --run.")
     if job.run and job.run not in RUNS:
         guess = nearest(job.run, RUNS)
         raise UsageError(
@@ -159,7 +159,7 @@ def add_job(familiar: Familiar, wanted: Job, *, dry_run: bool = False) -> Job:
     import tomlkit  # edits keep a person's comments
 
     if parse_recurrence(wanted.when) is None:
-        raise UsageError(f"{wanted.when!r} is not a time that comes again", hint=_RULES)
+        raise UsageError(f"{wanted.when!r} is not a recurring time", hint=_RULES)
     jobs = read_jobs(familiar)
     taken = {job.id for job in jobs}
     base = wanted.id or slugify(wanted.say or wanted.run, max_chars=30) or "job"

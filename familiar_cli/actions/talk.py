@@ -87,8 +87,8 @@ def _meant_turn(familiar: Familiar, said: Said) -> Turn | None:
     turn = turn_of_message(familiar.history, said.channel_id, said.message_id, said.author)
     if turn is not None and turn.content != said.text:
         raise errors.ConflictError(
-            f"Message {said.message_id!r} of channel {said.channel_id!r} is kept in other words, "
-            f"as turn {turn.id}; turns are never changed, and nothing was asked",
+            f"Message {said.message_id!r} of channel {said.channel_id!r} is already stored with "
+            f"another text, as turn {turn.id}; turns are never changed, and nothing was asked",
             hint=f"Run `familiar ask --reply-to {turn.id}` for a reply to what is kept.",
         )
     return turn

@@ -224,7 +224,7 @@ class Character:
         raise CharacterUnreadableError(
             f"The character cannot be read: {rel_path}: {why}"
             f"{f' (and {more} more)' if more else ''}; nothing was sent or kept",
-            hint=f"Mend or delete {rel_path!r} in the memory directory; `familiar memory log"
+            hint=f"Repair or delete {rel_path!r} in the memory directory; `familiar memory log"
             f" {rel_path}` shows its past, `familiar memory restore` brings it back.",
         )
 

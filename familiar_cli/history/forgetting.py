@@ -82,7 +82,7 @@ class ForgetOrder:
         """
         found = _LINE.fullmatch(line.strip())
         if not found:
-            raise BadInputError("An order to forget somebody makes no sense; nothing was changed")
+            raise BadInputError("A request to forget a person is invalid; nothing was changed")
         return cls(found[1], found[2], frozenset(found[3].split(",")), tuple(found[4].split()))
 
     def to_line(self) -> str:

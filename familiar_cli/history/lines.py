@@ -270,9 +270,9 @@ def _check_mark(line: MarkLine) -> None:
     if line.mark not in MARKS:
         raise BadLineError("it marks nothing")
     if is_named != (line.mark == "superseded") and line.value:
-        raise BadLineError("its 'value' is no number that can be")
+        raise BadLineError("its 'value' is not a valid number")
     if not is_named and line.value not in (0, 1):
-        raise BadLineError("its 'value' is no number that can be")
+        raise BadLineError("its 'value' is not a valid number")
 
 
 def _to_json(told: Mapping[str, Any], *, ascii_only: bool) -> str:
@@ -319,7 +319,7 @@ def _read_flag(value: object, key: str) -> bool:
 
 def _read_whole(value: object, key: str, least: int = 1) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MOST:
-        raise BadLineError(f"its {key!r} is no number that can be")
+        raise BadLineError(f"its {key!r} is not a valid number")
     return value
 
 
@@ -348,7 +348,7 @@ def _read_bytes(value: object, key: str) -> bytes:
     try:
         return bytes.fromhex(_read_text(value, key))
     except ValueError as error:
-        raise BadLineError(f"its {key!r} is no number in base 16") from error
+        raise BadLineError(f"its {key!r} is not a hexadecimal number") from error
 
 
 def _source_text(value: object, key: str) -> str:
@@ -364,7 +364,7 @@ def _source_text(value: object, key: str) -> str:
 
 def _read_pairs(value: object, key: str) -> tuple[tuple[int, int], ...]:
     if not isinstance(value, list) or not all(isinstance(p, list) and len(p) == 2 for p in value):  # noqa: PLR2004
-        raise BadLineError(f"its {key!r} is no list of pairs")
+        raise BadLineError(f"its {key!r} is not a list of pairs")
     return tuple((_read_whole(a, key), _read_whole(b, key)) for a, b in value)
 
 

@@ -185,7 +185,7 @@ def _announced(hub: Hub, file: ModelFile, etag: str | None, size: int | None) ->
         FetchError: It says nothing, or the pinned file is another one.
     """
     if not etag or size is None:
-        raise FetchError(f"the model hub gives no checksum for {file.name!r} in {hub.repo!r}")
+        raise FetchError(f"the model hub has no checksum for {file.name!r} in {hub.repo!r}")
     if file.sha256 and (size != file.size_bytes or (_is_sha256(etag) and etag != file.sha256)):
         raise FetchError(f"the model hub's {file.name!r} in {hub.repo!r} is another file")
     return type(file)(file.name, size, file.sha256 or etag)

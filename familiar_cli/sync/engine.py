@@ -179,7 +179,7 @@ class SyncEngine:
             RefusedError: No one can do that here.
         """
         if self.forget is None:
-            raise RefusedError("Somebody is to be forgotten by order; nothing was merged")
+            raise RefusedError("A request to forget a person is pending; nothing was merged")
         for order in found.orders:
             self.progress("forgetting a person, by order of another machine")
             self.forget(order, found.heads)

@@ -164,7 +164,7 @@ class RemoteFetch:
             for order in self.epoch.new_in_memory(incoming.read, id_):
                 if self.admission.trust.get(instance, Trust.known) is not Trust.known:
                     raise OrderWaitsError(
-                        f"it orders that a person is forgotten; `familiar sync allow {instance}` "
+                        f"it asks to forget a person; `familiar sync allow {instance}` "
                         "lets that happen here as well"
                     )
                 self.new_orders[order.id] = order

@@ -82,7 +82,7 @@ def test_ask_ends_with_3_and_nothing_is_sent_or_kept(own, harm) -> None:
         assert (done.exit_code, done.stdout) == (3, "")
         assert "error: The character cannot be read: self" in done.stderr
         assert "nothing was sent or kept" in done.stderr
-        assert "hint: Mend or delete 'self" in done.stderr
+        assert "hint: Repair or delete 'self" in done.stderr
 
     (error,) = json.loads(run("ask", "Hello", "--json").stdout)["errors"]
     assert error["code"] == "character_unreadable"

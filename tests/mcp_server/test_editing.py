@@ -54,12 +54,12 @@ async def test_an_edit_changes_what_it_names_and_nothing_else(edit, before, afte
     "edit, told",
     [
         ({"old_text": "Ale", "new_text": "Gin"}, "2 times"),
-        ({"old_text": "Vodka", "new_text": "Gin"}, "does not stand"),
+        ({"old_text": "Vodka", "new_text": "Gin"}, "does not occur"),
         ({"append": "- Gin.", "checksum": "0" * 12}, "memory_read"),
         ({"append": "password: hunter2hunter2"}, "secrets"),
         ({"append": " "}, "blank"),
         ({"append": "x", "new_text": "y"}, "cannot be combined"),
-        ({}, "not told what to do"),
+        ({}, "needs a change to make"),
     ],
 )
 async def test_an_edit_that_is_not_clear_changes_nothing(edit, told):
