@@ -9,7 +9,7 @@ import typer
 from familiar_cli.commands import _base as base
 from familiar_cli.commands._options import DryRun
 from familiar_cli.commands._options import name as name_option
-from familiar_cli.config.edit import set_value, unset_value
+from familiar_cli.config.edit import set_values, unset_values
 from familiar_cli.config.home import (
     cache_dir,
     familiar_and_reason,
@@ -87,7 +87,9 @@ def set_(ctx: typer.Context, key: Key, value: str, *, dry_run: DryRun = False) -
     Args:
         value (VALUE): New value.
     """
-    _show_edit(base.output(ctx), key, set_value(_path(ctx), key, value, dry_run=dry_run), dry_run)
+    _show_edit(
+        base.output(ctx), key, set_values(_path(ctx), {key: value}, dry_run=dry_run), dry_run
+    )
 
 
 @config_app.command()
@@ -97,7 +99,7 @@ def unset(ctx: typer.Context, key: Key, *, dry_run: DryRun = False) -> None:
     \b
     familiar config unset llm.preset
     """
-    _show_edit(base.output(ctx), key, unset_value(_path(ctx), key, dry_run=dry_run), dry_run)
+    _show_edit(base.output(ctx), key, unset_values(_path(ctx), (key,), dry_run=dry_run), dry_run)
 
 
 @config_app.command()

@@ -235,13 +235,13 @@ class ChannelConfigs:
         Raises:
             ConfigError: A file cannot be read or written.
         """
-        from familiar_cli.config.edit import put_tables  # noqa: PLC0415  # loads a TOML editor
+        from familiar_cli.config.edit import put_values  # noqa: PLC0415  # loads a TOML editor
 
         path, tables = self.path(target), dict(self.read(source).tables)
         tables.pop("name", None)
         if tables and not path.exists():
             heading = _table_heading(target) if _DIGEST in path.stem else ""
-            put_tables(path, tables, schema.ChannelConfig, heading)
+            put_values(path, tables, schema.ChannelConfig, heading)
 
     def unset(self, channel_id: str, key: str, *, dry_run: bool = False) -> Edit:
         """Remove a setting from a channel's file.
@@ -249,9 +249,10 @@ class ChannelConfigs:
         Raises:
             NotFoundError: The file does not set it.
         """
-        from familiar_cli.config.edit import unset_value  # noqa: PLC0415
+        from familiar_cli.config.edit import unset_values  # noqa: PLC0415
 
-        return unset_value(self.path(channel_id), key, dry_run=dry_run, root=schema.ChannelConfig)
+        path = self.path(channel_id)
+        return unset_values(path, (key,), dry_run=dry_run, root=schema.ChannelConfig)
 
     def _id_inside(self, stem: str) -> str | None:
         """Return the id in the first line of a file whose name is a digest.

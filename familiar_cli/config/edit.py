@@ -53,17 +53,6 @@ class Edit:
         return unified(self.before, self.after, self.path.name)
 
 
-def set_value(
-    path: Path, key: str, text: str, *, dry_run: bool = False, root: type[Any] = CharacterConfig
-) -> Edit:
-    """Set the setting `key` to what `text` says, read by the setting's own type.
-
-    Raises:
-        ConfigError: There is no such setting, or it may not be that; the file is as it was.
-    """
-    return set_values(path, {key: text}, dry_run=dry_run, root=root)
-
-
 def set_values(
     path: Path,
     texts: Mapping[str, str],
@@ -72,7 +61,7 @@ def set_values(
     root: type[Any] = CharacterConfig,
     heading: str = "",
 ) -> Edit:
-    """Set several settings at once, all or none; see `set_value`.
+    """Set settings to what texts say, read by each setting's own type; all or none.
 
     Args:
         path: The file.
@@ -82,44 +71,31 @@ def set_values(
         heading: A comment of one line that the file begins with from then on.
 
     Raises:
-        ConfigError: As `set_value`.
+        ConfigError: There is no such setting, or it may not be that; the file is as it was.
     """
     look = "config show {}" if root is CharacterConfig else "channel show CHANNEL"
     values = {
         key: parse_value(find_setting(key, root), text, look.format(key))
         for key, text in texts.items()
     }
+    return put_values(path, values, root, heading, dry_run=dry_run)
+
+
+def put_values(
+    path: Path,
+    values: Mapping[str, Any],
+    root: type[Any],
+    heading: str = "",
+    *,
+    dry_run: bool = False,
+) -> Edit:
+    """Set values, or whole tables, by dotted key; see `set_values`."""
 
     def change(document: Any) -> None:  # noqa: ANN401
         for key, value in values.items():
             _put_value(document, key.split("."), value)
 
     return _edit_file(path, change, root, dry_run=dry_run, heading=heading)
-
-
-def put_tables(path: Path, tables: Mapping[str, Any], root: type[Any], heading: str = "") -> Edit:
-    """Set everything that `tables`, taken from another file of that kind, sets.
-
-    Raises:
-        ConfigError: As `set_value`.
-    """
-
-    def change(document: Any) -> None:  # noqa: ANN401
-        for key, value in tables.items():
-            _put_value(document, [key], value)
-
-    return _edit_file(path, change, root, dry_run=False, heading=heading)
-
-
-def unset_value(
-    path: Path, key: str, *, dry_run: bool = False, root: type[Any] = CharacterConfig
-) -> Edit:
-    """Take `key` out of the file, so that its default holds; also a key that is not a setting.
-
-    Raises:
-        NotFoundError: The file does not set `key`.
-    """
-    return unset_values(path, (key,), dry_run=dry_run, root=root)
 
 
 def unset_values(
@@ -129,10 +105,10 @@ def unset_values(
     dry_run: bool = False,
     root: type[Any] = CharacterConfig,
 ) -> Edit:
-    """Take several settings out of the file, all or none; see `unset_value`.
+    """Take keys out of the file, so that defaults hold; also those that are not settings.
 
     Raises:
-        NotFoundError: As `unset_value`.
+        NotFoundError: The file does not set one of them; it is as it was.
     """
 
     def change(document: Any) -> None:  # noqa: ANN401

@@ -54,6 +54,16 @@ ME_FILE = "me.toml"
 NEAREST = Path("data") / "familiars"
 
 
+class _FamiliarFile:
+    """A file or directory of a familiar, as an attribute of `FamiliarPaths`."""
+
+    def __init__(self, rel_path: str) -> None:
+        self._rel_path = rel_path
+
+    def __get__(self, paths: FamiliarPaths, owner: type[FamiliarPaths]) -> Path:
+        return paths.root / self._rel_path
+
+
 @dataclass(frozen=True, slots=True)
 class FamiliarPaths:
     """The files of one familiar. See docs/reference/layout.md."""
@@ -65,100 +75,66 @@ class FamiliarPaths:
         """The familiar's id."""
         return self.root.name
 
-    @property
-    def config(self) -> Path:
-        """`character.toml`."""
-        return self.root / "character.toml"
+    config = _FamiliarFile("character.toml")
+    """`character.toml`."""
 
-    @property
-    def instance(self) -> Path:
-        """`instance.id`: the familiar's instance on this machine."""
-        return self.root / "instance.id"
+    instance = _FamiliarFile("instance.id")
+    """`instance.id`: the familiar's instance on this machine."""
 
-    @property
-    def moved(self) -> Path:
-        """`moved.txt`: where the familiar went; this copy no longer answers."""
-        return self.root / "moved.txt"
+    moved = _FamiliarFile("moved.txt")
+    """`moved.txt`: where the familiar went; this copy no longer answers."""
 
     @property
     def me(self) -> Path:
         """`me.toml` of the home: its owners."""
         return self.root.parent / ME_FILE
 
-    @property
-    def channels(self) -> Path:
-        """Settings files of individual channels."""
-        return self.root / "channels"
+    channels = _FamiliarFile("channels")
+    """Settings files of individual channels."""
 
-    @property
-    def subscriptions(self) -> Path:
-        """`subscriptions.toml`: the subscribed channels."""
-        return self.root / "subscriptions.toml"
+    subscriptions = _FamiliarFile("subscriptions.toml")
+    """`subscriptions.toml`: the subscribed channels."""
 
-    @property
-    def memory(self) -> Path:
-        """The memory directory."""
-        return self.root / "memory"
+    memory = _FamiliarFile("memory")
+    """The memory directory."""
 
-    @property
-    def journal(self) -> Path:
-        """The git repository with every change of the memory."""
-        return self.root / "journal.git"
+    journal = _FamiliarFile("journal.git")
+    """The git repository with every change of the memory."""
 
-    @property
-    def history(self) -> Path:
-        """The SQLite file of turns."""
-        return self.root / "history.db"
+    history = _FamiliarFile("history.db")
+    """The SQLite file of turns."""
 
-    @property
-    def embodiments(self) -> Path:
-        """The embodiments that sync with this familiar, and what each has seen."""
-        return self.root / "embodiments.json"
+    embodiments = _FamiliarFile("embodiments.json")
+    """The embodiments that sync with this familiar, and what each has seen."""
 
-    @property
-    def reminded(self) -> Path:
-        """Which due reminders were shown, and where."""
-        return self.root / "reminded.json"
+    reminded = _FamiliarFile("reminded.json")
+    """Which due reminders were shown, and where."""
 
-    @property
-    def jobs(self) -> Path:
-        """`jobs.toml`: scheduled jobs."""
-        return self.root / "jobs.toml"
+    jobs = _FamiliarFile("jobs.toml")
+    """`jobs.toml`: scheduled jobs."""
 
-    @property
-    def turn_vectors(self) -> Path:
-        """Vectors of turns; derived from the history."""
-        return self.root / "recall"
+    turn_vectors = _FamiliarFile("recall")
+    """Vectors of turns; derived from the history."""
 
-    @property
-    def traces(self) -> Path:
-        """One JSON file per turn: the request and its explanation."""
-        return self.root / "traces"
+    traces = _FamiliarFile("traces")
+    """One JSON file per turn: the request and its explanation."""
 
-    @property
-    def runs(self) -> Path:
-        """One record per pass of the memory writer."""
-        return self.root / "runs"
+    runs = _FamiliarFile("runs")
+    """One record per pass of the memory writer."""
 
-    @property
-    def quarantine(self) -> Path:
-        """Unusable model replies, verbatim."""
-        return self.root / "quarantine"
+    quarantine = _FamiliarFile("quarantine")
+    """Unusable model replies, verbatim."""
 
-    @property
-    def failures(self) -> Path:
-        """One file per background pass that failed and has not succeeded since."""
-        return self.runs / "failed"
+    failures = _FamiliarFile("runs/failed")
+    """One file per background pass that failed and has not succeeded since."""
+
+    lock = _FamiliarFile(".lock")
+    """The lock held while writing to this familiar."""
 
     def channel_lock(self, channel_id: str) -> Path:
         """Return the lock held while replying in a channel."""
         digest = sha256_of(channel_id)
         return self.runs / "locks" / f"channel-{digest[:32]}.lock"
-
-    @property
-    def lock(self) -> Path:
-        """The lock held while writing to this familiar."""
-        return self.root / ".lock"
 
 
 def find_home(given: str | None = None) -> Path:

@@ -26,19 +26,11 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
 
 def setting_of(section: Field[Any], prefix: str) -> Setting:
     """Return the setting that a field of a section's dataclass declares."""
-    about: Mapping[str, Any] = section.metadata
+    about: dict[str, Any] = {**section.metadata}
+    if prefix != "llm.":  # the variables speak of the main model alone
+        about["env"] = ""
     default: Any = section.default
-    env = about["env"] if prefix == "llm." else ""  # the variables speak of the main model alone
-    return Setting(
-        f"{prefix}{section.name}",
-        default,
-        about["doc"],
-        about["choices"],
-        about["minimum"],
-        about["rule"],
-        env,
-        about["maximum"],
-    )
+    return Setting(f"{prefix}{section.name}", default, **about)
 
 
 def all_settings(root: type[object] = CharacterConfig) -> Mapping[str, Setting]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.config import edit
-from familiar_cli.config.edit import new_config, set_value, unset_value, write_new
+from familiar_cli.config.edit import new_config, set_values, unset_values, write_new
 from familiar_cli.config.settings import all_settings, load_config
 from familiar_cli.config.values import value_problem
 from familiar_cli.errors import ConfigError, ConflictError, LockedError, NotFoundError
@@ -64,27 +64,27 @@ def read(data, key):
 )
 def test_any_setting_can_be_set_in_any_shape_of_file(path, before, key, text, value) -> None:
     path.write_text(before, encoding="utf-8")
-    set_value(path, key, text)
+    set_values(path, {key: text})
     after = tomllib.loads(path.read_text("utf-8"))
     assert read(after, key) == value
 
 
 def test_comments_order_and_the_other_settings_stay(path) -> None:
     path.write_text(COMMENTED, encoding="utf-8")
-    set_value(path, "llm.preset", "ollama")
+    set_values(path, {"llm.preset": "ollama"})
     assert path.read_text("utf-8") == COMMENTED.replace('"local"', '"ollama"')
 
 
 def test_windows_line_ends_and_the_byte_order_mark_stay(path) -> None:
     before = b"\xef\xbb\xbf# mine\r\n[llm]\r\npreset = 'local'\r\n"
     path.write_bytes(before)
-    set_value(path, "llm.model", "m")
+    set_values(path, {"llm.model": "m"})
     after = path.read_bytes()
     assert after == before + b'model = "m"\r\n'
 
 
 def test_a_file_that_is_not_there_is_made(path) -> None:
-    set_value(path, "llm.preset", "ollama")
+    set_values(path, {"llm.preset": "ollama"})
     assert load_config(path).llm.preset == "ollama"
 
 
@@ -108,7 +108,7 @@ def test_a_file_that_is_not_there_is_made(path) -> None:
 def test_what_is_not_allowed_is_refused_and_nothing_changes(path, key, text) -> None:
     path.write_text(COMMENTED, encoding="utf-8")
     with pytest.raises(ConfigError):
-        set_value(path, key, text)
+        set_values(path, {key: text})
     assert path.read_text("utf-8") == COMMENTED
 
 
@@ -119,40 +119,40 @@ def test_the_nearest_setting_is_named() -> None:
 
 def test_a_wrong_value_can_be_mended_while_another_is_wrong(path) -> None:
     path.write_text("[llm]\npreset = 'olama'\nretries = -1\n", encoding="utf-8")
-    set_value(path, "llm.preset", "ollama")
-    unset_value(path, "llm.retries")
+    set_values(path, {"llm.preset": "ollama"})
+    unset_values(path, ("llm.retries",))
     assert load_config(path).llm.preset == "ollama"
 
 
 def test_an_unknown_setting_can_be_taken_out(path) -> None:
     path.write_text("[llm]\nprset = 'x' # typo\n", encoding="utf-8")
-    unset_value(path, "llm.prset")
+    unset_values(path, ("llm.prset",))
     assert load_config(path).llm.preset == "local"
 
 
 def test_taking_out_what_is_not_there_is_refused(path) -> None:
     path.write_text(COMMENTED, encoding="utf-8")
     with pytest.raises(NotFoundError, match=r"does not set 'llm\.model'"):
-        unset_value(path, "llm.model")
+        unset_values(path, ("llm.model",))
 
 
 def test_a_value_where_a_table_belongs_is_not_overwritten(path) -> None:
     path.write_text("llm = 3\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="must be a table"):
-        set_value(path, "llm.model", "m")
+        set_values(path, {"llm.model": "m"})
     assert path.read_text("utf-8") == "llm = 3\n"
 
 
 def test_broken_toml_is_not_touched(path) -> None:
     path.write_text("[llm\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="is not valid TOML"):
-        set_value(path, "llm.model", "m")
+        set_values(path, {"llm.model": "m"})
     assert path.read_text("utf-8") == "[llm\n"
 
 
 def test_a_dry_run_tells_and_changes_nothing(path) -> None:
     path.write_text(COMMENTED, encoding="utf-8")
-    planned = set_value(path, "budget.total", "5", dry_run=True)
+    planned = set_values(path, {"budget.total": "5"}, dry_run=True)
     assert "-total = 900\n+total = 5\n" in planned.diff
     assert path.read_text("utf-8") == COMMENTED
 
@@ -160,7 +160,7 @@ def test_a_dry_run_tells_and_changes_nothing(path) -> None:
 def test_the_same_value_again_changes_nothing(path) -> None:
     path.write_text(COMMENTED, encoding="utf-8")
     before = path.stat().st_mtime_ns
-    assert not set_value(path, "budget.total", "900").changes
+    assert not set_values(path, {"budget.total": "900"}).changes
     assert path.stat().st_mtime_ns == before
 
 
@@ -183,7 +183,7 @@ def test_a_link_stays_a_link(path, tmp_path) -> None:
     real = tmp_path / "elsewhere.toml"
     real.write_text("name = 'a'\n", encoding="utf-8")
     path.symlink_to(real)
-    set_value(path, "name", "b")
+    set_values(path, {"name": "b"})
     assert path.is_symlink()
     assert load_config(real).name == "b"
 
@@ -192,19 +192,19 @@ def test_a_link_stays_a_link(path, tmp_path) -> None:
 def test_a_file_that_others_may_read_is_closed_to_them(path) -> None:
     path.write_text("", encoding="utf-8")
     path.chmod(0o640)
-    set_value(path, "name", "b")
+    set_values(path, {"name": "b"})
     assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_nothing_is_left_beside_the_file(path, tmp_path) -> None:
-    set_value(path, "name", "b")
+    set_values(path, {"name": "b"})
     left = {file.name for file in tmp_path.iterdir() if file.suffix != ".lock"}
     assert left == {"character.toml"}
 
 
 def test_two_writers_lose_neither_change(path) -> None:
     keys = ["name", "user_name", "llm.model", "budget.total", "budget.core", "history.recent_turns"]
-    threads = [threading.Thread(target=set_value, args=(path, key, "7")) for key in keys]
+    threads = [threading.Thread(target=set_values, args=(path, {key: "7"})) for key in keys]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -216,13 +216,13 @@ def test_two_writers_lose_neither_change(path) -> None:
 def test_another_writer_is_waited_for_and_then_named(path, monkeypatch) -> None:
     monkeypatch.setattr(edit, "_LOCK_WAIT_S", 0.05)
     with edit.locked(path), pytest.raises(LockedError, match=r"character\.toml"):
-        set_value(path, "name", "b")
+        set_values(path, {"name": "b"})
 
 
 def test_a_directory_that_cannot_be_made_is_an_error_and_no_traceback(tmp_path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(ConfigError, match="could not be changed"):
-        set_value(tmp_path / "file" / "character.toml", "name", "b")
+        set_values(tmp_path / "file" / "character.toml", {"name": "b"})
 
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
@@ -231,7 +231,7 @@ texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
 @given(texts)
 def test_any_text_comes_back_as_it_was(tmp_path_factory, text) -> None:
     path = tmp_path_factory.mktemp("edit") / "character.toml"
-    set_value(path, "system_prompt", text)
+    set_values(path, {"system_prompt": text})
     assert load_config(path).system_prompt == text
 
 
@@ -248,5 +248,5 @@ def test_what_is_set_is_what_holds(tmp_path_factory, data) -> None:
         kinds[type(setting.default)].filter(lambda v: value_problem(setting, v) is None)
     )
     path = tmp_path_factory.mktemp("edit") / "character.toml"
-    set_value(path, setting.key, str(value))
+    set_values(path, {setting.key: str(value)})
     assert read(tomllib.loads(path.read_text("utf-8")), setting.key) == value

@@ -16,7 +16,7 @@ from familiar_cli.actions.housekeep import tidy_up
 from familiar_cli.actions.sent import messages_diff, request_bytes
 from familiar_cli.actions.status import list_of, status_of
 from familiar_cli.actions.talk import assemble
-from familiar_cli.config.edit import set_value
+from familiar_cli.config.edit import set_values
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.config.settings import load_config
 from familiar_cli.context.trace import latest_trace, read_trace
@@ -234,7 +234,7 @@ def _use_toml(raw: bytes, rng: Random, world: World) -> None:
         _outcome(lambda: show(status_page(status_of(familiar))))
         _outcome(lambda: asyncio.run(assemble(familiar, WORDS)))
     key, value = rng.choice((("llm.model", "x"), ("name", "城"), ("history.recent_turns", "9")))
-    set_value(familiar.paths.config, key, value)
+    set_values(familiar.paths.config, {key: value})
     familiar.close()
 
 
