@@ -162,6 +162,7 @@ def environment(package: str) -> jinja2.Environment:
     )
     made.filters |= {
         "seen": text,
+        "bare": _escape_text,
         "spoken": spoken,
         "exact": _exact,
         "counted": counted,

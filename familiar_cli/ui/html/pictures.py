@@ -12,7 +12,7 @@ from familiar_cli.context.types import Fragment, Layer, LayerUse
 from familiar_cli.memory.relation_index import LINKS, Edge, GraphPage
 from familiar_cli.text import one_line
 from familiar_cli.ui.context_page import origin_of, row_key, state_of
-from familiar_cli.ui.html.elements import Html, el, environment, joined
+from familiar_cli.ui.html.elements import Html, environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -357,80 +357,7 @@ def tail_cells(label: str, cells: int) -> str:
 
 def sankey_svg(diagram: Diagram, label: str) -> Html:
     """Render the diagram as an SVG element with the accessible name `label`."""
-    frame = diagram.frame
-    size = f"0 0 {frame.width:g} {diagram.height:.0f}"
-    ribbons = [_draw_ribbon(ribbon, frame) for ribbon in diagram.ribbons]
-    nodes = [_draw_node(node, frame) for node in diagram.nodes]
-    labels = [_draw_label(node, frame) for node in diagram.nodes]
-    parts = (_hatch_patterns(diagram, frame), *ribbons, *nodes, *labels)
-    return el(
-        "svg",
-        joined(*parts),
-        class_=f"sankey {frame.name}",
-        viewBox=size,
-        role="img",
-        aria_label=label,
-    )
-
-
-def _hatch_patterns(diagram: Diagram, frame: Frame) -> Html:
-    layers = sorted({ribbon.layer for ribbon in diagram.ribbons if ribbon.lost})
-    patterns = [
-        el(
-            "pattern",
-            el("line", x1=0, y1=0, x2=0, y2=6, class_=f"line {_layer_color(layer)}"),
-            id=f"{frame.name}-{_layer_color(layer)}",
-            width=6,
-            height=6,
-            patternUnits="userSpaceOnUse",
-            patternTransform="rotate(45)",
-        )
-        for layer in layers
-    ]
-    return el("defs", *patterns)
-
-
-def _draw_ribbon(ribbon: Ribbon, frame: Frame) -> Html:
-    color = _layer_color(ribbon.layer)
-    fill = f"url(#{frame.name}-{color})" if ribbon.lost else None
-    kind = "lost" if ribbon.lost else "sent"
-    title = el("title", ribbon.title)
-    return el("path", title, class_=f"ribbon {kind} {color}", d=ribbon.path, fill=fill)
-
-
-def _draw_node(node: SankeyNode, frame: Frame) -> Html:
-    color = _layer_color(node.layer)
-    solid = node.height - node.lost
-    bars = []
-    if solid:
-        size = {"x": node.x, "y": node.y, "width": BAR, "height": solid}
-        bars.append(el("rect", class_=f"node {color}", **_round_sizes(size)))
-    if node.lost:
-        size = {"x": node.x, "y": node.y + solid, "width": BAR, "height": node.lost}
-        fill = f"url(#{frame.name}-{color})"
-        bars.append(el("rect", class_=f"node lost {color}", fill=fill, **_round_sizes(size)))
-    return el("g", el("title", node.title), *bars)
-
-
-def _round_sizes(size: dict[str, float]) -> dict[str, str]:
-    return {name: f"{value:.1f}" for name, value in size.items()}
-
-
-def _draw_label(node: SankeyNode, frame: Frame) -> Html:
-    x, middle = node.x + BAR + 6, node.y + node.height / 2
-    if node.layer == "prompt" and not frame.with_origin:
-        return Html("")
-    words = [el("tspan", node.label, class_="name")]
-    words += [el("tspan", f" {node.origin}", class_="origin")] if node.origin else []
-    words += (
-        [el("tspan", f" {node.note}", class_="note")] if node.state or frame.with_origin else []
-    )
-    place = {"x": f"{x:.1f}", "y": f"{middle:.1f}", "dy": ".35em"}
-    return el("text", el("title", node.title), *words, class_=f"label {node.state}", **place)
-
-
-def _layer_color(layer: str) -> str:
-    return f"layer-{layer.replace('_', '-')}"
+    return Html(str(_macros("sankey").sankey(diagram, BAR, label)).strip())
 
 
 Place = tuple[float, float]
@@ -450,7 +377,7 @@ _ARROWS: Final = "→↘↓↙←↖↑↗"  # in screen coordinates: y grows do
 def ego_page(found: Around) -> str:
     """Render a page without scripts or external resources."""
     title = found.center.title if found.center else ""
-    return str(_macros().page(title, ego_svg(found))).strip() + "\n"
+    return str(_macros("ego").page(title, ego_svg(found))).strip() + "\n"
 
 
 def ego_svg(found: Around, href: Callable[[GraphPage], str] = lambda _: "") -> Html:
@@ -466,12 +393,12 @@ def ego_svg(found: Around, href: Callable[[GraphPage], str] = lambda _: "") -> H
     lines = [(_line_kind(edge), places[edge.source], places[edge.target]) for edge in drawn]
     stated = [edge for edge in drawn if edge.relation != LINKS]
     labels = _edge_labels(stated, places) if len(nodes) <= _MOST_LABELLED else []
-    picture = _macros().picture(found, nodes, places, _box(places), lines, labels, href)
+    picture = _macros("ego").picture(found, nodes, places, _box(places), lines, labels, href)
     return Html(str(picture).strip())
 
 
-def _macros() -> Any:  # noqa: ANN401  # the macros are attributes
-    return environment("familiar_cli.ui.html").get_template("ego.html").module
+def _macros(template: str) -> Any:  # noqa: ANN401  # the macros are attributes
+    return environment("familiar_cli.ui.html").get_template(f"{template}.html").module
 
 
 def _box(places: dict[str, Place]) -> tuple[str, ...]:
