@@ -569,9 +569,9 @@ class AliasChange:
     name: str
     changed: bool
     diff: str
-    collisions: tuple[Named, ...] = ()
-    notices: tuple[str, ...] = ()
-    dry_run: bool = False
+    collisions: tuple[Named, ...]
+    notices: tuple[str, ...]
+    dry_run: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -593,8 +593,8 @@ class PeopleChange:
     files: tuple[str, ...]
     moved: int
     diff: str
-    notices: tuple[str, ...] = ()
-    dry_run: bool = False
+    notices: tuple[str, ...]
+    dry_run: bool
 
 
 def add_alias(familiar: Familiar, person: str, name: str, *, dry_run: bool = False) -> AliasChange:
@@ -637,8 +637,8 @@ def merge(familiar: Familiar, kept: str, other: str, *, dry_run: bool = False) -
         gone = find_person(familiar, names, other)
         titles = _person_titles(familiar)
         draft = merge_files(familiar.memory, slug, gone, familiar.phrases, titles)
-        done = PeopleChange(slug, gone, (), draft.moved, draft.draft.diff(), dry_run=dry_run)
-        return _make_change(familiar, names, done, draft, f"merge {gone} into {slug}")
+        message = f"merge {gone} into {slug}"
+        return _carry_out(familiar, names, draft, slug, gone, message=message, dry_run=dry_run)
 
 
 def split(familiar: Familiar, other: str, *, dry_run: bool = False) -> PeopleChange:
@@ -664,8 +664,9 @@ def split(familiar: Familiar, other: str, *, dry_run: bool = False) -> PeopleCha
             titles,
             numbering=familiar.numbering,
         )
-        done = PeopleChange(slug, "", (), draft.moved, draft.draft.diff(), dry_run=dry_run)
-        return _make_change(familiar, names, done, draft, f"split {slug}")
+        return _carry_out(
+            familiar, names, draft, slug, "", message=f"split {slug}", dry_run=dry_run
+        )
 
 
 def rename(
@@ -680,8 +681,8 @@ def rename(
     """
     with _find_person(familiar, person) as (names, slug):
         draft = rename_files(familiar.memory, slug, old, new, familiar.phrases)
-        done = PeopleChange(slug, old, (), draft.moved, draft.draft.diff(), dry_run=dry_run)
-        return _make_change(familiar, names, done, draft, f"rename {old!r} of {slug}")
+        message = f"rename {old!r} of {slug}"
+        return _carry_out(familiar, names, draft, slug, old, message=message, dry_run=dry_run)
 
 
 @contextmanager
@@ -693,31 +694,30 @@ def _find_person(familiar: Familiar, person: str) -> Iterator[tuple[Aliases, str
 
 
 def _change_alias(
+    familiar: Familiar, names: Aliases, slug: str, name: str, draft: PeopleDraft, *, dry_run: bool
+) -> AliasChange:
+    message = f"alias {name!r} of {slug}"
+    done = _carry_out(familiar, names, draft, slug, name, message=message, dry_run=dry_run)
+    shared = () if dry_run else shared_names(names, slug)
+    changed, path = bool(done.files), people_path(slug)
+    return AliasChange(slug, path, name, changed, done.diff, shared, done.notices, dry_run)
+
+
+def _carry_out(
     familiar: Familiar,
     names: Aliases,
-    slug: str,
-    name: str,
     draft: PeopleDraft,
+    slug: str,
+    other: str,
     *,
+    message: str,
     dry_run: bool,
-) -> AliasChange:
-    diff = draft.draft.diff()
-    message = f"alias {name!r} of {slug}"
-    changed = bool(apply_draft(familiar.memory, draft, message, dry_run=dry_run))
-    done = AliasChange(slug, people_path(slug), name, changed, diff, dry_run=dry_run)
-    if dry_run:
-        return done
-    notices = publish_names(names)
-    return replace(done, collisions=shared_names(names, slug), notices=notices)
-
-
-def _make_change(
-    familiar: Familiar, names: Aliases, done: PeopleChange, draft: PeopleDraft, message: str
 ) -> PeopleChange:
     # All files are prepared before the transaction, which refuses them if they changed meanwhile.
-    files = apply_draft(familiar.memory, draft, message, dry_run=done.dry_run)
-    notices = () if done.dry_run else publish_names(names)
-    return replace(done, files=files, notices=notices)
+    diff = draft.draft.diff()
+    files = apply_draft(familiar.memory, draft, message, dry_run=dry_run)
+    notices = () if dry_run else publish_names(names)
+    return PeopleChange(slug, other, files, draft.moved, diff, notices, dry_run)
 
 
 def publish_names(names: Aliases) -> tuple[str, ...]:

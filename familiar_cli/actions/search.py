@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import fts
@@ -14,7 +14,7 @@ from familiar_cli.history.recall import recall
 from familiar_cli.history.selection import TurnFilter
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.rank import scores_of_turns
-from familiar_cli.index.types import Hit, Method, SearchOptions, SearchResult
+from familiar_cli.index.types import Hit, SearchOptions, SearchResult
 from familiar_cli.memory.pages.lines import private_spans, shown_between, turn_ids
 from familiar_cli.text import fold, fold_word, framed
 
@@ -30,47 +30,6 @@ if TYPE_CHECKING:
 
 
 MOST_RESULTS: Final = 50
-_TIERS: Final = ("daily", "weekly", "monthly", "yearly", "significant")
-
-
-@dataclass(frozen=True, slots=True)
-class FoundMemory:
-    """A memory found by a search.
-
-    Args:
-        rel_path: Its file.
-        granularity: `daily` … `significant`; empty for any other file.
-        date: Its date, or an empty string.
-        score: Best score among the questions.
-        text: The whole text if short, else the best section with its context.
-        line: Line number of the best line, from 1.
-        heading: The headings above it.
-        turns: Cited turns.
-    """
-
-    rel_path: str
-    granularity: str
-    date: str
-    score: float
-    text: str
-    line: int
-    heading: str
-    turns: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class FoundMemories:
-    """Search results, best first.
-
-    Args:
-        memories: Each file once.
-        method: Search method.
-        notes: User-facing notes, such as a missing model.
-    """
-
-    memories: tuple[FoundMemory, ...]
-    method: Method
-    notes: tuple[str, ...] = ()
 
 
 def search_memories(
@@ -83,8 +42,8 @@ def search_memories(
     since: date | None = None,
     until: date | None = None,
     viewer: Viewer,
-) -> FoundMemories:
-    """Return the memories that match any of the questions, with their best scores.
+) -> SearchResult:
+    """Return the best hit in each memory that matches any of the questions.
 
     Args:
         familiar: The familiar.
@@ -120,20 +79,10 @@ def search_memories(
         if known is None or hit.score > known.score:
             best[hit.rel_path] = hit
     ranked = sorted(best.values(), key=lambda hit: (-hit.score, hit.rel_path))[: options.k]
-    cited = [_cited_turns(familiar, hit, viewer) for hit in ranked]
-    memories = (_found_memory(hit, turns) for hit, turns in zip(ranked, cited, strict=True))
-    return FoundMemories(tuple(memories), results[0].method, _result_notes(results))
+    return replace(results[0], hits=tuple(ranked), notes=_result_notes(results))
 
 
-def _found_memory(hit: Hit, turns: tuple[int, ...]) -> FoundMemory:
-    top = hit.rel_path.partition("/")[0]
-    tier = top if top in _TIERS else ""
-    return FoundMemory(
-        hit.rel_path, tier, hit.day, hit.score, hit.text, hit.line, hit.heading, turns
-    )
-
-
-def _cited_turns(familiar: Familiar, hit: Hit, viewer: Viewer) -> tuple[int, ...]:
+def cited_turns(familiar: Familiar, hit: Hit, viewer: Viewer) -> tuple[int, ...]:
     """Return the turns cited by the visible part of a hit."""
     try:
         text = familiar.memory.read_file(hit.rel_path)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import clock
 from familiar_cli.actions.sync_decisions import (
+    WAITING,
     PendingDecisions,
     participants_of,
     pending_decisions,
@@ -33,7 +35,7 @@ from familiar_cli.sync.remotes import MEMORY_REFS, SeenRefs, read_address
 from familiar_cli.sync.sealing import KEY_FILE, SignatureTrust, SigningKey, no_key, read_key
 from familiar_cli.sync.turns import HistoryConversations, read_abouts
 from familiar_cli.text import sha256_of, slugify
-from familiar_cli.work.passes import SYNCING, Waiting, as_failure, exclusive
+from familiar_cli.work.passes import SYNCING, as_failure, exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -47,9 +49,6 @@ PATIENCE_S: Final = 120.0
 
 HUB: Final = "hub"
 """Name of the remote that another machine was set up from."""
-
-_BUSY: Final = "Waiting for {who}, which is syncing."
-_STILL_BUSY: Final = "{who} is syncing this familiar; nothing was done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +78,13 @@ class SyncReport:
         outcomes = [one.outcome for one in self.done]
         return {
             "instance": self.instance,
-            "pulled": sum(one.pulled for one in self.done),
-            "pushed": sum(one.pushed for one in self.done),
-            "turns_in": sum(one.turns_in for one in self.done),
-            "turns_out": sum(one.turns_out for one in self.done),
+            **{name: sum(getattr(one, name) for one in self.done) for name in _COUNTS},
             "written": sorted({path for one in outcomes for path in one.written}),
             "deleted": sorted({path for one in outcomes for path in one.deleted}),
             "conflicts": [conflict_json(one) for one in self.conflicts],
             "refused": _refused_json(self.refused),
             "notes": self.notes,
-            "remotes": [*map(_remote_json, self.done), *self._failed_json()],
+            "remotes": [*map(_remote_json, self.done), *starmap(_failed_json, self.failed.items())],
             **self.pending.to_json(),
             "dry_run": self.dry_run,
         }
@@ -136,36 +132,24 @@ class SyncReport:
             hint = "Repair such branches on the machine that pushed them, or delete them there."
         return PartialError(f"Synced, but {'; '.join(problems)}", hint=hint)
 
-    def _failed_json(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "name": name,
-                "address": address.text,
-                "pulled": 0,
-                "pushed": 0,
-                "turns_in": 0,
-                "turns_out": 0,
-                "error": {"code": error.code, "message": str(error), "hint": error.hint},
-            }
-            for name, (address, error) in self.failed.items()
-        ]
-
 
 def conflict_json(one: Conflict) -> dict[str, Any]:
     """Return a conflict as `--json` shows it; `theirs` is the file with the other version."""
     return {"path": one.path, "theirs": one.copy, "instance": one.theirs, "what": list(one.what)}
 
 
+_COUNTS: Final = ("pulled", "pushed", "turns_in", "turns_out")
+
+
 def _remote_json(one: Synced) -> dict[str, Any]:
-    return {
-        "name": one.remote,
-        "address": one.address,
-        "pulled": one.pulled,
-        "pushed": one.pushed,
-        "turns_in": one.turns_in,
-        "turns_out": one.turns_out,
-        "error": None,
-    }
+    counts = {name: getattr(one, name) for name in _COUNTS}
+    return {"name": one.remote, "address": one.address, **counts, "error": None}
+
+
+def _failed_json(name: str, failed: tuple[Address, FamiliarError]) -> dict[str, Any]:
+    address, error = failed
+    told = {"code": error.code, "message": str(error), "hint": error.hint}
+    return {"name": name, "address": address.text, **dict.fromkeys(_COUNTS, 0), "error": told}
 
 
 def _refused_json(refused: Mapping[str, str]) -> list[dict[str, str]]:
@@ -287,8 +271,7 @@ async def sync(
     """
     chosen = remotes_of(familiar).chosen(name)
     work = familiar.passes.named(SYNCING)
-    waiting = Waiting(_BUSY, _STILL_BUSY, "Try again when it has finished.")
-    async with exclusive(work.lock_path, wait_s, progress, waiting):
+    async with exclusive(work.lock_path, wait_s, progress, WAITING):
         report = _sync_all(familiar, chosen, how, engine_of(familiar, progress, secret, trust))
         if not how.dry_run:
             failed = next((error for _, error in report.failed.values()), None)

@@ -32,6 +32,13 @@ if TYPE_CHECKING:
     from familiar_cli.sync.joining import Outcome
 
 
+WAITING: Final = Waiting(
+    "Waiting for {who}, which is syncing.",
+    "{who} is syncing this familiar; nothing was done",
+    "Try again when it has finished.",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class PendingDecisions:
     """Decisions that a person has to make before a sync is complete.
@@ -217,12 +224,8 @@ async def accept_deletions(
     if not chosen:
         told = f"No merge of {instance!r} waits" if instance else "No merge waits"
         raise NotFoundError(f"{told}; nothing was changed", hint="See `familiar sync status`.")
-    words = Waiting(
-        "Waiting for {who}, which is syncing.",
-        "{who} is syncing this familiar; nothing was done",
-        "Try again when it has finished.",
-    )
-    async with exclusive(familiar.passes.named(SYNCING).lock_path, wait_s, progress, words):
+    lock_path = familiar.passes.named(SYNCING).lock_path
+    async with exclusive(lock_path, wait_s, progress, WAITING):
         try:
             return chosen, engine.accept(chosen)
         finally:
@@ -473,7 +476,10 @@ def _settle_all(
                 expect = MISSING if one.ours is None else sha256_of(one.ours)
                 tx.write(one.conflict.path, content, expect=expect)
             tx.delete(one.conflict.copy, expect=sha256_of(one.theirs))
-        _put_list(store, list_text(left), tx.write, tx.delete)
+        if text := list_text(left):
+            tx.write(CONFLICTS_LIST, text)
+        elif store.exists(CONFLICTS_LIST):
+            tx.delete(CONFLICTS_LIST)
     files = (
         SettledFile(
             one.conflict.path,
@@ -484,18 +490,6 @@ def _settle_all(
         for one, content in zip(found, after, strict=True)
     )
     return SettledConflicts(tuple(files), len(left), dry_run)
-
-
-def _put_list(
-    store: MemoryStore,
-    text: str,
-    write: Callable[[str, str], None],
-    delete: Callable[[str], None],
-) -> None:
-    if text:
-        write(CONFLICTS_LIST, text)
-    elif store.exists(CONFLICTS_LIST):
-        delete(CONFLICTS_LIST)
 
 
 def _shown(one: _Sides) -> OpenConflict:

@@ -9,7 +9,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.actions.search import MOST_RESULTS, search_memories
+from familiar_cli.actions.search import MOST_RESULTS, cited_turns, search_memories
 from familiar_cli.actions.write_memories import GRANULARITIES
 from familiar_cli.clock import in_zone
 from familiar_cli.consolidation.periods import read_period
@@ -40,10 +40,10 @@ from familiar_cli.text import fold, framed
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from familiar_cli.actions.search import FoundMemory
     from familiar_cli.context.trace import Trace
     from familiar_cli.context.types import Fragment
     from familiar_cli.history.rows import Turn
+    from familiar_cli.index.types import Hit
     from familiar_cli.mcp_server.tool import Arguments, Caller
     from familiar_cli.memory.relation_index import Edge
     from familiar_cli.memory.store.files import MemoryEntry
@@ -212,21 +212,22 @@ def memory_search(caller: Caller, arguments: Arguments) -> Answer:
         until=last,
         viewer=caller.viewer,
     )
-    items = [ToolItem(_memory_facts(memory), memory.text) for memory in found.memories]
+    items = [ToolItem(_memory_facts(caller, hit), hit.text) for hit in found.hits]
     notes = found.notes if items else ("No memory matches; memory_list lists all.", *found.notes)
     return Answer(items, notes, {"method": found.method})
 
 
-def _memory_facts(memory: FoundMemory) -> dict[str, Any]:
+def _memory_facts(caller: Caller, hit: Hit) -> dict[str, Any]:
+    directory = hit.rel_path.partition("/")[0]
     about = {
-        "path": memory.rel_path,
-        "line": memory.line,
-        "date": memory.date,
-        "turns": number_spans(memory.turns),
-        "granularity": memory.granularity,
-        "heading": memory.heading,
+        "path": hit.rel_path,
+        "line": hit.line,
+        "date": hit.day,
+        "turns": number_spans(cited_turns(caller.familiar, hit, caller.viewer)),
+        "granularity": directory if directory in GRANULARITIES else "",
+        "heading": hit.heading,
     }
-    return {name: value for name, value in about.items() if value} | {"score": memory.score}
+    return {name: value for name, value in about.items() if value} | {"score": hit.score}
 
 
 def person(caller: Caller, arguments: Arguments) -> Answer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.actions.search import search_memories
+from familiar_cli.actions.search import cited_turns, search_memories
 from familiar_cli.errors import UsageError
 from familiar_cli.familiar import Familiar
 from familiar_cli.visibility import NOBODY
@@ -29,7 +29,7 @@ def ada():
 
 
 def paths(found) -> list[str]:
-    return [memory.rel_path for memory in found.memories]
+    return [memory.rel_path for memory in found.hits]
 
 
 def test_each_of_several_questions_finds_its_memory(ada) -> None:
@@ -39,8 +39,8 @@ def test_each_of_several_questions_finds_its_memory(ada) -> None:
 
 
 def test_a_memory_has_the_best_of_its_scores(ada) -> None:
-    alone = search_memories(ada, "green tea", viewer=NOBODY).memories[0].score
-    assert search_memories(ada, ["tea", "green tea"], viewer=NOBODY).memories[0].score >= alone
+    alone = search_memories(ada, "green tea", viewer=NOBODY).hits[0].score
+    assert search_memories(ada, ["tea", "green tea"], viewer=NOBODY).hits[0].score >= alone
 
 
 def test_more_than_five_questions_are_refused(ada) -> None:
@@ -49,17 +49,15 @@ def test_more_than_five_questions_are_refused(ada) -> None:
 
 
 def test_no_more_come_than_are_wanted_and_none_below_the_least_score(ada) -> None:
-    assert (
-        len(search_memories(ada, ["green tea", "cat"], max_results=1, viewer=NOBODY).memories) == 1
-    )
+    assert len(search_memories(ada, ["green tea", "cat"], max_results=1, viewer=NOBODY).hits) == 1
     assert paths(search_memories(ada, "green tea", min_score=1.5, viewer=NOBODY)) == []
 
 
 def test_what_was_said_in_private_is_neither_shown_nor_found(ada) -> None:
     found = search_memories(ada, "Anna's bees", viewer=NOBODY)
-    assert "bees" in found.memories[0].text
-    assert "honey" not in found.memories[0].text
-    assert found.memories[0].turns == (3, 4)
+    assert "bees" in found.hits[0].text
+    assert "honey" not in found.hits[0].text
+    assert cited_turns(ada, found.hits[0], NOBODY) == (3, 4)
     assert paths(search_memories(ada, "honey in the cellar", viewer=NOBODY)) == []
 
 
@@ -77,7 +75,7 @@ def test_the_asking_instance_finds_its_own_memories_first() -> None:
     with Familiar.load_from_disk(home(), "ada") as ada:
         found = search_memories(ada, "heron", instance="phone", viewer=NOBODY)
     assert paths(found)[0] == "daily/2026-01-31_phone.md"
-    assert (found.memories[0].granularity, found.memories[0].date) == ("daily", "2026-01-31")
+    assert found.hits[0].day == "2026-01-31"
 
 
 def test_the_command_leaves_out_what_scores_less() -> None:
