@@ -22,7 +22,6 @@ from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import datetime
 
 
 _MAX_NAME_CHARS: Final = 200
@@ -154,41 +153,28 @@ _BATCH: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class ServedLine:
-    """A turn in the server's log.
-
-    Args:
-        familiar: The familiar's id.
-        turn: Its number.
-        at: Its time in UTC.
-        channel_id: Its channel.
-        who: Its author.
-        text: Its text.
-        partial: It was interrupted.
-        reply_to: The turn that it answers, if any.
-        match: How it was matched: new, a reply, or an edit of a turn.
-    """
+    """A turn in the server's log: of which familiar, and who said it."""
 
     familiar: str
-    turn: int
-    at: datetime
-    channel_id: str
+    turn: Turn
     who: str
-    text: str
-    partial: bool
-    reply_to: int | None
-    match: str
+
+    @property
+    def match(self) -> str:
+        """How it was matched: new, a reply, or an edit of a turn."""
+        return match_of(self.turn)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain values."""
         return {
             "familiar": self.familiar,
-            "turn": self.turn,
-            "at": iso(self.at),
-            "channel": self.channel_id,
+            "turn": self.turn.id,
+            "at": iso(self.turn.at),
+            "channel": self.turn.channel_id,
             "who": self.who,
-            "text": self.text,
-            "partial": self.partial,
-            "reply_to": self.reply_to,
+            "text": self.turn.content,
+            "partial": self.turn.partial,
+            "reply_to": self.turn.reply_to,
             "match": self.match,
         }
 
@@ -216,14 +202,14 @@ class ServedLog:
 
     def newest(self, limit: int) -> list[ServedLine]:
         """Return the newest `limit` turns, oldest first."""
-        found = sorted(self._look(limit), key=lambda line: line.at)
+        found = sorted(self._look(limit), key=lambda line: line.turn.at)
         return found[len(found) - limit :] if limit < len(found) else found
 
     def follow(self) -> Iterator[ServedLine]:
         """Yield each turn that comes after `newest`, until the caller stops asking."""
         while True:
             time.sleep(_LOOK_S)
-            yield from sorted(self._look(_BATCH), key=lambda line: line.at)
+            yield from sorted(self._look(_BATCH), key=lambda line: line.turn.at)
 
     def _look(self, limit: int) -> Iterator[ServedLine]:
         """Read the familiars whose history has changed; of a new one, the newest `limit` turns."""
@@ -253,7 +239,7 @@ class ServedLog:
             seen = rows[-1][0]
         self._seen[familiar_id] = seen
         name = familiar.name if turns else ""
-        return (_served_line(turn, familiar_id, name) for turn in turns)
+        return (ServedLine(familiar_id, turn, _speaker(turn, name)) for turn in turns)
 
 
 def _mtime_ns(path: Path) -> int:
@@ -263,19 +249,10 @@ def _mtime_ns(path: Path) -> int:
         return 0
 
 
-def _served_line(turn: Turn, familiar_id: str, name: str) -> ServedLine:
-    who = name if turn.role == "assistant" else (turn.author.label if turn.author else "")
-    return ServedLine(
-        familiar_id,
-        turn.id,
-        turn.at,
-        turn.channel_id,
-        who,
-        turn.content,
-        turn.partial,
-        turn.reply_to,
-        match_of(turn),
-    )
+def _speaker(turn: Turn, name: str) -> str:
+    if turn.role == "assistant":
+        return name
+    return turn.author.label if turn.author else ""
 
 
 def match_of(turn: Turn) -> str:

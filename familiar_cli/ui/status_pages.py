@@ -297,15 +297,15 @@ class Narrator:
 _TEXT_CHARS: Final = 160
 
 
-def line_of(turn: ServedLine, zone: tzinfo | None, *, names_familiar: bool = False) -> str:
+def line_of(line: ServedLine, zone: tzinfo | None, *, names_familiar: bool = False) -> str:
     """Render a turn as one line: time, number, channel, how it was matched, speaker, text."""
-    at = turn.at.astimezone(zone)
+    turn = line.turn
     cut = " (broke off)" if turn.partial else ""
-    said = one_line(turn.text, _TEXT_CHARS)
+    said = one_line(turn.content, _TEXT_CHARS)
     channel = one_line(turn.channel_id, 40)
-    familiar = f" {turn.familiar}" if names_familiar else ""
-    head = f"{at:%H:%M:%S}{familiar} {turn.turn} {channel} ({turn.match})"
-    return f"{head} {one_line(turn.who, 40)}: {said}{cut}"
+    familiar = f" {line.familiar}" if names_familiar else ""
+    head = f"{turn.at.astimezone(zone):%H:%M:%S}{familiar} {turn.id} {channel} ({line.match})"
+    return f"{head} {one_line(line.who, 40)}: {said}{cut}"
 
 
 _VALUE_CHARS = 48

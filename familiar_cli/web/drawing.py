@@ -1,4 +1,4 @@
-"""HTML of the pages: templates, Markdown, charts as SVG, and the one page that is exported."""
+"""HTML of the pages: templates, Markdown, and the one page that is exported."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from urllib.parse import quote
 from familiar_cli.clock import now
 from familiar_cli.memory.pages.lines import TAG, Numbering, is_reference, number_spans
 from familiar_cli.memory.pages.links import resolve_target
-from familiar_cli.ui.html.elements import Html, el, environment, layer_class, plain, text
+from familiar_cli.ui.html.elements import Html, el, environment, plain, text
 from familiar_cli.visibility import OWNER, Viewer
 from familiar_cli.when import day_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import date
 
     from markdown_it import MarkdownIt
     from markdown_it.rules_core import StateCore
     from markdown_it.token import Token
 
-    from familiar_cli.actions.sent import PromptLayers
 
 _PACKAGE: Final = "familiar_cli.web"
 
@@ -194,97 +193,3 @@ _RULES: Final = {
     "th_open": _cell_token,
     "td_open": _cell_token,
 }
-
-
-_WIDTH: Final = 1000.0
-_HEIGHT: Final = 300.0
-_FOOT: Final = 24.0
-
-
-def layers_chart(prompts: Sequence[PromptLayers], to_turn: Callable[[int], str]) -> Html:
-    """Draw the prompts as stacked bars, one per turn, each linked to its turn."""
-    if not prompts:
-        return Html("")
-    used = max(sum(prompt.tokens.values()) for prompt in prompts)
-    top = max(used * 1.15, 1.0)  # the budget is drawn only if it is not far above the bars
-    step = _WIDTH / len(prompts)
-    room = _HEIGHT - _FOOT
-    bars = [_weaves(prompts[-1].tokens)]
-    for number, prompt in enumerate(prompts):
-        x, y = number * step, room
-        pieces = []
-        for layer, tokens in prompt.tokens.items():
-            tall = room * tokens / top
-            y -= tall
-            lost = prompt.lost_tokens.get(layer, 0)
-            told = f"turn {prompt.turn}, {layer}: {tokens:,} tokens"
-            told += f", {lost:,} had no room" if lost else ""
-            place = (x, y, step, tall)
-            pieces.append(_bar_element(place, told, class_=f"bar {layer_class(layer)}"))
-            pieces.append(_bar_element(place, told, fill=f"url(#{_weave_id(layer)})"))
-        limit = room - room * prompt.budget_tokens / top
-        if limit >= 0:
-            pieces.append(el("line", x1=x, x2=x + step, y1=limit, y2=limit, class_="limit"))
-        if number % max(len(prompts) // 10, 1) == 0:
-            label = el("text", str(prompt.turn), x=x + step / 2, y=_HEIGHT - 6, class_="tick")
-            pieces.append(label)
-        bars.append(el("a", *pieces, href=to_turn(prompt.turn)))
-    return el(
-        "svg",
-        *bars,
-        viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",
-        class_="chart",
-        role="img",
-        aria_label=f"What {len(prompts)} prompts were made of, turn by turn; the table says it too",
-    )
-
-
-def layers_legend(prompts: Sequence[PromptLayers]) -> list[tuple[str, Html]]:
-    """Return the layers of `layers_chart`, each with a sample of its pattern."""
-    size = {"x": 0, "y": 0, "width": 16, "height": 16}
-    return [
-        (
-            layer,
-            el(
-                "svg",
-                el("rect", class_=f"bar {layer_class(layer)}", **size),
-                el("rect", fill=f"url(#{_weave_id(layer)})", **size),
-                class_="chart sample",
-                viewBox="0 0 16 16",
-                aria_hidden="true",
-            ),
-        )
-        for layer in (prompts[-1].tokens if prompts else ())
-    ]
-
-
-_WEAVES: Final = (
-    *("", "M0 8L8 0", "M0 4H8", "M2 2h2v2h-2z"),
-    *("M0 0L8 8", "M4 0V8", "M0 8L8 0M0 0L8 8"),
-)
-"""Pattern on a tile of eight by eight, which distinguishes layers without colours."""
-
-
-def _weaves(layers: Iterable[str]) -> Html:
-    patterns = [
-        el(
-            "pattern",
-            el("path", d=_WEAVES[number % len(_WEAVES)], class_="weave"),
-            id=_weave_id(layer),
-            width=8,
-            height=8,
-            patternUnits="userSpaceOnUse",
-        )
-        for number, layer in enumerate(layers)
-    ]
-    return el("defs", *patterns)
-
-
-def _weave_id(layer: str) -> str:
-    return f"weave-{layer.replace('_', '-')}"
-
-
-def _bar_element(place: tuple[float, float, float, float], told: str, **fill: str) -> Html:
-    x, y, step, tall = place
-    wide = max(step - min(step * 0.2, 4), 0.5)
-    return el("rect", el("title", told), x=x, y=y, width=wide, height=tall, **fill)

@@ -37,15 +37,13 @@ def export_page(familiar: Familiar) -> str:
 
     said = [kept.turn for kept in newest_turns(familiar.history, TurnFilter(OWNER), _MOST_TURNS)]
     files, left_out = _page_files(familiar)
-    prompts = layers_over_time(familiar)
     values: dict[str, Any] = {
         "name": familiar.name,
         "status": status_of(familiar),
         "made_at": now(),
         "zone": familiar.zone,
         "turns": with_speakers(familiar, said),
-        "chart": drawing.layers_chart(prompts, lambda turn: f"#/turns/{turn}"),
-        "legend": drawing.layers_legend(prompts),
+        "prompts": layers_over_time(familiar),
         "files": files,
         "left_out": left_out,
         "changes": _recent_changes(familiar),

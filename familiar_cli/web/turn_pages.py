@@ -26,7 +26,7 @@ from familiar_cli.memory.pages.lines import readable_text
 from familiar_cli.memory.store.store import state_of
 from familiar_cli.ui.html.elements import Html, el, spoken
 from familiar_cli.web.asking import Data, PageRequest, Redirect, Shown, WebPage, with_speakers
-from familiar_cli.web.drawing import layers_chart, layers_legend, render_markdown
+from familiar_cli.web.drawing import render_markdown
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -99,10 +99,7 @@ def show_layers(asked: PageRequest) -> Shown:
     before = asked.number("before")
     found = layers_over_time(asked.familiar, before, _CHARTED)
     older = found[0].turn if len(found) == _CHARTED else None
-    chart = layers_chart(found, lambda turn: asked.to("turns", turn))
-    legend = layers_legend(found)
-    values = {"prompts": found, "chart": chart, "legend": legend, "older": older, "before": before}
-    return Shown("layers", values)
+    return Shown("layers", {"prompts": found, "older": older, "before": before})
 
 
 _AROUND: Final = 3
