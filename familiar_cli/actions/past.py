@@ -23,7 +23,7 @@ from familiar_cli.markdown import without_marker
 from familiar_cli.memory import layout
 from familiar_cli.memory.pages.lines import readable_text, turn_ids, visible_in
 from familiar_cli.visibility import OWNER, Viewer
-from familiar_cli.when import read_day
+from familiar_cli.when import MONTHS, read_day
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -271,6 +271,19 @@ class Timeline:
     def after(self) -> date:
         """A day in the next span."""
         return self.last + _DAY
+
+    def share(self, day: date, later: int = 0) -> float:
+        """Return how much of the span has passed before a day, or some days later, in [0, 1]."""
+        passed = (day - self.first).days + later
+        return min(max(passed / ((self.last - self.first).days + 1), 0.0), 1.0)
+
+    def ticks(self) -> Iterator[tuple[date, str]]:
+        """Yield the days to label: the first of each month, or each week of a single month."""
+        day = self.first
+        while day <= self.last:
+            yield day, MONTHS[day.month - 1][:3] if day.day == 1 else str(day.day)
+            next_month = (day.replace(day=28) + 4 * _DAY).replace(day=1)
+            day = day + 7 * _DAY if self.span == "month" else next_month
 
 
 def timeline(familiar: Familiar, at: str = "", span: str = "") -> Timeline:

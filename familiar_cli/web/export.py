@@ -17,7 +17,6 @@ from familiar_cli.visibility import NOBODY, OWNER
 from familiar_cli.web import drawing
 from familiar_cli.web.asking import with_speakers
 from familiar_cli.web.relation_pages import nearest_pages
-from familiar_cli.web.time_pages import timeline_picture
 
 if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
@@ -71,7 +70,7 @@ def _pictures(familiar: Familiar, values: dict[str, Any]) -> dict[str, Any]:
     picture = ego_svg(near, lambda node: to("memory", node.path)) if found.edges else Html("")
     return {
         "line": line if line.days else None,
-        "timeline": timeline_picture(line, to),
+        "to_kept": to,
         "relations": picture,
         "more_related": len(found.nodes) - len(near.nodes),
     }

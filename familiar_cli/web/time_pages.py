@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from functools import cache, partial
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
@@ -14,16 +13,15 @@ from familiar_cli.actions.facts import change_sentences, page_title
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.markdown import split_front_matter
 from familiar_cli.memory.layout import is_hidden
-from familiar_cli.text import counted
-from familiar_cli.ui.html.elements import Html, el, joined
+from familiar_cli.ui.html.elements import Html, el
 from familiar_cli.ui.html.page import draw_part
 from familiar_cli.web.asking import PageRequest, Redirect, Shown, WebPage, to_number, with_speakers
 from familiar_cli.web.drawing import RENDERED_CHARS, render_markdown
 from familiar_cli.web.memory_pages import cited_sentences, path_crumbs
-from familiar_cli.when import MONTHS, day_words, weekday_name
+from familiar_cli.when import day_words, weekday_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from familiar_cli.context.trace import Trace
     from familiar_cli.memory.journal.history import FileDiff, JournalDay, JournalDays
@@ -168,8 +166,8 @@ def _day_within(asked: PageRequest, name: str) -> date | None:
 def show_timeline(asked: PageRequest) -> Shown:
     """Return a year, a quarter or a month."""
     line = past.timeline(asked.familiar, asked.query.get("at", ""), asked.query.get("span", ""))
-    values = {"line": line, "picture": timeline_picture(line, asked.to), "spans": past.SPANS}
-    return Shown("timeline", {**values, "most_of_year": past.MOST_OF_YEAR})
+    values = {"line": line, "spans": past.SPANS, "most_of_year": past.MOST_OF_YEAR}
+    return Shown("timeline", values)
 
 
 def show_diary(asked: PageRequest) -> Shown:
@@ -203,148 +201,6 @@ def _diary_file(asked: PageRequest, mark: past.DatedFile) -> tuple[past.DatedFil
         return mark, el("p", str(error))
     body = split_front_matter(text)[1]
     return mark, render_markdown(body, mark.rel_path, asked.base, familiar.numbering, asked.viewer)
-
-
-_TIMELINE_WIDTH: Final = 1080
-_LEFT: Final = 132  # where the first day begins; labels stand before it
-_RIGHT: Final = 1068
-_TOP: Final = 24  # names of months stand above
-_BARS: Final = 96
-_ROW: Final = 26
-_BAND: Final = 14
-_GAP: Final = 14
-_MOST_LABEL: Final = 18
-_DAY: Final = timedelta(days=1)
-_ROWS: Final = {
-    "sessions": "sessions",
-    "daily": "days",
-    "weekly": "weeks",
-    "monthly": "months",
-    "yearly": "years",
-    "significant": "significant",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    first: date
-    days: int
-
-    def at(self, day: date) -> float:
-        share = (day - self.first).days / self.days
-        return _LEFT + (_RIGHT - _LEFT) * min(max(share, 0.0), 1.0)
-
-
-def timeline_picture(line: past.Timeline, to: Callable[..., str]) -> Html:
-    """Return the picture of a timeline.
-
-    Args:
-        line: The timeline.
-        to: Builds the address of a page.
-    """
-    scale = _Scale(line.first, (line.last - line.first).days + 1)
-    parts = list(_bars(line, scale, to))
-    y = float(_TOP + _BARS + _GAP)
-    for directory, label in _ROWS.items():
-        parts += [_band_label(label, y), *_file_band(line.rows[directory], scale, y, directory, to)]
-        y += _ROW
-    if line.lanes:
-        y += _GAP
-    for lane in line.lanes:
-        parts += [_lane_label(lane, y, to), *_day_ticks(lane.days, scale, y, lane.name, to)]
-        y += _ROW
-    turns = sum(day.turns for day in line.days)
-    label = f"{counted(turns, 'turn')} from {day_words(line.first)} to {day_words(line.last)}"
-    return el(
-        "svg",
-        joined(*_month_marks(line, scale, y), *parts),
-        class_="timeline",
-        viewBox=f"0 0 {_TIMELINE_WIDTH} {y:.0f}",
-        role="group",
-        aria_label=label,
-    )
-
-
-def _month_marks(line: past.Timeline, scale: _Scale, bottom: float) -> Iterator[Html]:
-    day = line.first
-    while day <= line.last:
-        x = scale.at(day)
-        is_month = day.day == 1
-        yield el(
-            "line", x1=f"{x:.1f}", y1=_TOP - 6, x2=f"{x:.1f}", y2=f"{bottom:.0f}", class_="grid"
-        )
-        name = MONTHS[day.month - 1][:3] if is_month else str(day.day)
-        yield el("text", name, x=f"{x + 4:.1f}", y=_TOP - 8, class_="axis")
-        after = day.replace(day=28) + 4 * _DAY
-        if line.span == "month":
-            day += 7 * _DAY
-        else:
-            day = after.replace(day=1)
-
-
-def _bars(line: past.Timeline, scale: _Scale, to: Callable[..., str]) -> Iterator[Html]:
-    most = max((day.turns for day in line.days), default=1)
-    base = _TOP + _BARS
-    yield _band_label("turns a day", base - _BAND)
-    yield el("line", x1=_LEFT, y1=base, x2=_RIGHT, y2=base, class_="axis-line")
-    for day in line.days:
-        height = max(2.0, sqrt(day.turns / most) * _BARS)
-        x, end = scale.at(day.day), scale.at(day.day + _DAY)
-        box = _box_element("bar", x, base - height, _text_width(x, end), height)
-        said = f"{day_words(day.day)}: {counted(day.turns, 'turn')}"
-        yield _link_to(to("diary", day.day), said, box)
-
-
-def _file_band(
-    marks: tuple[past.DatedFile, ...], scale: _Scale, y: float, kind: str, to: Callable[..., str]
-) -> Iterator[Html]:
-    for mark in marks:
-        x, end = scale.at(mark.first), scale.at(mark.last + _DAY)
-        box = _box_element(f"band {kind}", x, y, _text_width(x, end), _BAND)
-        yield _link_to(to("memory", mark.rel_path), mark.rel_path, box)
-
-
-def _day_ticks(
-    days: tuple[past.DayCount, ...], scale: _Scale, y: float, name: str, to: Callable[..., str]
-) -> Iterator[Html]:
-    for day in days:
-        x, end = scale.at(day.day), scale.at(day.day + _DAY)
-        said = f"{name}, {day_words(day.day)}: {counted(day.turns, 'turn')}"
-        yield _link_to(
-            to("turns", day.first), said, _box_element("tick", x, y, _text_width(x, end), _BAND)
-        )
-
-
-def _lane_label(lane: past.Lane, y: float, to: Callable[..., str]) -> Html:
-    label = _band_label(lane.name, y)
-    return _link_to(to("memory", lane.rel_path), lane.name, label) if lane.rel_path else label
-
-
-def _band_label(name: str, y: float) -> Html:
-    short = name if len(name) <= _MOST_LABEL else f"{name[: _MOST_LABEL - 1]}…"
-    return el("text", short, x=_LEFT - 10, y=f"{y + _BAND - 3:.0f}", class_="row-label")
-
-
-def _box_element(kind: str, x: float, y: float, width: float, height: float) -> Html:
-    return el(
-        "rect",
-        class_=kind,
-        x=f"{x:.1f}",
-        y=f"{y:.1f}",
-        width=f"{width:.1f}",
-        height=f"{height:.1f}",
-        rx=2 if width > 4 else None,  # noqa: PLR2004  # px
-    )
-
-
-def _link_to(address: str, said: str, shape: Html) -> Html:
-    if not address:
-        return el("g", el("title", said), shape)
-    return el("a", el("title", said), shape, href=address, aria_label=said)
-
-
-def _text_width(x: float, end: float) -> float:
-    return max(1.6, end - x - (1 if end - x > 4 else 0.4))  # noqa: PLR2004  # px
 
 
 PAGES: Final = (
