@@ -533,7 +533,7 @@ def _span(said: Mapping[str, Any], today: date | None, tense: int = 0) -> Span |
     """Compute the span of time that the parts of an expression describe together.
 
     Raises:
-        ValueError: It is no date of the calendar.
+        ValueError: Not a date of the calendar.
         OverflowError: The same.
     """
     if said.keys() & {"part", "ordinal"}:

@@ -20,7 +20,8 @@ from familiar_cli.context.providers import history
 from familiar_cli.context.providers.character import CharacterProvider
 from familiar_cli.context.providers.content_search import ContentSearchProvider
 from familiar_cli.context.providers.memory_files import DeskProvider, DigestsProvider
-from familiar_cli.context.providers.passages import Recaller, Sight
+from familiar_cli.context.providers.passages import Sight
+from familiar_cli.context.providers.past_turns import Recaller
 from familiar_cli.context.providers.people import RelationsProvider, taking_part
 from familiar_cli.context.providers.pins import NotesProvider, Pinned, PinnedMemory, PinsProvider
 from familiar_cli.context.providers.retrieval import Memory, Retrieval

@@ -1,34 +1,19 @@
-"""Passages of memory and of the past for the model, without what it must not see.
+"""Passages of memory for the model, without what it must not see.
 
 Left out of a file are: text said in private elsewhere, lines that rest on turns in the prompt, keys
 and marks of lore entries, and machine-readable parts. Lore is written like a card, so its macros
 are expanded; anything else in memory is data.
-
-Turns of one channel and one part of a day are one source, so that they stay together in order.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
-from familiar_cli.clock import now, to_zone
 from familiar_cli.context.providers.packing import EXCHANGE, Excerpt, Fact, Passage, PieceSource
-from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.hits import DENSE_FLOOR as NEAR
-from familiar_cli.index.hits import below_heading, holds_any, label_of, query_coverage
-from familiar_cli.index.rank import WEIGHTS, scores_of_turns
-from familiar_cli.index.who_when import (
-    Asked,
-    asked_by,
-    is_standing_wish,
-    latest_scores,
-    people_first_scores,
-    spread_scores,
-    wish_words,
-)
+from familiar_cli.index.hits import below_heading, holds_any, label_of
 from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import body_start, bullet, scan, title_of
 from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
@@ -44,20 +29,14 @@ from familiar_cli.memory.pages.lines import (
     shown_between,
     turn_ids,
 )
-from familiar_cli.text import framed, one_line, sha256_of
+from familiar_cli.text import one_line, sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import date, tzinfo
 
     from familiar_cli.context.character import Macros
     from familiar_cli.context.providers.packing import Packed
-    from familiar_cli.context.types import ContextRequest, Contribution
-    from familiar_cli.finding import Finder
-    from familiar_cli.history.recall import Nearness, Recalled
-    from familiar_cli.history.rows import Turn
-    from familiar_cli.history.store import HistoryStore
-    from familiar_cli.identity import Author
+    from familiar_cli.context.types import Contribution
     from familiar_cli.index.types import Hit
     from familiar_cli.languages import Phrases
     from familiar_cli.visibility import Viewer
@@ -405,306 +384,3 @@ def _below_title(text: str, title: str) -> str:
     first, _, rest = text.partition("\n")
     same = first.startswith("# ") and first[2:].strip() == title
     return rest.strip() if same and rest.strip() else text
-
-
-MOST_TURNS: Final = 150
-MOST_WIDE_TURNS: Final = 400
-MOST_WISHES: Final = 5
-LEAST_WISH: Final = 0.5
-"""Share of the best score that a standing wish has at least."""
-
-_MOST_LOOKED_AT: Final = 300
-_ASKING: Final = ("?", "？", "؟", '?"', "?*")
-
-
-@dataclass(frozen=True, slots=True)
-class Recall:
-    """Turns of the past that match the message.
-
-    Args:
-        pieces: The turns.
-        sources: Their conversations.
-        unread: Number of turns not searched yet.
-        waiting: Number of turns without a vector, though others have one.
-        by_meaning: They were found by meaning, too.
-        asked: The kind of question that they answer.
-        why: Why a given turn was not found.
-        missed: There was no time to search.
-    """
-
-    pieces: tuple[Excerpt, ...] = ()
-    sources: dict[str, PieceSource] = field(default_factory=dict)
-    unread: int = 0
-    waiting: int = 0
-    by_meaning: bool = False
-    asked: Asked = Asked()  # noqa: RUF009  # frozen
-    why: Callable[[int], str | None] = lambda _: None
-    missed: bool = False
-
-    def source_of(self, turn_id: int) -> str | None:
-        """Return the source that holds a turn; None: it was not found."""
-        return next((piece.source for piece in self.pieces if turn_id in piece.turns), None)
-
-    def why_not(self, turn_id: int) -> str | None:
-        """Return why a turn was not found; None: another provider knows."""
-        return self.why(turn_id)
-
-    def passage(self, packed: Packed) -> Passage:
-        """Return the packed part of a conversation as a passage."""
-        turns = [turn for piece in packed.pieces for turn in piece.turns]
-        best = packed.best
-        return Passage(
-            label=packed.source.label,
-            heading=packed.source.heading,
-            score=best.score,
-            strength=best.strength,
-            text=packed.text,
-            turns=(min(turns), max(turns)),
-            origin=packed.source.origin,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Recaller:
-    """Searches the past.
-
-    Args:
-        history: The history.
-        label: Returns the label of a channel.
-        name: The familiar's name.
-        zone: The familiar's timezone; None for the system's.
-        within_s: Maximum seconds for indexing turns that are not searchable yet.
-        finder: Finds turns by meaning.
-    """
-
-    history: HistoryStore
-    label: Callable[[str], str]
-    name: str
-    zone: tzinfo | None
-    within_s: float
-    finder: Finder
-
-    def __call__(
-        self,
-        request: ContextRequest,
-        query: str,
-        shown: frozenset[int],
-        by_meaning: bool,  # noqa: FBT001
-        cited: Mapping[int, float],
-    ) -> Recall:
-        """Return the turns that fit `query`, or that found lines cite, but none that is shown."""
-        from familiar_cli.history.recall import recall  # noqa: PLC0415  # loads sqlite3
-
-        asked = asked_by(query, to_zone(now(), self.zone).date())
-        query = asked.topic if asked.is_wide else query
-        near = self._near(query) if by_meaning and query else None
-        find = partial(
-            recall,
-            self.history,
-            query,
-            near=near,
-            cited=cited,
-            here=request.channel_id,
-            viewer=request.viewer,
-            before_id=request.before_id,
-            leave_out=shown,
-            only_people=asked.is_wide and asked.of_people,
-            wide=asked.is_wide,
-            limit=MOST_WIDE_TURNS if asked.is_wide else MOST_TURNS,
-            within_s=0.0 if request.off_record else self.within_s,  # nothing is written then
-        )
-        found = find(between_ms=asked.between_ms(self.zone) if asked.is_wide else ())
-        if "order" in asked.kinds and not found.turns:
-            found = find()  # the time is of one of the things that the question names
-        authors = (turn.author for one in found.turns for turn in (one.turn, one.before) if turn)
-        labels = request.labels.joined(authors)
-        somebody = request.phrases.somebody
-        made = _Pieces(
-            query, framed(self.name), shown, cache(labels.of), somebody[:1].upper() + somebody[1:]
-        )
-        scores = scores_of_turns(found.turns, query, speaker=made.speaker, zone=self.zone)
-        turns = list(found.turns)
-        if asked.is_wide:
-            scores = spread_scores(turns, scores)
-        elif "latest" in asked.kinds:
-            scores = latest_scores(turns, scores)
-        if asked.of_myself and asked.of_people and not asked.is_wide:
-            scores = people_first_scores(turns, scores)
-        if not asked.is_wide:
-            wishes = self._wishes(request, query, near, shown)
-            turns, scores = _with_wishes(turns, scores, wishes)
-        sources: dict[str, PieceSource] = {}
-        called = cache(self.label)  # most turns are of one channel
-        pieces = []
-        for found_turn, score in zip(turns, scores, strict=True):
-            one = self._complement(found_turn, request)
-            if one and asked.is_wide:
-                one = replace(one, before=None)
-            if one and one.turn.content.strip():
-                local = to_zone(one.turn.at, self.zone)
-                day = local.date(), local.hour // 6
-                key = f"past:{one.turn.channel_id}:{day[0]}-{day[1]}"
-                if key not in sources:
-                    sources[key] = self._source(key, one.turn.channel_id, day, request, called)
-                pieces.append(made.of(one, key, score))
-        return Recall(
-            tuple(pieces),
-            sources,
-            max(found.unread - len(shown), 0),  # the newest turns are in the prompt anyway
-            self.finder.turns_without_vector() if by_meaning else 0,
-            near is not None,
-            asked,
-            lambda turn: self._why(turn, request),
-        )
-
-    def _complement(self, found: Recalled, request: ContextRequest) -> Recalled | None:
-        """Select the turns that a chat program's own prompt lacks, each question with its answer.
-
-        None if the prompt contains it, or nobody answered.
-        """
-        from familiar_cli.history.selection import turns_around  # noqa: PLC0415  # loads sqlite3
-
-        if request.beside is None:
-            return found
-        turn, before = found.turn, found.before
-        if turn.role == "user" and turn.content.rstrip().endswith(_ASKING):
-            reply = turns_around(self.history, turn, 0, 1, viewer=request.viewer)[-1].turn
-            if reply.id == turn.id:
-                return None
-            turn, before = reply, turn
-        if _stands_beside(turn, request):
-            return None
-        known = before is not None and _stands_beside(before, request)
-        return replace(found, turn=turn, before=None if known else before)
-
-    def _wishes(
-        self, request: ContextRequest, query: str, near: Nearness | None, shown: frozenset[int]
-    ) -> list[tuple[Turn, float]]:
-        """Return the standing wishes that match the message best, with scores in [0, 1].
-
-        They are the speaker's; if only one other person ever had any, theirs.
-        """
-        from familiar_cli.history.recall import newest_saying  # noqa: PLC0415  # loads sqlite3
-
-        said = newest_saying(
-            self.history,
-            wish_words(),
-            viewer=request.viewer,
-            here=request.channel_id,
-            before_id=request.before_id,
-            limit=_MOST_LOOKED_AT,
-        )
-        wishes = [one for one in said if one.id not in shown and is_standing_wish(one.content)]
-        own = [one for one in wishes if one.author == request.author]
-        if not own and len({one.author for one in wishes}) == 1:
-            own = wishes
-        alike = near.of(sorted(one.id for one in own)) if near and own else {}
-        fits = [
-            (one, min(max(alike.get(one.id, 0.0), query_coverage(one.content, query)), 1.0))
-            for one in own
-        ]
-        return sorted(fits, key=lambda one: (-one[1], -one[0].id))[:MOST_WISHES]
-
-    def _near(self, query: str) -> Nearness | None:
-        try:
-            return self.finder.near_turns(query)
-        except EmbedderError:  # the search of memory asks the same model, and tells
-            return None
-
-    def _source(
-        self,
-        key: str,
-        channel_id: str,
-        when: tuple[date, int],
-        request: ContextRequest,
-        called: Callable[[str], str],
-    ) -> PieceSource:
-        """Describe a conversation on a part of a day."""
-        day, part = when
-        channel = framed(called(channel_id))
-        phrases = request.phrases
-        where = "" if channel_id == request.channel_id else f"{phrases.comma}{channel}"
-        label, origin = f"{phrases.day(day)}{where}", f"{channel}, {day}"
-        return PieceSource(
-            key, label, phrases.said, origin=origin, phrases=phrases, day=f"{day}-{part}"
-        )
-
-    def _why(self, turn_id: int, request: ContextRequest) -> str | None:
-        turn, here = self.history.turn(turn_id), request.channel_id
-        if turn is None:
-            return None
-        if not request.viewer.sees_turn(turn):
-            return "it was said in private elsewhere"
-        if not self.history.holds(here, turn) and turn.channel_id in self.history.family(here):
-            return "it was said in another branch of this conversation"
-        return "it does not match what was said well enough"
-
-
-def _with_wishes(
-    turns: Sequence[Recalled], scores: Sequence[float], wishes: Sequence[tuple[Turn, float]]
-) -> tuple[list[Recalled], list[float]]:
-    """Add standing wishes, ranked beside the best results."""
-    from familiar_cli.history.recall import Recalled  # noqa: PLC0415  # loads sqlite3
-
-    best = max(scores, default=WEIGHTS.relevance)
-    made = {one.turn.id: (one, score) for one, score in zip(turns, scores, strict=True)}
-    for turn, fit in wishes:
-        one, score = made.get(turn.id, (Recalled(turn, 0.0, None), 0.0))
-        edge = best * (LEAST_WISH + (1 - LEAST_WISH) * fit)
-        made[turn.id] = one, max(score, edge)
-    return [one for one, _ in made.values()], [score for _, score in made.values()]
-
-
-def _stands_beside(turn: Turn, request: ContextRequest) -> bool:
-    """Tell whether a chat program's own prompt contains the text of a turn."""
-    beside = request.beside
-    return beside is not None and (beside.is_one(turn.content) or beside.cover(turn.content))
-
-
-@dataclass(frozen=True, slots=True)
-class _Pieces:
-    """Converts turns to pieces.
-
-    Args:
-        query: The search query.
-        name: The label of the familiar.
-        shown: The turns in the prompt.
-        label: Returns the label of a person.
-        somebody: Label of people without a name.
-    """
-
-    query: str
-    name: str
-    shown: frozenset[int]
-    label: Callable[[Author], str]
-    somebody: str
-
-    def of(self, found: Recalled, source: str, score: float) -> Excerpt:
-        """Return a found turn with the one before it."""
-        before = found.before if found.before and found.before.id not in self.shown else None
-        preceding = self._piece(before, source, 0.0) if before else None
-        return self._piece(found.turn, source, score, preceding)
-
-    def _piece(
-        self, turn: Turn, source: str, score: float, before: Excerpt | None = None
-    ) -> Excerpt:
-        speaker = self.speaker(turn)
-        words = "\n  ".join(turn.content.strip().splitlines())  # none begins like a speaker's label
-        return Excerpt(
-            source=source,
-            start=turn.id,
-            end=turn.id,
-            text=f"{speaker}: {words}",
-            score=score,
-            strength=round(query_coverage(turn.content, self.query), 4),
-            turns=frozenset({turn.id}),
-            before=before,
-            is_turn=True,
-            lead=len(speaker) + 2,
-        )
-
-    def speaker(self, turn: Turn) -> str:
-        """Return the speaker of a turn."""
-        if turn.role == "assistant":
-            return self.name
-        return self.label(turn.author) if turn.author else self.somebody

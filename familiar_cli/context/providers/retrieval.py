@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
 from familiar_cli.context.providers.packing import Passage, fill_room
-from familiar_cli.context.providers.passages import Gatherer, Recall, Sight
+from familiar_cli.context.providers.passages import Gatherer, Sight
+from familiar_cli.context.providers.past_turns import Recall
 from familiar_cli.context.tiers import loaded_whole
 from familiar_cli.context.types import Layer
 from familiar_cli.errors import FamiliarError
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.character import Macros
     from familiar_cli.context.providers.packing import Excerpt, Filling, PieceSource
-    from familiar_cli.context.providers.passages import Recaller
+    from familiar_cli.context.providers.past_turns import Recaller
     from familiar_cli.context.providers.pins import Pinned
     from familiar_cli.context.types import ContextRequest, Contribution, Subject
     from familiar_cli.finding import Finder
