@@ -352,6 +352,8 @@ class EmbeddingIndex:
         problems = connection.execute(
             "SELECT rel_path, problem FROM documents WHERE problem != '' ORDER BY rel_path"
         )
+        database = schema.database_bytes(connection)
+        beside = (p for p in self.directory.iterdir() if not p.name.startswith(schema.FILE))
         return IndexStatus(
             exists=True,
             files=count("documents WHERE problem = ''"),
@@ -361,7 +363,7 @@ class EmbeddingIndex:
             vectors=count("chunks WHERE vector_seq IS NOT NULL"),
             waiting=count_waiting(connection),
             model=schema.read_meta(connection, "model"),
-            size_bytes=sum(p.stat().st_size for p in self.directory.iterdir() if p.is_file()),
+            size_bytes=database + sum(p.stat().st_size for p in beside if p.is_file()),
             problems=(
                 *(IndexProblem(closed.rel_path, closed.reason) for closed in seen.closed),
                 *(IndexProblem(*row) for row in problems),

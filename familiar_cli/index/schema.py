@@ -244,6 +244,15 @@ def _attempt_once(
     return answer
 
 
+def database_bytes(connection: sqlite3.Connection) -> int:
+    """Return the size of the database, whatever part of it still stands in its log."""
+    pages, page_bytes = (
+        int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+        for name in ("page_count", "page_size")
+    )
+    return pages * page_bytes
+
+
 def read_meta(connection: sqlite3.Connection, key: str) -> str:
     """Return the value stored under `key`, or an empty string."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
