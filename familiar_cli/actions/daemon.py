@@ -18,6 +18,7 @@ from familiar_cli.actions.job_schedule import run_due_jobs
 from familiar_cli.actions.sync_decisions import remotes_of
 from familiar_cli.actions.write_memory import memory_writer, write_memory
 from familiar_cli.clock import now, stopwatch_s
+from familiar_cli.config.home import check_here
 from familiar_cli.errors import ConfigError, FamiliarError, LockedError, RemoteUnreachableError
 from familiar_cli.familiar import Familiar
 from familiar_cli.history.outgoing import SAID_HERE, count_unread_turns
@@ -197,6 +198,7 @@ class Daemon:
 
         Raises:
             ConfigError: The model is not configured.
+            RefusedError: The familiar was moved away.
             FamiliarError: The history cannot be read.
             OSError: An event could not be printed.
         """
@@ -222,6 +224,7 @@ class Daemon:
 
         self._tell(Event("started", f"Watching {self._familiar.paths.id}; press Ctrl-C to stop."))
         await self._run(work())
+        check_here(self._familiar.paths)
         await self.syncing.last()
 
     async def visit(self, *, is_first: bool, is_active: bool) -> float:
@@ -302,6 +305,8 @@ class Daemon:
         try:
             while True:
                 await asyncio.sleep(poll_s)
+                if self._familiar.paths.moved.exists():
+                    self._stop.set()
                 seen = self._look(scheduler, seen)
         finally:
             await scheduler.close()

@@ -149,6 +149,18 @@ def test_it_catches_up_notices_what_is_said_and_stops_cleanly(monkeypatch, name)
     assert "Traceback" not in told
 
 
+def test_it_ends_when_the_familiar_is_moved_away(monkeypatch, tmp_path):
+    talked(2, settings="[memory_writer]\nturn_threshold = 9\n")
+    with running(monkeypatch, answer("Keeps bees.")) as (process, _):
+        assert "Watching ada" in process.stderr.readline()
+        assert run("backup", str(tmp_path), "--move", "https://chat.example/ada").exit_code == 0
+        _, told = process.communicate(timeout=_PATIENCE_S)
+
+    assert process.returncode == 5
+    assert told.count("was moved to https://chat.example/ada") == 1
+    assert "Traceback" not in told
+
+
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_with_nohup_it_survives_the_terminal(monkeypatch):
     root = talked(2)

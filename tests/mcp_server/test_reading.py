@@ -145,6 +145,22 @@ async def test_files_are_listed_newest_first_and_between_two_dates():
     assert [one["path"] for one in old["results"]] == ["significant/2025-12-24_snow.md"]
 
 
+async def test_what_a_search_finds_says_of_what_time_it_is():
+    live(
+        **{
+            "daily/2026-01-05_desk-1": "# Monday\n\n- Green tea.\n",
+            "topics/tea": "# Tea\n\n- Green.\n",
+        }
+    )
+    async with asking() as client:
+        found = await called(client, "memory_search", query="green tea")
+    told = {one["path"]: (one.get("granularity"), one.get("date")) for one in found["results"]}
+    assert told == {
+        "daily/2026-01-05_desk-1.md": ("daily", "2026-01-05"),
+        "topics/tea.md": (None, None),
+    }
+
+
 async def test_a_day_is_read_by_its_date_whichever_instance_wrote_it():
     live(**{"daily/2026-01-05_laptop-7f3a": "# One\n", "daily/2026-01-05_desk-1": "# Two\n"})
     async with asking() as client:
