@@ -79,14 +79,14 @@ class ChatOrigin:
         format: Its format.
         name: Its name in the source.
         head: The source's metadata for the whole chat, in JSON.
-        beginning: The fingerprint of its first line.
+        first: Its first line, if any.
     """
 
     key: str
     format: str
     name: str
     head: str
-    beginning: bytes = b""
+    first: IncomingLine | None = None
 
 
 def match_lines(
@@ -227,7 +227,10 @@ def _chat_id(connection: sqlite3.Connection, channel_id: str, origin: ChatOrigin
         "SET head = excluded.head, name = excluded.name RETURNING id"
     )
     texts = (channel_id, origin.key, KIND, origin.format, origin.name, origin.head)
-    values = (*map(pack, texts), origin.beginning)
+    beginning = None
+    if origin.first and not is_forgotten(connection, origin.first.turn):
+        beginning = origin.first.fingerprint
+    values = (*map(pack, texts), beginning)
     number = int(connection.execute(sql, values).fetchone()[0])
     append_event(connection, CHAT, pack(origin.key))
     return number

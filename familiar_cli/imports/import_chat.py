@@ -211,9 +211,8 @@ class Bringing:
         arrival = self._arrival()
         self._place = find(self._history, arrival)
         self._channel = self._place.channel_id
-        beginning = next((line.fingerprint for line in arrival.lines()), b"")
-        chat = self._chat
-        origin = imports.ChatOrigin(self._key(), chat.format, chat.name, chat.head(), beginning)
+        chat, first = self._chat, next(iter(arrival.lines()), None)
+        origin = imports.ChatOrigin(self._key(), chat.format, chat.name, chat.head(), first)
         appender = imports.Appender(self._history, self._place, origin)
         self._survey(origin)
         number, before = -1, self._history.newest_id()

@@ -14,7 +14,7 @@ from familiar_cli.history.forgetting import (
 )
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
-from tests.support.chats import HEAD, bring, robin, save
+from tests.support.chats import HEAD, bring, robin, save, yuzu
 
 PEOPLE = [Author("discord", str(n), display_name=f"Person{n}") for n in range(3)]
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=40)
@@ -71,4 +71,7 @@ def test_no_digest_of_a_line_is_left_of_an_imported_chat(tmp_path) -> None:
     bury_turns(store, order, find_forgotten(store, order, "", (), ()))
     assert store.rows("SELECT beginning FROM chats") == [(None,)]
     assert store.rows("SELECT 1 FROM turn_extras WHERE identity = ?", (identity,)) == []
+    later = save(tmp_path / "later.jsonl", HEAD, robin("another secret"), yuzu("Good evening."))
+    bring(store, later)
+    assert store.rows("SELECT beginning FROM chats") == [(None,), (None,)]
     store.close()
