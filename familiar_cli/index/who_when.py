@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from functools import cache, lru_cache
-from math import exp, log
+from math import exp, fsum, log
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
@@ -561,7 +561,7 @@ def _novelty(texts: Sequence[str], moments: Sequence[datetime]) -> list[float]:
     raw = [0.0] * len(texts)
     for n in sorted(range(len(texts)), key=lambda n: moments[n]):
         new = words[n] - seen
-        raw[n] = sum(log(1 + held[word]) for word in new if held[word] > 1)
+        raw[n] = fsum(log(1 + held[word]) for word in new if held[word] > 1)
         seen |= words[n]
     top = max(raw, default=0.0) or 1.0
     return [value / top for value in raw]

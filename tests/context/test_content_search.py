@@ -422,6 +422,15 @@ class TestMachineText:
         assert found["sessions/2026-01-02-night.md"].endswith("\n- A zither came.")
         assert found["daily/2026-01-02_x.md"].endswith("]\n- The zither was blue.")
 
+    def test_each_part_of_a_long_line_rests_on_the_turns_cited_at_its_end(self, world) -> None:
+        rest = "Nobody knew how the rain had come in through the new roof. " * 150
+        world.put(
+            "sessions/2026-01-02-night.md",
+            f"# Night\n\nA zither came. {rest}<!-- turns 90 -->\n\nThe cat left.\n",
+        )
+        world.put("daily/2026-01-02_x.md", "# Day\n\n- The zither is here. <!-- turns 90 -->\n")
+        assert list(world.found("zither")) == ["sessions/2026-01-02-night.md"]
+
 
 class TestLore:
     def page(self, world, body, *, keys=("zither",), enabled=True) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -228,6 +231,25 @@ def test_what_is_new_comes_before_what_was_said_before() -> None:
     scores = spread_scores([turn(n, text, 30 * n) for n, text in enumerate(said)], [0.0] * 4)
     assert scores[0] > scores[1]
     assert scores[2] > scores[3]
+
+
+def test_the_order_of_words_in_memory_changes_no_score() -> None:
+    made = (
+        "from datetime import UTC, datetime\n"
+        "from familiar_cli.index.who_when import _novelty\n"
+        "said = [' '.join(f'w{n}' * (n % k == 0) for n in range(1, 200)) for k in (2, 3, 5, 7)]\n"
+        "print(_novelty(said, [datetime(2024, 1, n, tzinfo=UTC) for n in range(1, 5)]))"
+    )
+    of_seeds = {
+        subprocess.run(  # noqa: S603
+            [sys.executable, "-c", made],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in range(3)
+    }
+    assert len(of_seeds) == 1
 
 
 def test_of_what_fits_well_the_last_comes_first() -> None:

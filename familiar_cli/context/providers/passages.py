@@ -326,7 +326,7 @@ class Gatherer:
             text=self.sight.words(hit.rel_path, shown),
             score=hit.score,
             strength=round(max(signals.coverage, signals.dense or 0.0), 4),
-            turns=self.sight.turns_of(file.text[hit.char_start : hit.char_end]),
+            turns=self.sight.turns_of(file.lines_of(hit.char_start, hit.char_end)),
             vague=_VAGUE.get(hit.rel_path.partition("/")[0], 0),
         )
 
@@ -367,6 +367,11 @@ class _File:
 
     def line_at(self, place: int) -> int:
         return self.text.count("\n", 0, place) + 1
+
+    def lines_of(self, start: int, end: int) -> str:
+        """Return the text from `start` to the end of the line: a long one cites at its end."""
+        last = self.text.find("\n", max(start, end - 1))
+        return self.text[start : last if last >= 0 else None]
 
 
 def _read_facts(seen: Seen, sight: Sight) -> Iterator[Fact]:
