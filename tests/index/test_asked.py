@@ -241,7 +241,7 @@ def test_the_order_of_words_in_memory_changes_no_score() -> None:
         "print(_novelty(said, [datetime(2024, 1, n, tzinfo=UTC) for n in range(1, 5)]))"
     )
     of_seeds = {
-        subprocess.run(  # noqa: S603
+        subprocess.run(
             [sys.executable, "-c", made],
             env={**os.environ, "PYTHONHASHSEED": str(seed)},
             capture_output=True,
