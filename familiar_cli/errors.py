@@ -44,7 +44,7 @@ FamiliarError (1, failed)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,7 @@ class FamiliarError(Exception):
 
     exit_code: ClassVar[int] = 1
     code: ClassVar[str] = "failed"
-    data: dict[str, Any] | None = None
+    data: object = None
     question: tuple[str, tuple[tuple[str, str], ...]] | None = None
 
     def __init__(self, message: str, *, hint: str | Callable[[], str] | None = None) -> None:

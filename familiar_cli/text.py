@@ -89,6 +89,13 @@ def counted(number: int, noun: str, many: str = "") -> str:
     return f"{number:,} {noun if number == 1 else many or noun + 's'}"
 
 
+def shorten_list(names: Iterable[str], most: int, separator: str = ", ") -> str:
+    """Join the first `most` names and count the rest: `a, b and 3 more`."""
+    every = list(names)
+    more = len(every) - most
+    return separator.join(every[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
 def framed(text: str, width: int = NAME_CHARS) -> str:
     """Return text from outside as it may stand in the frame of a prompt.
 

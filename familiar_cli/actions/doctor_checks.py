@@ -24,7 +24,7 @@ from familiar_cli.memory.journal.repository import Repository
 from familiar_cli.memory.pages.lines import BODY, is_damaged
 from familiar_cli.memory.store.files import Tree
 from familiar_cli.memory.store.store import MemoryStore, hold_lock, lock_holder
-from familiar_cli.text import counted, fold
+from familiar_cli.text import counted, fold, shorten_list
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
@@ -130,7 +130,9 @@ def memory(target: CheckTarget) -> Iterator[Diagnosis]:
     walk = walk_of(MemoryStore(target.paths.memory))  # also with broken settings
     yield ok(f"{counted(len(walk.files), 'file')} in {target.paths.memory}")
     if walk.skipped:
-        names = _shorten_names([f"{entry.rel_path} ({entry.reason})" for entry in walk.skipped])
+        names = shorten_list(
+            [f"{entry.rel_path} ({entry.reason})" for entry in walk.skipped], MOST_NAMED
+        )
         yield warn(f"{len(walk.skipped)} left out: {names}", "Check these files.")
     yield from _large_files(walk.files, target.config.memory.max_file_bytes)
 
@@ -156,7 +158,7 @@ def pins(target: CheckTarget) -> Iterator[Diagnosis]:
     silent = [f"{pin.rel_path} ({pin.note})" for pin in found.pins if not pin.tokens]
     if silent:
         mend = "Change or unpin them: `familiar memory unpin PATH`."
-        yield warn(f"pinned, but in no prompt: {_shorten_names(silent)}", mend)
+        yield warn(f"pinned, but in no prompt: {shorten_list(silent, MOST_NAMED)}", mend)
 
 
 def yours(target: CheckTarget) -> Iterator[Diagnosis]:
@@ -178,11 +180,11 @@ def people(target: CheckTarget) -> Iterator[Diagnosis]:
     yield ok(f"{len(known)} with a file")
     broken = [person.slug for person in known if person.problem]
     if broken:
-        yield warn(f"not readable: {_shorten_names(broken)}", "Save them as UTF-8 text.")
+        yield warn(f"not readable: {shorten_list(broken, MOST_NAMED)}", "Save them as UTF-8 text.")
     if shared:
         names_of = [f"{named.name!r} ({', '.join(named.slugs)})" for named in shared]
         mend = "The name refers to both. `familiar people alias PERSON NAME --remove`"
-        yield warn(f"shared names: {_shorten_names(names_of)}", mend)
+        yield warn(f"shared names: {shorten_list(names_of, MOST_NAMED)}", mend)
     for notice in wrong:
         yield warn(notice, "The next turn repairs it.")
 
@@ -214,9 +216,10 @@ def privacy(target: CheckTarget) -> Iterator[Diagnosis]:
                 )
         unsaid = here.privacy.undescribed()
     if unsaid:
+        names = shorten_list(unsaid, MOST_NAMED)
         yield ok(
             f"{counted(len(unsaid), 'channel')} without a kind, of one speaker each, public:"
-            f" {_shorten_names(unsaid)}; `familiar channel set ID --kind dm` makes one private"
+            f" {names}; `familiar channel set ID --kind dm` makes one private"
         )
 
 
@@ -261,7 +264,10 @@ def history(target: CheckTarget) -> Iterator[Diagnosis]:
         mend = (
             "Another program added it and it can change what is saved; drop it unless you know it."
         )
-        yield warn(f"history.db has objects from another program: {_shorten_names(foreign)}", mend)
+        yield warn(
+            f"history.db has objects from another program: {shorten_list(foreign, MOST_NAMED)}",
+            mend,
+        )
 
 
 def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:
@@ -279,7 +285,7 @@ def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:
     if not found:
         yield ok("no memory rests on a turn that was replaced or withdrawn")
         return
-    files = _shorten_names([rel_path for finding in found for rel_path in finding.paths])
+    files = shorten_list([rel_path for finding in found for rel_path in finding.paths], MOST_NAMED)
     mend = "Run `familiar housekeep withdrawn --propose`."
     yield warn(f"memory rests on turns that no longer stand: {files}", mend)
 
@@ -413,7 +419,7 @@ def keeping(target: CheckTarget) -> Iterator[Diagnosis]:
 def _large_files(files: tuple[MemoryEntry, ...], most_bytes: int) -> Iterator[Diagnosis]:
     large = [entry.rel_path for entry in files if entry.size_bytes > most_bytes]
     if large:
-        detail = f"{len(large)} larger than {most_bytes} bytes: {_shorten_names(large)}"
+        detail = f"{len(large)} larger than {most_bytes} bytes: {shorten_list(large, MOST_NAMED)}"
         mend = "They can be read, but not written: split them, or raise `memory.max_file_bytes`."
         yield warn(detail, mend)
 
@@ -429,11 +435,6 @@ def _quick_check(target: CheckTarget) -> str:
     ):
         lines = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
     return "" if lines == ["ok"] else "; ".join(lines)
-
-
-def _shorten_names(names: list[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def journal(target: CheckTarget) -> Iterator[Diagnosis]:
@@ -482,8 +483,7 @@ def _compare_files(target: CheckTarget, repository: Repository) -> Iterator[Diag
     edits = Edits(Tree(target.paths.memory), repository, head)
     differs = [rel_path for rel_path, _ in edits]
     if differs:
-        more = f" and {len(differs) - 1:,} more" if len(differs) > 1 else ""
-        detail = f"changed by hand since the last commit: {differs[0]}{more}"
+        detail = f"changed by hand since the last commit: {shorten_list(differs, 1)}"
         yield ok(f"{detail}; the next command commits that")
     if edits.unreadable:
         unreadable = counted(len(edits.unreadable), "file")

@@ -34,7 +34,7 @@ from familiar_cli.sync.participants import Device, Devices
 from familiar_cli.sync.remotes import MEMORY_REFS, SeenRefs, read_address
 from familiar_cli.sync.sealing import KEY_FILE, SignatureTrust, SigningKey, no_key, read_key
 from familiar_cli.sync.turns import HistoryConversations, read_abouts
-from familiar_cli.text import sha256_of, slugify
+from familiar_cli.text import sha256_of, shorten_list, slugify
 from familiar_cli.work.passes import SYNCING, as_failure, exclusive
 
 if TYPE_CHECKING:
@@ -110,10 +110,10 @@ class SyncReport:
         problems = []
         if self.conflicts:
             count = len({one.path for one in self.conflicts})
-            named = _shorten_paths(one.path for one in self.conflicts)
+            named = shorten_list(sorted({one.path for one in self.conflicts}), _MOST_NAMED)
             problems.append(f"{count} file{'s' * (count != 1)} in conflict: {named}")
         if self.refused:
-            problems.append(f"skipped: {_shorten_paths(self.refused)}")
+            problems.append(f"skipped: {shorten_list(sorted(self.refused), _MOST_NAMED)}")
         if self.pending.is_open:
             problems.append("something waits or was set aside")
         if not problems:
@@ -138,6 +138,7 @@ def conflict_json(one: Conflict) -> dict[str, Any]:
     return {"path": one.path, "theirs": one.copy, "instance": one.theirs, "what": list(one.what)}
 
 
+_MOST_NAMED: Final = 3
 _COUNTS: Final = ("pulled", "pushed", "turns_in", "turns_out")
 
 
@@ -154,11 +155,6 @@ def _failed_json(name: str, failed: tuple[Address, FamiliarError]) -> dict[str, 
 
 def _refused_json(refused: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"path": path, "reason": why} for path, why in sorted(refused.items())]
-
-
-def _shorten_paths(paths: Iterable[str]) -> str:
-    names = sorted(set(paths))
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")  # noqa: PLR2004
 
 
 @dataclass(frozen=True, slots=True)

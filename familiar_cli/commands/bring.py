@@ -180,17 +180,11 @@ def _report_items(out: Output, items: Sequence[ImportItem], *, dry_run: bool) ->
 
     data = {"items": items_data(items, dry_run=dry_run), "dry_run": dry_run}
     errors = [item.error for item in items if item.error]
-    for warning in warnings_of(items):
-        out.warn(warning)
+    out.warn(*warnings_of(items))
     if errors and not any(item.done for item in items):
-        errors[0].data = data
-        if len(errors) == 1:
-            raise errors[0]
-        out.partial(data, errors, None, exit_code=errors[0].exit_code)
-    page = import_page(items, dry_run=dry_run)
-    if errors:
-        out.partial(data, errors, page)
-    out.answer(data, page)
+        is_alone, code = len(errors) == 1, errors[0].exit_code
+        out.answer(data, None, errors, exit_code=code, is_failure=is_alone)
+    out.answer(data, import_page(items, dry_run=dry_run), errors)
 
 
 export_app = App()
@@ -241,7 +235,6 @@ def export(
         dry_run=dry_run,
     )
     for one in done.familiars:
-        for warning in one.warnings:
-            out.warn(f"{one.id}: {warning}")
+        out.warn(*(f"{one.id}: {warning}" for warning in one.warnings))
     data = asdict(done) | {"dry_run": dry_run}
     out.answer(data, exported_page(done, dry_run=dry_run))

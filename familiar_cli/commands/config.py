@@ -162,9 +162,7 @@ def list_channels(ctx: typer.Context) -> None:
     out.answer({"channels": rows}, channels_page(rows, zone) if rows else None)
     if not rows:
         out.note('No channel yet: `familiar ask "Hello" --channel NAME` starts one.')
-    for row in rows:
-        if row.problem:
-            out.warn(row.problem)
+    out.warn(*(row.problem for row in rows if row.problem))
 
 
 @channel_app.command("show")
@@ -404,9 +402,7 @@ def pull(ctx: typer.Context, names: Names, *, source: str | None = None) -> None
     lines = "".join(
         f"{done.name}: {done.path}{'' if done.source else ' (already there)'}\n" for done in pulled
     )
-    if errors:
-        out.partial({"pulled": pulled}, errors, lines)
-    out.answer({"pulled": pulled}, lines)
+    out.answer({"pulled": pulled}, lines, errors)
 
 
 @model_app.command("rm")

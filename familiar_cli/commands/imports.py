@@ -44,8 +44,7 @@ def show(ctx: typer.Context, file: _File) -> None:
     summary, out = summarise_card(base.read_card_at(file), _counter()), base.output(ctx)
     framed = sys.stdout.isatty()
     out.answer(summary, card_page(summary, framed=framed))
-    for warning in summary.warnings:
-        out.warn(warning)
+    out.warn(*summary.warnings)
 
 
 @card_app.command()
@@ -68,7 +67,7 @@ def check(ctx: typer.Context, file: _File) -> None:
         f"{card.origin!r} has {len(findings)} finding{'s' if len(findings) > 1 else ''}",
         hint="It can still be imported; `familiar card show` shows all of it.",
     )
-    out.partial(data, [error], findings_page(findings))
+    out.answer(data, findings_page(findings), [error])
 
 
 @card_app.command()
@@ -97,8 +96,8 @@ def export(
     name = familiar.config.name or familiar.paths.id
     made = export_card(familiar.memory, chosen, default_name=name)
     _deliver_card(ctx, made, chosen, out_file, force=force)
-    for thing in made.left_out:
-        out.warn(f"a {chosen} file cannot carry {thing}; the original keeps it")
+    kept = "the original keeps it"
+    out.warn(*(f"a {chosen} file cannot carry {thing}; {kept}" for thing in made.left_out))
 
 
 def _check_terminal(card_format: str, out_file: Path | None) -> None:
@@ -193,8 +192,7 @@ def import_lorebook(
         asdict(done) | {"dry_run": dry_run},
         imported_book_page(done, dry_run=dry_run),
     )
-    for warning in done.warnings:
-        out.warn(warning)
+    out.warn(*done.warnings)
 
 
 export_lorebook_app = base.App()
@@ -235,8 +233,7 @@ def export_lorebook(
         "warnings": found.warnings,
     }
     _deliver_book(out, data, to_json(found, chosen), out_file, force=force)
-    for warning in found.warnings:
-        out.warn(warning)
+    out.warn(*found.warnings)
 
 
 def _deliver_book(
@@ -320,18 +317,9 @@ def import_chat(
         out.note("Interrupted. What was imported is kept; run the same command again to continue.")
         raise
     data = answer_data(done, dry_run=dry_run)
-    problem = done.problem
-    if problem is None:
-        out.answer(data, imported_chats_page(done, dry_run=dry_run))
-        return
-    if not done.chats:
-        problem.data = data
-        raise problem
-    out.partial(
-        data,
-        [problem, *(f.error for f in done.failed)],
-        imported_chats_page(done, dry_run=dry_run),
-    )
+    errors = [done.problem, *(f.error for f in done.failed)] if done.problem else []
+    page = imported_chats_page(done, dry_run=dry_run)
+    out.answer(data, page, errors, is_failure=not done.chats)
 
 
 sillytavern_app = base.App()
@@ -392,12 +380,8 @@ def import_sillytavern(
         raise
     data = asdict(done) | {"dry_run": dry_run}
     page = imported_folder_page(done, dry_run=dry_run)
-    if done.problem:
-        out.partial(data, [done.problem], page)
-    out.answer(data, page)
-    for familiar in done.familiars:
-        for warning in familiar.warnings:
-            out.warn(f"{familiar.character}: {warning}")
+    out.answer(data, page, [done.problem] if done.problem else [])
+    out.warn(*(f"{one.character}: {warning}" for one in done.familiars for warning in one.warnings))
 
 
 memories_app = base.App()
@@ -434,10 +418,6 @@ def import_memories(
     )
     if not dry_run:
         options.index_words(out, familiar)
-    for warning in done.warnings:
-        out.warn(warning)
-    data = asdict(done) | {"dry_run": dry_run}
-    page = memories_page(done, dry_run=dry_run)
-    if problem := done.problem():
-        out.partial(data, [problem], page)
-    out.answer(data, page)
+    out.warn(*done.warnings)
+    data, problem = asdict(done) | {"dry_run": dry_run}, done.problem()
+    out.answer(data, memories_page(done, dry_run=dry_run), [problem] if problem else [])

@@ -158,8 +158,7 @@ def _make_card(
         options.warn_of_pins(out, familiar)
     data = asdict(made) | {"dry_run": dry_run}
     out.answer(data, new_familiar_page(made, dry_run=dry_run))
-    for warning in made.warnings:
-        out.warn(warning)
+    out.warn(*made.warnings)
     if not dry_run:
         out.note(f'Next: `familiar ask {familiar_option(home, made.id)}"Hello"`')
 
@@ -200,12 +199,9 @@ def _make_personas(
     data = {"familiars": [asdict(one) for one in made], "dry_run": dry_run}
     pages = [persona_page(one, dry_run=dry_run) for one in made]
     problems = [*failed, *filter(None, (one.problem(one.name) for one in made))]
-    for warning in (w for one in made for w in one.warnings):
-        out.warn(warning)
+    out.warn(*(warning for one in made for warning in one.warnings))
     notes = [] if dry_run else [note for one in made for note in adopt_jobs(home, one.id)]
-    if problems:
-        out.partial(data, problems, pages)
-    out.answer(data, pages)
+    out.answer(data, pages, problems)
     if not dry_run:
         next_step = f'Next: `familiar ask {familiar_option(home, made[0].id)}"Hello"`'
         out.note("\n".join([*notes, next_step]))

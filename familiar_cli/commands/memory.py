@@ -115,13 +115,11 @@ def grep(
                 out, found, paths if files else [memory_pages.hit_line(hit) for hit in found.hits]
             )
 
-    if found.truncated:
-        cut = PartialError(
-            f"{pattern!r} matches more lines than the first {len(found.hits):,} shown",
-            hint="Narrow the pattern, search one directory, or raise `memory.max_results`.",
-        )
-        out.partial(found, [cut], render)
-    out.answer(found, render)
+    cut = PartialError(
+        f"{pattern!r} matches more lines than the first {len(found.hits):,} shown",
+        hint="Narrow the pattern, search one directory, or raise `memory.max_results`.",
+    )
+    out.answer(found, render, [cut] if found.truncated else [])
 
 
 @app.command()
@@ -259,8 +257,7 @@ def links(
     if not steps:
         out.note("No links to or from it. Link files with `[name](people/alice.md)`.")
     broken = [link for link in found.broken if link.source == path]
-    for link in broken:
-        out.warn(f"{link.source} links to {link.target}, which does not exist")
+    out.warn(*(f"{one.source} links to {one.target}, which does not exist" for one in broken))
     data = {"rel_path": path, "depth": depth, "steps": steps, "broken": broken}
     out.answer(data, memory_pages.links_page(steps) if steps else None)
 
@@ -309,8 +306,7 @@ def pins(ctx: typer.Context) -> None:
         found = list_pins(familiar)
     if not found.pins:
         out.note("Nothing is pinned. Pin a file: `familiar memory pin PATH`.")
-    for problem in found.problems:
-        out.warn(problem)
+    out.warn(*found.problems)
     out.answer(found, pins_page(found) if found.pins else None)
 
 
@@ -482,8 +478,7 @@ def undo(
     if undone.changes:
         what = f"run {run}" if run else undone.commit.message
         out.note(f"{'Would undo' if dry_run else 'Undid'}: {what}")
-    for notice in notices:
-        out.note(notice)
+    out.note(*notices)
 
 
 @app.command()

@@ -76,11 +76,8 @@ def ls(ctx: typer.Context) -> None:
     out.answer(found, people_page(found.people, zone) if found.people else None)
     if not found.people:
         out.note('Nobody yet: `familiar people alias discord:42 "Anna"` creates a file.')
-    for named in found.collisions:
-        out.warn(shared_line(named))
-    for person in found.people:
-        if person.problem:
-            out.warn(person.problem)
+    out.warn(*map(shared_line, found.collisions))
+    out.warn(*(person.problem for person in found.people if person.problem))
 
 
 @app.command()
@@ -107,8 +104,7 @@ def show(ctx: typer.Context, person: Person) -> None:
     if not found.sha256:
         write = f"familiar memory write {typed(found.rel_path)} TEXT"
         out.note(f"There is no file about them yet: `{write}`.")
-    for named in found.collisions:
-        out.warn(shared_line(named))
+    out.warn(*map(shared_line, found.collisions))
 
 
 @app.command()
@@ -144,8 +140,7 @@ def alias(
         out.note(f"{done.slug} already has the name {name!r}; nothing was changed.")
     elif dry_run:
         out.note("Nothing was changed (--dry-run).")
-    for notice in (*done.notices, *map(shared_line, done.collisions)):
-        out.warn(notice)
+    out.warn(*done.notices, *map(shared_line, done.collisions))
 
 
 @app.command()
@@ -263,8 +258,7 @@ def forget(
                 )
             report = forget_person(familiar, person, turns=turn or ())
     out.answer(report, forgotten_text(report))
-    for what in report.not_covered:
-        out.note(f"Not covered: {what}.")
+    out.note(*(f"Not covered: {what}." for what in report.not_covered))
 
 
 def _tell(out: Output, done: PeopleChange) -> None:
@@ -279,8 +273,7 @@ def _tell(out: Output, done: PeopleChange) -> None:
         out.note(
             f"{counted(len(done.files), 'file')} changed, {counted(done.moved, 'line')} moved."
         )
-    for notice in done.notices:
-        out.warn(notice)
+    out.warn(*done.notices)
 
 
 me_app = base.App()

@@ -185,8 +185,7 @@ def _decide(
         verb = "would withdraw" if dry_run else "withdrew"
         lines.append(f"{verb} {counted(len(done.withdrawn), 'turn')}\n")
     out.answer(data, lambda: exact("".join(lines)))
-    for note in _told(plan, drop, left, dry_run=dry_run):
-        out.note(note)
+    out.note(*_told(plan, drop, left, dry_run=dry_run))
 
 
 def _refs(hunk: list[str] | None, plan: ReviewPlan) -> set[PieceRef]:

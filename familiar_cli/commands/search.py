@@ -243,8 +243,7 @@ def _above(min_score: float) -> str:
 
 
 def _tell(out: Output, found: SearchResult, min_score: float) -> None:
-    for note in found.notes:
-        out.note(note if note.endswith(".") else f"{note}.")
+    out.note(*(note if note.endswith(".") else f"{note}." for note in found.notes))
     if found.hint:
         out.note(f"hint: run `{found.hint}`" if "`" not in found.hint else f"hint: {found.hint}")
     if not found.hits:

@@ -14,6 +14,7 @@ from familiar_cli.commands import _base as base
 from familiar_cli.config.grants import Grant, GrantFile
 from familiar_cli.config.home import find_familiar, list_familiars
 from familiar_cli.config.serving import TokenFile, is_loopback_host, load_serving, read_tokens
+from familiar_cli.text import shorten_list
 from familiar_cli.ui.emit import Output, print_error, say, write_json
 
 if TYPE_CHECKING:
@@ -252,13 +253,15 @@ class _Logged(Output):
 
     log: Logger = field(kw_only=True)
 
-    def note(self, text: str) -> None:
+    def note(self, *texts: str) -> None:
         """Log what is going on."""
-        self.log.info("%s", text)
+        for text in texts:
+            self.log.info("%s", text)
 
-    def warn(self, text: str) -> None:
+    def warn(self, *texts: str) -> None:
         """Log what the user should look at."""
-        self.log.warning("%s", text)
+        for text in texts:
+            self.log.warning("%s", text)
 
 
 def _run(out: Output, home: Path, listening: Listening) -> None:
@@ -281,9 +284,7 @@ def _run(out: Output, home: Path, listening: Listening) -> None:
                 f"{len(listening.owner_tokens)} of {len(listening.tokens)} tokens are the owner's: "
                 "with them, what is private is shown, too."
             )
-        more = len(familiars) - _NAMED
-        names = ", ".join(familiars[:_NAMED]) or "none yet; `familiar init` makes one"
-        names += f" and {more:,} more" if more > 0 else ""
+        names = shorten_list(familiars, _NAMED) or "none yet; `familiar init` makes one"
         out.note(f"Serving {names}. Address for chat programs: {url}/v1 (Ctrl-C stops).")
         if not is_loopback_host(listening.host):
             out.note(

@@ -101,8 +101,5 @@ def doctor(
     else:
         checks = examine(given.home, given.familiar)
     failed = [check.name for check in checks if check.verdict == "fail"]
-    if not failed:
-        out.answer({"checks": checks}, doctor_page(checks))
-        return
     error = PartialError(f"Checks failed: {', '.join(failed)}", hint="Fix what is marked `fail`.")
-    out.partial({"checks": checks}, [error], doctor_page(checks))
+    out.answer({"checks": checks}, doctor_page(checks), [error] if failed else [])

@@ -100,15 +100,12 @@ def status(ctx: typer.Context) -> None:
         zone = familiar.zone
     out = output(ctx)
 
+    error = PartialError(
+        f"{counted(len(found.refused), 'file')} of other machines cannot be here",
+        hint="Rename or shorten such files on the machine that has them.",
+    )
     page = sync_status_page(found, zone)
-    if found.refused:
-        error = PartialError(
-            f"{counted(len(found.refused), 'file')} of other machines cannot be here",
-            hint="Rename or shorten such files on the machine that has them.",
-        )
-        out.partial(found.to_json(), [error], page)
-    else:
-        out.answer(found.to_json(), page)
+    out.answer(found.to_json(), page, [error] if found.refused else [])
     if not found.remotes:
         out.note("No remote is configured. Add one: `familiar sync remote add hub ADDRESS`")
 
@@ -164,14 +161,11 @@ def resolve(
         else:
             choice = cast("action.Choice", given[0])
             settled = action.resolve(familiar, path, choice, dry_run=dry_run)
-    if settled.skipped:
-        error = PartialError(
-            f"{counted(len(settled.skipped), 'conflict')} could not be resolved this way",
-            hint="Resolve each separately: `familiar sync resolve PATH --ours`, or `--theirs`.",
-        )
-        out.partial(settled, [error], settled_text(settled))
-    else:
-        out.answer(settled, settled_text(settled))
+    error = PartialError(
+        f"{counted(len(settled.skipped), 'conflict')} could not be resolved this way",
+        hint="Resolve each separately: `familiar sync resolve PATH --ours`, or `--theirs`.",
+    )
+    out.answer(settled, settled_text(settled), [error] if settled.skipped else [])
     if not dry_run:
         out.note("Next: `familiar sync` sends it to the other machines.")
 
@@ -400,18 +394,15 @@ def _sync(
         report = run_async(
             action.sync(familiar, name, how, progress=progress, secret=secret, trust=trust)
         )
-    for note in report.notes:
-        out.warn(note)
-    error = report.error
+    out.warn(*report.notes)
+    data, text, error = report.to_json(), report_text(report), report.error
     if error is None:
-        out.answer(report.to_json(), report_text(report))
+        out.answer(data, text)
     elif not report.done:
-        error.data = report.to_json()
-        raise error
+        out.answer(data, text, [error], is_failure=True)
     else:
         errors = [failure for _, failure in report.failed.values()] or [error]
-        text = report_text(report)
-        out.partial(report.to_json(), errors, text, exit_code=error.exit_code)
+        out.answer(data, text, errors, exit_code=error.exit_code)
 
 
 def ask_secret() -> str:

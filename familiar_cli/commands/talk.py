@@ -218,8 +218,7 @@ def show_prompt(out: Output, familiar: Familiar, said: Said) -> None:
 
     trace = base.run_async(assemble(familiar, said))
     out.answer(trace.to_json(), context_page(trace, familiar.zone))
-    for notice in trace.notices:
-        out.warn(notice)
+    out.warn(*trace.notices)
 
 
 def take_turn(
@@ -233,15 +232,12 @@ def take_turn(
 
     with ReplyPrinter(silent=out.as_json, begun=begun_text(said)) as printer:
         result = reply_to(familiar, said, printer, stream=stream, on_wait=out.note)
-    for notice in result.notices:
-        out.warn(notice)
+    out.warn(*result.notices)
     kept = {"id": result.turn, "reply_id": result.reply}
     names = familiar.numbering.turn_names(turn.id for turn in kept.values() if turn)
     data = result.to_json() | {key: turn and names[turn.id] for key, turn in kept.items()}
-    if result.interrupted:
-        told = PartialError(f"Interrupted. {_what_is_kept(result)}")
-        out.partial(data, [told], None, exit_code=130)
-    out.answer(data, None)
+    told = PartialError(f"Interrupted. {_what_is_kept(result)}")
+    out.answer(data, None, [told] if result.interrupted else [], exit_code=130)
     return result
 
 
@@ -380,14 +376,12 @@ def hear(
         "is_new": heard.is_new,
     }
     told = f"{'Saved' if heard.is_new else 'Already saved'} as turn {turn.id}\n"
-    if turn.content != words:
-        changed = PartialError(
-            f"Message {message_id!r} was changed since it was saved as turn {turn.id}; the saved "
-            "text is kept",
-            hint="Turns are never rewritten. Send the new text under a new id.",
-        )
-        out.partial(data, [changed], told)
-    out.answer(data, told)
+    changed = PartialError(
+        f"Message {message_id!r} was changed since it was saved as turn {turn.id}; the saved "
+        "text is kept",
+        hint="Turns are never rewritten. Send the new text under a new id.",
+    )
+    out.answer(data, told, [changed] if turn.content != words else [])
 
 
 chat_app = base.App()

@@ -78,8 +78,7 @@ def consolidate(
             )
         )
         yours = work.rewritten()
-    for line in writing_pages.yours_told(yours, familiar.zone):
-        out.note(line)
+    out.note(*writing_pages.yours_told(yours, familiar.zone))
     _answer(out, report, yours, named="" if due or only is None else only.name, dry_run=dry_run)
 
 
@@ -96,17 +95,12 @@ def _answer(
 
     yours_data = [asdict(one) for one in yours]
     data = {**report.to_json(), "rewritten": yours_data, "dry_run": dry_run}
-    for line in writing_pages.consolidation_notices(report, dry_run=dry_run):
-        out.note(line)
-    if report.failed and not report.done:
-        report.failed[0].data = data
-        raise report.failed[0]
+    out.note(*writing_pages.consolidation_notices(report, dry_run=dry_run))
     if report.failed:
-        out.partial(data, report.failed, render)
+        out.answer(data, render, report.failed, is_failure=not report.done)
     if named in report.waiting and named not in report.held:
         error = RefusedError(f"{named} was not made: {report.waiting[named]}")
-        error.data = data
-        raise error
+        out.answer(data, render, [error], is_failure=True)
     out.answer(data, render)
 
 
@@ -189,8 +183,7 @@ def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: 
     with base.with_models(base.familiar_of(ctx)) as familiar:
         made, problem, private = base.run_async(run(Consolidating(familiar)))
     for one in (made, *private):
-        for note in writing_pages.digest_notes(one, dry_run=dry_run):
-            out.note(note)
+        out.note(*writing_pages.digest_notes(one, dry_run=dry_run))
     if problem:
         out.warn(problem)
     data = {
@@ -341,20 +334,14 @@ def _answer_with_writing(out: Output, report: WriterReport, *, dry_run: bool) ->
         exact(report.diff if dry_run else writing_pages.pass_text(report))
 
     data = report.to_json()
-    for note in writing_pages.pass_notices(report, dry_run=dry_run):
-        out.note(note)
-    error = report.error
+    out.note(*writing_pages.pass_notices(report, dry_run=dry_run))
     if report.interrupted:
         told = PartialError(
             "Interrupted; what was written is kept, and the next run continues from there"
         )
-        out.partial(data, [told], render, exit_code=130)
-    if error and not report.turns_covered:
-        error.data = data
-        raise error
-    if error:
-        out.partial(data, [error], render)
-    out.answer(data, render)
+        out.answer(data, render, [told], exit_code=130)
+    errors = [report.error] if report.error else []
+    out.answer(data, render, errors, is_failure=not report.turns_covered)
 
 
 housekeep_app = base.App()
@@ -407,11 +394,10 @@ def housekeep(
         )
         done = base.run_async(looking)
     page = housekeeping_page(done)
-    for skipped in done.skipped:
-        out.warn(f"{skipped.rel_path}: {skipped.reason}; not checked")
+    out.warn(*(f"{one.rel_path}: {one.reason}; not checked" for one in done.skipped))
     if done.problem:
         out.note(summary_line(done))
-        out.partial(done.to_json(), [done.problem], page)
+        out.answer(done.to_json(), page, [done.problem])
     out.answer(done.to_json(), page if done.found else None)
     out.note(summary_line(done))
 

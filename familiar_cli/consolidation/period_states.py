@@ -32,6 +32,7 @@ from familiar_cli.consolidation.periods import (
     session_day,
     year_of,
 )
+from familiar_cli.text import shorten_list
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -334,8 +335,7 @@ class PeriodStates:
             return broken[0].problem
         open_ = [part.period.name for part in below if part.state in {"due", "stale", "waits"}]
         if open_:
-            more = f" and {len(open_) - 1} more" if len(open_) > 1 else ""
-            return f"{open_[0]}{more} must be made first"
+            return f"{shorten_list(open_, 1)} must be made first"
         days = [d for part in below for d in part.period.days if d in self.unwritten]
         if days:
             return f"turns of {min(days)} are not processed yet: run `familiar write-memory`"
@@ -365,5 +365,4 @@ def _changed_sources(made_of: Mapping[str, str], sources: Sequence[LibraryFile])
 
 
 def _what_changed(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    return f"{paths[0]}{more} changed since"
+    return f"{shorten_list(paths, 1)} changed since"

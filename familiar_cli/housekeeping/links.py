@@ -27,7 +27,7 @@ from familiar_cli.memory.pages.links import LinkPlace, link_places, title_of, wa
 from familiar_cli.memory.pages.relations import Kinds, Relation, kinds_of, relations_in
 from familiar_cli.memory.relation_index import DIRS
 from familiar_cli.review.pending import PlannedFile
-from familiar_cli.text import counted, fold, slugify
+from familiar_cli.text import counted, fold, shorten_list, slugify
 from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
@@ -92,11 +92,10 @@ def _broken_wiki_links(note: MemoryText, corpus: Corpus) -> Iterator[_Broken]:
 def _make_finding(note: MemoryText, broken: list[_Broken]) -> Finding:
     mended = [(link.start, link.end, link.mend) for link in broken if link.mend]
     after = replace_spans(note.text, mended)
-    targets = list(dict.fromkeys(link.target for link in broken))
-    more = f" and {len(targets) - _MOST_NAMED} more" if len(targets) > _MOST_NAMED else ""
+    targets = dict.fromkeys(link.target for link in broken)
     return Finding(
         (note.rel_path,),
-        f"links to missing files: {', '.join(targets[:_MOST_NAMED])}{more}",
+        f"links to missing files: {shorten_list(targets, _MOST_NAMED)}",
         quote_lines(note, dict.fromkeys(_lines_of(note.text, broken))),
         repair=(PlannedFile(note.rel_path, note.text, after),) if mended else (),
         hint="A file of that name is elsewhere; `--propose` plans to link to it."

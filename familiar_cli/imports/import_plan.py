@@ -19,6 +19,7 @@ from familiar_cli.files import is_directory, patiently, remove
 from familiar_cli.imports.foreign_files import no_constant, parse_finite
 from familiar_cli.memory.layout import new_run_id, pass_trailers
 from familiar_cli.memory.store.files import MISSING
+from familiar_cli.text import shorten_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -200,9 +201,7 @@ def change_ledger(store: MemoryStore, rel_path: str, text: str) -> FileToWrite:
 
 def list_paths(paths: Iterable[str]) -> str:
     """Format the first few of `paths`, sorted, and the number of the rest."""
-    found = sorted(set(paths))
-    more = len(found) - _SHOWN_PATHS
-    return ", ".join(found[:_SHOWN_PATHS]) + (f" and {more} more" if more > 0 else "")
+    return shorten_list(sorted(set(paths)), _SHOWN_PATHS)
 
 
 _STAGING: Final = re.compile(r"\.new-.+-([0-9]{1,10})")

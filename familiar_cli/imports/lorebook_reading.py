@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.errors import BadInputError, LimitError
 from familiar_cli.imports.foreign_files import as_object, check_depth, json_line
 from familiar_cli.imports.lorebook import Lorebook, LoreEntry, Shape
-from familiar_cli.text import one_line, typed
+from familiar_cli.text import one_line, shorten_list, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -520,6 +520,5 @@ def _what_is(value: object) -> str:
 def _parse_object(value: dict[str, object]) -> str:
     if not value:
         return "an empty object"
-    names = ", ".join(repr(one_line(str(name), 30)) for name in list(value)[:_SHOWN_NAMES])
-    more = "" if len(value) <= _SHOWN_NAMES else f" and {len(value) - _SHOWN_NAMES} more"
-    return f"an object with {names}{more}"
+    names = (repr(one_line(str(name), 30)) for name in value)
+    return f"an object with {shorten_list(names, _SHOWN_NAMES)}"

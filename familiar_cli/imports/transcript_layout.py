@@ -15,7 +15,7 @@ from familiar_cli.errors import RefusedError
 from familiar_cli.imports.chat_times import CLOCK, STAMP, DateReading, day_alone, day_of, read_day
 from familiar_cli.imports.foreign_chat import ChatFile, DateOrder, Reading, is_role
 from familiar_cli.imports.foreign_files import MIB
-from familiar_cli.text import counted, fold
+from familiar_cli.text import counted, fold, shorten_list
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -576,12 +576,11 @@ class _Survey:
             lines |= self._styles[style].first_line
         if not doubtful:
             return ()
-        some = sorted(doubtful, key=lambda name: (-doubtful[name], lines[name]))[:_SHOWN_NAMES]
-        shown = ", ".join(f"{name!r} (line {lines[name]})" for name in some)
-        more = f" and {len(doubtful) - len(some)} more" if len(doubtful) > len(some) else ""
+        names = sorted(doubtful, key=lambda name: (-doubtful[name], lines[name]))
+        shown = shorten_list((f"{name!r} (line {lines[name]})" for name in names), _SHOWN_NAMES)
         what = counted(sum(doubtful.values()), "line")
         note = (
-            f"{what} with a colon taken as text, not as a speaker's: {shown}{more}; "
+            f"{what} with a colon taken as text, not as a speaker's: {shown}; "
             "`--format transcript` takes them as speakers"
         )
         return (note,)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import UsageError
-from familiar_cli.text import framed, nearest
+from familiar_cli.text import framed, nearest, shorten_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -192,12 +192,11 @@ def _is_absent(name: str, value: object) -> bool:
 
 def _describe_unknown(tool: Tool, unknown: Iterable[str]) -> str:
     names = [framed(name) for name in unknown]
-    shown = ", ".join(map(repr, names[:_NAMED]))
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    shown = shorten_list(map(repr, names), _NAMED)
     guess = nearest(names[0], tool.takes) if len(names) == 1 else None
     hint = f"did you mean {guess!r}?" if guess else f"it takes {', '.join(tool.takes)}."
     noun = "argument" if len(names) == 1 else "arguments"
-    return f"{tool.name} has no {noun} {shown}{more}: {hint}"
+    return f"{tool.name} has no {noun} {shown}: {hint}"
 
 
 def _coerce(schema: Schema, value: Any) -> Any:  # noqa: ANN401  # any plain value

@@ -50,6 +50,7 @@ from familiar_cli.sync.sealing import (
     sign_bundle,
     write_seen,
 )
+from familiar_cli.text import shorten_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -241,9 +242,8 @@ class BundleFolder:
         new = [name for name in names if name not in self._told]
         self._told |= set(new)
         if new:
-            more = f" and {len(new) - _MOST_NAMED} more" if len(new) > _MOST_NAMED else ""
-            shown = ", ".join(map(repr, new[:_MOST_NAMED]))
-            self._tell(f"'dir:{self.path}': {what}: {shown}{more}")
+            shown = shorten_list(map(repr, new), _MOST_NAMED)
+            self._tell(f"'dir:{self.path}': {what}: {shown}")
 
     def _names(self) -> list[str]:
         with self._reading():

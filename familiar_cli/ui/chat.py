@@ -647,8 +647,7 @@ class Conversation:
     def _tell(self, result: TurnResult) -> int:
         if self.out.as_json:
             self.out.answer(result.to_json(), "")
-        for notice in result.notices:
-            self.out.warn(notice)
+        self.out.warn(*result.notices)
         if not result.interrupted:
             self._tell_memories(result)
             return 0

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, is_dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from familiar_cli.clock import iso
 from familiar_cli.errors import FamiliarError, PartialError
@@ -47,52 +47,54 @@ class Output:
     as_json: bool = False
     quiet: bool = False
 
-    def answer(self, data: object, page: Answer) -> None:
+    def answer(
+        self,
+        data: object,
+        page: Answer,
+        errors: Sequence[FamiliarError] = (),
+        *,
+        exit_code: int = PartialError.exit_code,
+        is_failure: bool = False,
+    ) -> None:
         """Print the whole answer: `data` with `--json`, else its page.
 
         Args:
             data: The envelope's data; a dataclass contributes its fields.
             page: Text, a page or its parts, None for nothing, or a function that returns or prints
                 these.
+            errors: What failed in part. They are printed, too, and the command ends.
+            exit_code: Its exit code then.
+            is_failure: Nothing succeeded: the first error is raised in place of an answer.
         """
+        if errors and is_failure:
+            errors[0].data = data
+            raise errors[0]
         if self.as_json:
-            write_json(envelope(self.command, "ok", data))
-            return
-        shown = page() if callable(page) else page
-        if isinstance(shown, str):
-            say(shown)
-        elif shown is not None:
-            from familiar_cli.ui.page import print_page
-
-            print_page(*(shown if isinstance(shown, list) else [shown]))
-
-    def partial(
-        self,
-        data: object,
-        errors: Sequence[FamiliarError],
-        page: Answer,
-        *,
-        exit_code: int = PartialError.exit_code,
-    ) -> NoReturn:
-        """Print an answer of which some parts failed, and exit with `exit_code`."""
-        import typer
-
-        if self.as_json:
-            write_json(envelope(self.command, "partial", data, errors))
+            write_json(envelope(self.command, "partial" if errors else "ok", data, errors))
         else:
-            self.answer(data, page)
+            shown = page() if callable(page) else page
+            if isinstance(shown, str):
+                say(shown)
+            elif shown is not None:
+                from familiar_cli.ui.page import print_page
+
+                print_page(*(shown if isinstance(shown, list) else [shown]))
             for error in errors:
                 print_error(error)
-        raise typer.Exit(exit_code)
+        if errors:
+            import typer
 
-    def note(self, text: str) -> None:
-        """Print a progress message on stderr."""
+            raise typer.Exit(exit_code)
+
+    def note(self, *texts: str) -> None:
+        """Print progress messages on stderr, each on a line of its own."""
         if not self.quiet:
-            _print_error(text + "\n")
+            for text in texts:
+                _print_error(text + "\n")
 
-    def warn(self, text: str) -> None:
-        """Print a warning on stderr."""
-        self.note(f"warning: {text}")
+    def warn(self, *texts: str) -> None:
+        """Print warnings on stderr."""
+        self.note(*(f"warning: {text}" for text in texts))
 
 
 def is_terminal() -> bool:

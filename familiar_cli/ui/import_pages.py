@@ -15,7 +15,7 @@ from rich.text import Text
 from familiar_cli.clock import iso
 from familiar_cli.imports.foreign_chat import TITLES, ForeignMessage
 from familiar_cli.imports.sillytavern import OUTCOMES, FamiliarInFolder, FileReport, ImportedFolder
-from familiar_cli.text import counted, harmless, one_line
+from familiar_cli.text import counted, harmless, one_line, shorten_list
 from familiar_cli.ui.terminal import column_table, plain
 
 if TYPE_CHECKING:
@@ -252,9 +252,8 @@ def _chats_headline(chat: ImportedChat, *, dry_run: bool) -> str:
 def _chat_facts(chat: ImportedChat) -> Iterator[tuple[str, str]]:
     """Yield the format of a chat file, its speakers, and its beginning."""
     yield "taken for", chat.taken_for
-    speakers = [f"{_speaker_words(one)} {one.turns:,}" for one in chat.speakers[:_SPEAKERS]]
-    more = len(chat.speakers) - len(speakers)
-    yield "speakers", ", ".join(speakers) + (f" and {more} more" if more else "")
+    speakers = (f"{_speaker_words(one)} {one.turns:,}" for one in chat.speakers)
+    yield "speakers", shorten_list(speakers, _SPEAKERS)
     for number, message in enumerate(chat.first, start=1):
         when = f"{message.at:%Y-%m-%d %H:%M} " if message.at and not message.estimated else ""
         said = one_line(message.text, _TEXT_CHARS)
@@ -269,9 +268,8 @@ def _speaker_words(one: SpeakerCount) -> str:
 
 
 def _passed_over(done: ImportedChats) -> str:
-    names = [Path(one.file).name for one in done.passed_over]
-    more = f" and {len(names) - _LINES} more" if len(names) > _LINES else ""
-    return f"Skipped, not chats: {', '.join(map(one_line, names[:_LINES]))}{more}"
+    names = (one_line(Path(one.file).name) for one in done.passed_over)
+    return f"Skipped, not chats: {shorten_list(names, _LINES)}"
 
 
 def _chat_rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
@@ -300,9 +298,7 @@ def _chat_rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
 
 
 def _names_words(lines: list[int]) -> str:
-    named = ", ".join(map(str, lines[:_LINES]))
-    more = f" and {len(lines) - _LINES:,} more" if len(lines) > _LINES else ""
-    return f"line{'s' if len(lines) > 1 else ''} {named}{more}"
+    return f"line{'s' if len(lines) > 1 else ''} {shorten_list(map(str, lines), _LINES)}"
 
 
 def _sum_words(done: ImportedChats, *, dry_run: bool) -> str:

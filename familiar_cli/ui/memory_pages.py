@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.memory.journal.history import SHORT, FileDiff, LoggedChange
 from familiar_cli.memory.relation_index import LINKS, Edge, GraphPage
-from familiar_cli.text import counted, harmless, one_line
+from familiar_cli.text import counted, harmless, one_line, shorten_list
 from familiar_cli.ui.emit import Output, exact
 from familiar_cli.ui.page import (
     Columns,
@@ -363,9 +363,7 @@ def _finding_parts(done: Tidied) -> Iterator[PagePart]:
 
 def _finding_lines(one: FindingWithPlan) -> Iterator[PagePart]:
     finding = one.finding
-    where = ", ".join(one_line(path, _CHARS) for path in finding.paths[:_MOST_QUOTES])
-    if len(finding.paths) > _MOST_QUOTES:
-        where += f" and {len(finding.paths) - _MOST_QUOTES} more"
+    where = shorten_list((one_line(path, _CHARS) for path in finding.paths), _MOST_QUOTES)
     yield Words([(f"  {where}: ", "cyan"), (one_line(finding.message, _CHARS), "")])
     for quote in finding.evidence[:_MOST_QUOTES]:
         place = f"{one_line(quote.rel_path, _CHARS)}:{quote.line}"

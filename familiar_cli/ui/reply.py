@@ -205,8 +205,7 @@ def begin_work(out: Output, familiar: Familiar, result: TurnResult) -> None:
     from familiar_cli.actions.write_memory import begin_due_work
 
     work = begin_due_work(familiar, result, stays=False)
-    for problem in work.problems:
-        out.warn(problem)
+    out.warn(*work.problems)
     if turns := work.summarised_turns:
         out.note(f"Summarising {counted(turns, 'earlier turn')}; Ctrl-C postpones that.")
     if turns := work.written_turns:
@@ -236,8 +235,7 @@ class BackgroundNotices:
         from familiar_cli.actions.write_memory import begin_due_work
 
         work = begin_due_work(self._familiar, result)
-        for problem in work.problems:
-            self._out.warn(problem)
+        self._out.warn(*work.problems)
         if turns := work.summarised_turns:
             self._words["summary"] = f"summarising {counted(turns, 'earlier turn')}"
         if turns := work.written_turns:
@@ -270,8 +268,7 @@ class BackgroundNotices:
             return
         self._looked_s = now_s
         with suppress(FamiliarError, OSError):  # `familiar todo ls` reports the error
-            for item in fire_reminders(self._familiar, "chat"):
-                self._out.note(reminder_line(item))
+            self._out.note(*map(reminder_line, fire_reminders(self._familiar, "chat")))
         with suppress(FamiliarError, OSError):  # `familiar job ls` reports the error
             if has_due_jobs(self._familiar):
                 self._familiar.jobs.add(_JOBS, self._run_jobs)
@@ -354,12 +351,13 @@ def _job_kind(job: str) -> str:
 class ChatOutput(Output):
     """The output of a chat with a person."""
 
-    def note(self, text: str) -> None:
-        """Print a progress message on stderr."""
+    def note(self, *texts: str) -> None:
+        """Print progress messages on stderr."""
         if self.quiet or not sys.stderr.isatty():
-            Output.note(self, text)
+            Output.note(self, *texts)
         else:
-            _print_notice(text, "dim")
+            for text in texts:
+                _print_notice(text, "dim")
 
 
 def tell_error(error: FamiliarError) -> None:

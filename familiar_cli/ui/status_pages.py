@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import iso, now, parse_iso
 from familiar_cli.review.pending import waiting_words
-from familiar_cli.text import counted, one_line
+from familiar_cli.text import counted, one_line, shorten_list
 from familiar_cli.ui.emit import Output, write_json
 from familiar_cli.ui.page import Columns, Name, PagePart, Stack, local_time, named_values, plain
 from familiar_cli.ui.writing_pages import pass_notices, pass_text, yours_told
@@ -110,7 +110,8 @@ def _desk_lines(desk: DeskStatus) -> Iterator[tuple[str, str]]:
     if desk.tasks:
         yield "tasks", f"{desk.tasks} open"
     if desk.conflicts:
-        yield "conflicts", _conflict_words(desk.conflicts)
+        paths = shorten_list(desk.conflicts, MOST_DUE)
+        yield "conflicts", f"two versions each of {paths}: `familiar sync resolve`"
 
 
 def _reminder_words(desk: DeskStatus) -> str:
@@ -118,14 +119,7 @@ def _reminder_words(desk: DeskStatus) -> str:
         return desk.problem
     if not desk.due:
         return f"{desk.reminders} open, none due"
-    more = f" and {len(desk.due) - MOST_DUE} more" if len(desk.due) > MOST_DUE else ""
-    return f"{len(desk.due)} due: {'; '.join(desk.due[:MOST_DUE])}{more}"
-
-
-def _conflict_words(paths: tuple[str, ...]) -> str:
-    more = f" and {len(paths) - MOST_DUE} more" if len(paths) > MOST_DUE else ""
-    shown = ", ".join(paths[:MOST_DUE])
-    return f"two versions each of {shown}{more}: `familiar sync resolve`"
+    return f"{len(desk.due)} due: {shorten_list(desk.due, MOST_DUE, '; ')}"
 
 
 def _written_words(status: FamiliarStatus, zone: tzinfo | None) -> str:
@@ -289,9 +283,7 @@ class Narrator:
             wait = "waits" if imported == 1 else "wait"
             told = f"{counted(imported, 'imported turn')} {wait} for `familiar write-memory`."
             self._out.note(told)
-        if errors:  # it was asked to stop, so the exit code is 0
-            self._out.partial(data, errors, lambda: None, exit_code=0)
-        self._out.answer(data, lambda: None)
+        self._out.answer(data, None, errors, exit_code=0)  # it was asked to stop
 
 
 _TEXT_CHARS: Final = 160

@@ -180,6 +180,11 @@ class Packed:
         """The best of its pieces."""
         return max(self.pieces, key=lambda piece: piece.score)
 
+    def passage(self) -> Passage:
+        """Return it as a passage that does not say where it is from."""
+        source, best = self.source, self.best
+        return Passage(source.label, source.heading, best.score, best.strength, self.text)
+
 
 @dataclass(frozen=True, slots=True)
 class Passage:

@@ -7,7 +7,7 @@ are expanded; anything else in memory is data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
@@ -279,15 +279,11 @@ class Gatherer:
 
     def passage(self, packed: Packed) -> Passage:
         """Return the packed part of a file as a passage."""
-        file, best = self._files[packed.source.key], packed.best
+        file = self._files[packed.source.key]
         last = packed.pieces[-1]
         lines = (1, 1 + file.text.count("\n")) if not packed.is_cut else None
-        return Passage(
-            label=packed.source.label,
-            heading=packed.source.heading,
-            score=best.score,
-            strength=best.strength,
-            text=packed.text,
+        return replace(
+            packed.passage(),
             rel_path=packed.source.key,
             lines=lines or (file.line_at(packed.pieces[0].start), file.line_at(last.end)),
             sha256=file.sha256,

@@ -82,16 +82,8 @@ class Recall:
     def passage(self, packed: Packed) -> Passage:
         """Return the packed part of a conversation as a passage."""
         turns = [turn for piece in packed.pieces for turn in piece.turns]
-        best = packed.best
-        return Passage(
-            label=packed.source.label,
-            heading=packed.source.heading,
-            score=best.score,
-            strength=best.strength,
-            text=packed.text,
-            turns=(min(turns), max(turns)),
-            origin=packed.source.origin,
-        )
+        span = (min(turns), max(turns))
+        return replace(packed.passage(), turns=span, origin=packed.source.origin)
 
 
 @dataclass(frozen=True, slots=True)

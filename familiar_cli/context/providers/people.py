@@ -34,7 +34,7 @@ from familiar_cli.memory.pages.lines import (
     with_references,
     without_references,
 )
-from familiar_cli.text import cut_to, fold, framed, one_line
+from familiar_cli.text import cut_to, fold, framed, one_line, shorten_list
 from familiar_cli.work.jobs import in_thread
 
 if TYPE_CHECKING:
@@ -360,7 +360,7 @@ class PeopleSource:
             aliases.close()
         shared = [named for named in found if len(named.slugs) > 1]
         told = [
-            f"{named.name!r} is {_shorten_slugs(named.slugs)}; all of them are meant"
+            f"{named.name!r} is {shorten_list(named.slugs, 3)}; all of them are meant"
             for named in shared
         ]
         return found, [*notices, *told]
@@ -475,11 +475,6 @@ def _problem_contribution(rel_path: str | None, why: str) -> Contribution:
         rel_path=rel_path,
         problem=why,
     )
-
-
-def _shorten_slugs(slugs: tuple[str, ...]) -> str:
-    shown = ", ".join(slugs[:3])
-    return f"{shown} and {len(slugs) - 3} more" if len(slugs) > 3 else shown  # noqa: PLR2004
 
 
 def taking_part(

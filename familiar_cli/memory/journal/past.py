@@ -33,7 +33,7 @@ from familiar_cli.memory.merge.blocks import Clash, merge_lines
 from familiar_cli.memory.merge.content import merge_onto
 from familiar_cli.memory.store.files import MISSING, Applied, StoredChange, is_private, parse_path
 from familiar_cli.memory.store.store import MemoryStore, hold_lock
-from familiar_cli.text import matching_blocks, sha256_of, typed
+from familiar_cli.text import matching_blocks, sha256_of, shorten_list, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -307,11 +307,10 @@ class MemoryPast:
         """Refuse to undo other machines' changes without confirmation."""
         for commit in filter(self.came_from_elsewhere, commits):
             id_ = commit.id[:SHORT]
-            files = [change.rel_path for change in changes]
-            more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
+            files = shorten_list((change.rel_path for change in changes), _MOST_FILES)
             raise errors.RefusedError(
                 f"{id_} holds what other machines wrote; undoing it would remove that from"
-                f" {', '.join(files[:_MOST_FILES])}{more}, and with the next sync from the other"
+                f" {files}, and with the next sync from the other"
                 " machines; nothing was changed",
                 hint=f"See it: `familiar memory undo {id_} --dry-run`. Do it: add --yes.",
             )
