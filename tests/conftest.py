@@ -5,7 +5,9 @@ fails at once. What tests need from the package index is fetched once, by the fi
 
 Environment variables choose what is run:
 
-- FAMILIAR_TEST_PROFILE=nightly: 150 random examples of each property instead of the same 25
+- FAMILIAR_TEST_PROFILE=nightly: 150 random examples of each property instead of the same 25, and
+  all of what takes long (every step at which a process may end, every missing library), of which
+  the gate runs a part
 - FAMILIAR_TEST_OFFLINE=1: skip what needs a model that is not on disk
 - FAMILIAR_TEST_FOLDED=fake: file names that differ only in case are one file in `tests/memory`
 """

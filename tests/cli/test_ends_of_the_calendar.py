@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.support.cases import each
 from tests.support.world import home, live, run
 
 TIMES = (
@@ -45,7 +46,7 @@ def far(request):
         assert run("memory", "write", f"sessions/{day}.md", f"# {day}\n\n- tea\n").exit_code == 0
 
 
-@pytest.mark.parametrize("argv", READS, ids=" ".join)
+@each("argv", READS, ids=" ".join)
 def test_what_is_far_away_can_be_read(far, argv) -> None:
     result = run(*argv)
     assert result.exit_code == 0, result.output

@@ -20,7 +20,7 @@ PEOPLE = [Author("discord", str(n), display_name=f"Person{n}") for n in range(3)
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=40)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(deadline=None)
 @given(said=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), TEXT), max_size=25))
 def test_turns_of_others_stay_byte_for_byte(tmp_path_factory, said) -> None:
     store = HistoryStore(tmp_path_factory.mktemp("h") / "history.db")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.context.providers.history import HistoryProvider
@@ -233,7 +233,6 @@ OPS = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(OPS, max_size=30))
 def test_no_reader_finds_what_was_replaced_or_withdrawn(tmp_path_factory, operations) -> None:
     path = tmp_path_factory.mktemp("marks") / "history.db"

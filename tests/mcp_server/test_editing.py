@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.memory.pages.items import bullet_items, key_of, merge_day
@@ -189,7 +189,6 @@ SENT = st.tuples(
 CALLS = st.lists(st.lists(SENT.map("".join), min_size=1, max_size=5), min_size=1, max_size=20)
 
 
-@settings(max_examples=100)
 @given(CALLS, st.sampled_from(["\n", "\n\n", " "]))
 def test_in_whatever_way_models_write_each_item_is_one_bullet(calls, gap):
     day = ""

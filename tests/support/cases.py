@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+IS_NIGHT = os.environ.get("FAMILIAR_TEST_PROFILE") == "nightly"
+"""The whole of what takes long is run, not the part of it that the gate has time for."""
+
 
 def each(names: str | tuple[str, ...], cases: Iterable, ids=None) -> Callable[[Callable], Callable]:
     """Run a test for every case, as one item; all cases that fail are named.

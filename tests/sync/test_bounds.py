@@ -6,6 +6,7 @@ import resource
 import time
 import zlib
 from contextlib import nullcontext
+from functools import cache
 
 import pytest
 
@@ -21,11 +22,13 @@ EVIL = "memory/evil-0000"
 HUGE = "a" * 40
 
 
+@cache
 def empty_name():
     blob = git_object("blob", b"x")
     return [blob, tree_of([("100644", b"", blob.id)])]
 
 
+@cache
 def deep(levels: int = 5000):
     made = [git_object("blob", b"x")]
     made.append(tree_of([("100644", b"a.md", made[0].id)]))
@@ -34,6 +37,7 @@ def deep(levels: int = 5000):
     return made
 
 
+@cache
 def wide():
     """Return 81 objects with 10 ** 80 files."""
     made = [git_object("blob", b"x")]
@@ -43,12 +47,14 @@ def wide():
     return made
 
 
+@cache
 def long_row():
     """Return one directory with more files than any memory."""
     blob = git_object("blob", b"x")
     return [blob, tree_of([("100644", b"%07d.md" % n, blob.id) for n in range(250_000)])]
 
 
+@cache
 def huge():
     return [tree_of([("100644", b"huge.md", HUGE)])]
 

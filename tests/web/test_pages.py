@@ -11,6 +11,7 @@ import pytest
 from familiar_cli.history import HistoryStore
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.browsing import looking
+from tests.support.cases import each
 from tests.support.world import data, live, run
 
 NOTE = "# The umbrella\n\n- It is red <!-- turns 1-2 -->\n- See [Anna](../people/anna.md)\n"
@@ -48,7 +49,7 @@ def hash_in(answer) -> str:
     return re.search(r'name="sha256" value="([0-9a-f]*)"', answer.text)[1]
 
 
-@pytest.mark.parametrize(
+@each(
     "path",
     [
         "/turns/1",
@@ -84,7 +85,7 @@ def test_every_page_answers(client, path) -> None:
     assert answer.status_code == 200, answer.text
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "status"),
     [
         ("/turns/99", 404),

@@ -9,6 +9,7 @@ import pytest
 from familiar_cli import clock
 from familiar_cli.web.site import NAVIGATION, PAGES, Door
 from tests.support.browsing import looking
+from tests.support.cases import each
 from tests.support.serving import serving
 from tests.support.world import live, run
 
@@ -30,14 +31,14 @@ def stranger():
         yield server.client
 
 
-@pytest.mark.parametrize("path", READ)
+@each("path", READ)
 def test_without_the_cookie_every_page_is_locked(stranger, path) -> None:
     answer = stranger.get(path)
     assert answer.status_code == 403
     assert "familiar web" in answer.text
 
 
-@pytest.mark.parametrize("path", DRAWN)
+@each("path", DRAWN)
 def test_a_fresh_familiar_has_every_page(client, path) -> None:
     answer = client.get(path)
     assert answer.status_code == 200, answer.text
@@ -45,7 +46,7 @@ def test_a_fresh_familiar_has_every_page(client, path) -> None:
     assert answer.text.endswith("</html>")
 
 
-@pytest.mark.parametrize("path", DRAWN)
+@each("path", DRAWN)
 def test_five_entries_lead_everywhere_and_one_says_where_a_page_is(client, path) -> None:
     navigation = client.get(path).text.partition("<nav")[2].partition("</nav>")[0]
     rooms = re.findall(r'href="[^"]*" (aria-current="\w+")?>(\w+)</a>\n', navigation)
@@ -128,7 +129,7 @@ def test_a_page_may_load_nothing_from_elsewhere(client) -> None:
     assert "access-control-allow-origin" not in headers
 
 
-@pytest.mark.parametrize("path", DRAWN)
+@each("path", DRAWN)
 def test_nothing_is_inline(client, path) -> None:
     text = client.get(path).text
     assert "<style" not in text

@@ -6,6 +6,7 @@ import pytest
 
 from tests.cli.test_sync import Home, first, hub  # noqa: F401  # fixtures
 from tests.support.browsing import looking
+from tests.support.cases import each
 from tests.support.world import home, run
 from tests.web.test_pages import words
 
@@ -96,7 +97,7 @@ def test_a_conflict_is_settled_with_a_button(apart, client, first, choice, count
     assert not list((first.memory / "conflicts").rglob("*.md"))
 
 
-@pytest.mark.parametrize(
+@each(
     "form",
     [
         {"path": COPY, "choice": "mine"},

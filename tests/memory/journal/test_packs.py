@@ -5,6 +5,7 @@ import io
 import os
 import struct
 import zlib
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -55,6 +56,7 @@ def test_any_bytes_are_a_pack_or_are_refused(content) -> None:
             check_pack(io.BytesIO(start + content + b"."))
 
 
+@cache
 def deflated_zeros(count: int) -> bytes:
     maker = zlib.compressobj(9)
     part = b"\0" * (1 << 20)
