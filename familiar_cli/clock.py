@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from datetime import tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ROUND_YEARS: Final = 400  # period of the Gregorian calendar, including weekdays

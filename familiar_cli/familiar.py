@@ -7,13 +7,12 @@ turns, `write_memory` writes memory.
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import date, tzinfo
     from pathlib import Path
-    from typing import Self
 
     from familiar_cli.config.channel import Channel, ChannelConfigs, SubscriptionRegistry
     from familiar_cli.config.home import FamiliarPaths, Instance

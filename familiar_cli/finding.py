@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.config.home import cache_dir
 from familiar_cli.errors import FamiliarError
-from familiar_cli.index.build import SOME
+from familiar_cli.index.build import SOME, EmbeddingIndex, Refreshed
 from familiar_cli.memory.layout import is_page
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.index.build import EmbeddingIndex, Refreshed
     from familiar_cli.index.embedder import EmbedderChoice
     from familiar_cli.index.turn_vectors import EmbeddedTurns, NearTurns, TurnVectors
     from familiar_cli.index.types import SearchOptions, SearchResult

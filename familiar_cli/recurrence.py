@@ -10,14 +10,11 @@ from __future__ import annotations
 import calendar
 import re
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import Final, Literal, get_args
 
 from familiar_cli.clock import to_utc, to_zone
 from familiar_cli.when import MONTHS, WEEKDAY_OF, WEEKDAYS, read_hour
-
-if TYPE_CHECKING:
-    from datetime import tzinfo
 
 Unit = Literal["minute", "hour", "day", "week", "month", "year"]
 

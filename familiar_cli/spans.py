@@ -14,13 +14,12 @@ from datetime import date, time, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from familiar_cli.languages import CODES, NUMERALS, dates
+from familiar_cli.languages import CODES, NUMERALS, Language, dates
 from familiar_cli.text import fold_letters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from familiar_cli.languages import Language
 
 CLOCK_UNITS: Final = {"minute": 1, "hour": 60}
 """What is counted by the clock, in minutes."""

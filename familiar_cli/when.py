@@ -9,7 +9,7 @@ import re
 import unicodedata
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import to_ms, to_utc
@@ -27,7 +27,6 @@ from familiar_cli.spans import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from datetime import tzinfo
 
     from familiar_cli.spans import NamedTime
 

@@ -31,14 +31,12 @@ from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.config.settings import load_config
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.history.schema import stored_version
-from familiar_cli.llm.slots import PLAN_TOKENS, PRESETS, for_plans, resolve_slot
+from familiar_cli.llm.slots import PLAN_TOKENS, PRESETS, ResolvedSlot, for_plans, resolve_slot
 from familiar_cli.text import one_line
 from familiar_cli.writer.contract import bounds_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from familiar_cli.llm.slots import ResolvedSlot
 
 
 TIMEOUT_S = 3.0

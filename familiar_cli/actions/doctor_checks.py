@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli import errors
 from familiar_cli.clock import now
-from familiar_cli.config.home import familiar_and_reason
-from familiar_cli.config.schema import EMBEDDERS
+from familiar_cli.config.home import FamiliarPaths, familiar_and_reason
+from familiar_cli.config.schema import EMBEDDERS, CharacterConfig
 from familiar_cli.familiar import Familiar
 from familiar_cli.files import check_own, is_plain
 from familiar_cli.history.schema import foreign_objects, translate_errors
@@ -22,7 +22,7 @@ from familiar_cli.markdown import scan, split_front_matter, split_lines
 from familiar_cli.memory.journal.edits import Edits, refused_files
 from familiar_cli.memory.journal.repository import Repository
 from familiar_cli.memory.pages.lines import BODY, is_damaged
-from familiar_cli.memory.store.files import Tree
+from familiar_cli.memory.store.files import MemoryEntry, Tree
 from familiar_cli.memory.store.store import MemoryStore, hold_lock, lock_holder
 from familiar_cli.text import counted, fold, shorten_list
 from familiar_cli.visibility import OWNER
@@ -30,10 +30,6 @@ from familiar_cli.visibility import OWNER
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    from familiar_cli.config.home import FamiliarPaths
-    from familiar_cli.config.schema import CharacterConfig
-    from familiar_cli.memory.store.files import MemoryEntry
 
 
 Verdict = Literal["ok", "warn", "fail"]

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.config.edit import set_values, unset_values
+from familiar_cli.config.edit import Edit, set_values, unset_values
 from familiar_cli.config.home import ME_FILE, login_account, other_owners, who_speaks
 from familiar_cli.config.schema import ChannelConfig, CharacterConfig, HomeSettings, MeSettings
 from familiar_cli.config.settings import FileSettings, is_name, load_written
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from familiar_cli.config.edit import Edit
     from familiar_cli.familiar import Familiar
 
 NAMES = tuple(entry.name for entry in fields(MeSettings))

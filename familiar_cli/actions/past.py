@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.actions.people import publish_names
 from familiar_cli.clock import now, to_utc, to_zone
 from familiar_cli.consolidation.periods import TIERS, day_of, period_in, session_day
-from familiar_cli.context.trace import read_trace, trace_ids
+from familiar_cli.context.trace import Trace, read_trace, trace_ids
 from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.familiar import Familiar as Anew
 from familiar_cli.history import statistics
@@ -28,7 +28,6 @@ from familiar_cli.when import MONTHS, read_day
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from familiar_cli.context.trace import Trace
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import Turn
     from familiar_cli.memory.journal.history import JournalDay, JournalDays

@@ -28,7 +28,7 @@ from familiar_cli.context.providers.retrieval import Memory, Retrieval
 from familiar_cli.context.replies import SAMPLING, ShortReply
 from familiar_cli.context.tiers import DEEP, LARGE_WINDOW, STANDARD
 from familiar_cli.errors import FamiliarError, RefusedError
-from familiar_cli.index.build import find_pins, pins_in_files
+from familiar_cli.index.build import Pins, find_pins, pins_in_files
 from familiar_cli.memory.layout import SUFFIXES
 from familiar_cli.memory.pages.front_matter import SELF_FILES, with_pin, without_pin
 from familiar_cli.memory.store.files import Applied, parse_path
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     )
     from familiar_cli.context.providers.content_filter import Filter
     from familiar_cli.familiar import Familiar
-    from familiar_cli.index.build import Pins
     from familiar_cli.tokens import TokenCounter
 
     Resolved = Iterator[tuple[str, Value, str]]

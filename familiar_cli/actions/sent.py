@@ -8,23 +8,18 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.clock import iso, since_1970
 from familiar_cli.context import types
-from familiar_cli.context.trace import latest_trace, read_trace, trace_ids
+from familiar_cli.context.trace import Trace, TracedMessage, latest_trace, read_trace, trace_ids
 from familiar_cli.errors import BadReplyError, FamiliarError, NotFoundError, UsageError
-from familiar_cli.llm.types import PreparedRequest, with_model
+from familiar_cli.llm.types import Completion, PreparedRequest, Usage, with_model
 from familiar_cli.text import harmless, unified
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
-    from familiar_cli.context.trace import (
-        Trace,
-        TracedMessage,
-    )
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import Turn
     from familiar_cli.llm.slots import ResolvedSlot
-    from familiar_cli.llm.types import Completion, Usage
 
 _ASK = 'Run `familiar ask "Hello"`.'
 

@@ -28,10 +28,10 @@ from familiar_cli.identity import check_familiar_id
 from familiar_cli.memory.journal.edits import refused_files
 from familiar_cli.memory.merge.files import Conflict, conflicts_in
 from familiar_cli.sync.begin import Sender, begin_from, forget_folder
-from familiar_cli.sync.engine import SyncEngine
+from familiar_cli.sync.engine import Synced, SyncEngine, SyncOptions
 from familiar_cli.sync.joining import AncestryWalk, all_before
 from familiar_cli.sync.participants import Device, Devices
-from familiar_cli.sync.remotes import MEMORY_REFS, SeenRefs, read_address
+from familiar_cli.sync.remotes import MEMORY_REFS, Address, SeenRefs, read_address
 from familiar_cli.sync.sealing import KEY_FILE, SignatureTrust, SigningKey, no_key, read_key
 from familiar_cli.sync.turns import HistoryConversations, read_abouts
 from familiar_cli.text import sha256_of, shorten_list, slugify
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from familiar_cli.config.home import FamiliarPaths, Instance
-    from familiar_cli.sync.engine import Synced, SyncOptions
-    from familiar_cli.sync.remotes import Address
 
 PATIENCE_S: Final = 120.0
 """How long a command waits for a running sync of the same familiar."""

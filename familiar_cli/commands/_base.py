@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,7 +16,6 @@ from typer.main import get_command, get_command_from_info, get_command_name
 from familiar_cli.commands._contents import ALIASES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Coroutine, Iterator, Sequence
     from datetime import date, datetime
     from pathlib import Path
 

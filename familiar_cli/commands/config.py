@@ -9,7 +9,7 @@ import typer
 from familiar_cli.commands import _base as base
 from familiar_cli.commands._options import DryRun
 from familiar_cli.commands._options import name as name_option
-from familiar_cli.config.edit import set_values, unset_values
+from familiar_cli.config.edit import Edit, set_values, unset_values
 from familiar_cli.config.home import (
     cache_dir,
     familiar_and_reason,
@@ -18,14 +18,12 @@ from familiar_cli.config.home import (
     list_familiars,
 )
 from familiar_cli.config.schema import LLMSettings
-from familiar_cli.config.settings import effective_settings, effective_value
+from familiar_cli.config.settings import Effective, effective_settings, effective_value
 from familiar_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from familiar_cli.config.edit import Edit
-    from familiar_cli.config.settings import Effective
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
 

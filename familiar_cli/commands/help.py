@@ -12,12 +12,11 @@ from familiar_cli.commands._base import App, output
 from familiar_cli.commands._contents import CALLED, CONTENTS, SECTIONS
 from familiar_cli.markdown import title_of
 from familiar_cli.text import fold, nearest
-from familiar_cli.ui.page import Columns, Indented, Name, plain
+from familiar_cli.ui.page import Columns, Indented, Name, PagePart, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from familiar_cli.ui.page import PagePart
 
 app = App()
 

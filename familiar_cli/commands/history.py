@@ -21,7 +21,7 @@ from familiar_cli.commands._options import (
 )
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.text import counted
-from familiar_cli.ui.emit import exact_lines
+from familiar_cli.ui.emit import Output, exact_lines
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.selection import Kept, TurnFilter
-    from familiar_cli.ui.emit import Output
 
 app = group("Read, search, count and export past turns.")
 

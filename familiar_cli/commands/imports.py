@@ -13,13 +13,12 @@ from familiar_cli.commands import _options as options
 from familiar_cli.errors import PartialError, UsageError
 from familiar_cli.imports.foreign_files import dump_json, write_result
 from familiar_cli.text import counted, typed
-from familiar_cli.ui.emit import exact_bytes
+from familiar_cli.ui.emit import Output, exact_bytes
 from familiar_cli.ui.progress import show_count, show_totals
 
 if TYPE_CHECKING:
     from familiar_cli.imports.export_card import Exported
     from familiar_cli.tokens import TokenCounter
-    from familiar_cli.ui.emit import Output
 
 card_app = base.group("Show, check and export character cards.")
 

@@ -10,7 +10,7 @@ from familiar_cli.commands._base import familiar_of, group, output
 from familiar_cli.commands._options import DryRun
 from familiar_cli.errors import BadInputError, NotFoundError, UsageError
 from familiar_cli.text import counted
-from familiar_cli.ui.emit import exact
+from familiar_cli.ui.emit import Output, exact
 from familiar_cli.ui.writing_pages import plan_line, plan_text, rests_on, waiting_reason
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.review.pending import PieceRef, ReviewPlan
-    from familiar_cli.ui.emit import Output
 
 app = group("Show memory changes that await your review, and apply or reject them.")
 

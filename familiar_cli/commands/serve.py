@@ -12,7 +12,7 @@ import typer
 
 from familiar_cli.commands import _base as base
 from familiar_cli.config.grants import Grant, GrantFile
-from familiar_cli.config.home import find_familiar, list_familiars
+from familiar_cli.config.home import FamiliarPaths, find_familiar, list_familiars
 from familiar_cli.config.serving import TokenFile, is_loopback_host, load_serving, read_tokens
 from familiar_cli.text import shorten_list
 from familiar_cli.ui.emit import Output, print_error, say, write_json
@@ -20,7 +20,6 @@ from familiar_cli.ui.emit import Output, print_error, say, write_json
 if TYPE_CHECKING:
     from logging import Logger
 
-    from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.familiar import Familiar
     from familiar_cli.serve.running import Listening
 

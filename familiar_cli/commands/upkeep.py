@@ -19,14 +19,13 @@ from familiar_cli.commands._options import (
 from familiar_cli.commands._options import since as since_option
 from familiar_cli.errors import PartialError, RefusedError, UsageError
 from familiar_cli.ui import writing_pages
-from familiar_cli.ui.emit import exact
+from familiar_cli.ui.emit import Output, exact
 from familiar_cli.ui.progress import show_steps, show_totals, spinner
 
 if TYPE_CHECKING:
     from familiar_cli.actions.consolidate import Consolidating
     from familiar_cli.consolidation.calendar import ConsolidationReport, Rewritten
     from familiar_cli.consolidation.digests import Distilled, Name
-    from familiar_cli.ui.emit import Output
     from familiar_cli.writer.contract import WriterReport
     from familiar_cli.writer.memory_writer import Mode
 

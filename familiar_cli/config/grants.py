@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections import defaultdict, deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -22,7 +22,6 @@ from familiar_cli.errors import ConfigError, NotFoundError, RefusedError, UsageE
 from familiar_cli.files import locked, read_plain, write_own
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from familiar_cli.config.home import FamiliarPaths

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, Field, dataclass, fields, replace
 from functools import cache, lru_cache, reduce
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -17,7 +17,6 @@ from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from dataclasses import Field
     from pathlib import Path
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Self
 
-from familiar_cli.config.channel_kinds import MODES
+from familiar_cli.config.channel_kinds import MODES, ChannelMode
 from familiar_cli.context.types import Fit, Fragment, Layer, LayerUse, PromptSpan
 from familiar_cli.errors import ConfigError, LimitError
 from familiar_cli.text import cut_to
@@ -23,7 +23,6 @@ from familiar_cli.text import cut_to
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from familiar_cli.config.channel_kinds import ChannelMode
     from familiar_cli.config.schema import BudgetSettings
     from familiar_cli.context.types import Contribution, Refill
     from familiar_cli.llm.slots import ResolvedSlot

@@ -12,7 +12,7 @@ from familiar_cli.config.schema import DEFAULT_TIER
 from familiar_cli.context.tiers import is_loaded
 from familiar_cli.context.types import ExampleLine, Role
 from familiar_cli.errors import CharacterUnreadableError, FamiliarError, NotFoundError
-from familiar_cli.identity import Who
+from familiar_cli.identity import Me, Who
 from familiar_cli.memory.layout import CARD_JSON
 from familiar_cli.memory.pages.front_matter import SELF_FILES, TIERS_NOTE, field_text, self_file
 from familiar_cli.text import framed, one_line, str_or_empty
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from familiar_cli.context.types import Role
-    from familiar_cli.identity import Me
     from familiar_cli.languages import Phrases
     from familiar_cli.memory.store.files import MemoryFile
     from familiar_cli.memory.store.store import MemoryStore

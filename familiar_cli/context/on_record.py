@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from familiar_cli.clock import now, to_ms
 from familiar_cli.config.home import is_alive
-from familiar_cli.context.trace import write_trace
+from familiar_cli.context.trace import Trace, write_trace
 from familiar_cli.context.turn import UNWATCHED, TurnResult, TurnRunner, Watcher
 from familiar_cli.errors import FamiliarError
 from familiar_cli.files import append, check_own, read_plain, remove
 from familiar_cli.history.rows import Turn
-from familiar_cli.history.store import keep_once, supersede_turn
+from familiar_cli.history.store import HistoryStore, keep_once, supersede_turn
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.pipeline import ContextPipeline
     from familiar_cli.context.replies import PartialReply
-    from familiar_cli.context.trace import Trace
     from familiar_cli.context.types import ContextRequest, Said
-    from familiar_cli.history.store import HistoryStore
 
 DIRECTORY: Final = "replying"
 _PROCESS: Final = os.urandom(8).hex()  # in a container, the next process may have the same id

@@ -20,7 +20,7 @@ from familiar_cli.context.budget import (
     START_MARK,
     Budgeter,
 )
-from familiar_cli.context.replies import ReplyFilter, ShortReplyFilter, without_hidden
+from familiar_cli.context.replies import ReplyFilter, ShortReply, ShortReplyFilter, without_hidden
 from familiar_cli.context.types import Assembled, Contribution, Fit, Layer, PromptSpan, Report, Role
 from familiar_cli.errors import FamiliarError
 from familiar_cli.identity import NO_LABELS, Labels
@@ -30,7 +30,6 @@ from familiar_cli.work.jobs import apart, quick_turns
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Sequence
 
-    from familiar_cli.context.replies import ShortReply
     from familiar_cli.context.types import (
         ContextProvider,
         ContextRequest,

@@ -10,8 +10,8 @@ from familiar_cli.clock import now, to_zone
 from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS
 from familiar_cli.context.types import Layer, PromptSpan
 from familiar_cli.errors import BadReplyError, LockedError
-from familiar_cli.history.rows import place_of
-from familiar_cli.history.summaries import PUBLIC, Summary
+from familiar_cli.history.rows import Turn, place_of
+from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
 from familiar_cli.identity import Labels
 from familiar_cli.llm.asking import tokens_of
 from familiar_cli.text import cut_to, framed, sentence_ends, sha256_of
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from familiar_cli.context.trace import Trace
-    from familiar_cli.history.rows import Turn
-    from familiar_cli.history.summaries import Summaries
     from familiar_cli.languages import Phrases
     from familiar_cli.llm.types import ChatModel, Completion, Message
     from familiar_cli.tokens import TokenCounter

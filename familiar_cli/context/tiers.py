@@ -7,7 +7,7 @@ docs/reference/context-tiers.md, whose table is generated from this one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from familiar_cli.config.schema import TIERS
 from familiar_cli.memory.layout import (
@@ -23,10 +23,7 @@ from familiar_cli.memory.layout import (
     path_without_scope,
 )
 from familiar_cli.memory.pages.front_matter import TIERS_NOTE
-from familiar_cli.visibility import PUBLIC
-
-if TYPE_CHECKING:
-    from familiar_cli.visibility import Viewer
+from familiar_cli.visibility import PUBLIC, Viewer
 
 IDENTITY: Final = 1
 STANDARD: Final = 2

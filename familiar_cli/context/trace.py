@@ -30,7 +30,7 @@ from familiar_cli import __version__
 from familiar_cli.clock import iso, parse_iso
 from familiar_cli.config.environment import install_command
 from familiar_cli.config.schema import DEFAULT_TIER
-from familiar_cli.context.types import Fragment, LayerUse, Report, Role
+from familiar_cli.context.types import Assembled, Fragment, LayerUse, Report, Role
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
 from familiar_cli.files import check_own, read_plain, write_own
 from familiar_cli.llm.types import PreparedRequest, SideCall, Usage  # noqa: TC001
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from familiar_cli.context.types import Assembled
 
 T = TypeVar("T")
 

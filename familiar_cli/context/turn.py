@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.config.schema import DEFAULT_TIER
 from familiar_cli.context.replies import GoingOn
-from familiar_cli.context.trace import make_trace
-from familiar_cli.context.types import ContextRequest
+from familiar_cli.context.trace import Trace, make_trace
+from familiar_cli.context.types import Assembled, ContextRequest, Report, Said
 from familiar_cli.errors import BadReplyError, FamiliarError, UsageError
-from familiar_cli.history.rows import in_pairs, place_of
+from familiar_cli.history.rows import Turn, in_pairs, place_of
 from familiar_cli.identity import Labels, Me
-from familiar_cli.languages import ENGLISH
+from familiar_cli.languages import ENGLISH, Phrases
 from familiar_cli.memory.pages.lines import KnownTexts
 
 if TYPE_CHECKING:
@@ -28,11 +28,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.budget import Allowance
     from familiar_cli.context.pipeline import ContextPipeline, OutgoingPrompt, Replied
-    from familiar_cli.context.trace import Trace
-    from familiar_cli.context.types import Assembled, Report, Said
-    from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.languages import Phrases
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.visibility import Viewer
 

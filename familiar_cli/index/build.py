@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, NotFoundError
-from familiar_cli.files import is_directory, is_plain, locked, read_plain, write_whole
+from familiar_cli.files import FileStamp, is_directory, is_plain, locked, read_plain, write_whole
 from familiar_cli.index import scan, schema, token_vectors, vectors
-from familiar_cli.index.embedder import BATCH, EmbedderError, read_passages, token_version
-from familiar_cli.index.rank import Pieces
+from familiar_cli.index.embedder import BATCH, Embedder, EmbedderError, read_passages, token_version
+from familiar_cli.index.rank import Candidate, Pieces
 from familiar_cli.index.schema import IndexUnusableError
 from familiar_cli.index.who_when import day_in
 from familiar_cli.markdown import body_start
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from familiar_cli.files import FileStamp
     from familiar_cli.fts import Counts
-    from familiar_cli.index.embedder import Embedder
-    from familiar_cli.index.rank import Candidate
     from familiar_cli.index.token_vectors import CountedTokens, Rows
     from familiar_cli.index.vectors import Vectors
     from familiar_cli.memory.store.files import Skipped

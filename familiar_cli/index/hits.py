@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, tzinfo
 from functools import lru_cache
 from heapq import heapify, heappop
 from itertools import islice
@@ -13,9 +13,9 @@ from familiar_cli import fts
 from familiar_cli.clock import now, since_1970, to_zone
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index import rank
-from familiar_cli.index.types import Hit, Signals
+from familiar_cli.index.types import Hit, SearchOptions, Signals
 from familiar_cli.index.who_when import last_day
-from familiar_cli.languages import ENGLISH
+from familiar_cli.languages import ENGLISH, Phrases
 from familiar_cli.markdown import scan, without_marks
 from familiar_cli.memory.layout import is_page
 from familiar_cli.memory.pages.lines import blank_spans, machine_spans, private_spans, shown_between
@@ -26,12 +26,9 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
-    from datetime import tzinfo
 
     from familiar_cli.index.chunking import Cut, TextSpan
     from familiar_cli.index.rank import Scored, Scorer
-    from familiar_cli.index.types import SearchOptions
-    from familiar_cli.languages import Phrases
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.visibility import Viewer
 

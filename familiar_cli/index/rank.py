@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, tzinfo
 from functools import lru_cache
 from operator import attrgetter
 from types import MappingProxyType
@@ -20,13 +20,12 @@ from familiar_cli.index.who_when import (
     time_of,
     times_of,
 )
-from familiar_cli.spans import Span, times_asked
+from familiar_cli.spans import Span, Yearly, times_asked
 from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from datetime import tzinfo
 
     import numpy as np
     from numpy.typing import NDArray
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from familiar_cli.history.recall import Recalled
     from familiar_cli.history.rows import Turn
     from familiar_cli.index.embedder import Spec
-    from familiar_cli.spans import Yearly
 
     Numbers = NDArray[np.int64]
     Session = tuple[str, date, int]

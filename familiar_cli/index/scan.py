@@ -26,11 +26,10 @@ from familiar_cli.clock import stopwatch_s, wall_ns
 from familiar_cli.files import FileStamp, stamp_of
 from familiar_cli.index.schema import changes_of, read_meta, set_meta
 from familiar_cli.memory.layout import is_page
-from familiar_cli.memory.store.walk import list_all
+from familiar_cli.memory.store.walk import Listing, list_all
 
 if TYPE_CHECKING:
     from familiar_cli.memory.store.files import Skipped
-    from familiar_cli.memory.store.walk import Listing
 
 WORTH_FILES: Final = 1_000
 """A smaller memory is looked at as quickly as it is asked about."""

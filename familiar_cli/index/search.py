@@ -13,9 +13,9 @@ from familiar_cli.index import hits, rank, token_vectors, vectors
 from familiar_cli.index.build import Refreshed, count_lines, count_waiting, has_vectors_of
 from familiar_cli.index.embedder import EmbedderError, read_queries
 from familiar_cli.index.hits import ShownHits
-from familiar_cli.index.rank import lines_of_passages, times_of_lines
+from familiar_cli.index.rank import PassageLines, Pieces, lines_of_passages, times_of_lines
 from familiar_cli.index.schema import LINE, PASSAGE, IndexUnusableError, read_meta
-from familiar_cli.index.types import SearchOptions, SearchResult
+from familiar_cli.index.types import Method, SearchOptions, SearchResult
 from familiar_cli.index.who_when import last_day, named_in, named_shares, people_named
 from familiar_cli.sqlite import rows_among
 from familiar_cli.text import counted
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.index.build import EmbeddingIndex, Progress
     from familiar_cli.index.embedder import Embedder, EmbedderChoice, Encoded
-    from familiar_cli.index.rank import PassageLines, Pieces
-    from familiar_cli.index.types import Method
     from familiar_cli.index.vectors import Cosines, Ids
 
 SENTENCES: Final = 5

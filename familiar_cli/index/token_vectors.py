@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli import fts
-from familiar_cli.index.rank import columns_of, number_runs
+from familiar_cli.index.rank import Candidate, PassageLines, Pieces, columns_of, number_runs
 from familiar_cli.index.schema import TOKENS_PREFIX, read_meta, set_meta
 from familiar_cli.index.vectors import (
     RowFile,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from familiar_cli.index.embedder import Encoded
-    from familiar_cli.index.rank import Candidate, PassageLines, Pieces
 
     Matrix = NDArray[np.float32]
     Rows = NDArray[np.int8]

@@ -14,7 +14,7 @@ from calendar import monthrange
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, datetime, time, tzinfo
 from functools import cache, lru_cache
 from math import exp, fsum, log
 from typing import TYPE_CHECKING, Final
@@ -30,7 +30,6 @@ from familiar_cli.sqlite import rows_among
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from datetime import tzinfo
 
     from familiar_cli.history.recall import Recalled
 

@@ -9,13 +9,12 @@ from urllib.parse import quote, unquote, urlsplit
 
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.mcp_server import desk_tools, reading_tools, writing_tools
-from familiar_cli.mcp_server.tool import is_readable, page, see
+from familiar_cli.mcp_server.tool import Arguments, Caller, Tool, is_readable, page, see
 from familiar_cli.text import fold_word, framed, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from familiar_cli.mcp_server.tool import Arguments, Caller, Tool
 
 TOOLS: Final[tuple[Tool, ...]] = (
     *reading_tools.TOOLS,

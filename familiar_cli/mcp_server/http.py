@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from familiar_cli.mcp_server.server import SESSION, MemoryServer
+from familiar_cli.mcp_server.server import SESSION, MemoryServer, ServerOptions
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from familiar_cli.actions.familiar_pool import FamiliarPool
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.familiar import Familiar
-    from familiar_cli.mcp_server.server import ServerOptions
 
 _HEADER: Final = b"mcp-session-id"
 _FORWARDED: Final = frozenset({b"forwarded", b"x-forwarded-for", b"via"})

@@ -28,7 +28,7 @@ from familiar_cli.mcp_server import catalogue
 from familiar_cli.mcp_server.arguments import check_sizes, read_arguments
 from familiar_cli.mcp_server.catalogue import TOOLS, uri_of
 from familiar_cli.mcp_server.desk_tools import due_reminder_notes
-from familiar_cli.mcp_server.tool import Caller, is_readable, page
+from familiar_cli.mcp_server.tool import Arguments, Caller, Tool, ToolPage, is_readable, page
 from familiar_cli.memory.store.walk import list_all
 from familiar_cli.text import framed, harmless
 from familiar_cli.visibility import NOBODY
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from familiar_cli.actions.familiar_pool import FamiliarPool
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.familiar import Familiar
-    from familiar_cli.mcp_server.tool import Arguments, Tool, ToolPage
 
 
 EVERY_S: Final = 1.0

@@ -7,21 +7,19 @@ import json
 import os
 from contextlib import contextmanager
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from mcp.server.stdio import stdio_server
 
 from familiar_cli.actions.familiar_pool import FamiliarPool
 from familiar_cli.familiar import Familiar
-from familiar_cli.mcp_server.server import MemoryServer
+from familiar_cli.mcp_server.server import MemoryServer, ServerOptions
 from familiar_cli.work.passes import stopped_by_signals, until_stopped
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
-    from typing import Self
 
     from familiar_cli.config.home import FamiliarPaths
-    from familiar_cli.mcp_server.server import ServerOptions
 
 _STDIN: Final = 0
 _READ_BYTES: Final = 64 * 1024

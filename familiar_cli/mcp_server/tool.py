@@ -16,7 +16,7 @@ from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.index.who_when import day_in, last_day
 from familiar_cli.memory.layout import is_page, scope_of_path
 from familiar_cli.memory.pages.lines import number_spans, outward_text, owned_lines, turn_ids
-from familiar_cli.memory.store.files import parse_path
+from familiar_cli.memory.store.files import MemoryFile, parse_path
 from familiar_cli.text import fold, framed, harmless, unfenced
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import Turn
     from familiar_cli.memory.pages.lines import Numbering
-    from familiar_cli.memory.store.files import MemoryFile
     from familiar_cli.tokens import TokenCounter
     from familiar_cli.visibility import Viewer
 

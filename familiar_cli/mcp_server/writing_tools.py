@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.actions.write_memories import GRANULARITIES
+from familiar_cli.actions.write_memories import GRANULARITIES, MemoryAddress, WriteOutcome, Writer
 from familiar_cli.consolidation.periods import read_period
 from familiar_cli.errors import UsageError
 from familiar_cli.mcp_server.tool import (
@@ -27,7 +27,6 @@ from familiar_cli.text import counted, framed, slugify
 if TYPE_CHECKING:
     from familiar_cli.actions.edit_memories import TextEdit
     from familiar_cli.actions.embodiments import Received, Sent, SharedEntry, Token
-    from familiar_cli.actions.write_memories import MemoryAddress, WriteOutcome, Writer
     from familiar_cli.mcp_server.tool import Arguments, Caller, Schema
     from familiar_cli.sync.participants import SharedFile
 

@@ -20,14 +20,14 @@ from starlette.routing import Route
 from familiar_cli.actions.job_schedule import SOURCE as JOB
 from familiar_cli.clock import iso, now
 from familiar_cli.config.environment import install_command
-from familiar_cli.config.grants import RequestRates, access_of
+from familiar_cli.config.grants import Access, RequestRates, access_of
 from familiar_cli.config.home import cache_dir, find_familiar, list_familiars
 from familiar_cli.errors import FamiliarError, UsageError
 from familiar_cli.familiar import Familiar
-from familiar_cli.identity import check_id
+from familiar_cli.identity import Author, Me, check_id
 from familiar_cli.imports.chat_lines import CHARACTERS
 from familiar_cli.imports.foreign_chat import known_names
-from familiar_cli.index.embedder import open_embedder
+from familiar_cli.index.embedder import EmbedderChoice, open_embedder
 from familiar_cli.serve import api_format
 from familiar_cli.serve.api_format import (
     MOST_CHARS,
@@ -40,7 +40,7 @@ from familiar_cli.serve.api_format import (
     too_many_requests,
     unknown_model,
 )
-from familiar_cli.serve.guard import METRICS, Guard, RequestBudget, with_error_pages
+from familiar_cli.serve.guard import METRICS, Guard, RequestBudget, Rules, with_error_pages
 from familiar_cli.serve.replying import (
     ReplyResponse,
     has_exchange,
@@ -62,7 +62,7 @@ from familiar_cli.serve.speakers import (
     resolve_speaker,
     wants_keeping,
 )
-from familiar_cli.serve.turns import turn_key
+from familiar_cli.serve.turns import TurnTable, turn_key
 from familiar_cli.text import slugify
 from familiar_cli.web.turn_pages import watch_changes
 
@@ -74,15 +74,10 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from familiar_cli.actions.familiar_pool import FamiliarPool
-    from familiar_cli.config.grants import Access
-    from familiar_cli.identity import Author, Me
-    from familiar_cli.index.embedder import EmbedderChoice
     from familiar_cli.mcp_server.http import Endpoint
     from familiar_cli.serve.api_format import ReplyRequest
     from familiar_cli.serve.conversations import Served
-    from familiar_cli.serve.guard import Rules
     from familiar_cli.serve.speakers import ChatParticipants
-    from familiar_cli.serve.turns import TurnTable
     from familiar_cli.web.site import Site
 
 _MOST_TEXTS: Final = 2_048

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.actions.change_turns import EDIT, edit_turn
 from familiar_cli.actions.client_chat import SOURCE
 from familiar_cli.clock import now, to_ms
-from familiar_cli.context.types import Spoken
+from familiar_cli.context.types import Said, Spoken
 from familiar_cli.files import remove
 from familiar_cli.history import store
 from familiar_cli.history.matching import normal_words
-from familiar_cli.history.rows import IMPORTED, Turn
+from familiar_cli.history.rows import IMPORTED, Role, Turn
 from familiar_cli.history.selection import TurnFilter, newest_turns, turns_from
-from familiar_cli.history.store import GREETING, reply_to_turn, turn_of_message
-from familiar_cli.identity import MAX_ID_CHARS
+from familiar_cli.history.store import GREETING, HistoryStore, reply_to_turn, turn_of_message
+from familiar_cli.identity import MAX_ID_CHARS, Author
 from familiar_cli.serve.aligning import KeptLine, Placement, RequestLine, align_lines
 from familiar_cli.serve.api_format import ApiError
 from familiar_cli.sqlite import connect_derived, is_useless, transaction
@@ -31,12 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar
-    from familiar_cli.history.rows import Role
-    from familiar_cli.history.store import HistoryStore
-    from familiar_cli.identity import Author
-    from familiar_cli.serve.aligning import RequestLine
 
 
 _VERSION: Final = 2

@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
-from familiar_cli.config.grants import ACCESS, Access, RequestRates
+from familiar_cli.config.grants import ACCESS, Access, Grant, GrantFile, RequestRates
 from familiar_cli.errors import ConfigError
 from familiar_cli.serve import api_format
 from familiar_cli.serve.api_format import ApiError, to_api_error, too_many_requests
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from familiar_cli.config.grants import Grant, GrantFile
 
 OPEN_PATHS: Final = frozenset({"/health", "/ready"})
 """What anybody may ask, since it says nothing."""

@@ -7,15 +7,15 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.actions.client_chat import SOURCE
-from familiar_cli.actions.talk import ReplyEnd, find_memory
+from familiar_cli.actions.client_chat import SOURCE, ClientChat
+from familiar_cli.actions.talk import LiveTurn, ReplyEnd, TurnEvent, find_memory
 from familiar_cli.context.trace import Trace, TracedMessage
-from familiar_cli.context.types import Fragment, Said
+from familiar_cli.context.types import Fragment, Role, Said
 from familiar_cli.history.matching import kept_words, without_fence
-from familiar_cli.llm.types import Wrapping
+from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest, Wrapping
 from familiar_cli.serve import api_format
-from familiar_cli.serve.api_format import text_of, to_api_error
-from familiar_cli.serve.guard import respond_error
+from familiar_cli.serve.api_format import ReplyRequest, Sampling, text_of, to_api_error
+from familiar_cli.serve.guard import RequestBudget, respond_error
 from familiar_cli.serve.speakers import ConversationLocks, RequestIdentity, key_of
 from familiar_cli.web.asking import play_while_connected
 
@@ -24,15 +24,8 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from familiar_cli.actions.client_chat import ClientChat
-    from familiar_cli.actions.talk import LiveTurn, TurnEvent
-    from familiar_cli.context.types import Fragment, Role
-    from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
     from familiar_cli.serve.aligning import RequestLine
-    from familiar_cli.serve.api_format import ReplyRequest, Sampling
     from familiar_cli.serve.conversations import Served
-    from familiar_cli.serve.guard import RequestBudget
-    from familiar_cli.serve.speakers import ConversationLocks, RequestIdentity
 
 _ROLES: Final = frozenset({"system", "user", "assistant"})
 _FENCE: Final = "memory"

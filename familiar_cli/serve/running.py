@@ -18,7 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from familiar_cli.actions.daemon import LOOK_S, Daemon
 from familiar_cli.actions.familiar_pool import FamiliarPool, pages_pool
 from familiar_cli.config.grants import GrantFile
-from familiar_cli.config.home import list_familiars
+from familiar_cli.config.home import FamiliarPaths, list_familiars
 from familiar_cli.config.serving import check_reach, is_loopback_host
 from familiar_cli.errors import ConfigError, FamiliarError, NotFoundError
 from familiar_cli.familiar import Familiar
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from familiar_cli.config.home import FamiliarPaths
 
 _BACKLOG: Final = 256
 _MOST_CONNECTIONS: Final = 1_000

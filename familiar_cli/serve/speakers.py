@@ -15,18 +15,16 @@ from familiar_cli.config.channel_kinds import check_kind
 from familiar_cli.errors import UsageError
 from familiar_cli.identity import Author, check_id, clean_name, is_placeholder, parse_author
 from familiar_cli.imports.chat_lines import CHARACTERS, SILLY_TAVERN_PLATFORM
-from familiar_cli.serve.api_format import ApiError, from_error
+from familiar_cli.serve.api_format import ApiError, ReplyRequest, from_error
 from familiar_cli.text import fold, slugify
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-    from typing import Any
 
     from starlette.datastructures import Headers
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.serve.aligning import RequestLine
-    from familiar_cli.serve.api_format import ReplyRequest
 
 
 CHANNEL: Final = "X-Familiar-Channel"

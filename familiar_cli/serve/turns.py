@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from familiar_cli.actions.client_chat import SOURCE
 from familiar_cli.actions.talk import Asking, LiveTurn, take_turn
-from familiar_cli.context.turn import Watcher
+from familiar_cli.context.turn import TurnResult, Watcher
 from familiar_cli.context.types import Said
 from familiar_cli.llm.slots import check_usable
 from familiar_cli.serve.replying import ClientsPrompt, WithSampling, record_request
-from familiar_cli.serve.speakers import TYPE, ConversationLocks, key_of
+from familiar_cli.serve.speakers import TYPE, ConversationLocks, RequestIdentity, key_of
 
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
     from starlette.datastructures import Headers
 
-    from familiar_cli.context.turn import TurnResult
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.serve.conversations import Served
-    from familiar_cli.serve.speakers import RequestIdentity
 
 TurnKey: TypeAlias = tuple[object, ...]
 """The familiar and its conversation, then whatever else two attempts at one request share."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.config.home import is_instance_id
+from familiar_cli.config.home import Instance, is_instance_id
 from familiar_cli.errors import (
     AnotherFamiliarError,
     FamiliarError,
@@ -30,7 +30,6 @@ from familiar_cli.sync.remotes import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from familiar_cli.config.home import Instance
     from familiar_cli.history.forgetting import ForgetOrder
     from familiar_cli.memory.journal.exchange import IncomingObjects, JournalExchange
 

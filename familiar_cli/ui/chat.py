@@ -31,7 +31,7 @@ from familiar_cli.errors import FamiliarError, RefusedError, UsageError
 from familiar_cli.text import harmless, nearest, one_line
 from familiar_cli.ui.context_page import context_page, recall_page, reply_page, why_page
 from familiar_cli.ui.emit import Output, say
-from familiar_cli.ui.page import print_page
+from familiar_cli.ui.page import PagePart, print_page
 from familiar_cli.ui.reply import (
     BackgroundNotices,
     ChatOutput,
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from familiar_cli.history.rows import Turn
     from familiar_cli.identity import Author
     from familiar_cli.ui.chat_prompt import ChatPrompt
-    from familiar_cli.ui.page import PagePart
 
     Printer = ReplyPrinter | SpokenReply
 

@@ -22,7 +22,7 @@ from familiar_cli.actions.facts import (
 )
 from familiar_cli.actions.graph import neighbourhood
 from familiar_cli.actions.sent import find_trace
-from familiar_cli.actions.status import status_of
+from familiar_cli.actions.status import FamiliarStatus, status_of
 from familiar_cli.clock import now, to_zone
 from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.familiar import Familiar
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import date
 
-    from familiar_cli.actions.status import FamiliarStatus
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.history.rows import ChannelSummary, Turn
     from familiar_cli.ui.html.elements import Html

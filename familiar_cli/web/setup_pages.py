@@ -7,7 +7,7 @@ from email.policy import HTTP
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import UsageError
-from familiar_cli.imports.cards import read_card
+from familiar_cli.imports.cards import Card, read_card
 from familiar_cli.imports.create import create_familiar, template_card
 from familiar_cli.web.asking import read_form
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from email.message import MIMEPart
     from pathlib import Path
 
-    from familiar_cli.imports.cards import Card
 
 TEMPLATES: Final = {
     "companion": "keeps you company, remembers, asks about it later",

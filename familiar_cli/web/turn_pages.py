@@ -15,12 +15,12 @@ from familiar_cli.actions.sent import (
     request_bytes,
 )
 from familiar_cli.actions.sent import replay_trace as send_again
-from familiar_cli.actions.why import explain_reply
-from familiar_cli.context.trace import trace_ids
+from familiar_cli.actions.why import UsedMemory, explain_reply
+from familiar_cli.context.trace import Trace, trace_ids
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.history.selection import TurnFilter, newest_turns, turns_around
 from familiar_cli.history.store import restore_turns, turn_statuses
-from familiar_cli.index.types import options_from
+from familiar_cli.index.types import Hit, options_from
 from familiar_cli.memory.layout import PEOPLE_DIR
 from familiar_cli.memory.pages.lines import readable_text
 from familiar_cli.memory.store.store import state_of
@@ -32,10 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from familiar_cli.actions.why import UsedMemory
     from familiar_cli.config.home import FamiliarPaths
-    from familiar_cli.context.trace import Trace
-    from familiar_cli.index.types import Hit
 
 _LOOK_S: Final = 1.0
 _BEAT_LOOKS: Final = 15  # keep-alive interval

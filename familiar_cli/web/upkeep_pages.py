@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from familiar_cli.actions import desk
 from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
 from familiar_cli.actions.sync import status
-from familiar_cli.actions.sync_decisions import open_conflicts, resolve
-from familiar_cli.config.settings import effective_settings
+from familiar_cli.actions.sync_decisions import Choice, open_conflicts, resolve
+from familiar_cli.config.settings import Effective, effective_settings
 from familiar_cli.errors import BadInputError, NotFoundError, UsageError
 from familiar_cli.memory.layout import REMINDERS, TASKS, digest_path
 from familiar_cli.review.pending import decide_plan as decide_on
@@ -32,8 +32,6 @@ from familiar_cli.web.asking import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from familiar_cli.actions.sync_decisions import Choice
-    from familiar_cli.config.settings import Effective
     from familiar_cli.consolidation.digests import Name
     from familiar_cli.review.pending import PieceRef, ReviewPlan
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
@@ -23,9 +23,7 @@ from familiar_cli.text import one_line, sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-    from contextlib import AbstractContextManager
     from pathlib import Path
-    from typing import Any
 
 WRITING: Final = "write-memory"
 CONSOLIDATING: Final = "consolidate"

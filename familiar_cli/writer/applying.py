@@ -11,7 +11,7 @@ from familiar_cli.errors import FamiliarError, LimitError, UnsafePathError, Usag
 from familiar_cli.files import append, check_own, read_plain, write_own
 from familiar_cli.history import WRITER, outgoing
 from familiar_cli.identity import handle_of
-from familiar_cli.languages import ENGLISH, heading_in, section_key
+from familiar_cli.languages import ENGLISH, Phrases, heading_in, section_key
 from familiar_cli.markdown import (
     body_start,
     bullet,
@@ -44,11 +44,11 @@ from familiar_cli.memory.pages.lines import (
     without_references,
 )
 from familiar_cli.memory.pages.links import link_targets, way_to
-from familiar_cli.memory.store.transactions import retry_on_conflict
+from familiar_cli.memory.store.transactions import Transaction, retry_on_conflict
 from familiar_cli.review.pending import Draft
 from familiar_cli.text import one_line, sha256_of
-from familiar_cli.writer.contract import REWRITES, Operation, Refusal
-from familiar_cli.writer.grounds import session_title
+from familiar_cli.writer.contract import REWRITES, Operation, ProposedLine, Refusal
+from familiar_cli.writer.grounds import Grounds, session_title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -56,13 +56,9 @@ if TYPE_CHECKING:
 
     from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.languages import Phrases
     from familiar_cli.markdown import Section
     from familiar_cli.memory.pages.lines import Cited, Numbering
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.memory.store.transactions import Transaction
-    from familiar_cli.writer.contract import Operation, ProposedLine
-    from familiar_cli.writer.grounds import Grounds
 
 DEEPEST: Final = 2
 """The lowest headings that begin a part; those below belong to it."""

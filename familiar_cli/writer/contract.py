@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-from familiar_cli.errors import UnusableReplyError
+from familiar_cli.errors import FamiliarError, UnusableReplyError
 from familiar_cli.llm.asking import Spent, values_in
 from familiar_cli.memory.layout import SESSIONS_DIR, TOPICS_DIR
 from familiar_cli.text import fold, harmless, one_line
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import date
 
-    from familiar_cli.errors import FamiliarError
     from familiar_cli.history.rows import Turn
     from familiar_cli.llm.types import Completion
     from familiar_cli.review.pending import FileChange

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli import fts
 from familiar_cli.clock import to_zone
 from familiar_cli.errors import UsageError
-from familiar_cli.identity import NO_LABELS, Labels
-from familiar_cli.languages import ENGLISH, SLOTS, heading_in, section_key
+from familiar_cli.identity import NO_LABELS, Author, Labels, Me
+from familiar_cli.languages import ENGLISH, SLOTS, Phrases, heading_in, section_key
 from familiar_cli.memory.aliases import check_alias
 from familiar_cli.memory.layout import SESSIONS_DIR, TOPICS_DIR, path_in_scope, people_path
 from familiar_cli.memory.mentions import key_of
@@ -30,7 +30,7 @@ from familiar_cli.memory.pages.lines import (
     without_references,
 )
 from familiar_cli.text import fold, slugify
-from familiar_cli.visibility import PUBLIC, Viewer, split_scope
+from familiar_cli.visibility import PUBLIC, PrivacyRules, Viewer, split_scope
 from familiar_cli.writer.contract import Batch
 
 if TYPE_CHECKING:
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from datetime import date, datetime, tzinfo
 
     from familiar_cli.history.rows import Turn
-    from familiar_cli.identity import Author, Me
-    from familiar_cli.languages import Phrases
-    from familiar_cli.visibility import PrivacyRules
 
 # A batch this full ends at the next quiet gap; an emptier one includes the next conversation,
 # too, to avoid a request for every single remark of a slow day.

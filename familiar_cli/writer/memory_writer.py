@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import KW_ONLY, dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta, tzinfo
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -12,13 +12,13 @@ from familiar_cli.clock import iso, now
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import WRITER, outgoing
 from familiar_cli.history.events import END
-from familiar_cli.history.outgoing import ALL, SAID_HERE, count_settled
-from familiar_cli.history.rows import place_of
-from familiar_cli.identity import Author, Labels, Me
+from familiar_cli.history.outgoing import ALL, SAID_HERE, UnreadFilter, count_settled
+from familiar_cli.history.rows import Turn, place_of
+from familiar_cli.identity import Author, Labels, Me, Who
 from familiar_cli.llm.asking import Asker
 from familiar_cli.memory.aliases import Aliases
 from familiar_cli.memory.layout import MEMORY_WRITER, WRITER_JSON, new_run_id, pass_trailers
-from familiar_cli.review.pending import Draft, PlannedFile, ReviewPlan, stage_plan
+from familiar_cli.review.pending import Draft, FileChange, PlannedFile, ReviewPlan, Why, stage_plan
 from familiar_cli.visibility import PrivacyRules, Viewer
 from familiar_cli.work.passes import RETRY_AFTER, as_failure
 from familiar_cli.writer.applying import (
@@ -31,27 +31,21 @@ from familiar_cli.writer.applying import (
     marker_text,
     reconcile_history,
 )
-from familiar_cli.writer.contract import WriterReport, parse_reply
+from familiar_cli.writer.contract import Batch, WriterReport, parse_reply
 from familiar_cli.writer.grounds import by_privacy, split_steps
 from familiar_cli.writer.prompts import SHAPE, Questions
 from familiar_cli.writer.rails import judge_operations
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
-    from datetime import datetime, tzinfo
 
     from familiar_cli.config.schema import MemoryWriterSettings
-    from familiar_cli.history.outgoing import UnreadFilter
-    from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.identity import Who
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
-    from familiar_cli.review.pending import FileChange, Why
     from familiar_cli.tokens import TokenCounter
     from familiar_cli.writer.applying import Runs
-    from familiar_cli.writer.contract import Batch
 
 __all__ = ["MemoryWriter", "Mode", "WriterSettings"]
 

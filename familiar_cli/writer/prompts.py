@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import to_zone
 from familiar_cli.errors import ConfigError, FamiliarError, NotFoundError
-from familiar_cli.identity import NO_LABELS, Labels
-from familiar_cli.languages import ENGLISH, section_key
+from familiar_cli.identity import NO_LABELS, Author, Labels, Who
+from familiar_cli.languages import ENGLISH, Phrases, section_key
 from familiar_cli.llm.asking import voice_excerpt
-from familiar_cli.markdown import sections
+from familiar_cli.markdown import Section, sections
 from familiar_cli.memory.aliases import main_slug, names_of
 from familiar_cli.memory.layout import TOPICS_DIR
 from familiar_cli.memory.pages.lines import number_spans
 from familiar_cli.text import counted, fold, framed, sha256_of, unfenced
 from familiar_cli.visibility import PUBLIC
 from familiar_cli.when import weekday_name
-from familiar_cli.writer.contract import bounds_for, reply_schema
+from familiar_cli.writer.contract import Batch, Bounds, bounds_for, reply_schema
 from familiar_cli.writer.grounds import (
     Caps,
     Grounds,
@@ -35,14 +35,10 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from familiar_cli.history.rows import Turn
-    from familiar_cli.identity import Author, Labels, Who
-    from familiar_cli.languages import Phrases
     from familiar_cli.llm.types import ChatModel
-    from familiar_cli.markdown import Section
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.review.pending import Draft
     from familiar_cli.writer.applying import WriterSettings
-    from familiar_cli.writer.contract import Batch, Bounds
     from familiar_cli.writer.grounds import Roster
 
 

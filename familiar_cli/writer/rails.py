@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
-from familiar_cli.languages import begins_with, heading_in
+from familiar_cli.languages import Phrases, begins_with, heading_in
 from familiar_cli.memory.aliases import check_alias
 from familiar_cli.memory.layout import (
     PEOPLE_DIR,
@@ -26,14 +26,10 @@ from familiar_cli.text import fold, is_of_names, one_line, slugify
 from familiar_cli.visibility import PUBLIC
 from familiar_cli.when import with_dates
 from familiar_cli.writer.contract import REWRITES, Operation, ProposedLine, Refusal
-from familiar_cli.writer.grounds import stems_of
+from familiar_cli.writer.grounds import Grounds, Person, stems_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from familiar_cli.languages import Phrases
-    from familiar_cli.writer.contract import Operation
-    from familiar_cli.writer.grounds import Grounds, Person
 
 
 class UnrelatedError(Exception):

@@ -14,8 +14,8 @@ from familiar_cli.clock import stopwatch_s
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.providers.people import RECENT_AUTHORS, REST_PRIORITY, PeopleSource
 from familiar_cli.context.providers.people import SOURCE as PEOPLE
-from familiar_cli.context.providers.retrieval import Candidates
-from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
+from familiar_cli.context.providers.retrieval import Candidates, LeftOutPiece, Retrieval
+from familiar_cli.context.types import ContextRequest, Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.errors import FamiliarError
 from familiar_cli.memory.layout import PEOPLE_DIR
 from familiar_cli.memory.pages.lines import PLAIN, Numbering
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.providers.content_filter import Chosen, Filter
     from familiar_cli.context.providers.packing import Passage
-    from familiar_cli.context.providers.retrieval import LeftOutPiece, Retrieval
-    from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.languages import Phrases
     from familiar_cli.memory.aliases import Aliases

@@ -6,26 +6,22 @@ Also the system block, the off-the-record turns, and a limit by tier.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.budget import first_kept
 from familiar_cli.context.types import Contribution, Explains, Fit, Layer, PromptSpan
-from familiar_cli.history.rows import in_pairs, place_of
-from familiar_cli.history.summaries import PUBLIC
+from familiar_cli.history.rows import Turn, in_pairs, place_of
+from familiar_cli.history.summaries import PUBLIC, Summaries
 from familiar_cli.identity import NO_LABELS, Labels
-from familiar_cli.languages import ENGLISH
+from familiar_cli.languages import ENGLISH, Phrases
 from familiar_cli.text import framed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import datetime, tzinfo
 
     from familiar_cli.context.types import ContextProvider, ContextRequest, Role, Spoken, Subject
-    from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.history.summaries import Summaries
-    from familiar_cli.languages import Phrases
 
 LOOK_BACK_TURNS: Final = 200
 """So many of the newest turns are looked at, however long this channel was silent."""

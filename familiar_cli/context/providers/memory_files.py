@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded, why_withheld
-from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
+from familiar_cli.context.types import ContextRequest, Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.markdown import body_start, sections
-from familiar_cli.memory.desk import due_items, items_in, with_details
+from familiar_cli.memory.desk import DeskItem, due_items, items_in, with_details
 from familiar_cli.memory.layout import (
     CONFLICTS_LIST,
     DIGEST_DIR,
@@ -36,9 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import tzinfo
 
-    from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.languages import Phrases
-    from familiar_cli.memory.desk import DeskItem
     from familiar_cli.memory.store.files import MemoryHead
     from familiar_cli.memory.store.store import MemoryStore
 

@@ -13,14 +13,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli import fts
-from familiar_cli.languages import ENGLISH
+from familiar_cli.languages import ENGLISH, Phrases
 from familiar_cli.memory.pages.lines import normal_line
 from familiar_cli.text import USEFUL_TOKENS, framed, sentence_ends, whole_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from familiar_cli.languages import Phrases
     from familiar_cli.tokens import TokenCounter
 
 _LABEL_CHARS: Final = 160

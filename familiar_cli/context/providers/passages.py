@@ -14,7 +14,7 @@ from familiar_cli import fts
 from familiar_cli.context.providers.packing import EXCHANGE, Excerpt, Fact, Passage, PieceSource
 from familiar_cli.index.hits import DENSE_FLOOR as NEAR
 from familiar_cli.index.hits import below_heading, holds_any, label_of
-from familiar_cli.languages import ENGLISH
+from familiar_cli.languages import ENGLISH, Phrases
 from familiar_cli.markdown import body_start, bullet, scan, title_of
 from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
 from familiar_cli.memory.pages.facts import days_shown, ended_spans
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from familiar_cli.context.providers.packing import Packed
     from familiar_cli.context.types import Contribution
     from familiar_cli.index.types import Hit
-    from familiar_cli.languages import Phrases
     from familiar_cli.visibility import Viewer
 
 CITED_SHARE: Final = 0.5

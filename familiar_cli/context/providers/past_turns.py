@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import now, to_zone
-from familiar_cli.context.providers.packing import Excerpt, Passage, PieceSource
+from familiar_cli.context.providers.packing import Excerpt, Packed, Passage, PieceSource
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.hits import query_coverage
 from familiar_cli.index.rank import WEIGHTS, scores_of_turns
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import date, tzinfo
 
-    from familiar_cli.context.providers.packing import Packed
     from familiar_cli.context.types import ContextRequest
     from familiar_cli.finding import Finder
     from familiar_cli.history.recall import Nearness, Recalled

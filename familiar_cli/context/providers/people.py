@@ -10,11 +10,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.clock import to_zone
-from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
+from familiar_cli.context.types import ContextRequest, Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.fts import content_words
-from familiar_cli.markdown import sections, title_of
-from familiar_cli.memory.aliases import main_account, slug_in
+from familiar_cli.markdown import Section, TextLine, sections, title_of
+from familiar_cli.memory.aliases import Aliases, Named, main_account, slug_in
 from familiar_cli.memory.layout import ALIASES_JSON, people_path
 from familiar_cli.memory.pages.facts import (
     asks_for_past,
@@ -41,13 +41,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from datetime import tzinfo
 
-    from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.identity import Labels
     from familiar_cli.languages import Phrases
-    from familiar_cli.markdown import Section, TextLine
-    from familiar_cli.memory.aliases import Aliases, Named
-    from familiar_cli.memory.pages.lines import Numbering
     from familiar_cli.memory.relation_index import Edge, RelationIndex
     from familiar_cli.memory.store.files import MemoryHead
     from familiar_cli.memory.store.store import MemoryStore

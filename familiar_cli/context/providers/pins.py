@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.tiers import loaded_whole
-from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
+from familiar_cli.context.types import ContextRequest, Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index.build import Pins
 from familiar_cli.memory.pages.front_matter import SELF_FILES
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from familiar_cli.config.schema import InjectSettings, NoteSettings
     from familiar_cli.context.character import Macros
     from familiar_cli.context.providers.passages import Sight
-    from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.tokens import TokenCounter

@@ -13,17 +13,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
-from familiar_cli.context.providers.packing import Passage, fill_room
+from familiar_cli.context.providers.packing import Excerpt, Filling, Passage, PieceSource, fill_room
 from familiar_cli.context.providers.passages import Gatherer, Sight
-from familiar_cli.context.providers.past_turns import Recall
+from familiar_cli.context.providers.past_turns import Recall, Recaller
 from familiar_cli.context.tiers import loaded_whole
-from familiar_cli.context.types import Layer
+from familiar_cli.context.types import ContextRequest, Contribution, Layer, Subject
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index.build import Refreshed
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.hits import query_coverage
 from familiar_cli.index.search import notes_on
-from familiar_cli.index.types import SearchOptions
+from familiar_cli.index.types import SearchOptions, SearchResult, Wanted
 from familiar_cli.memory.layout import LORE_DIR, is_page
 from familiar_cli.memory.pages.facts import asks_for_past
 from familiar_cli.memory.pages.front_matter import SELF_FILES
@@ -34,14 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from familiar_cli.context.character import Macros
-    from familiar_cli.context.providers.packing import Excerpt, Filling, PieceSource
-    from familiar_cli.context.providers.past_turns import Recaller
     from familiar_cli.context.providers.pins import Pinned
-    from familiar_cli.context.types import ContextRequest, Contribution, Subject
     from familiar_cli.finding import Finder
     from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.index.types import SearchResult, Wanted
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.tokens import TokenCounter
 
