@@ -160,13 +160,33 @@ _PER_CHAR: Final = {
 }
 
 
+_PIECES: Final = re.compile(re.sub(r"\(\?P<\w+>", "(?:", _KINDS.pattern), re.DOTALL)
+"""The same without groups, which `findall` reads four times as fast."""
+_MOST_PIECES: Final = 50_000
+
+
+class _Costs(dict[str, float]):
+    """The cost of each piece of text, computed once: most words occur often."""
+
+    def __missing__(self, piece: str) -> float:
+        found = _KINDS.match(piece)
+        assert found
+        cost = _cost(found)
+        if len(self) < _MOST_PIECES:
+            self[piece] = cost
+        return cost
+
+
+_costs = _Costs()
+
+
 class _Estimate:
     """Estimates tokens by kinds of characters."""
 
     name: Final = "estimate"
 
     def count(self, text: str) -> int:
-        return round(sum(map(_cost, _KINDS.finditer(text))))
+        return round(sum(map(_costs.__getitem__, _PIECES.findall(text))))
 
 
 def reach(text: str, start: int, end: int, most: int) -> int:

@@ -312,6 +312,7 @@ def _id_of(stem: str) -> str | None:
         return None
 
 
+@lru_cache(maxsize=1024)  # the channels of a prompt are labelled
 def file_stem(channel_id: str) -> str:
     """Encode an id as a unique file name without suffix, valid on every system.
 

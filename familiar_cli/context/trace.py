@@ -10,10 +10,11 @@ import base64
 import contextlib
 import json
 import types
-from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from functools import cache
+from operator import attrgetter
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -36,7 +37,7 @@ from familiar_cli.files import check_own, read_plain, write_own
 from familiar_cli.llm.types import PreparedRequest, SideCall, Usage  # noqa: TC001
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
     from pathlib import Path
 
 
@@ -274,6 +275,7 @@ _PIECE_KEYS: Final = (
     *("cut", "turns", "origin"),
 )
 """The keys of a fragment in the record, in this order; `cut` follows from the others."""
+_read_piece: Final = attrgetter(*(key if key != "cut" else "is_cut" for key in _PIECE_KEYS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,12 +354,8 @@ class Trace:
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as plain values; the body becomes text, or base64 if it is none."""
-        record = asdict(replace(self, contributions=()))
-        record["at"] = iso(self.at)
-        record["contributions"] = [
-            {key: piece.is_cut if key == "cut" else getattr(piece, key) for key in _PIECE_KEYS}
-            for piece in self.contributions
-        ]
+        record: dict[str, Any] = _to_plain(self)
+        record["at"], record["contributions"] = iso(self.at), [*record["contributions"]]
         if self.request is not None:
             record["request"]["body"] = body_to_json(self.request.body)
         for call in record["side_calls"]:
@@ -383,6 +381,22 @@ class Trace:
             return decode_value(cls, complete_record(record))
         except Malformed as error:
             raise damaged_record(origin, str(error)) from error
+
+
+@cache
+def _names_in(kind: Hashable) -> tuple[str, ...]:
+    """Return the names of a dataclass's fields; none for another type."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+
+
+def _to_plain(value: Any) -> Any:  # noqa: ANN401  # what a trace holds, all of it immutable
+    """Convert dataclasses to dictionaries, also in tuples; `asdict` copies each text, too."""
+    if isinstance(value, Fragment):
+        return dict(zip(_PIECE_KEYS, _read_piece(value), strict=True))
+    if isinstance(value, tuple):
+        return tuple(map(_to_plain, value))
+    names = _names_in(value.__class__)
+    return {name: _to_plain(getattr(value, name)) for name in names} if names else value
 
 
 def make_trace(assembled: Assembled, *, model: str, counter: str) -> Trace:
@@ -421,7 +435,8 @@ def make_trace(assembled: Assembled, *, model: str, counter: str) -> Trace:
 
 def _to_record(fragment: Fragment) -> Fragment:
     """Reduce a fragment to what the trace stores, and compare it with its whole source."""
-    kept = {key: getattr(fragment, key) for key in _PIECE_KEYS if key != "cut"}
+    kept = dict(zip(_PIECE_KEYS, _read_piece(fragment), strict=True))
+    kept.pop("cut")
     kept["offered_tokens"] = max(fragment.offered_tokens, fragment.whole_tokens)
     return Fragment(**kept)
 

@@ -243,26 +243,20 @@ _HELD_BY: Final = 20  # turns with such words for each turn of a person that may
 _LAST_LOOK: Final = 1_000_000
 _SESSION_MS: Final = 6 * 3600 * 1000  # as long as a part of the day in a session file
 
-# Neighbours of turn `t` in its channel.
-_LISTED: Final = f"(SELECT group_concat(id || ':' || (at_ms / {_SESSION_MS})) FROM ({{}}))"  # noqa: S608
+# Turns of a channel on one side of a place.
 _AT_HOME: Final = (
-    "SELECT turns.id, turns.at_ms, turns.id AS place FROM standing AS turns"
-    " WHERE turns.channel_id = t.channel_id AND turns.id {0} t.place AND {where}{at_home}"
-    " ORDER BY turns.id {1} LIMIT {2}"
+    f"SELECT turns.id, turns.at_ms / {_SESSION_MS}, turns.id AS place"  # noqa: S608
+    " FROM standing AS turns WHERE turns.channel_id = ? AND turns.id {0} ? AND {where}"
 )
 _MOVED: Final = (
-    "SELECT turns.id, turns.at_ms, places.place FROM places"
+    f"SELECT turns.id, turns.at_ms / {_SESSION_MS}, places.place FROM places"  # noqa: S608
     " JOIN standing AS turns ON turns.id = places.turn_id"
-    " WHERE places.channel_id = t.channel_id AND places.place {0} t.place AND {where}"
-    " ORDER BY places.place {1} LIMIT {2}"
+    " WHERE places.channel_id = ? AND places.place {0} ? AND {where}"
 )
-_BESIDE: Final = _LISTED.format(_AT_HOME.replace("{at_home}", ""))
-_NOT_MOVED: Final = _AT_HOME.replace(
-    "{at_home}", " AND NOT EXISTS (SELECT 1 FROM places WHERE places.turn_id = turns.id)"
-)
-_BESIDE_MOVED: Final = _LISTED.format(
-    f"SELECT * FROM ({_NOT_MOVED}) UNION ALL SELECT * FROM ({_MOVED})"  # noqa: S608
-    " ORDER BY place {1} LIMIT {2}"
+_BESIDE: Final = f"{_AT_HOME} ORDER BY place {{1}} LIMIT {{2}}"
+_BESIDE_MOVED: Final = (
+    f"{_AT_HOME} AND NOT EXISTS (SELECT 1 FROM places WHERE places.turn_id = turns.id)"  # noqa: S608
+    f" UNION ALL {_MOVED} ORDER BY place {{1}} LIMIT {{2}}"
 )
 
 
@@ -642,31 +636,42 @@ def _placed(
 def _strips(
     connection: sqlite3.Connection, ids: Iterable[int], condition: tuple[str, list[object]]
 ) -> dict[int, _Place]:
-    """Return the positions of these turns and their neighbours."""
+    """Return the positions of these turns and their neighbours.
+
+    Turns that stand close together are read at once.
+    """
     reach = len(BESIDE) - 1
     where, values = condition
     some_moved = connection.execute("SELECT 1 FROM places LIMIT 1").fetchone()
     beside = _BESIDE_MOVED if some_moved else _BESIDE
     # Twice the reach, so that each neighbour has all of its own neighbours.
     above = beside.format("<", "DESC", 2 * reach, where=where)
-    below = beside.format(">", "ASC", 2 * reach, where=where)
-    select = (
-        f"SELECT t.id, t.channel_id, t.at_ms / {_SESSION_MS}, {above}, {below}"  # noqa: S608
-        f" FROM (SELECT *, {PLACED} AS place FROM turns) AS t WHERE t.id IN"
-    )
-    given = values * (4 if some_moved else 2)
+    below = beside.format(">", "ASC", -1, where=where)
+    select = f"SELECT id, at_ms / {_SESSION_MS}, {PLACED}, channel_id FROM turns WHERE id IN"  # noqa: S608
+    wanted = sorted(rows_among(connection, select, sorted(ids)), key=lambda row: int(row[2]))
+    left = {row[0] for row in wanted}
     places: dict[int, _Place] = {}
-    for id_, channel, session, before, after in rows_among(connection, select, sorted(ids), given):
-        earlier = _id_ranges(before)
-        strip = [*earlier[::-1], (id_, session), *_id_ranges(after)]
-        middle = len(earlier)
-        for at in range(max(middle - reach, 0), min(middle + reach + 1, len(strip))):
-            turn_id, of_session = strip[at]
-            if turn_id in places:  # near another one
-                continue
-            above_it = tuple(i for i, _ in strip[max(at - reach, 0) : at][::-1])
-            below_it = tuple(i for i, _ in strip[at + 1 : at + 1 + reach])
-            places[turn_id] = _Place((channel, of_session), above_it, below_it)
+    for *turn, channel in wanted:
+        if turn[0] not in left:  # near another one
+            continue
+        given = (channel, turn[2], *values) * (2 if some_moved else 1)
+        strip = [*connection.execute(above, given).fetchall()[::-1], turn]
+        found = [len(strip) - 1]
+        for row in connection.execute(below, given):
+            if row[0] in left:
+                found.append(len(strip))
+            strip.append(row)
+            if len(strip) - found[-1] > 2 * reach:
+                break
+        there = [row[0] for row in strip]
+        left.difference_update(there[at] for at in found)
+        beside_them = {at + step for at in found for step in range(-reach, reach + 1)}
+        for at in beside_them.intersection(range(len(strip))):
+            places[there[at]] = _Place(
+                (channel, strip[at][1]),
+                tuple(there[max(at - reach, 0) : at][::-1]),
+                tuple(there[at + 1 : at + 1 + reach]),
+            )
     return places
 
 
@@ -674,11 +679,6 @@ def _places_alone(connection: sqlite3.Connection, ids: Collection[int]) -> dict[
     select = f"SELECT id, channel_id, at_ms / {_SESSION_MS} FROM turns WHERE id IN"  # noqa: S608
     found = rows_among(connection, select, sorted(ids))
     return {id_: _Place((channel, session), (), ()) for id_, channel, session in found}
-
-
-def _id_ranges(listed: str | None) -> list[tuple[int, int]]:
-    numbers = list(map(int, listed.replace(":", ",").split(","))) if listed else []
-    return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 def _word_scores(own: dict[int, float], places: dict[int, _Place]) -> dict[int, float]:

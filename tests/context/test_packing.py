@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
-from familiar_cli.context.providers.packing import Excerpt, Fact, PieceSource, fill_room
+from familiar_cli.context.providers.packing import (
+    Excerpt,
+    Fact,
+    PieceSource,
+    fill_room,
+    rank_pieces,
+)
 from familiar_cli.memory.pages.lines import normal_line
 
 COUNTER = tokens.heuristic()
@@ -18,7 +24,8 @@ def piece(source, start, text, score=1.0, **more) -> Excerpt:
 
 def filled(pieces, room=500, sources=None, *, most_sources=40, **more):
     known = sources or {p.source: PieceSource(p.source, p.source.title()) for p in pieces}
-    return fill_room(pieces, known, room, COUNTER, most_sources=most_sources, **more)
+    ranked = rank_pieces(pieces, str(more.get("query", "")))
+    return fill_room(ranked, known, room, COUNTER, most_sources=most_sources, **more)
 
 
 def texts(filling) -> list[str]:

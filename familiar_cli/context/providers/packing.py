@@ -18,7 +18,7 @@ from familiar_cli.memory.pages.lines import normal_line
 from familiar_cli.text import USEFUL_TOKENS, framed, sentence_ends, whole_sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping
 
     from familiar_cli.tokens import TokenCounter
 
@@ -244,43 +244,23 @@ class _Open:
     cut: str = ""
 
 
-def fill_room(
-    pieces: Sequence[Excerpt],
-    sources: Mapping[str, PieceSource],
-    room: int,
-    counter: TokenCounter,
-    *,
-    most_sources: int,
-    line_tokens: int = 150,
-    query: str = "",
-    known: Collection[str] = (),
-    guaranteed: int = 0,
-    wide: bool = False,
-    in_order: bool = False,
-) -> Filling:
-    """Choose the `pieces` that fill `room` tokens best.
+class Ranked(NamedTuple):
+    """Candidates in the order in which they are taken, however much room there is.
 
     Args:
-        pieces: The candidates, in any order.
-        sources: Their sources, by key.
-        room: Available tokens.
-        counter: The token counter.
-        most_sources: Maximum number of sources.
-        line_tokens: Maximum tokens of a piece; of a longer one, the part that matches `query` is
-            taken.
-        query: The search query.
-        known: Lines that are in the prompt already, normalised by `normal_line`.
-        guaranteed: Share of `room` that lines, and the same that turns, fill even with weaker
-            matches; 0 for all of it.
-        wide: Many turns are wanted, including those that score far lower than the best.
-        in_order: Order passages by day instead of score.
+        pieces: Each with the score that its own must come near.
+        precision: The most precise source of each fact.
     """
+
+    pieces: list[tuple[Excerpt, float]]
+    precision: _Precision
+
+
+def rank_pieces(pieces: Iterable[Excerpt], query: str = "") -> Ranked:
+    """Order candidates; long turns are split into parts that match `query`."""
     pieces = [part for piece in pieces for part in _parts_of(piece, query)]
     facts = [piece.fact for piece in pieces]
     precision = _Precision.of(pieces, facts)
-    filler = _Filler(
-        sources, room, counter, most_sources, line_tokens, query, precision, set(known)
-    )
     best = max((piece.score for piece in pieces if not piece.named), default=0.0)
     best_turn = max((piece.score for piece in pieces if piece.is_turn), default=0.0)
     share_of_lines = RESTING_SHARE if best_turn > FREE_FLOOR * best else 1.0
@@ -294,7 +274,44 @@ def fill_room(
         for piece, share, fact in zip(pieces, shares, facts, strict=True)
         if not precision.exceeds(fact, piece.vague)
     ]
-    for piece, highest in sorted(ranked, key=lambda pair: _rank_piece(pair[0])):
+    return Ranked(sorted(ranked, key=lambda pair: _rank_piece(pair[0])), precision)
+
+
+def fill_room(
+    ranked: Ranked,
+    sources: Mapping[str, PieceSource],
+    room: int,
+    counter: TokenCounter,
+    *,
+    most_sources: int,
+    line_tokens: int = 150,
+    query: str = "",
+    known: Collection[str] = (),
+    guaranteed: int = 0,
+    wide: bool = False,
+    in_order: bool = False,
+) -> Filling:
+    """Choose the pieces that fill `room` tokens best.
+
+    Args:
+        ranked: The candidates.
+        sources: Their sources, by key.
+        room: Available tokens.
+        counter: The token counter.
+        most_sources: Maximum number of sources.
+        line_tokens: Maximum tokens of a piece; of a longer one, the part that matches `query` is
+            taken.
+        query: The search query.
+        known: Lines that are in the prompt already, normalised by `normal_line`.
+        guaranteed: Share of `room` that lines, and the same that turns, fill even with weaker
+            matches; 0 for all of it.
+        wide: Many turns are wanted, including those that score far lower than the best.
+        in_order: Order passages by day instead of score.
+    """
+    filler = _Filler(
+        sources, room, counter, most_sources, line_tokens, query, ranked.precision, set(known)
+    )
+    for piece, highest in ranked.pieces:
         is_beyond = filler.spent[piece.is_turn] > (guaranteed or room)
         floor = highest * (FREE_FLOOR if is_beyond else WEAK)
         if piece.score < floor and not (piece.named or (wide and piece.is_turn)):

@@ -13,7 +13,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
-from familiar_cli.context.providers.packing import Excerpt, Filling, Passage, PieceSource, fill_room
+from familiar_cli.context.providers.packing import (
+    Excerpt,
+    Filling,
+    Passage,
+    PieceSource,
+    fill_room,
+    rank_pieces,
+)
 from familiar_cli.context.providers.passages import Gatherer, Sight
 from familiar_cli.context.providers.past_turns import Recall, Recaller
 from familiar_cli.context.tiers import loaded_whole
@@ -340,7 +347,8 @@ class Retrieval:
             behind=behind,
             unread=_NO_PAST if past.missed else _unread_notice(result.unread, past.unread),
         )
-        pack = partial(self._packed, found, gatherer, past, request, guaranteed=room)
+        fill = self._filler(gatherer, past, request)
+        pack = partial(self._packed, found, gatherer, past, fill, guaranteed=room)
         return replace(pack(room), pack=pack)
 
     def _packed(
@@ -348,13 +356,13 @@ class Retrieval:
         found: Candidates,
         gatherer: Gatherer,
         past: Recall,
-        request: ContextRequest,
+        fill: Callable[[int, int], Filling],
         room: int,
         *,
         guaranteed: int,
     ) -> Candidates:
         """Return what was found, packed into `room` tokens."""
-        filling = self._filling(gatherer, past, room, request, guaranteed)
+        filling = fill(room, guaranteed)
         passages = tuple(
             past.passage(packed) if packed.source.key in past.sources else gatherer.passage(packed)
             for packed in filling.passages
@@ -379,38 +387,40 @@ class Retrieval:
         before = (fts.bounded_query(turn.content) for turn in self._before(request))
         return (request.query, *before)
 
-    def _filling(
-        self,
-        gatherer: Gatherer,
-        past: Recall,
-        room: int,
-        request: ContextRequest,
-        guaranteed: int = 0,
-    ) -> Filling:
+    def _filler(
+        self, gatherer: Gatherer, past: Recall, request: ContextRequest
+    ) -> Callable[[int, int], Filling]:
+        """Rank what was found; return a function of the room, and of its guaranteed share."""
         said = {
             normal_line(line)
             for piece in gatherer.loaded.values()
             for line in piece.text.split("\n")
         }
-        room = min(room, self._most_tokens or room)
         pieces, sources = _not_beside(gatherer, request)
-        return fill_room(
-            _with_ties_broken([*pieces, *past.pieces], request),
-            {**sources, **past.sources},
-            room,
-            self._counter,
-            most_sources=len(sources) + len(past.sources) if past.asked.is_wide else self.k,
-            line_tokens=max(
-                min(self._line_tokens, room // _FEW),
-                2 * USEFUL_TOKENS,
-                room // _WIDE_SHARE if past.asked.is_wide else 0,
-            ),
-            query=gatherer.query,
-            known=said - {""},
-            guaranteed=guaranteed,
-            wide=past.asked.is_wide,
-            in_order=past.asked.in_order,
-        )
+        pieces = _with_ties_broken([*pieces, *past.pieces], request)
+        ranked, asked = rank_pieces(pieces, gatherer.query), past.asked
+
+        def fill(room: int, guaranteed: int) -> Filling:
+            room = min(room, self._most_tokens or room)
+            return fill_room(
+                ranked,
+                {**sources, **past.sources},
+                room,
+                self._counter,
+                most_sources=len(sources) + len(past.sources) if asked.is_wide else self.k,
+                line_tokens=max(
+                    min(self._line_tokens, room // _FEW),
+                    2 * USEFUL_TOKENS,
+                    room // _WIDE_SHARE if asked.is_wide else 0,
+                ),
+                query=gatherer.query,
+                known=said - {""},
+                guaranteed=guaranteed,
+                wide=asked.is_wide,
+                in_order=asked.in_order,
+            )
+
+        return fill
 
     def _place_of(
         self,
@@ -436,7 +446,8 @@ class Retrieval:
             past = self._past(request, query, ways[-1], gatherer)
             if self.memory.finder.reranks:
                 gatherer, past, _ = self._reranked(query, gatherer, past)
-            filling = self._filling(gatherer, past, max(room, request.most_content), request, room)
+            fill = self._filler(gatherer, past, request)
+            filling = fill(max(room, request.most_content), room)
             return _left_out(filling, gatherer, rel_path)
         by_meaning = "it is not similar in meaning" if result.method != "lexical" else ""
         why = by_meaning or "there is no embedding model"
@@ -461,7 +472,7 @@ class Retrieval:
         holder = past.source_of(subject.turn_id)
         if holder is None:
             return past.why_not(subject.turn_id)
-        filling = self._filling(gatherer, past, most, request, room)
+        filling = self._filler(gatherer, past, request)(most, room)
         taken = {t for packed in filling.passages for piece in packed.pieces for t in piece.turns}
         if subject.turn_id in taken:
             return ""
