@@ -442,9 +442,10 @@ def _past_turns(
 
 def _turns_of_chat(history: HistoryStore, channel_id: str, name: str) -> frozenset[int]:
     """Return the turns of a channel that were imported from a chat."""
-    sql = (
-        "SELECT turn_id FROM turn_extras JOIN chats ON chats.id = chat_id "
-        "WHERE channel_id = ? AND name = ?"
+    sql = (  # by the channel's own turns, since extras have no index by chat
+        "SELECT turn_id FROM turns CROSS JOIN turn_extras ON turn_id = turns.id "
+        "JOIN chats ON chats.id = chat_id AND chats.channel_id = turns.channel_id "
+        "WHERE turns.channel_id = ? AND name = ?"
     )
     return frozenset(row[0] for row in history.rows(sql, (pack(channel_id), pack(name))))
 

@@ -9,6 +9,7 @@ from contextlib import closing
 
 import pytest
 
+from familiar_cli.history import schema
 from familiar_cli.history.store import HistoryStore
 from tests.support.cards import png_card
 from tests.support.chats import said as words
@@ -404,3 +405,28 @@ def test_of_several_personas_none_is_guessed(folder) -> None:
     personas(folder, "Ann", "Bo")
     assert "several personas" in reason(found(folder), "settings.json")
     assert data("me")["name"] == ""
+
+
+def test_many_chats_cost_each_as_much_as_few(tmp_path, monkeypatch) -> None:
+    """Counted in instructions of SQLite: none of them goes through what other chats brought."""
+    made, counted, costs = schema.open_to_write, [0], {}
+
+    def counting(*where):
+        connection = made(*where)
+        connection.set_progress_handler(lambda: counted.append(counted.pop() + 1), 100)
+        return connection
+
+    monkeypatch.setattr(schema, "open_to_write", counting)
+    for chats in (20, 120):
+        folder = DataFolder(tmp_path / f"{chats}")
+        folder.character(f"C{chats}")
+        for number in range(chats):
+            folder.chat(
+                f"C{chats}", f"{number}", said("Robin", f"Line {number}.", number, user=True)
+            )
+        for way in ("first", "again"):
+            begun = counted[0]
+            found(folder)
+            costs[way, chats] = (counted[0] - begun) / chats
+    assert costs["first", 120] < 1.5 * costs["first", 20]
+    assert costs["again", 120] < 1.5 * costs["again", 20]
