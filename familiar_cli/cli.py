@@ -106,7 +106,7 @@ class Contents(FamiliarGroup):
             if option in _COMPLETION and not word.startswith("-"):
                 if word not in _SHELLS:
                     known = ", ".join(_SHELLS)
-                    raise UsageError(f"No completion for {word!r}", hint=f"There is: {known}.")
+                    raise UsageError(f"No completion for {word!r}", hint=f"Known: {known}.")
                 param = next(p for p in self.params if option in p.opts)
                 param.callback(ctx, param, word)  # type: ignore[misc]  # ends the program
         return super().parse_args(ctx, args)

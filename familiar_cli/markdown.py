@@ -294,7 +294,7 @@ def title_of(text: str) -> str:
 
 
 def bullet(text: str) -> ListMarker | None:
-    """Return the marker of the list item `text`, or None if it is none, such as `* * *`."""
+    """Return the marker of the list item `text`, or None for anything else, such as `* * *`."""
     found = _BULLET.match(text)
     if found is None or _RULE.match(text):
         return None
@@ -330,5 +330,5 @@ def body_start(text: str) -> int:
 
 
 def without_marks(text: str) -> str:
-    """Return `text` without the marks that Markdown puts around words, and links as their words."""
+    """Remove inline Markdown from `text`, keeping the words of links."""
     return _EMPHASIS.sub("", _LINK.sub(r"\1", text))

@@ -219,7 +219,7 @@ def next_occurrence(
             if moment > after:
                 return moment
         day += timedelta(days=1)
-    raise OverflowError(f"{rule} never comes")
+    raise OverflowError(f"{rule} never occurs")
 
 
 def last_occurrence(
@@ -235,7 +235,7 @@ def last_occurrence(
             if moment <= until:
                 return moment
         day -= timedelta(days=1)
-    raise OverflowError(f"{rule} never came")
+    raise OverflowError(f"{rule} never occurred")
 
 
 def _count_steps(

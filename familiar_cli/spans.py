@@ -82,7 +82,7 @@ class Yearly:
     weekday: int | None = None
 
     def near(self, day: date) -> Span:
-        """Return the one nearest to `day`; of two the earlier.
+        """Return the occurrence nearest to `day`; of two, the earlier.
 
         Raises:
             ValueError: No year near `day` has it, such as 29 February.
@@ -94,7 +94,7 @@ class Yearly:
         return min(found, key=lambda span: abs(days_between(span, Span(day, day))))
 
     def beside(self, day: date, tense: int) -> Span:
-        """Return the last that began by `day`, or the next that ends from then on.
+        """Return the last occurrence that began by `day`, or the next that ends after it.
 
         Args:
             day: The day.
@@ -111,7 +111,7 @@ class Yearly:
         return (max if tense < 0 else min)(some, key=lambda s: s.first) if some else self.near(day)
 
     def of(self, year: int) -> Span:
-        """Return that of the year in which it begins.
+        """Return the occurrence that begins in `year`.
 
         Raises:
             ValueError: There is none, as in `31 June`.
@@ -169,7 +169,7 @@ class StatedTime:
 
 
 def days_between(wanted: Span, other: Span) -> int:
-    """Return how many days `other` lies after `wanted`; negative before it, 0 if they meet."""
+    """Count the days from `wanted` to `other`; negative if earlier, 0 if they overlap."""
     if other.first > wanted.last:
         return (other.first - wanted.last).days
     if other.last < wanted.first:
@@ -178,24 +178,24 @@ def days_between(wanted: Span, other: Span) -> int:
 
 
 def spans_in(text: str, today: date | None = None) -> list[Span | Yearly]:
-    """Return the times named in `text`, in order.
+    """Find the times named in `text`, in order.
 
     Args:
         text: In any of the languages.
-        today: What `yesterday` is counted from; None: only what needs no such day is returned.
+        today: Day that `yesterday` is relative to; None leaves relative times out.
     """
     return [found.span for found in times_in(folded(text[:MOST_CHARS]), today)]
 
 
 def times_in(text: str, today: date | None) -> list[NamedTime]:
-    """Return the times named in `text`, which is folded, in order; see `spans_in`."""
+    """Find the times named in the folded `text`, in order; see `spans_in`."""
     text = text[:MOST_CHARS]
     found = [match for name in _spoken(text) for match in _reader(name).matches(text)]
     return _meant(text, found, today)
 
 
 def times_asked(query: str, today: date) -> list[Span | Yearly]:
-    """Return the times that a question is about: `since spring` is all from then until today."""
+    """Find the times that a question is about: `since spring` lasts until today."""
     text = folded(query[:MOST_CHARS])
     times = times_in(text, today)
     asked: list[Span | Yearly] = []
@@ -220,7 +220,7 @@ def _latest(span: Span | Yearly, today: date) -> Span:
 
 
 def _side(text: str, found: NamedTime) -> str:
-    """Return which side of a time is meant, as the words around it say; empty: itself."""
+    """Tell whether nearby words mean the time before or after; empty: the time itself."""
     before = text[max(found.inner - _NEAR_CHARS, 0) : found.inner].rstrip()
     after = text[found.end : found.end + _NEAR_CHARS].lstrip()
     for name in CODES:
@@ -232,7 +232,7 @@ def _side(text: str, found: NamedTime) -> str:
 
 
 def with_iso_dates(text: str) -> str:
-    """Return `text`, folded, with each day or month of a year as `2024-03-09` or `2024-03`."""
+    """Fold `text`, writing each day or month of a year as `2024-03-09` or `2024-03`."""
     text = folded(text[:MOST_CHARS])
     found = [
         match
@@ -252,7 +252,7 @@ def with_iso_dates(text: str) -> str:
 
 
 def _iso(span: Span) -> str:
-    """Return a day, a month or a year as ISO 8601 writes it."""
+    """Format a day, a month or a year in ISO 8601."""
     day = span.first.isoformat()
     if span.first == span.last:
         return day
@@ -261,7 +261,7 @@ def _iso(span: Span) -> str:
 
 
 def folded(text: str) -> str:
-    """Return `text` as words are compared here: in lower case, without accents, on one line."""
+    """Normalise `text` for comparison: lower case, no accents, one line."""
     return " ".join(_folded(text).split())
 
 
@@ -278,9 +278,9 @@ def aligned_fold(text: str) -> tuple[str, list[int]]:
 
 
 def said_alone(text: str) -> Iterator[StatedTime]:
-    """Yield what all of `text` may say, in any of the languages: a day, a time of day, or both.
+    """Yield the readings of a whole `text` as a day, a time of day, or both, in any language.
 
-    Nothing is counted from today yet; see `day_meant`.
+    Nothing is relative to today yet; see `day_meant`.
     """
     text = folded(text[:_MOST_ALONE_CHARS])
     for name in CODES:
@@ -288,7 +288,7 @@ def said_alone(text: str) -> Iterator[StatedTime]:
 
 
 def day_meant(values: dict[str, Any], today: date, *, ahead: bool) -> date | None:
-    """Return the one day that the words of a form mean; None for no day, or for several.
+    """Resolve a stated time to one day; None if it is no day, or several.
 
     Args:
         values: From `Said`.
@@ -312,7 +312,7 @@ def day_meant(values: dict[str, Any], today: date, *, ahead: bool) -> date | Non
 
 
 def _meant(text: str, found: list[_Match], today: date | None) -> list[NamedTime]:
-    """Return the times of matches, in order; of overlapping ones, the longest."""
+    """Resolve matches to times, in order; of overlapping matches, the longest counts."""
     taken: list[NamedTime] = []
     for match in sorted(found, key=lambda match: (match.inner - match.end, match.start)):
         if any(match.inner < one.end and one.inner < match.end for one in taken):
@@ -325,7 +325,7 @@ def _meant(text: str, found: list[_Match], today: date | None) -> list[NamedTime
 
 
 def _tense(text: str, match: _Match) -> int:
-    """Return whether the words of a sentence tell of a time as past or to come."""
+    """Tell whether a sentence puts a time in the past or the future."""
     if not match.values.keys().isdisjoint({"year", "near", "way", "ago"}):
         return 0
     begin = max(text.rfind(mark, 0, match.start) for mark in _SENTENCE_ENDS) + 1
@@ -342,7 +342,7 @@ def _tense(text: str, match: _Match) -> int:
 
 
 def _spoken(text: str) -> list[str]:
-    """Return the tables of which `text` may hold words; most texts hold none."""
+    """Select the languages whose words `text` may contain; for most texts, none."""
     heads = _heads()
     words = heads.keys() & set(_WORD.findall(text))
     names = {name for word in words for name in heads[word]}
@@ -355,7 +355,7 @@ def _spoken(text: str) -> list[str]:
 
 @cache
 def _heads() -> Mapping[str, tuple[str, ...]]:
-    """Return the tables by the words that give them away, for languages with spaces."""
+    """Map characteristic words to languages, for those with spaces."""
     found: dict[str, tuple[str, ...]] = {}
     for name in CODES:
         language = dates(name)
@@ -367,14 +367,14 @@ def _heads() -> Mapping[str, tuple[str, ...]]:
 
 @cache
 def _parts() -> tuple[tuple[str, str], ...]:
-    """Return the words for parts of longer times, with their tables; a year may stand beside."""
+    """List the words for parts of longer times, with their languages; a year may follow."""
     listed = ((name, words) for name in CODES for words in dates(name).parts)
     return tuple((name, word) for name, words in listed for word in _alternatives(words))
 
 
 @cache
 def _signs() -> tuple[tuple[str, str], ...]:
-    """Return the signs by which a language without spaces is recognised, with its table."""
+    """List the phrases that identify a language without spaces."""
     tables = ((name, dates(name)) for name in CODES)
     return tuple(
         (phrase, name)
@@ -396,7 +396,7 @@ def _alternatives(words: str) -> list[str]:
 
 
 def _folded(text: str) -> str:
-    """Return `text` in lower case, without the accents that people leave out."""
+    """Lower `text`, without the accents that people leave out."""
     if text.isascii():
         return text.lower()
     apart = unicodedata.normalize("NFD", fold_letters(text))
@@ -463,14 +463,14 @@ class _Reader:
         return [re.compile(begin + self._pattern(form) + end) for form in forms]
 
     def matches(self, text: str) -> Iterator[_Match]:
-        """Yield from where to where `text` fits a form, and what its words are worth."""
+        """Yield each match of a form in `text`, with the values of its words."""
         for form in self._forms:
             for found in form.finditer(text):
                 inner = min(at for kind in found.groupdict() if (at := found.start(kind)) >= 0)
                 yield _Match(*found.span(), inner, self._said(found), self._name)
 
     def alone(self, text: str) -> Iterator[StatedTime]:
-        """Yield what all of `text` may say: a day or a number of units, a time of day, or both."""
+        """Yield the readings of all of `text`: days or a number of units, a time, or both."""
         for values in self._days(text):
             yield StatedTime(values, None)
         for form in self._clocks:
@@ -549,7 +549,7 @@ def _span(said: Mapping[str, Any], today: date | None, tense: int = 0) -> Span |
 
 
 def _part(said: Mapping[str, Any], today: date | None, tense: int) -> Span | Yearly | None:
-    """Return a third of a longer time, or the first, second, ... or last of something in a month.
+    """Compute a third of a longer time, or an ordinal (first, second, last) within a month.
 
     Raises:
         ValueError: No calendar holds it.
@@ -574,10 +574,10 @@ def _part(said: Mapping[str, Any], today: date | None, tense: int) -> Span | Yea
 
 
 def _in_month(said: Mapping[str, Any], today: date | None, tense: int) -> Span | Yearly | None:
-    """Return the first, second, ... or last weekday, week, weekend or day in a month.
+    """Compute an ordinal weekday, week, weekend or day in a month.
 
-    `of the month` without any other word is the month of `today`, or the one beside it that suits
-    the tense.
+    `of the month` without any other word is the month of `today`, or an adjacent one that fits the
+    tense.
     """
     number, weekday = said["ordinal"], said.get("weekday")
     if weekday is None and said["unit"] not in _IN_MONTH:
@@ -599,7 +599,7 @@ def _in_month(said: Mapping[str, Any], today: date | None, tense: int) -> Span |
 
 
 def _yearly(said: Mapping[str, Any]) -> Yearly | None:
-    """Return a day, month or season without its year.
+    """Build a day, month or season without its year.
 
     Raises:
         ValueError: No year has it.
@@ -612,7 +612,7 @@ def _yearly(said: Mapping[str, Any]) -> Yearly | None:
 
 
 def _season(number: int) -> Yearly:
-    """Return a season of the northern half of the earth, by months."""
+    """Build a season of the northern hemisphere, by months."""
     return Yearly(_SEASON_MONTHS * (number + 1), months=_SEASON_MONTHS)
 
 
@@ -628,7 +628,7 @@ def _relative(said: Mapping[str, Any], today: date) -> Span | None:
 
 
 def _beside(said: Mapping[str, Any], today: date) -> Span | None:
-    """Return the last, this or the next of something; within it, a weekday or season."""
+    """Resolve last, this or next; within the result, a weekday or season."""
     way = said["way"]
     if "unit" in said:
         whole = _away(said["unit"], way, today, whole=True)
@@ -645,7 +645,7 @@ def _beside(said: Mapping[str, Any], today: date) -> Span | None:
 
 
 def _of_years(yearly: Yearly, way: int, today: date) -> Span:
-    """Return the last that is over, the one of this year, or the next that has not begun."""
+    """Return the last occurrence that is over, this year's, or the next that has not begun."""
     if way == 0:
         return yearly.of(today.year)
     years = range(today.year - 2, today.year + 3)
@@ -656,7 +656,7 @@ def _of_years(yearly: Yearly, way: int, today: date) -> Span:
 
 
 def _weekday(weekday: int, way: int, today: date) -> Span:
-    """Return the last or the next such day, which is never today; 0: that of this week."""
+    """Return the last or next such weekday, never today; for 0, this week's."""
     if way == 0:
         return _one(today + timedelta(days=weekday - today.weekday()))
     if way < 0:
@@ -665,7 +665,7 @@ def _weekday(weekday: int, way: int, today: date) -> Span:
 
 
 def _away(unit: str, count: int, today: date, *, whole: bool = False) -> Span | None:
-    """Return the span so many units away: a day, or about it; `whole`: a calendar unit."""
+    """Return the span `count` units away; with `whole`, only a calendar unit."""
     if unit in CLOCK_UNITS:
         return None
     if unit == "day":
@@ -684,7 +684,7 @@ def _away(unit: str, count: int, today: date, *, whole: bool = False) -> Span | 
 
 
 def _stretch(unit: str, count: int, today: date) -> Span | None:
-    """Return all days from so many units ago until today, or from today on."""
+    """Return all days between today and `count` units away."""
     far = _away(unit, count, today)
     if far is None:
         return None

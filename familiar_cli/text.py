@@ -52,29 +52,29 @@ _WITHOUT_JOINERS = str.maketrans("", "", "\u200c\u200d")
 
 
 def without_secrets(address: str) -> str:
-    """Return an address, or what should be one, without its user, password, query and fragment."""
+    """Strip user, password, query and fragment from an address, or what looks like one."""
     address = re.sub(r"([?#]).*", r"\1***", address, flags=re.DOTALL)
     return re.sub(r"^([\w+.-]*://)?.*@", r"\1***@", address, flags=re.DOTALL)
 
 
 def harmless(text: str) -> str:
-    """Return `text` without escape sequences or marks that could steer a terminal."""
+    """Remove escape sequences and other controls that could affect a terminal."""
     return re.sub(_HARMFUL, "", text.replace("\r\n", "\n"))
 
 
 def harmless_json(line: str) -> str:
-    """Return a line of JSON that means the same and could not steer a terminal."""
+    """Escape a line of JSON, so that it cannot affect a terminal."""
     return re.sub(_HARMFUL, lambda found: f"\\u{ord(found[0]):04x}", line)
 
 
 def one_line(text: str, width: int = 80) -> str:
-    """Return `text` as one harmless line of at most `width` characters."""
+    """Format `text` as one harmless line of at most `width` characters."""
     line = " ".join(harmless(text).split())
     return line if len(line) <= width else line[: max(width - 1, 0)].rstrip() + "…"
 
 
 def typed(word: str, *, windows: bool = os.name == "nt") -> str:
-    """Return a word, such as a path, as it is typed in a shell: quoted where it has to be."""
+    """Quote a word, such as a path, for a shell if necessary."""
     if word and not re.search(_SHELL_SIGNS, word):
         return word
     if windows:
@@ -85,7 +85,7 @@ def typed(word: str, *, windows: bool = os.name == "nt") -> str:
 
 
 def counted(number: int, noun: str, many: str = "") -> str:
-    """Return a number and what it counts: `1 file`, `1,200 files`."""
+    """Format a number with its noun: `1 file`, `1,200 files`."""
     return f"{number:,} {noun if number == 1 else many or noun + 's'}"
 
 
@@ -97,16 +97,16 @@ def shorten_list(names: Iterable[str], most: int, separator: str = ", ") -> str:
 
 
 def framed(text: str, width: int = NAME_CHARS) -> str:
-    """Return text from outside as it may stand in the frame of a prompt.
+    """Format outside text for the frame of a prompt.
 
-    It is one line of at most `width` characters, holds nothing invisible but what joins letters,
-    and none of the signs that open or close a part of a prompt.
+    It becomes one line of at most `width` characters, without invisible characters except joiners,
+    and without the signs that open or close a part of a prompt.
     """
     return one_line(re.sub(_UNSEEN, "", text).translate(_DELIMITERS), width)
 
 
 def unfenced(text: str) -> str:
-    """Return a text from outside that stands between tags, so that it cannot close them."""
+    """Escape an outside text between tags, so that it cannot close them."""
     return re.sub(_TAGS, "‹", harmless(text))
 
 
@@ -126,10 +126,10 @@ def is_hidden(character: str) -> bool:
 
 
 def slugify(title: str, *, max_chars: int = 60) -> str:
-    """Return a file-name stem for `title`: lower case letters and digits, `-` between.
+    """Make a file-name stem from `title`: lower case letters and digits, `-` between.
 
-    Letters of every script stay, with the marks that belong to them, and so do signs such as `・`
-    and `（）`. The stem is empty when `title` holds neither letter nor digit.
+    Letters of every script are kept with their combining marks, and so are signs such as `・` and
+    `（）`. The stem is empty without a letter or digit.
     """
     parts = re.split(f"([{_HARMLESS_SIGNS}])", title)
     plain = "".join(p if p in _HARMLESS_SIGNS else unicodedata.normalize("NFKC", p) for p in parts)
@@ -140,14 +140,14 @@ def slugify(title: str, *, max_chars: int = 60) -> str:
 
 
 def is_of_names(character: str) -> bool:
-    """Return whether a character may stand in a name: letters, digits, marks, harmless signs."""
+    """Tell whether a character may occur in a name: letters, digits, marks, harmless signs."""
     if character.isalnum() or character in _HARMLESS_SIGNS:
         return True
     return unicodedata.category(character) in {"Mn", "Mc"}
 
 
 def _cut_before_marks(text: str, most: int) -> str:
-    """Return the first characters of `text`; no letter loses its marks."""
+    """Truncate `text` without separating a letter from its marks."""
     end = most
     while 0 < end < len(text) and unicodedata.category(text[end])[0] == "M":
         end -= 1
@@ -155,7 +155,7 @@ def _cut_before_marks(text: str, most: int) -> str:
 
 
 def fold(text: str) -> str:
-    """Return `text` so that two names a person would call the same compare equal."""
+    """Fold `text`, so that names that people consider equal compare equal."""
     if text.isascii():
         return text.lower()  # all that the rest would do to it
     return unicodedata.normalize("NFC", unicodedata.normalize("NFKC", text).casefold())
@@ -179,7 +179,7 @@ def sha256_of(content: str | bytes) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name most like `name`, or None when none is alike."""
+    """Return the known name most like `name`, or None if none is similar."""
     if len(name) > _MOST_NAME_CHARS:
         return None
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
@@ -233,12 +233,12 @@ _JOINERS: Final = dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", "")
 
 
 def fold_word(text: str) -> str:
-    """Return `text` in the one form in which words are compared."""
+    """Fold a word for comparison."""
     return text.lower() if text.isascii() else fold_kana(fold_letters(text))
 
 
 def fold_letters(text: str) -> str:
-    """Return `text` as `fold_word` does, but with katakana as it is."""
+    """Fold `text` like `fold_word`, keeping katakana."""
     if text.isascii():
         return text.lower()
     plain = unicodedata.normalize("NFKC", text).casefold().replace("i\u0307", "i")
@@ -246,7 +246,7 @@ def fold_letters(text: str) -> str:
 
 
 def without_joiners(text: str) -> str:
-    """Return `text` without what is drawn as nothing inside words."""
+    """Remove invisible characters inside words."""
     return text if text.isascii() else _replaced(text, _JOINERS)
 
 
@@ -258,7 +258,7 @@ def _replaced(text: str, table: Mapping[str, str]) -> str:
 
 
 def fold_kana(text: str) -> str:
-    """Return `text` with hiragana for katakana, letter by letter."""
+    """Convert katakana to hiragana, letter by letter."""
     return text if text.isascii() else _replaced(text, _KANA)
 
 
@@ -280,10 +280,10 @@ _EMOJI_JOINERS: Final = "\u200d\ufe0e\ufe0f"
 
 
 def cut_to(text: str, limit_tokens: int, count: Callable[[str], int]) -> str:
-    """Return the beginning of `text` in at most `limit_tokens`; empty when too little is left.
+    """Truncate `text` to `limit_tokens`; empty if too little would be left.
 
-    A cut at the end of a sentence, or between words, is taken when it keeps at least half of what
-    fits. What is left has at least `USEFUL_TOKENS`.
+    It ends after a sentence, or between words, if that keeps at least half of what fits. The rest
+    has at least `USEFUL_TOKENS`.
     """
     fits = _longest_fit(text, limit_tokens, count)
     for end in (_sentence_end(text, fits), _word_end(text, fits), _whole_character(text, fits)):
@@ -296,7 +296,7 @@ def cut_to(text: str, limit_tokens: int, count: Callable[[str], int]) -> str:
 def whole_sentences(
     text: str, limit_tokens: int, count: Callable[[str], int], *, least: int = USEFUL_TOKENS
 ) -> str:
-    """Return the sentences with which `text` begins, as many as fit; see `cut_to` if none does.
+    """Return the leading sentences of `text` that fit; see `cut_to` if none does.
 
     Args:
         text: The text.
@@ -336,7 +336,7 @@ def _is_wrapped(text: str, at: int) -> bool:
 
 
 def _goes_on(text: str, stop: re.Match[str]) -> bool:
-    """Return whether the sentence continues after this stop."""
+    """Tell whether the sentence continues after this stop."""
     before = _LAST_WORD.search(text, max(0, stop.start() - 20), stop.start() + 1)
     if before and stop[0][:2] != "..":
         word = before[1]
@@ -348,7 +348,7 @@ def _goes_on(text: str, stop: re.Match[str]) -> bool:
 
 
 def _longest_fit(text: str, limit_tokens: int, count: Callable[[str], int]) -> int:
-    """Return how many characters of `text` have at most `limit_tokens`."""
+    """Return how many leading characters of `text` have at most `limit_tokens`."""
     high = max(8 * limit_tokens, 64)
     while high < len(text) and count(text[:high]) <= limit_tokens:
         high *= 2
@@ -363,7 +363,7 @@ def _longest_fit(text: str, limit_tokens: int, count: Callable[[str], int]) -> i
 
 
 def _sentence_end(text: str, fits: int) -> int:
-    """Return the last end of a sentence within `fits`; what follows decides whether it is one."""
+    """Return the last sentence end within `fits`, judged by what follows it."""
     return max((end for end in sentence_ends(text[: fits + 3]) if end <= fits), default=0)
 
 
@@ -374,7 +374,7 @@ def _word_end(text: str, fits: int) -> int:
 
 
 def _whole_character(text: str, fits: int) -> int:
-    """Return the last offset within `fits` that parts no letter from its marks."""
+    """Return the last offset within `fits` that does not separate a letter from its marks."""
     end = fits
     while 0 < end < len(text) and (
         _belongs_before(text[end]) or text[end - 1] == _EMOJI_JOINERS[0]
@@ -397,7 +397,7 @@ NO_NEWLINE: Final = "\\ No newline at end of file"
 
 
 def unified(before: str, after: str, old: str, new: str | None = None) -> str:
-    """Return how two texts differ; empty when they do not.
+    """Format a unified diff of two texts; empty if they are equal.
 
     Args:
         before: The one text.
@@ -411,7 +411,7 @@ def unified(before: str, after: str, old: str, new: str | None = None) -> str:
 
 
 def unified_file(rel_path: str, before: str | None, after: str | None) -> str:
-    """Return how a file differs, with the names that git gives it; None stands for no file."""
+    """Format a unified diff of a file with git's names; None stands for no file."""
     old, new = (
         f"{side}/{rel_path}" if text is not None else "/dev/null"
         for side, text in (("a", before), ("b", after))
@@ -420,9 +420,9 @@ def unified_file(rel_path: str, before: str | None, after: str | None) -> str:
 
 
 def marked_lines(text: str) -> list[str]:
-    """Return the lines of a text without their ends; the last says when it has none.
+    """Split a text into lines without their ends, marking a last line without a newline.
 
-    Only newlines end a line: other marks that Python takes for line ends are part of the text.
+    Only newlines end a line: other characters that Python treats as line ends are part of the text.
     """
     *lines, last = text.split("\n")
     return [*lines, f"{last}\n{NO_NEWLINE}"] if last else lines
@@ -433,7 +433,7 @@ def matching_blocks(
 ) -> list[tuple[int, int, int]]:
     """Return the matching runs of two lists, in order: start in each, and length.
 
-    As `difflib` finds them; long lists are cut first at what stands once in both, which takes
+    They are those of `difflib`, but long lists are first split at items unique in both, which takes
     hardly longer than reading them.
     """
     found: list[tuple[int, int, int]] = []

@@ -81,10 +81,10 @@ class When:
 
 
 def read_when(text: str, now: datetime, zone: tzinfo | None, *, ahead: bool = False) -> When:
-    """Return the time that `text` means.
+    """Parse `text` as a time.
 
-    Days and weeks keep the time of day, also where the clocks change in between; hours and minutes
-    are counted.
+    Days and weeks keep the time of day across changes of the clock; hours and minutes are elapsed
+    time.
 
     Args:
         text: What somebody typed.
@@ -93,7 +93,7 @@ def read_when(text: str, now: datetime, zone: tzinfo | None, *, ahead: bool = Fa
         ahead: `2h`, `friday` and `9:00` lie in the future; else in the past.
 
     Raises:
-        UsageError: It is not a time, or no calendar holds it.
+        UsageError: It is not a time, or out of range.
     """
     words = " ".join(_in_plain_digits(unicodedata.normalize("NFKC", text)).split())
     try:
@@ -109,18 +109,18 @@ def read_when(text: str, now: datetime, zone: tzinfo | None, *, ahead: bool = Fa
 
 
 def read_moment(text: str, now: datetime, zone: tzinfo | None) -> datetime:
-    """Return the moment in UTC that `text` means, as in `--since 7d`; see `read_when`."""
+    """Parse `text`, as in `--since 7d`, to a moment in UTC; see `read_when`."""
     return to_ms(to_utc(read_when(text, now, zone).moment, zone))
 
 
 def read_day(text: str, now: datetime, zone: tzinfo | None) -> date:
-    """Return the day, where the familiar lives, that `text` means; see `read_when`."""
+    """Parse `text` to a day in the familiar's timezone; see `read_when`."""
     moment = read_when(text, now, zone).moment
     return (moment.astimezone(zone) if moment.tzinfo else moment).date()
 
 
 def read_hour(text: str) -> time | None:
-    """Return the time of day that `text` means: `9:00`, `9.30`, `9am`; None for anything else."""
+    """Parse `text` as a time of day: `9:00`, `9.30`, `9am`; None for anything else."""
     found = _CLOCK.fullmatch(text)
     if found is None or (found[2] is None and found[3] is None):
         return None
@@ -136,22 +136,22 @@ def read_hour(text: str) -> time | None:
 
 
 def day_words(day: date) -> str:
-    """Return `day` as a person writes it: `31 January 2026`. Independent of the locale."""
+    """Format `day` for people, independently of the locale: `31 January 2026`."""
     return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
 def weekday_name(day: date) -> str:
-    """Return the name of a day's weekday: `Thursday`. Independent of the locale."""
+    """Return the English name of a weekday, independently of the locale: `Thursday`."""
     return WEEKDAYS[day.weekday()].capitalize()
 
 
 def _in_plain_digits(text: str) -> str:
-    """Return `text` with the digits 0 to 9 for those of any script."""
+    """Convert the digits of any script in `text` to 0 to 9."""
     return "".join(str(int(c)) if c.isdecimal() else c for c in text)
 
 
 def _absolute(words: str) -> When | None:
-    """Return a time in the form of ISO 8601; the hour may have one digit."""
+    """Parse a time in ISO 8601; the hour may have one digit."""
     text = words.upper()
     if found := _LOOSE.fullmatch(text):
         day, hour, offset = found.groups()
@@ -186,7 +186,7 @@ class _Relative:
         return None
 
     def _spoken(self, words: str) -> When | None:
-        """Return a time in any of the languages: `demain à 9h`, `in zwei Stunden`, `明日９時`."""
+        """Parse a time in any of the languages: `demain à 9h`, `in zwei Stunden`, `明日９時`."""
         way = 1 if self.ahead else -1
         for said in said_alone(words):
             if said.values.get("way", way) == -way:
@@ -203,7 +203,7 @@ class _Relative:
         return None
 
     def _counted_by(self, values: Mapping[str, Any]) -> When | None:
-        """Return a time that is so many units away, in the direction that is asked for."""
+        """Resolve a number of units, in the requested direction."""
         unit = values.get("unit")
         if unit not in {**CLOCK_UNITS, **_COUNTED_DAYS} or "way" in values:
             return None
@@ -215,7 +215,7 @@ class _Relative:
         return self._away(days=count * _COUNTED_DAYS[unit])
 
     def _away(self, *, days: int = 0, minutes: int = 0) -> When:
-        """Return the time that is so far away; days keep the time of day."""
+        """Return the moment some days or minutes away; days keep the time of day."""
         if days:
             moment = to_utc(self._wall() + timedelta(days=days), self.zone)
         else:
@@ -223,7 +223,7 @@ class _Relative:
         return When(moment, has_time=True, is_counted=True)
 
     def _nearest(self, hour: time) -> When:
-        """Return the next or the last time that the clock shows an hour."""
+        """Return the next or last moment at that time of day."""
         today = datetime.combine(self._wall().date(), hour)
         passed = to_utc(today, self.zone) <= self.now
         days = int(passed) if self.ahead else -int(not passed)
@@ -281,10 +281,10 @@ class RelativeDate:
 
 
 def relative_dates(text: str, day: date) -> Iterator[RelativeDate]:
-    """Yield the relative dates in `text`, as they are meant on `day`.
+    """Yield the relative dates in `text`, resolved as of `day`.
 
-    What is quoted is left alone, and so is what may mean another day: "next Friday", or "on Monday"
-    where nothing tells whether it is past.
+    Quotations are skipped, and so are ambiguous expressions: "next Friday", or "on Monday" where
+    the tense is unclear.
     """
     quoted = [found.span() for found in _QUOTED.finditer(text)]
     known = language_of(text)
@@ -311,11 +311,11 @@ def relative_dates(text: str, day: date) -> Iterator[RelativeDate]:
 
 
 def with_dates(text: str, day_of: Callable[[str], date | None]) -> str:
-    """Return `text` with dates in the place of relative ones.
+    """Replace the relative dates in `text` by absolute ones.
 
     Args:
         text: What was written.
-        day_of: Gives the day on which such words were said; None: it is not known.
+        day_of: Returns the day on which words were said, or None if unknown.
     """
     dated = text
     for found in reversed(list(relative_dates(text, date(2000, 1, 1)))):
@@ -328,7 +328,7 @@ def with_dates(text: str, day_of: Callable[[str], date | None]) -> str:
 
 
 def _written(found: NamedTime, said: str, day: date) -> str:
-    """Return how a relative time is written as a date; empty: it is not, or may mean another."""
+    """Format a relative time as a date; empty if that is ambiguous or not done."""
     values = found.values
     if isinstance(found.span, Yearly) or values.keys() & {"year", "part"}:
         return ""
@@ -347,7 +347,7 @@ def _written(found: NamedTime, said: str, day: date) -> str:
 
 
 def _is_one_weekday(found: NamedTime, span: Span, day: date) -> bool:
-    """Return whether only one day is meant: not "next Friday", this week's or the one after it."""
+    """Tell whether a weekday is unambiguous, unlike "next Friday"."""
     way = found.values.get("way")
     if way is None:
         return found.tense != 0
@@ -355,7 +355,7 @@ def _is_one_weekday(found: NamedTime, span: Span, day: date) -> bool:
 
 
 def _counted(found: NamedTime, day: date) -> str:
-    """Return a time that is so many units away, written as a date."""
+    """Format a time some units away as a date."""
     values = found.values
     if "ahead" in values and found.tense < (found.code in _IN_MAY_BE_WITHIN):
         return ""
@@ -374,7 +374,7 @@ def _part_of_day(found: NamedTime, said: str) -> str:
 
 
 def _dated(found: NamedTime, kind: str) -> str:
-    """Return a time as its language writes it; empty: such a thing is not written."""
+    """Format a time in its language; empty if that has no form for it."""
     language, span = dates(found.code), found.span
     if kind not in language.written or isinstance(span, Yearly):
         return ""

@@ -230,8 +230,8 @@ class Daemon:
     async def visit(self, *, is_first: bool, is_active: bool) -> float:
         """Do what is due now; return the seconds until waiting turns are due.
 
-        For a process with many familiars, which cannot stay with one. Without a model nothing is
-        written, and the rest is done.
+        For a process that visits many familiars in turn. Without a model nothing is written, but
+        all other work is done.
 
         Args:
             is_first: Write all waiting turns, as `watch` does at its start.

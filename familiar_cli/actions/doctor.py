@@ -368,16 +368,16 @@ def _preview_changes(paths: FamiliarPaths) -> Iterator[Diagnosis]:
             changes += 1
             copy = f"{paths.history.name}.before-v{found + 1}"
             yield warn(
-                f"history.db: schema {found} becomes {newest}, so earlier versions no longer open "
-                f"it; a copy as it is now is kept as {copy}",
-                f"Before that: `familiar backup DIR`, with the version that you used so far, or "
+                f"history.db is migrated from schema {found} to {newest}, which earlier versions "
+                f"cannot open; the old file is kept as {copy}",
+                f"First run `familiar backup DIR` with the version that you used so far, or "
                 f"copy {str(paths.root)!r}.",
             )
     if not paths.instance.exists():
         changes += 1
         yield ok("instance.id: a name for this machine is added, for `familiar sync`")
     if not changes:
-        yield ok("nothing changes but what is made again from other files")
+        yield ok("nothing changes except files that are derived from others")
 
 
 def _find_target(home: str | None, familiar: str | None) -> CheckTarget:

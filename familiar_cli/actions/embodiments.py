@@ -248,7 +248,7 @@ def push(
     if known is None:
         raise errors.NotFoundError(
             f"The embodiment {device.id!r} is not known here; nothing was changed",
-            hint="Call sync_pull first, of a server that was started with --embodiments.",
+            hint="First call sync_pull on a server started with --embodiments.",
         )
 
     def push() -> tuple[FilePasts, int, list[Received]]:

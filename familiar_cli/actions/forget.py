@@ -258,7 +258,7 @@ class _Forgetting:
                 return
         raise ConflictError(
             "The memory kept changing, so not everything was forgotten",
-            hint="Run the same command again when nobody talks to the familiar.",
+            hint="Run the same command again while nobody is talking to the familiar.",
         )
 
 
@@ -297,7 +297,8 @@ def forget_person(
     is_known = any(o.covers(a) for o in orders_of(familiar.history) for a in accounts)
     if not (forgetting.found.turns or forgetting.changes() or is_known):
         raise NotFoundError(
-            f"Nothing is known of {person!r}; nothing was changed", hint="Run `familiar people ls`."
+            f"Nothing is known about {person!r}; nothing was changed",
+            hint="Run `familiar people ls`.",
         )
     report = forgetting.report(dry_run=dry_run)
     if not dry_run:
@@ -375,7 +376,7 @@ def export_person(familiar: Familiar, person: str, target: Path) -> dict[str, in
     forgetting = _Forgetting(familiar, ForgetOrder.for_accounts(accounts))
     changes = forgetting.changes()
     if not (forgetting.found.turns or changes):
-        raise NotFoundError(f"Nothing is known of {person!r}", hint="Run `familiar people ls`.")
+        raise NotFoundError(f"Nothing is known about {person!r}", hint="Run `familiar people ls`.")
     target.mkdir(parents=True, exist_ok=True)
     wanted = sorted(forgetting.found.turns)
     turns = (familiar.history.turn(number) for number in wanted)

@@ -167,8 +167,8 @@ def _read_day(values: Mapping[str, Any], key: str) -> str:
 
 def _no_graph(path: Path, reason: str) -> BadInputError:
     return BadInputError(
-        f"{str(path)!r} is no graph of entity-core: {reason}; nothing was changed",
-        hint="Give its `graph.db`, or a JSON file with `nodes` and `edges`.",
+        f"{str(path)!r} is not a graph of entity-core: {reason}; nothing was changed",
+        hint="Use its `graph.db`, or a JSON file with `nodes` and `edges`.",
     )
 
 

@@ -395,7 +395,7 @@ class FileImporter:
         return replace(found, dates=options.dates)
 
     def stranger_in(self, item: ImportItem) -> tuple[str, str]:
-        """Return the name of a chat's only person, if it differs from the owner's, and the owner's.
+        """Return the only person's name in a chat and the owner's name, if they differ.
 
         Returns:
             Two empty strings if there is no question.

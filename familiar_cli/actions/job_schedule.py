@@ -79,7 +79,7 @@ class Job:
         """
         rule = parse_recurrence(self.when)
         if rule is None:
-            raise ConfigError(f"Job {self.id!r} comes at no time: {self.when!r}", hint=_RULES)
+            raise ConfigError(f"Job {self.id!r} has no valid schedule: {self.when!r}", hint=_RULES)
         return rule
 
     @property
@@ -137,9 +137,9 @@ def _check_job(job: Job) -> Job:
             hint=f"Did you mean {guess!r}?" if guess else f"It can run: {', '.join(RUNS)}.",
         )
     if job.missed not in MISSED:
-        raise UsageError(f"{job.missed!r} is neither run nor skip")
+        raise UsageError(f"{job.missed!r} must be run or skip")
     if len(job.say) > _MOST_CHARS or not (job.run or is_visible(job.say)):
-        raise UsageError(f"What a job says has 1 to {_MOST_CHARS:,} characters")
+        raise UsageError(f"The text of a job must have 1 to {_MOST_CHARS:,} characters")
     check_id(job.channel, "The channel id")
     return job
 

@@ -65,7 +65,7 @@ class MePlace:
 def show_me(
     home: Path, familiar: Familiar | None, channel_id: str = "", owner: str | None = None
 ) -> ShownMe:
-    """Return who an owner is in a channel of a familiar; without one, at the home.
+    """Describe an owner as seen in a channel, in a familiar, or in the whole home.
 
     Args:
         home: The home.
@@ -134,14 +134,14 @@ def check_owner(name: str) -> str:
 
 
 def home_owners(home: Path) -> Me:
-    """Return the first owner of a home with the other ones, as far as no familiar is needed."""
+    """List a home's owners, the first one first, without opening a familiar."""
     return Me(others=other_owners(load_written(home / ME_FILE, HomeSettings).settings))
 
 
 def place_of_me(
     home: Path, familiar: Familiar | None, channel_id: str = "", owner: str | None = None
 ) -> MePlace:
-    """Return the file that says who I am in a channel, in a familiar, or else in all of the home.
+    """Return the file about the owner for a channel, a familiar, or the whole home.
 
     Raises:
         ConfigError: It has something wrong in it.
@@ -166,10 +166,10 @@ def change_me(
     channel_id: str = "",
     dry_run: bool = False,
 ) -> Edit:
-    """Say who I am in one place. What is not among `values` stays.
+    """Store values about the owner in one place; values not given are kept.
 
     Raises:
-        ConfigError: The file cannot be changed; it is as it was.
+        ConfigError: The file cannot be changed; it is unchanged.
     """
     texts = {f"{place.prefix}{name}": value for name, value in values.items()}
     if familiar is not None and channel_id:
@@ -178,7 +178,7 @@ def change_me(
 
 
 def with_accounts(home: Path, place: MePlace, accounts: Sequence[str]) -> str:
-    """Return the value of `also` with more accounts added.
+    """Extend the value of `also` by more accounts.
 
     Raises:
         UsageError: One of them is not an account, or another owner's.
@@ -196,7 +196,7 @@ def with_accounts(home: Path, place: MePlace, accounts: Sequence[str]) -> str:
 
 
 def forget_me(place: MePlace, *, dry_run: bool = False) -> Edit:
-    """Take out of one file all that it says of me.
+    """Remove everything about the owner from one file.
 
     Raises:
         NotFoundError: It says nothing.
@@ -229,7 +229,7 @@ def author_in_channel(
     *,
     field: str = "The account",
 ) -> Author:
-    """Return who says something in a channel: an account or an owner; None: the first owner.
+    """Return the author of a message in a channel; by default the first owner.
 
     Raises:
         UsageError: `account` names nobody.
@@ -239,7 +239,7 @@ def author_in_channel(
 
 
 def hint_of_me(familiar: Familiar, author: Author | None) -> str:
-    """Return how to say who one is, for whoever speaks for the first time and has not said it."""
+    """Build a hint on how to introduce oneself, for a first message without a name."""
     try:
         me = familiar.me()
     except ConfigError:

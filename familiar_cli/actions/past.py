@@ -272,7 +272,7 @@ class Timeline:
         return self.last + _DAY
 
     def share(self, day: date, later: int = 0) -> float:
-        """Return how much of the span has passed before a day, or some days later, in [0, 1]."""
+        """Return the position of a day, or of some days later, in the span, in [0, 1]."""
         passed = (day - self.first).days + later
         return min(max(passed / ((self.last - self.first).days + 1), 0.0), 1.0)
 
@@ -291,7 +291,7 @@ def timeline(familiar: Familiar, at: str = "", span: str = "") -> Timeline:
     Args:
         familiar: Whose past.
         at: The day, or the month or year, as a person writes it; empty: the last day of the newest
-            year in which much was said.
+            busy year.
         span: One of `SPANS`; empty: the longest that can be drawn at once.
 
     Raises:
@@ -343,7 +343,7 @@ def _turns_by_year(familiar: Familiar, begun: date, ended: date) -> tuple[tuple[
 
 
 def _last_day(familiar: Familiar, years: tuple[tuple[int, int], ...]) -> date | None:
-    """Return the last day with turns of the newest year in which much was said."""
+    """Return the last day with turns in the newest busy year."""
     if not years:
         return None
     much = max(turns for _, turns in years) * _MUCH

@@ -168,7 +168,7 @@ def split_draft(
     kept = main_account(theirs)
     if kept is None:
         raise UsageError(
-            f"{other!r} was not merged into anybody; nothing was changed",
+            f"{other!r} has not been merged into anybody; nothing was changed",
             hint="`familiar people merge` merges two people.",
         )
     ours = _person_text(draft, kept)
@@ -354,7 +354,7 @@ def _without_alias(text: str, name: str) -> str:
 def _rests_on(
     line: str, slug: str, said_by: Callable[[int], str | None], numbering: memory_lines.Numbering
 ) -> bool:
-    """Tell whether all known turns behind a line are one person's."""
+    """Tell whether all known turns that a line rests on are one person's."""
     ids = memory_lines.turn_ids(line, numbering)
     people = {said_by(n) for n in ids} - {None}
     return bool(ids) and people == {slug} and numbering.holds(line)

@@ -186,7 +186,7 @@ def search_past(
     near = None if method == "lexical" else familiar.finder.near_turns(query)
     if near is None and method == "hybrid":
         raise EmbedderError(
-            "No turn can be found by meaning yet", hint="Run `familiar index build`."
+            "Turns cannot be searched by meaning yet", hint="Run `familiar index build`."
         )
     found = recall(
         familiar.history,
@@ -371,7 +371,7 @@ def _without_overlaps(marks: list[tuple[int, int]]) -> tuple[tuple[int, int], ..
 
 
 def _is_of(familiar: Familiar, turn: Turn, user: str) -> bool:
-    """Tell whether a turn was said by a user, or to them."""
+    """Tell whether a turn was said by a person, or to them."""
     author = turn.author
     if author is None and turn.reply_to is not None:
         answered = familiar.history.turn(turn.reply_to)

@@ -439,7 +439,7 @@ def _chosen_content(familiar: Familiar, one: _Sides, choice: Choice) -> bytes | 
     is_whole = WHOLE in made.clashes
     if choice == "merged" and is_whole:
         raise RefusedError(
-            f"Both versions of {one.conflict.path!r} do not fit into one file; nothing was changed",
+            f"The versions of {one.conflict.path!r} do not fit into one file; nothing was changed",
             hint=f"Choose one: `familiar sync resolve {typed(one.conflict.path)} --ours`,"
             " or `--theirs`, or `--edit`.",
         )

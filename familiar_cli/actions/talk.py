@@ -208,7 +208,7 @@ async def find_memory(familiar: Familiar, said: Said) -> Trace:
 
 
 def _is_told_short(familiar: Familiar) -> bool:
-    """Return whether a turn would get a shorter prompt than a dry run shows."""
+    """Tell whether a turn would get a shorter prompt than a dry run shows."""
     return familiar.config.context.frame == "auto" and prompt.has_short_frame(familiar)
 
 

@@ -70,11 +70,11 @@ class ReadVersions:
         return next(iter(self.versions(session, rel_path)), None)
 
     def versions(self, session: str, rel_path: str) -> tuple[str, ...]:
-        """Return that version, and those that the session knew before it, the newest first."""
+        """Return the known version and earlier ones, newest first."""
         return self._texts.get((session, rel_path), ())[::-1]
 
     def forget(self, session: str, rel_path: str) -> None:
-        """Drop the versions of a file that a session knows."""
+        """Drop the session's known versions of a file."""
         self._texts.pop((session, rel_path), None)
 
 
@@ -161,7 +161,7 @@ def create_memory(
     participating: Sequence[str] = (),
     source: str = "",
 ) -> WriteOutcome:
-    """Write a memory down. A day that is there already gets what it lacks, a bullet each.
+    """Create a memory. An existing day gets the missing text, as bullets.
 
     Args:
         familiar: Whose memory.
@@ -203,10 +203,10 @@ def create_memory(
 def update_memory(
     familiar: Familiar, writer: Writer, place: MemoryAddress, content: str, *, edited_by: str = ""
 ) -> WriteOutcome:
-    """Replace the text of a memory. What is private in it, and its front matter, stay.
+    """Replace the text of a memory, keeping its private parts and front matter.
 
-    What was changed since the session read it is merged with the new text; where both changed one
-    line, both stay. A text that shrinks by half waits for a person.
+    Changes made since the session read it are merged; where both changed a line, both versions
+    stay. A change that halves the text awaits review.
 
     Raises:
         NotFoundError: There is no such memory.
@@ -241,7 +241,7 @@ def update_memory(
 
 
 def merge_change(rel_path: str, base: str, now: str, sent: str) -> str:
-    """Merge a change with what others changed since its base; a line that both changed stays twice.
+    """Merge a change with others since its base; a line changed by both is kept twice.
 
     Args:
         rel_path: The file.
@@ -263,7 +263,7 @@ def merge_change(rel_path: str, base: str, now: str, sent: str) -> str:
 def delete_memory(familiar: Familiar, writer: Writer, place: MemoryAddress) -> WriteOutcome:
     """Delete a memory that is unchanged since the session read it.
 
-    One that holds something private of others is refused.
+    One that contains somebody else's private text is refused.
 
     Raises:
         NotFoundError: There is no such memory.
@@ -290,7 +290,7 @@ def delete_memory(familiar: Familiar, writer: Writer, place: MemoryAddress) -> W
 
 
 def take_back(familiar: Familiar, writer: Writer, *, everything: bool = False) -> SessionUndo:
-    """Take back the newest change that this session made, or all of them, and its plans.
+    """Undo the session's newest change, or all of them and its plans.
 
     Raises:
         NotFoundError: It changed nothing that is still in effect.
@@ -319,7 +319,7 @@ def path_of(store: MemoryStore, place: MemoryAddress, *, is_new: bool = False) -
     Args:
         store: The memory.
         place: What is meant.
-        is_new: It need not be there; else a day without an instance means the only file it has.
+        is_new: It may be missing; otherwise a day without an instance means its only file.
 
     Raises:
         UsageError: It names no memory, or several.
@@ -343,7 +343,7 @@ def path_of(store: MemoryStore, place: MemoryAddress, *, is_new: bool = False) -
 
 
 def check_content(content: str) -> str:
-    """Return a text as it may be written: harmless, with a newline at its end.
+    """Validate a text, and return it with a newline at its end.
 
     Raises:
         RefusedError: It is blank, begins with front matter, or holds a secret.
@@ -366,7 +366,7 @@ def check_content(content: str) -> str:
 
 
 def shrinks_by_half(before: str, after: str) -> bool:
-    """Return whether a text loses more than half of itself."""
+    """Tell whether a text loses more than half of itself."""
     return len(before) > _LONG_CHARS and len(after) * 2 < len(before)
 
 
@@ -379,15 +379,15 @@ def propose_changes(
     held: bool = False,
     instead: pending.ReviewPlan | None = None,
 ) -> str:
-    """Make a plan of changes and return its id; the same changes of a session are one plan.
+    """Make a plan of changes, and return its id; equal changes of a session are one plan.
 
     Args:
         familiar: Whose memory.
         writer: Who proposes it.
         files: The changes.
         what: What is done, in a word.
-        held: A rule wants a person's yes.
-        instead: The plan that waits already and becomes this one.
+        held: A rule requires a person's approval.
+        instead: The pending plan to extend.
     """
     told = "\0".join(f"{f.rel_path}\0{f.before}\0{f.after}\0{f.deletes}" for f in files)
     told = f"{writer.source}\0{writer.session}\0{told}"
@@ -422,14 +422,14 @@ def write_or_plan(
     *,
     by: str = "",
 ) -> WriteOutcome:
-    """Carry a change out, or plan it; read again when somebody else was quicker.
+    """Apply a change, or make a plan of it; retry if the files change meanwhile.
 
     Args:
         familiar: Whose memory.
         writer: Who writes.
         rel_path: The file.
         what: `create`, `update`, `edit` or `delete`.
-        made: Returns its new text, given the old; None: it goes.
+        made: Returns its new text, given the old; None deletes it.
         by: Who edited it, where that is not the writer's instance.
     """
     return retry_on_conflict(
@@ -483,7 +483,7 @@ def _checksum_for(writer: Writer, after: str | None) -> str:
 
 
 def checksum_of(text: str) -> str:
-    """Return what tells a version of a file from others, as `outward_text` renders it."""
+    """Compute the checksum of a file's version, as `outward_text` renders it."""
     return sha256_of(text)[:_CHECKSUM_CHARS]
 
 
@@ -495,10 +495,10 @@ def _waiting_plan(
     *,
     is_addition: bool,
 ) -> pending.ReviewPlan | None:
-    """Return the plan of the same client that changes this file alone, as it is now.
+    """Return the client's pending plan that changes this file alone.
 
-    What it proposes next goes into it: of two plans for one file the second would be in conflict
-    once the first is applied. Another session's plan only gets what is added to a day.
+    Its next proposal extends that plan: a second plan for the file would conflict once the first is
+    applied. Another session's plan is extended only by additions to a day.
     """
     for plan in plans_of(store, writer) if is_addition else _own_plans(store, writer):
         is_its = len(plan.files) == 1
@@ -508,7 +508,7 @@ def _waiting_plan(
 
 
 def stage_change(tx: Transaction, rel_path: str, before: str | None, after: str | None) -> None:
-    """Stage the change of a file from one text to another; None: it is not there."""
+    """Stage the change of a file from one text to another; None means no file."""
     expect = MISSING if before is None else sha256_of(before)
     if after is None:
         tx.delete(rel_path, expect=expect)
@@ -521,8 +521,8 @@ def _base_and_now(
 ) -> tuple[str, str]:
     """Return the base version of a session's change, and the current version.
 
-    What a session never read it may know from before: all but the newest edits of people. What
-    waits as its own plan is replaced.
+    If the session never read the file, the base is its text before people's latest edits. A pending
+    plan of the session counts as the current version.
     """
     now = outward_text(before, writer.viewer)
     if before != read_if_there(familiar.memory, rel_path):
@@ -536,7 +536,7 @@ def _base_and_now(
 
 
 def refuse_edited(rel_path: str, where: str = "") -> errors.RefusedError:
-    """Return the error of a change that was made from another version."""
+    """Build the error for a change based on an outdated version."""
     return errors.RefusedError(
         f"{rel_path!r} was edited since this session read it{where and f', {where}'};"
         " nothing was changed",
@@ -545,12 +545,12 @@ def refuse_edited(rel_path: str, where: str = "") -> errors.RefusedError:
 
 
 def read_if_there(store: MemoryStore, rel_path: str) -> str | None:
-    """Read a file of memory; None: there is no such file."""
+    """Read a file of memory; None if it does not exist."""
     return store.read_file(rel_path) if store.exists(rel_path) else None
 
 
 def not_found(rel_path: str) -> errors.NotFoundError:
-    """Return the error of a change to a file that is not there."""
+    """Build the error for a change to a missing file."""
     return errors.NotFoundError(
         f"There is no memory {rel_path!r}; nothing was changed",
         hint="memory_list lists what exists, memory_create writes a new one.",
@@ -558,7 +558,7 @@ def not_found(rel_path: str) -> errors.NotFoundError:
 
 
 def _check_free(store: MemoryStore, rel_path: str) -> None:
-    """Check that nothing is at a path, and that no plan waits to write there.
+    """Check that a path is unused, also by pending plans.
 
     Raises:
         RefusedError: Something is, or one does.
@@ -582,7 +582,7 @@ def _check_free(store: MemoryStore, rel_path: str) -> None:
 def _new_front_matter(
     directory: str, instance: str, source: str, participating: Sequence[str]
 ) -> str:
-    """Return the front matter of a new memory; a day says in its name whose it is."""
+    """Build the front matter of a new memory; a day's file name states its instance."""
     lines = []
     if told := source or (instance if directory != layout.DAILY_DIR else ""):
         lines.append(f"sourceInstance: {json.dumps(told, ensure_ascii=False)}")
@@ -593,7 +593,7 @@ def _new_front_matter(
 
 
 def _page_path(rel_path: str) -> str:
-    """Return a path in its one spelling, if it is that of a page that people read."""
+    """Normalise a path, and check that it is a page's."""
     clean = parse_new_path(rel_path)
     parts = clean.split("/")
     if not clean.endswith(".md") or any(part.startswith((".", "_")) for part in parts):
@@ -607,7 +607,7 @@ def _page_path(rel_path: str) -> str:
 
 
 def _dated_path(store: MemoryStore, place: MemoryAddress, *, is_new: bool) -> str:
-    """Return the file of a day or of a significant moment; without a name, the only one there."""
+    """Return the path of a day or a significant moment; without a name, the only one."""
     directory, key = place.granularity, "slug"
     name = slugify(place.slug)
     if directory == layout.DAILY_DIR:
@@ -635,13 +635,13 @@ def instance_name(instance: str) -> str:
 
 
 def _own_plans(store: MemoryStore, writer: Writer) -> list[pending.ReviewPlan]:
-    """Return the plans that wait from this session, oldest first."""
+    """Return the session's pending plans, oldest first."""
     own = [plan for plan in plans_of(store, writer) if plan.run == writer.session]
     return sorted(own, key=lambda plan: plan.created)
 
 
 def plans_of(store: MemoryStore, writer: Writer) -> Iterator[pending.ReviewPlan]:
-    """Yield the plans that wait from the same client; one that is damaged is left out."""
+    """Yield the client's pending plans, skipping damaged ones."""
     for name in pending.pending_ids(store):
         if name.startswith(_PLAN):
             with suppress(errors.BadInputError):
@@ -651,7 +651,7 @@ def plans_of(store: MemoryStore, writer: Writer) -> Iterator[pending.ReviewPlan]
 
 
 def _own_commits(familiar: Familiar, writer: Writer) -> list[Commit]:
-    """Return the changes of this session that are in effect, newest first."""
+    """Return the session's changes that are in effect, newest first."""
     undone: set[str] = set()
     found = []
     for change in familiar.past.log():

@@ -54,7 +54,7 @@ def _check_visible(name: str | None) -> str | None:
     if name and not is_visible(name):
         raise UsageError(
             f"{name!r} cannot be a name: it has no visible characters; nothing was kept",
-            hint="Leave `--name` out where somebody has no name of their own.",
+            hint="Omit `--name` for somebody without a name of their own.",
         )
     return name
 
@@ -114,7 +114,7 @@ def index_words(out: Output, familiar: Familiar) -> None:
         with show_totals(out) as report:
             familiar.finder.index_words(report)
     except FamiliarError as error:
-        out.warn(f"What came in cannot be searched yet: {error}")
+        out.warn(f"What was imported cannot be searched yet: {error}")
 
 
 def warn_of_pins(out: Output, familiar: Familiar) -> None:

@@ -253,8 +253,8 @@ def forget(
                 yes = typer.confirm("Forget this person for good, on every machine?", err=True)
             if not yes:
                 raise RefusedError(
-                    "Forgetting cannot be undone and needs a yes; nothing was changed",
-                    hint="Look first: `familiar people forget PERSON --dry-run`. Then add --yes.",
+                    "Forgetting cannot be undone, so it must be confirmed; nothing was changed",
+                    hint="Preview it: `familiar people forget PERSON --dry-run`. Then add --yes.",
                 )
             report = forget_person(familiar, person, turns=turn or ())
     out.answer(report, forgotten_text(report))
@@ -327,9 +327,13 @@ def me(
         given |= _persona(from_sillytavern, name)
     values = {key: value.strip() for key, value in given.items() if value is not None}
     if also and channel:
-        raise UsageError("--also holds in every channel; nothing was changed")
+        raise UsageError(
+            "--also applies to every channel, so --channel cannot be used; nothing was changed"
+        )
     if as_ is not None and (channel or base.globals_of(ctx).familiar):
-        raise UsageError("--as holds everywhere in this home; nothing was changed")
+        raise UsageError(
+            "--as applies to the whole home, without --familiar or --channel; nothing was changed"
+        )
     if clear and (values or also):
         raise UsageError("--clear cannot be combined with new values; nothing was changed")
     if not clear and not values and not also:

@@ -201,7 +201,7 @@ def ask(
 def _words(text: str | None, again_for: str | None) -> str:
     if text is not None and again_for is not None:
         raise UsageError(
-            f"Turn {again_for} has its words already, and TEXT was given, too",
+            f"Turn {again_for} already has a text, and TEXT was given as well",
             hint=f"Run `familiar ask --reply-to {again_for}`.",
         )
     if text is None and again_for is None:

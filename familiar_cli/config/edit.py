@@ -61,17 +61,17 @@ def set_values(
     root: type[Any] = CharacterConfig,
     heading: str = "",
 ) -> Edit:
-    """Set settings to what texts say, read by each setting's own type; all or none.
+    """Parse texts by each setting's type, and store them: all or none.
 
     Args:
         path: The file.
         texts: The settings by dotted key, as typed.
         dry_run: Write nothing.
         root: What the file holds.
-        heading: A comment of one line that the file begins with from then on.
+        heading: A one-line comment to begin the file with.
 
     Raises:
-        ConfigError: There is no such setting, or it may not be that; the file is as it was.
+        ConfigError: No such setting, or an invalid value; the file is unchanged.
     """
     look = "config show {}" if root is CharacterConfig else "channel show CHANNEL"
     values = {
@@ -105,10 +105,10 @@ def unset_values(
     dry_run: bool = False,
     root: type[Any] = CharacterConfig,
 ) -> Edit:
-    """Take keys out of the file, so that defaults hold; also those that are not settings.
+    """Remove keys from the file, known or not, so that defaults apply.
 
     Raises:
-        NotFoundError: The file does not set one of them; it is as it was.
+        NotFoundError: The file does not set one of them; it is unchanged.
     """
 
     def change(document: Any) -> None:  # noqa: ANN401
@@ -122,7 +122,7 @@ def new_config(values: Mapping[str, Value] | None = None) -> str:
     """Return the text of a familiar's first `character.toml`.
 
     Args:
-        values: What it shall set, by dotted key. Everything else keeps its default.
+        values: Its settings by dotted key; all others keep their defaults.
 
     Raises:
         ConfigError: A key or value is not allowed.
@@ -143,7 +143,7 @@ def write_new(path: Path, values: Mapping[str, Value] | None = None) -> None:
     """Write a familiar's first `character.toml`.
 
     Raises:
-        ConflictError: There is one already; it stays as it is.
+        ConflictError: There is one already; it is unchanged.
         ConfigError: A key or value is not allowed, or the file cannot be written.
     """
     text = new_config(values)
@@ -157,7 +157,7 @@ def write_new(path: Path, values: Mapping[str, Value] | None = None) -> None:
 
 
 def parse_value(setting: Setting, text: str, look: str = "") -> Value:
-    """Return `text` as a value of the setting's type.
+    """Parse `text` as a value of the setting's type.
 
     Args:
         setting: Which.
@@ -268,7 +268,7 @@ def _put_value(document: Any, parts: list[str], value: Value) -> None:  # noqa: 
 
 
 def _lines_of(value: Value) -> Any:  # noqa: ANN401  # an item of tomlkit, or the value
-    """Return a text of several lines so that a person can read them."""
+    """Convert a text of several lines to a multi-line TOML string."""
     import tomlkit  # noqa: PLC0415
 
     if not isinstance(value, str) or "\n" not in value:
@@ -282,7 +282,7 @@ def _lines_of(value: Value) -> Any:  # noqa: ANN401  # an item of tomlkit, or th
 
 
 def _parse_words(text: str) -> tuple[str, ...]:
-    """Return a list as a person types it, in JSON or as words of a shell.
+    """Parse a list typed as JSON or as shell words.
 
     Raises:
         ValueError: It is neither.
@@ -319,14 +319,14 @@ def _guess_setting(key: str, root: type[Any]) -> str:
 
 
 def _with_line_ends(before: str, after: str) -> str:
-    """Return `after` with the line ends that all of `before` has."""
+    """Give `after` the line endings used throughout `before`."""
     if before.count("\n") and before.count("\n") == before.count("\r\n"):
         return after.replace("\r\n", "\n").replace("\n", "\r\n")
     return after
 
 
 def _encode_text(path: Path, text: str) -> bytes:
-    """Return `text` as UTF-8, with the byte order mark that the file may have begun with."""
+    """Encode `text` as UTF-8, with a byte order mark if the file had one."""
     mark = b"\xef\xbb\xbf"
     had = path.exists() and read_plain(path, len(mark)) == mark
     return (mark if had else b"") + text.encode()
@@ -334,11 +334,11 @@ def _encode_text(path: Path, text: str) -> bytes:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Let nobody else change the file at `path`, and turn the system's errors into ours.
+    """Lock the file at `path` against other processes, and convert system errors to ours.
 
     Raises:
         LockedError: Another process has been changing it for too long.
-        ConfigError: The system would not let it be changed.
+        ConfigError: The system denied the change.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

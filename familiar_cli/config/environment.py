@@ -52,12 +52,12 @@ def sync_key_file() -> str:
 
 
 def pager_has_colour() -> bool:
-    """Return whether the pager shows colours; `less` is asked to where `LESS` says nothing."""
+    """Tell whether the pager shows colours, setting `LESS` if it is unset."""
     return "r" in os.environ.setdefault("LESS", "FRX").lower()
 
 
 def llm_threads() -> int | None:
-    """Return how many threads the model inside the program may use; None: as many as there are.
+    """Return the maximum threads of the built-in model; None for all processors.
 
     Raises:
         ConfigError: `FAMILIAR_LLM_THREADS` is not a number above 0.
@@ -79,12 +79,12 @@ def offline() -> bool:
 
 
 def proxy_variables() -> list[str]:
-    """Return the names of the variables that say which proxies there are; they may hold keys."""
+    """Return the names of the proxy variables; their values may contain passwords."""
     return sorted(name for name in os.environ if name.upper() in _PROXIES and os.environ[name])
 
 
 def editor() -> list[str]:
-    """Return the program with which the person edits text, and its arguments.
+    """Return the user's editor and its arguments.
 
     Raises:
         ConfigError: The environment names none.
@@ -105,7 +105,7 @@ def editor() -> list[str]:
 
 
 def command_words(text: str) -> list[str]:
-    r"""Return a program and its arguments as a person types them; on Windows `\` is in paths.
+    r"""Split a command line into words; on Windows, backslashes are kept.
 
     Raises:
         ValueError: A quotation mark is not closed.
@@ -116,13 +116,13 @@ def command_words(text: str) -> list[str]:
 
 
 def found_program(command: Sequence[str]) -> list[str]:
-    """Return `command` with the program's whole path: on Windows `code` is a file `code.cmd`."""
+    """Return `command` with the program's full path: on Windows, `code` is `code.cmd`."""
     program, *arguments = command
     return [shutil.which(program) or program, *arguments]
 
 
 def keys_file() -> Path:
-    """Return where keys are kept; the file need not exist. `FAMILIAR_KEYS` names another one."""
+    """Return the path of the file of keys, which may not exist; `FAMILIAR_KEYS` overrides it."""
     named = os.environ.get(KEYS)
     if named:
         return Path(named).expanduser().absolute()
@@ -132,7 +132,7 @@ def keys_file() -> Path:
 
 
 def find_key(variable: str) -> str:
-    """Return the key called `variable`, from the environment or the file; empty when there is none.
+    """Return the key named `variable`, from the environment or the file; empty if unset.
 
     Raises:
         ConfigError: The file is broken, others may read it, or the key could not be sent.
@@ -178,7 +178,7 @@ def _check_private(path: Path, mode: int) -> None:
 
 
 def sync_token() -> str:
-    """Return what a remote over HTTPS is shown instead of a password; empty: nothing.
+    """Return the token for remotes over HTTPS; empty if unset.
 
     Raises:
         ConfigError: See `find_key`.
@@ -187,7 +187,7 @@ def sync_token() -> str:
 
 
 def ssh_command() -> str:
-    """Return the program that git, too, would reach a remote with, as a line for a shell."""
+    """Return the SSH command that git would use, as a shell command line."""
     line = os.environ.get("GIT_SSH_COMMAND", "").strip()
     program = os.environ.get("GIT_SSH", "").strip()
     return line or (shlex.quote(program) if program else "")
@@ -219,7 +219,7 @@ def install_command(extra: str = "", *, packages: Sequence[str] = ()) -> str:
 
 
 def _uv_tool_command(receipt: Path, extra: str, packages: Sequence[str]) -> str:
-    """Return the command for `uv tool`, which installs anew: it names what is there, too."""
+    """Build the command for `uv tool`, which reinstalls and so repeats present extras."""
     if not (extra or packages):
         return f"uv tool upgrade {DISTRIBUTION}"
     try:

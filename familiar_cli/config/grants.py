@@ -63,7 +63,7 @@ class Grant:
     person_per_day: int = 0
 
     def covers(self, author: Author, me: Me) -> bool:
-        """Return whether somebody may speak with the token.
+        """Tell whether somebody may speak with the token.
 
         An account of an owner is covered by its exact name or by `*`, never by another pattern.
         """
@@ -73,7 +73,7 @@ class Grant:
         return any(fnmatchcase(account, pattern) for pattern in self.users)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what may be shown of it: all but the digest."""
+        """Return its fields for display, without the digest."""
         return {k: v for k, v in asdict(self).items() if k != "digest"}
 
 
@@ -92,7 +92,7 @@ class Access(Collection[str]):
         self.grant = grant
 
     def __contains__(self, name: object) -> bool:
-        """Tell whether the request may know of a familiar."""
+        """Tell whether the request may see a familiar."""
         is_open = self.grant is None or name in self.grant.familiars
         return is_open and isinstance(name, str) and has_familiar(self._home, name)
 
@@ -107,10 +107,10 @@ class Access(Collection[str]):
         return sum(1 for _ in self)
 
     def find_familiar(self, name: str | None) -> FamiliarPaths:
-        """Return the familiar that is meant, as `config.home.find_familiar` does.
+        """Return the requested familiar, as `config.home.find_familiar` does.
 
         Raises:
-            NotFoundError: The request may know of none of that name.
+            NotFoundError: The request may see no familiar of that name.
             UsageError: There are several, and none was chosen.
         """
         if self.grant is None:
@@ -128,12 +128,12 @@ class Access(Collection[str]):
         return find_familiar(self._home, name)
 
     def covers(self, author: Author, me: Me) -> bool:
-        """Return whether somebody may speak in the request; `me` is the first owner."""
+        """Tell whether somebody may speak in the request; `me` is the first owner."""
         return self.grant is None or self.grant.covers(author, me)
 
 
 def access_of(scope: Any, home: Path) -> Access:  # noqa: ANN401  # an ASGI scope
-    """Return what a request may reach; everything where no server stands in front."""
+    """Return the access of a request; unlimited outside the server."""
     found = scope.get(ACCESS)
     return found if isinstance(found, Access) else Access(home)
 
@@ -152,7 +152,7 @@ class GrantFile:
         self._grants: dict[str, Grant] = {}
 
     def grants(self) -> dict[str, Grant]:
-        """Return all grants by the digest of their token; read again when the file has changed.
+        """Return all grants by the digest of their token, rereading a changed file.
 
         Raises:
             ConfigError: The file cannot be read.
@@ -169,7 +169,7 @@ class GrantFile:
         return self._grants
 
     def add(self, grant: Grant) -> tuple[Grant, str]:
-        """Make a token for a grant without a digest; return both. The token is kept nowhere.
+        """Make a token for a grant without a digest; return both. The token is not stored.
 
         Raises:
             RefusedError: A token of that name is there.
@@ -193,7 +193,7 @@ class GrantFile:
         return made, token
 
     def remove(self, name: str) -> Grant:
-        """Remove a token, so that it opens nothing from now on; return what it opened.
+        """Remove a token, so that it opens nothing from now on; return its grant.
 
         Raises:
             NotFoundError: There is no token of that name.

@@ -181,7 +181,7 @@ def fastembed_cache_dir() -> Path | None:
 
 
 def list_familiars(home: Path) -> list[str]:
-    """Return the ids of all familiars in `home`, sorted.
+    """List the ids of all familiars in `home`, sorted.
 
     Raises:
         ConfigError: Not a directory, or unreadable.

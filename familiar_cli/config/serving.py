@@ -38,7 +38,7 @@ def load_serving(home: Path) -> ServeSettings:
     """Return the settings of a home's server; all defaults when there is no file.
 
     Raises:
-        ConfigError: The file is unreadable or no TOML, or a setting in it is wrong.
+        ConfigError: The file is unreadable or not TOML, or a setting in it is invalid.
     """
     return load_settings(home / FILE, ServeSettings)
 
@@ -57,9 +57,9 @@ class TokenFile:
 
 
 def read_tokens(path: Path) -> TokenFile:
-    """Read a file of tokens, one a line; lines that begin with `#` are comments.
+    """Read a file of tokens, one per line; lines that begin with `#` are comments.
 
-    A line `owner TOKEN` marks a token that only the owner has: it shows what is private, too.
+    A line `owner TOKEN` marks the owner's token, which also opens what is private.
 
     Raises:
         ConfigError: There is no such file, it holds no token, or one that can be guessed.
@@ -93,7 +93,7 @@ def read_tokens(path: Path) -> TokenFile:
 
 
 def check_reach(host: str, tokens: Collection[str]) -> None:
-    """Make sure that nobody from another machine can ask without a token.
+    """Refuse to serve other machines without a token.
 
     Raises:
         ConfigError: The address can be reached from elsewhere, and no token is set.
@@ -109,7 +109,7 @@ def check_reach(host: str, tokens: Collection[str]) -> None:
 
 
 def is_loopback_host(host: str) -> bool:
-    """Return whether an address leads to this machine only."""
+    """Tell whether an address leads to this machine only."""
     if host == "localhost":
         return True
     try:

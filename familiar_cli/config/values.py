@@ -84,7 +84,7 @@ class SettingsTable:
 
 
 def _is_table(factory: object) -> bool:
-    """Return whether a factory makes a table, which is immutable and can be shared."""
+    """Tell whether a factory makes a table, which is immutable and can be shared."""
     return isinstance(factory, type) and issubclass(factory, SettingsTable)
 
 

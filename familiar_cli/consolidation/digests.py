@@ -451,7 +451,7 @@ class Distiller:
         return (*old, SourceItem(_NEW, text, _evidence_until(page))), sources
 
     def _unseen(self, name: Name, own: pages.MadePage, below: pages.MadePage) -> list[str]:
-        """Return the sessions since a digest was made that have left the one below.
+        """Return the sessions that left the digest below since this one was made.
 
         A first long digest takes in all sessions, a first middle one those of a month. A digest
         that a person wrote counts as having seen everything.

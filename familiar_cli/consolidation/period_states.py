@@ -293,7 +293,7 @@ class PeriodStates:
         )
 
     def _taken_in(self, day: Period, session: str) -> set[str]:
-        """Return the hashes with which instances have used a session."""
+        """Return the hashes of a session recorded in the files of its day."""
         made = [file.sources for file in self.library.daily.get(day, ()) if file.sources]
         return {sources[session] for sources in made if session in sources}
 

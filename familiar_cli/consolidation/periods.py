@@ -138,7 +138,7 @@ def parse_tier(name: str) -> Tier:
         if name == tier:
             return tier
     raise UsageError(
-        f"{name!r} is not a kind of period", hint=f"Known: {', '.join(TIERS)}; none means all."
+        f"{name!r} is not a kind of period", hint=f"Known: {', '.join(TIERS)}; omit it for all."
     )
 
 

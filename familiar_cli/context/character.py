@@ -223,7 +223,7 @@ class Character:
             f"The character cannot be read: {rel_path}: {why}"
             f"{f' (and {more} more)' if more else ''}; nothing was sent or kept",
             hint=f"Repair or delete {rel_path!r} in the memory directory; `familiar memory log"
-            f" {rel_path}` shows its past, `familiar memory restore` brings it back.",
+            f" {rel_path}` shows its history, `familiar memory restore` brings it back.",
         )
 
     def who(self, tier: int = DEFAULT_TIER) -> list[str]:

@@ -370,7 +370,7 @@ class ContextPipeline:
         for provider, (pieces, report) in zip(self.providers, results, strict=True):
             if pieces is None and provider.deadline_s is None:
                 raise FamiliarError(
-                    f"No prompt is made without the {report.name}, which failed: {report.reason};"
+                    f"A prompt needs the {report.name}, which failed: {report.reason};"
                     " nothing was sent or kept",
                     hint="Run `familiar doctor`.",
                 )

@@ -353,7 +353,7 @@ class Trace:
     client: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as plain values; the body becomes text, or base64 if it is none."""
+        """Return the record as plain values; a body that is not text becomes base64."""
         record: dict[str, Any] = _to_plain(self)
         record["at"], record["contributions"] = iso(self.at), [*record["contributions"]]
         if self.request is not None:

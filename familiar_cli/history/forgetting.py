@@ -150,8 +150,8 @@ def check_may_speak(connection: sqlite3.Connection, author: Author | None) -> No
     """
     if author and any(order.covers(author) for order in read_orders(connection)):
         raise ForgottenPersonError(
-            "This person was forgotten by order; nothing they say is kept, and nothing was changed",
-            hint="Whoever comes back needs another account: a forgotten one stays forgotten.",
+            "This person was forgotten on request: nothing they say is kept; nothing was changed",
+            hint="To come back, they need another account: a forgotten one stays forgotten.",
         )
 
 

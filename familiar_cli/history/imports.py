@@ -516,7 +516,7 @@ def withdraw_doubles(
         became = states.get(original)
         if not is_double or not became or became.superseded_by or became.withdrawn:
             raise ConflictError(
-                f"Turn {double} is no double of turn {original} any more; nothing was changed",
+                f"Turn {double} is no longer a double of turn {original}; nothing was changed",
                 hint="Reject the plan, and run `familiar housekeep doubles --propose` again.",
             )
     left = [turn for turn in originals if not states[turn].withdrawn]

@@ -557,7 +557,7 @@ class Intake:
         return self._number(sql, values)
 
     def _number_of(self, instance: str, line: lines.Imported) -> int:
-        """Return a line's number among equal lines; computed if an older version left it out."""
+        """Return a line's number among identical ones, computing it if the sender left it out."""
         if line.nth is not None:
             return line.nth
         sql = (

@@ -252,7 +252,7 @@ def parse_line(text: str | bytes) -> Line | None:
         raise BadLineError("it is not an object")
     version, kind = told.get("v"), told.get("kind")
     if not isinstance(version, int) or version < 1 or not isinstance(kind, str):
-        raise BadLineError("it says neither its version nor its kind")
+        raise BadLineError("it has no version or no kind")
     if kind not in _KINDS:
         return None
     told.pop("more", None)  # it is built from the unknown fields
@@ -327,12 +327,12 @@ def _read_time(value: object, key: str) -> datetime:
     try:
         return to_ms(datetime.fromisoformat(_read_text(value, key))).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise BadLineError(f"its {key!r} is no time") from error
+        raise BadLineError(f"its {key!r} is not a time") from error
 
 
 def _read_name(value: object, key: str) -> TurnName:
     if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise BadLineError(f"its {key!r} names no turn")
+        raise BadLineError(f"its {key!r} is not the name of a turn")
     instance, _, number = value.rpartition(":")
     return TurnName(instance, int(number))
 
@@ -356,9 +356,9 @@ def _source_text(value: object, key: str) -> str:
     try:
         told = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadLineError("what its source said cannot be read") from error
+        raise BadLineError("its metadata from the source cannot be read") from error
     if not isinstance(told, dict):
-        raise BadLineError("what its source said is not an object")
+        raise BadLineError("its metadata from the source is not an object")
     return text
 
 

@@ -157,7 +157,7 @@ class Pages:
             while left > 0:
                 more = self.page(following) if 1 < following <= self.count else b""
                 if not more:
-                    raise ValueError("it goes on where nothing is")
+                    raise ValueError("it continues on a missing page")
                 parts.append(more[4 : min(usable, 4 + left)])
                 left -= usable - 4
                 following = int.from_bytes(more[:4], "big")
@@ -220,7 +220,7 @@ def _decode_record(payload: bytes) -> Record:
         values.append(value)
         at += size
     if at != len(payload):
-        raise ValueError("its header does not fit")
+        raise ValueError("its header does not match its content")
     return tuple(values)
 
 

@@ -83,7 +83,7 @@ def publish_chat(history: HistoryFile, channel_id: str, first_id: int) -> None:
 
 
 def only_speaker(history: HistoryFile, channel_id: str) -> tuple[bool, Author | None]:
-    """Return whether a channel has turns, and its only speaker, if there is just one.
+    """Tell whether a channel has turns, and its only speaker, if there is just one.
 
     A branch without turns of its own inherits its parent's answer.
     """

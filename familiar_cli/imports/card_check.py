@@ -96,7 +96,7 @@ def _check_texts(card: Card) -> Iterator[CardFinding]:
         for text in (card.text(field), *card.texts(field)):
             if to_storable(text) != text:
                 yield CardFinding(
-                    "warning", field, "holds half a character; it is kept, and shown as \ufffd"
+                    "warning", field, "contains half a character; it is kept, and shown as \ufffd"
                 )
             elif harmless(text) != text.replace("\r\n", "\n"):
                 yield CardFinding(

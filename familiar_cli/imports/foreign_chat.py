@@ -240,7 +240,7 @@ class Reading:
 
     @property
     def insists(self) -> bool:
-        """Whether a person says that the text is a transcript."""
+        """Whether the user states that the text is a transcript."""
         return self.format == TRANSCRIPT
 
 

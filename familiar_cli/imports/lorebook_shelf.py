@@ -349,9 +349,7 @@ def find_book(store: MemoryStore, name: str) -> list[ShelvedBook]:
     ]
     if not called:
         known = ", ".join(repr(book.record.name) for book in every) or "none"
-        raise NotFoundError(
-            f"No imported lorebook is called {name!r}", hint=f"Imported are: {known}."
-        )
+        raise NotFoundError(f"No imported lorebook is called {name!r}", hint=f"Imported: {known}.")
     return called
 
 

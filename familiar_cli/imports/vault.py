@@ -134,7 +134,7 @@ def read_manifest(directory: Path) -> list[ExportedFamiliar]:
     entries = object_list(as_object(value).get("familiars"))
     if as_object(value).get("familiar_export") != EXPORT_VERSION or not entries:
         raise BadInputError(
-            f"{str(directory / MANIFEST)!r} is not the list of an export that this version reads; "
+            f"{str(directory / MANIFEST)!r} is not an export that this version can read; "
             "nothing was imported",
             hint="Make the export again with this version of `familiar export`.",
         )

@@ -308,7 +308,7 @@ def explain_unknown(path: Path) -> FamiliarError:
     except FamiliarError as error:
         why = str(error).removesuffix("; nothing was imported")
     return BadInputError(
-        f"{path.name!r} is nothing that can be imported ({why}); nothing was imported",
+        f"{path.name!r} cannot be imported ({why}); nothing was imported",
         hint=_KINDS_HINT,
     )
 

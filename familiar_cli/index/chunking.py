@@ -295,7 +295,7 @@ def _passage_ranges(lines: Sequence[_Line], text: str) -> Iterator[tuple[int, in
 
 
 def _speaker_names(lines: Sequence[_Line]) -> tuple[str, ...]:
-    """Return who speaks in a conversation, each once."""
+    """Return the speakers of a conversation, each once."""
     named = (line.speaker for line in lines if line.speaker)
     return tuple(dict.fromkeys(named)) if _is_conversation(lines) else ()
 
@@ -336,7 +336,7 @@ def _window_ranges(lines: Sequence[_Line], start: int, end: int) -> Iterator[tup
 
 
 def _window_end(lines: Sequence[_Line], start: int, end: int) -> int:
-    """Return how many lines from `start` fit into `WINDOW_TOKENS`; at least one."""
+    """Return the end of the lines from `start` that fit `WINDOW_TOKENS`; at least one."""
     stop, total = start + 1, lines[start].tokens
     while stop < end and total + lines[stop].tokens <= WINDOW_TOKENS:
         total += lines[stop].tokens
@@ -356,7 +356,7 @@ def _passage_span(lines: Sequence[_Line], window: tuple[int, int]) -> TextSpan:
 
 
 def _windows_of_lines(count: int, windows: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return for each of `count` lines the numbers of the windows that hold it."""
+    """Return, for each of `count` lines, the numbers of the windows that contain it."""
     held = [(len(windows), 0)] * count
     for number, (first, last) in enumerate(windows):
         for line in range(first, last):

@@ -53,16 +53,16 @@ class Embedder(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether a question is answered at once, since the model is open."""
+        """Whether the model is open, so that a question is answered at once."""
 
     def load(self, *, optimised: bool = False) -> None:
-        """Open it now; `optimised` takes longer, and halves the time of each text after it."""
+        """Open it now; `optimised` takes longer, and halves the time per text afterwards."""
 
     def passages(self, texts: Sequence[str]) -> Matrix:
-        """Return float32[n, d], each row L2-normalised; every word of every text was read."""
+        """Embed texts, float32[n, d], each row L2-normalised; every word is read."""
 
     def queries(self, texts: Sequence[str]) -> Matrix:
-        """Return float32[n, d] of questions, in the form in which the model wants them."""
+        """Embed questions, float32[n, d], in the form that the model expects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,21 +97,21 @@ class TokenEmbedder(Protocol):
 
 
 def read_passages(embedder: Embedder, texts: Sequence[str]) -> Encoded:
-    """Return the vectors of texts, with those of their tokens where the model gives them."""
+    """Embed texts, with their tokens where the model supports it."""
     if isinstance(embedder, TokenEmbedder):
         return embedder.read_passages(texts)
     return Encoded(embedder.passages(texts), None, (0,) * len(texts))
 
 
 def read_queries(embedder: Embedder, texts: Sequence[str]) -> Encoded:
-    """Return the vectors of questions, with those of their tokens where the model gives them."""
+    """Embed questions, with their tokens where the model supports it."""
     if isinstance(embedder, TokenEmbedder):
         return embedder.read_queries(texts)
     return Encoded(embedder.queries(texts), None, (0,) * len(texts))
 
 
 def token_version(embedder: Embedder) -> str:
-    """Return the stamp under which token vectors may be compared; empty: there are none."""
+    """Return the version by which token vectors are comparable; empty without any."""
     return embedder.token_version if isinstance(embedder, TokenEmbedder) else ""
 
 
@@ -171,7 +171,7 @@ _DIGITS: Final = 12
 
 @cache
 def load_projection(model: str) -> Matrix | None:
-    """Return the projection of `model`'s token vectors, float32[d, w]; None if there is none.
+    """Load the projection of `model`'s token vectors, float32[d, w]; None without one.
 
     A matrix fits one model only.
     """
@@ -249,20 +249,20 @@ class Encoder:
         )
 
     def unread_from(self, text: str) -> int | None:
-        """Return where the part of `text` begins that is too long to be read; None: all is read."""
+        """Return the offset from which `text` exceeds the model's window, or None."""
         encoded = self._tokenizer.encode(text)
         # What was cut off comes back as further encodings; the first says where they begin.
         return min((at for e in encoded.overflowing for at, to in e.offsets if to), default=None)
 
     def pooled(self, texts: Sequence[str]) -> Matrix:
-        """Return float32[n, d], one vector a text, of any length."""
+        """Embed texts of any length, float32[n, d], one vector each."""
         return self._pooled(*self._run(texts)[1:])
 
     def read(self, texts: Sequence[str], skips: Sequence[int] = ()) -> ReadTexts:
-        """Return the vectors of `texts`, and those of their tokens.
+        """Embed `texts`, with their tokens.
 
-        Left out are special tokens, punctuation, stop words unless a text has nothing else, and
-        of each text so many characters at its beginning as `skips` says.
+        Left out are special tokens, punctuation, stop words unless a text has nothing else, and the
+        first `skips` characters of each text.
         """
         import numpy as np  # noqa: PLC0415
 
@@ -281,7 +281,7 @@ class Encoder:
         )
 
     def _run(self, texts: Sequence[str]) -> tuple[list[Any], Matrix, NDArray[np.int64]]:
-        """Return the tokens of `texts`, the model's output for them, and which are no padding."""
+        """Return the tokens of `texts`, the model's output for them, and the attention mask."""
         import numpy as np  # noqa: PLC0415
 
         encoded = self._tokenizer.encode_batch(list(texts))
@@ -338,20 +338,20 @@ class OnnxEmbedder:
         atexit.register(self._finish)
 
     def _finish(self) -> None:
-        """Let what a thread has begun end before the program does; nothing begins any more.
+        """Let work in progress end before the program does, and refuse more.
 
-        onnxruntime has threads of its own, and takes the whole process down when it ends while they
-        are being set up: a prompt that would not wait for the model leaves such a thread behind.
+        onnxruntime crashes the process if it exits while the library's threads are being started,
+        as in a thread left behind by a prompt that did not wait for the model.
         """
         self._is_over = True
         self._lock.acquire(timeout=_PATIENCE_S)
 
     @contextmanager
     def _working(self, *, optimised: bool = False) -> Iterator[Encoder]:
-        """Hold the open model, and say what is wrong with it in our words.
+        """Hold the open model, and convert its errors to ours.
 
-        Optimising its graph costs more than a question gains from it, so only long work waits for
-        that; a model that was optimised stays so.
+        Optimising its graph costs more than a single question gains, so only long work waits for
+        that; an optimised model stays so.
         """
         with self._lock:
             if self._is_over:
@@ -384,7 +384,7 @@ class OnnxEmbedder:
         """Open the model now, so that nobody waits for it later.
 
         Args:
-            optimised: Take longer to open it, and half the time for each text from then on.
+            optimised: Take longer to open it, to halve the time per text afterwards.
 
         Raises:
             EmbedderError: The model does not work.
@@ -394,23 +394,23 @@ class OnnxEmbedder:
 
     @property
     def token_version(self) -> str:
-        """What changes whenever vectors of tokens may not be compared any more."""
+        """Version by which token vectors are comparable."""
         return projection_version(self.model)
 
     def passages(self, texts: Sequence[str]) -> Matrix:
-        """Return one vector a text; a text too long to read at once is read in parts."""
+        """Embed texts, one vector each; longer ones are read in parts."""
         return self.read_passages(texts).pooled
 
     def read_passages(self, texts: Sequence[str]) -> Encoded:
-        """Return the vectors of texts and of their tokens; a long text is read in parts."""
+        """Embed texts and their tokens; longer texts are read in parts."""
         return self._encoded(texts, optimised=True)
 
     def queries(self, texts: Sequence[str]) -> Matrix:
-        """Return one vector a question; what was asked just before costs nothing."""
+        """Embed questions, one vector each; recent ones are cached."""
         return self.read_queries(texts).pooled
 
     def read_queries(self, texts: Sequence[str]) -> Encoded:
-        """Return the vectors of questions and of their tokens, the form of asking left out."""
+        """Embed questions and their tokens, without the model's query prefix."""
         return self._queries(tuple(texts))
 
     def _query_rows(self, texts: tuple[str, ...]) -> Encoded:
@@ -490,11 +490,11 @@ class FastembedEmbedder:
         self._open()
 
     def passages(self, texts: Sequence[str]) -> Matrix:
-        """Return one vector a text."""
+        """Embed texts, one vector each."""
         return self._rows(lambda opened: opened.passage_embed(list(texts), batch_size=AT_ONCE))
 
     def queries(self, texts: Sequence[str]) -> Matrix:
-        """Return one vector a question."""
+        """Embed questions, one vector each."""
         return self._rows(lambda opened: opened.query_embed(list(texts)))
 
     def _open(self) -> TextEmbedding:

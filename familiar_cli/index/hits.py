@@ -77,7 +77,7 @@ class ShownHits:
         return holds_any(shown_between(text, hit.best_start, hit.best_end, hidden), self.query)
 
     def of(self, hit: Hit) -> Hit:
-        """Return a hit that counts as it is shown."""
+        """Build a hit as it is shown, if it counts."""
         text, hidden = self._texts[hit.rel_path], self._hidden(hit)
         start, end = max(hit.best_start, hit.char_start), min(hit.best_end, hit.char_end)
         if not hidden:
@@ -131,12 +131,12 @@ def _count_tokens(text: str) -> int:
 
 
 def line_number(text: str, place: int) -> int:
-    """Return the number, from 1, of the line that holds the character at `place`."""
+    """Return the number, from 1, of the line at the character `place`."""
     return text.count("\n", 0, place) + 1
 
 
 def first_word(text: str, place: CharRange) -> int:
-    """Return where in `place` the first character that is not a space stands."""
+    """Return the position of the first character in `place` that is not a space."""
     inside = text[place.start : place.end]
     return place.start + len(inside) - len(inside.lstrip())
 
@@ -157,7 +157,7 @@ def _grow_range(text: str, best: CharRange, outer: CharRange, most: int) -> Char
 
 
 def _end_within(text: str, place: CharRange, most: int) -> int:
-    """Return where a text must end to have `most` tokens, between words if it can."""
+    """Return where to cut a text to `most` tokens, between words if possible."""
     low, high = place.start, place.end
     while low < high:
         middle = (low + high + 1) // 2
@@ -294,7 +294,7 @@ def query_coverage(text: str, query: str) -> float:
 
 
 def age_days(day: str, mtime_ns: int, today: datetime) -> float:
-    """Return a file's age, >= 0: by the day it is about, else by its last change.
+    """Return a file's age, >= 0: from the day it is about, else from its last change.
 
     All files of one search have the same `today`; otherwise two of the same moment could swap.
     """
@@ -395,7 +395,7 @@ class _Writer:
         )
 
     def text_of(self, rel_path: str) -> str | None:
-        """Return a file's text, read once; None if it cannot be read."""
+        """Return a file's text, read once; None if it is unreadable."""
         if rel_path not in self._texts:
             try:
                 self._texts[rel_path] = self._read_file(rel_path)
@@ -427,7 +427,7 @@ _FILES_A_HIT: Final = 4  # how many files are cut into lines for each line that 
 
 
 def is_wanted(rel_path: str, day: str, options: SearchOptions) -> bool:
-    """Tell whether `options` let a file be a hit."""
+    """Tell whether `options` admit a file."""
     within = options.within.strip("/")
     if within and rel_path != within and not rel_path.startswith(within + "/"):
         return False
@@ -443,7 +443,7 @@ def find_in_files(
     query: str,
     options: SearchOptions,
 ) -> tuple[Hit, ...]:
-    """Return the files, or lines, that hold most of the words of `query`, best first."""
+    """Return the files, or lines, with most of the words of `query`, best first."""
     words = fts.wanted_words(query)
     found = sorted(_files_holding(store, words), key=lambda f: (-f.share, -f.count, f.rel_path))
     hits: list[Hit] = []
@@ -474,7 +474,7 @@ def _hits_that_count(hits: Iterable[Hit], file: _FoundFile, options: SearchOptio
 
 
 def share_of(folded: str, words: list[str]) -> float:
-    """Return which share of `words` stands in a folded text, even inside other words."""
+    """Return the share of `words` that occur in a folded text, even inside other words."""
     return sum(word in folded for word in words) / len(words) if words else 0.0
 
 
@@ -500,7 +500,7 @@ class _FoundFile:
 
 
 def _files_holding(store: MemoryStore, words: list[str]) -> Iterator[_FoundFile]:
-    """Yield each file that holds one of `words`."""
+    """Yield each file that contains one of `words`."""
     for entry in store.walk().files:
         if not is_page(entry.rel_path):
             continue
@@ -527,7 +527,7 @@ class _Cutter:
     options: SearchOptions
 
     def hits(self, words: list[str]) -> Iterator[Hit]:
-        """Yield the hits, best first, each made when it is asked for."""
+        """Yield the hits lazily, best first."""
         text = blank_spans(self.file.text)
         scored = [(share_of(_fold_text(text[s.start : s.end]), words), s) for s in self.made.lines]
         scored = sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])

@@ -140,7 +140,7 @@ class Scored(NamedTuple):
 
 
 def recency_score(age_days: float) -> float:
-    """Return how fresh something so old is: 1 when new, 1/2 after some 143 days, never 0.
+    """Score an age: 1 when new, 1/2 after about 143 days, never 0.
 
     Raises:
         ValueError: The age is below 0.
@@ -153,12 +153,12 @@ def recency_score(age_days: float) -> float:
 
 
 def cosine_nearness(cosine: float, spec: Spec) -> float:
-    """Return how near in meaning a cosine is: 0 for unrelated, about 1 for an answer."""
+    """Convert a cosine to nearness in meaning: 0 unrelated, about 1 for an answer."""
     return max(0.0, (cosine - spec.far) / (spec.near - spec.far))
 
 
 def is_named(speaker: str, query: str) -> bool:
-    """Tell whether `query` names `speaker`, by a whole name or by a nickname with a capital."""
+    """Tell whether `query` names `speaker`, by a whole name or a capitalised nickname."""
     if not speaker:
         return False
     whole, nicknames = _query_names(query)
@@ -168,7 +168,7 @@ def is_named(speaker: str, query: str) -> bool:
 
 @lru_cache(maxsize=4)
 def _query_names(query: str) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the words that may be names, and those with a capital, which may be nicknames."""
+    """Return the words that may be names, and the capitalised ones, which may be nicknames."""
     capitals = [word for word in query.split() if word[:1].isupper()]
     short = {word for capital in capitals for word in fts.words(capital)[:1]} - fts.STOP_WORDS
     nicknames = tuple(sorted(word for word in short if len(word) >= _MIN_NICKNAME_CHARS))
@@ -213,7 +213,7 @@ class Scorer:
         self._words = _by_words(lines, lexical, weights)
 
     def relevant(self, least_dense: float = 0.0) -> list[tuple[float, int]]:
-        """Return the relevance and the number of each line that holds a word or is near enough."""
+        """Return relevance and number of each line with a matching word or a near meaning."""
         weights = self._weights
         share = weights.maxsim if self._lexical.passages else 1.0
         speakers = {speaker: weights.speaker * is_one for speaker, is_one in self._named.items()}
@@ -233,7 +233,7 @@ class Scorer:
         return found
 
     def explain(self, number: int, relevance: float) -> Scored:
-        """Return the line with this number and what its relevance was made of."""
+        """Return the line with this number, and the parts of its relevance."""
         line = self.lines[number]
         near = self._maxsim.get(line.id)
         passages = range(line.part_first, line.part_last)
@@ -261,7 +261,7 @@ class Scorer:
         return (1 - share) * words + share * dense
 
     def _dense(self, line: Candidate) -> float | None:
-        """Return the mean nearness of a line and its passage; None if neither has a vector."""
+        """Return the mean nearness of a line and its passage; None without vectors."""
         if self._spec is None:
             return None
         cosines = self._cosines
@@ -272,7 +272,7 @@ class Scorer:
 
 
 def final_score(relevance: float, of_file: float, weights: Weights = WEIGHTS) -> float:
-    """Return the score that hits are sorted by; `of_file` is what `file_score` returns."""
+    """Return the score by which hits are sorted; `of_file` comes from `file_score`."""
     return weights.relevance * relevance + of_file
 
 
@@ -311,9 +311,9 @@ def _weighted(scores: Mapping[int, float], weight: float) -> dict[int, float]:
 def times_of_lines(
     connection: sqlite3.Connection, query: str, today: date, lines: Sequence[Candidate]
 ) -> dict[int, float]:
-    """Return how near each line is to the times that `query` names; empty if it names none.
+    """Return each line's nearness to the times in `query`; empty without any.
 
-    A line is of the day of its file, or of a time that it speaks of itself, which counts more.
+    The time of a line is the day of its file, or a time that it mentions, which counts more.
     """
     wanted = times_asked(query, today)
     if not wanted:
@@ -353,7 +353,7 @@ class Pieces:
         self._read = read
 
     def among(self, ids: Collection[int]) -> list[Candidate]:
-        """Return the pieces with these ids, in their order; one that is not there is left out."""
+        """Return the pieces with these ids, in their order, skipping unknown ones."""
         read = self._read
         pieces = list(map(read.get, ids))
         if None in pieces:
@@ -377,14 +377,14 @@ class PassageLines(NamedTuple):
 
 
 def lines_of_passages(pieces: Pieces, lines: Iterable[Candidate]) -> PassageLines:
-    """Return the passages that hold some of `lines`."""
+    """Return the passages that contain some of `lines`."""
     held = set(map(attrgetter("part_first", "part_last"), lines))
     wanted = {passage for first, last in held for passage in range(first, last)}
     return PassageLines(*columns_of(pieces.among(sorted(wanted)), "id", "part_first", "part_last"))
 
 
 def columns_of(pieces: Iterable[Candidate], *fields: str) -> Numbers:
-    """Return these fields of the pieces, int64[f, n]."""
+    """Return fields of the pieces as columns, int64[f, n]."""
     import numpy as np  # noqa: PLC0415
 
     values = itertools.chain.from_iterable(map(attrgetter(*fields), pieces))
@@ -392,7 +392,7 @@ def columns_of(pieces: Iterable[Candidate], *fields: str) -> Numbers:
 
 
 def number_runs(firsts: Numbers, sizes: Numbers) -> Numbers:
-    """Return the numbers `firsts[n]`, `firsts[n] + 1`, … of each group, `sizes[n]` of them."""
+    """Return the numbers `firsts[n]`, `firsts[n] + 1`, … for each group of size `sizes[n]`."""
     import numpy as np  # noqa: PLC0415
 
     begins = np.cumsum(sizes) - sizes
@@ -421,7 +421,7 @@ class Lexical:
 
 
 def word_scores(pieces: Pieces, query: str, restricted: Restricted = "") -> Lexical:
-    """Return the scores for the words of `query`.
+    """Score the lines for the words of `query`.
 
     Args:
         pieces: Reader of the index.
@@ -470,7 +470,7 @@ def scores_of_turns(
     speaker: Callable[[Turn], str],
     zone: tzinfo | None,
 ) -> list[float]:
-    """Return the scores of `turns`, in their order; those of memories can be compared with them.
+    """Score `turns` in their order, comparably with memories.
 
     Args:
         turns: What fits `query` by words and meaning.

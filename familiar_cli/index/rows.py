@@ -45,7 +45,7 @@ _INSERT: Final = (
 def put_file(
     connection: sqlite3.Connection, rel_path: str, *, text: str, sha256: str, seen: FileStamp
 ) -> None:
-    """Make the index hold the file at `rel_path` as `text`; vectors of unchanged pieces stay."""
+    """Index the file at `rel_path` with `text`, keeping the vectors of unchanged pieces."""
     made = chunking.cut_text(text, rel_path)
     links = link_targets(text, rel_path)
     with transaction(connection):
@@ -76,7 +76,7 @@ def put_file(
 def put_problem(
     connection: sqlite3.Connection, rel_path: str, seen: FileStamp, problem: str
 ) -> None:
-    """Note that the file at `rel_path` cannot be read, and why."""
+    """Record why the file at `rel_path` is unreadable."""
     empty = chunking.Cut("", None, "", (), (), ())
     with transaction(connection):
         _take_out(connection, rel_path)
@@ -84,7 +84,7 @@ def put_problem(
 
 
 def held_sha256(connection: sqlite3.Connection, rel_path: str) -> str | None:
-    """Return the hash of the content that the index holds for a file; empty if unreadable."""
+    """Return the hash of a file's indexed content; empty if unreadable."""
     row = connection.execute(
         "SELECT sha256 FROM documents WHERE rel_path = ?", (rel_path,)
     ).fetchone()
@@ -92,7 +92,7 @@ def held_sha256(connection: sqlite3.Connection, rel_path: str) -> str | None:
 
 
 def restamp_file(connection: sqlite3.Connection, rel_path: str, seen: FileStamp) -> None:
-    """Note how a file with unchanged content looks now."""
+    """Record the current signature of a file with unchanged content."""
     with transaction(connection):
         connection.execute(
             "UPDATE documents SET size_bytes = ?, mtime_ns = ?, ctime_ns = ?, settled = ?"
@@ -110,7 +110,7 @@ def take_out(connection: sqlite3.Connection, rel_paths: Iterable[str]) -> None:
 
 
 def next_seq(connection: sqlite3.Connection, count: int) -> int:
-    """Return the first of `count` fresh numbers for vectors. Call it inside a transaction."""
+    """Return the first of `count` unused vector numbers. Call it inside a transaction."""
     first = int(read_meta(connection, "next_seq") or 1)
     set_meta(connection, next_seq=str(first + count))
     return first
@@ -215,7 +215,7 @@ class _Chunks:
             )
 
     def _times(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, int, int]]:
-        """Yield what times the lines speak of; the heading above one may date it."""
+        """Yield the times mentioned in the lines; the heading above one may date it."""
         for row in rows:
             if row[2] == LINE:
                 day = day_in(row[3]) or self.made.day
@@ -257,7 +257,7 @@ class _Chunks:
         ]
 
     def _elsewhere(self, key: bytes) -> _Vectors | None:
-        """Return the vectors of the same text in a file that was moved, or in an older index."""
+        """Return the vectors of the same text in a moved file, or in an older index."""
         found = self.connection.execute(
             f"SELECT {_VECTORS} FROM chunks WHERE embed_key = ? AND vector_seq IS NOT NULL LIMIT 1",  # noqa: S608
             (key,),

@@ -144,7 +144,7 @@ class IdleConnection:
         weakref.finalize(self, _close_all, self._kept)
 
     def take(self, path: Path) -> sqlite3.Connection | None:
-        """Return the connection, or None if there is none to the file as it is."""
+        """Return the connection, or None if there is none to the current file."""
         with suppress(IndexError):  # another thread uses it
             seen, connection = self._kept.pop()
             if _is_same(seen, _status_of(path), "st_dev", "st_ino", "st_size", "st_mtime_ns"):
@@ -245,7 +245,7 @@ def _attempt_once(
 
 
 def database_bytes(connection: sqlite3.Connection) -> int:
-    """Return the size of the database, whatever part of it still stands in its log."""
+    """Return the size of the database, including what is still in its log."""
     pages, page_bytes = (
         int(connection.execute(f"PRAGMA {name}").fetchone()[0])
         for name in ("page_count", "page_size")
@@ -357,7 +357,7 @@ def _connect_to(path: Path) -> sqlite3.Connection:
 
 
 def _create_tables(connection: sqlite3.Connection, reason: str) -> sqlite3.Connection:
-    """Create the tables, in place of those of an older index; its vectors are set aside."""
+    """Create the tables, replacing those of an older index; its vectors are set aside."""
     try:
         connection.execute("PRAGMA journal_mode = WAL")  # the file remembers it
         connection.execute("PRAGMA foreign_keys = OFF")  # else rows are deleted one by one
@@ -383,7 +383,7 @@ def _create_tables(connection: sqlite3.Connection, reason: str) -> sqlite3.Conne
 
 
 def _set_vectors_aside(connection: sqlite3.Connection) -> dict[str, str]:
-    """Move the vectors of an older index to a table by what was embedded; return whose they are."""
+    """Move an older index's vectors to a table by embedded text; return their model."""
     there = {row[1] for row in connection.execute("PRAGMA table_info(chunks)")}
     if not {"embed_key", "vector_seq", "vector", "rows_from", "rows_count"} <= there:
         return {}
@@ -399,12 +399,12 @@ def _set_vectors_aside(connection: sqlite3.Connection) -> dict[str, str]:
 
 
 def has_kept_vectors(connection: sqlite3.Connection) -> bool:
-    """Tell whether vectors of an older index wait for the files that they belong to."""
+    """Tell whether an older index's vectors are still waiting for their files."""
     return bool(connection.execute(f"PRAGMA table_info({KEPT})").fetchall())
 
 
 def drop_kept_vectors(connection: sqlite3.Connection) -> None:
-    """Delete what an older index left that no file needs, or that no model fits."""
+    """Delete an older index's vectors that no file needs, or that fit no model."""
     connection.execute(f"DROP TABLE IF EXISTS {KEPT}")
 
 

@@ -51,7 +51,7 @@ def search_memory(
         query: A message or question, as typed.
         options: What to look for, and where.
         opened: The model that finds by meaning, or why there is none.
-        progress: Told of files that have to be read first.
+        progress: Called for files that have to be read first.
 
     Raises:
         UsageError: `query` holds no word.
@@ -218,7 +218,7 @@ class _Asked:
         )
 
     def _ask_model(self) -> _Meaning | None:
-        """Ask the model about the question; None by words alone."""
+        """Embed the question; None when searching by words alone."""
         if self.options.method == "lexical":
             return None
         needed = self.options.method in {"hybrid", "dense"}
@@ -343,7 +343,7 @@ class _Asked:
 def _line_cosines(
     near: Cosines, lines: Iterable[rank.Candidate], made_of: PassageLines
 ) -> dict[int, float]:
-    """Return the cosines of lines and passages; a passage has that of its nearest line."""
+    """Return the cosines of lines and passages; a passage has its nearest line's."""
     cosines = near.of([line.id for line in lines])
     of_passages = near.largest(made_of.firsts, made_of.ends).tolist()
     found = zip(made_of.passages.tolist(), of_passages, strict=True)

@@ -254,7 +254,7 @@ class TurnVectors:
             raise IndexUnusableError(
                 f"Vectors of turns cannot be written to {str(self.directory)!r}: "
                 f"{error.strerror or error}",
-                hint="Look at the space on the disk and the permissions; the history is untouched.",
+                hint="Check the free disk space and the permissions; the history is untouched.",
             ) from error
 
     def through_id(self, embedder: Embedder, texts_after: TextsAfter) -> int:

@@ -66,7 +66,7 @@ class SearchOptions:
 
     @property
     def has_days(self) -> bool:
-        """Whether only files about some days count."""
+        """Whether only files about certain days count."""
         return self.since is not None or self.until is not None
 
 

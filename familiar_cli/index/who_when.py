@@ -174,7 +174,7 @@ class NamedPeople:
         return any(not names.isdisjoint(own) for names in self.names)
 
     def share(self, keys: Collection[str]) -> float:
-        """Return which share of the names in the question stand for somebody in `keys`."""
+        """Return the share of names in the question that stand for somebody in `keys`."""
         found = sum(not names.isdisjoint(keys) for names in self.names)
         return found / len(self.names) if self.names else 0.0
 
@@ -197,7 +197,7 @@ def put_people(
     text: str,
     speakers: Iterable[str],
 ) -> None:
-    """Record who speaks in a file, or whose file it is."""
+    """Record a file's speakers, and the person it is about."""
     named = list(dict.fromkeys(speakers))
     if rel_path.startswith(f"{PEOPLE_DIR}/"):
         from familiar_cli.memory.aliases import names_of  # noqa: PLC0415
@@ -271,7 +271,7 @@ def _named_keys(
     known: Callable[[Collection[str]], Collection[str]],
     longer: Callable[[str], set[str]],
 ) -> list[set[str]]:
-    """Return for each name in `query` the keys that it stands for; `longer` begin with it."""
+    """Return the keys that each name in `query` stands for; `longer` begin with it."""
     found = {mention.key: {mention.key} for mention in find_mentions(query, heads, known)}
     for short in sorted(_may_be_nicknames(query) - found.keys()):
         if names := longer(short):
@@ -310,7 +310,7 @@ def _telling_of(connection: sqlite3.Connection, names: Iterable[str]) -> set[int
 
 
 def _also_called(connection: sqlite3.Connection, keys: set[str]) -> set[str]:
-    """Return `keys` and the other names of the people whose files have one of them as a name."""
+    """Extend `keys` by the other names of the people whose files have one of them."""
     own = (
         "SELECT DISTINCT document_id FROM people JOIN documents d ON d.id = document_id"
         " WHERE NOT is_part AND d.rel_path GLOB ? AND name IN"
@@ -351,7 +351,7 @@ def names_of(rel_path: str, title: str, text: str) -> set[str]:
 
 
 def named_in(connection: sqlite3.Connection, text: str) -> dict[int, int]:
-    """Return the documents that a text names, as whole words, and at which word they are named."""
+    """Return the documents that a text names in whole words, with the word's position."""
     asked = fts.words(text)[:_ASKED_WORDS]
     telling = set(fts.content_words(text))
     grams: dict[str, int] = {}
@@ -449,7 +449,7 @@ def _begin_ms(day: date, zone: tzinfo | None) -> int:
 
 
 def asked_by(query: str, today: date) -> Asked:
-    """Return the kind of a question, in any of the languages."""
+    """Classify a question, in any of the languages."""
     text = folded(query[:_MOST_CHARS])
     said = {kind for kind, pattern in _patterns() if pattern.search(text)}
     times = tuple(times_asked(query, today))
@@ -459,7 +459,7 @@ def asked_by(query: str, today: date) -> Asked:
 
 
 def _topic_of(text: str, today: date) -> str:
-    """Return a folded question without its times and the words of its kind."""
+    """Return a folded question without its times and the words that classify it."""
     for found in reversed(times_in(text, today)):
         text = f"{text[: found.start]} {text[found.end :]}"
     for kind in (*sorted(_DATED), "frame"):
@@ -474,7 +474,7 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 @cache
 def _any_language(kind: str, *codes: str) -> re.Pattern[str]:
-    """Return the words of all languages, or some, for something, as in folded texts."""
+    """Return the words for something in all languages, or some, folded."""
     parts = []
     for code in codes or CODES:
         words = folded(getattr(questions(code), kind))
@@ -484,7 +484,7 @@ def _any_language(kind: str, *codes: str) -> re.Pattern[str]:
 
 @cache
 def wish_words(*codes: str) -> tuple[str, ...]:
-    """Return words of which each standing wish contains some; by default in all languages."""
+    """Return words of which every standing wish contains one; by default in all languages."""
     listed = (questions(code).wish_words.split("|") for code in codes or CODES)
     return tuple(dict.fromkeys(word for words in listed for word in words))
 
@@ -553,7 +553,7 @@ def people_first_scores(turns: Sequence[Recalled], scores: Sequence[float]) -> l
 
 
 def _novelty(texts: Sequence[str], moments: Sequence[datetime]) -> list[float]:
-    """Return the share of each text that was not said before it, in [0, 1]."""
+    """Return the share of each text that is new compared with earlier ones, in [0, 1]."""
     words = [set(fts.content_words(text)) for text in texts]
     held = Counter(word for some in words for word in some)
     seen: set[str] = set()

@@ -273,22 +273,22 @@ class Phrases:
     common: str = ""
 
     def day(self, day: date) -> str:
-        """Return a date as a person writes it: `31 January 2026`."""
+        """Format a date for people: `31 January 2026`."""
         number = self.first_day if day.day == 1 and self.first_day else str(day.day)
         return self.day_form.format(
             day=number, month=self.months[day.month - 1], number=day.month, year=day.year
         )
 
     def month(self, day: date) -> str:
-        """Return the month of a date: `January 2026`."""
+        """Format the month of a date: `January 2026`."""
         return self.month_form.format(month=self.months[day.month - 1], year=day.year)
 
     def days(self, first: date, last: date) -> str:
-        """Return a time from one date to another."""
+        """Format a range of dates."""
         return self.days_form.format(first=self.day(first), last=self.day(last))
 
     def moment(self, local: datetime, zone: str) -> str:
-        """Return a moment: `Friday, 2026-05-08 at 14:34 EDT`; `zone` is what stands at its end."""
+        """Format a moment: `Friday, 2026-05-08 at 14:34 EDT`; `zone` is its last part."""
         return self.moment_form.format(
             weekday=self.weekdays[local.weekday()],
             iso=local.date().isoformat(),
@@ -304,7 +304,7 @@ class Phrases:
     def session(self, name: str) -> str:
         """Return the title of a session from its file name, `2026-04-07-evening`.
 
-        That name is English, so English has no other.
+        English keeps the file name, which is English itself.
         """
         day, _, slot = name.rpartition("-")
         return name if self.part(slot) == slot else f"{day} {self.part(slot)}"
@@ -318,11 +318,11 @@ class Phrases:
         return self.just_now
 
     def labelled(self, kind: str, label: str = "") -> str:
-        """Return the line above something quoted: `[From memory: Tea]`."""
+        """Return the line above a quoted piece: `[From memory: Tea]`."""
         return f"[{kind}{self.colon}{label}]" if label else f"[{kind}]"
 
     def heading(self, holds: str) -> str:
-        """Return an H2 by what stands below it, e.g. `aliases`."""
+        """Return the H2 of a section of that kind, e.g. `aliases`."""
         return f"## {self.headings[holds]}"
 
     @staticmethod
@@ -340,7 +340,7 @@ NUMERALS: Final = "numerals"
 
 @cache
 def dates(code: str) -> Language:
-    """Return the words in which a language speaks of time.
+    """Return a language's words for times.
 
     Raises:
         KeyError: There is no such table.
@@ -360,7 +360,7 @@ def phrases(code: str) -> Phrases:
 
 @cache
 def questions(code: str) -> QuestionWords:
-    """Return how people ask in a language.
+    """Return a language's question words.
 
     Raises:
         KeyError: There is no such table.
@@ -374,7 +374,7 @@ def beliefs() -> Iterator[Beliefs]:
 
 
 def tables() -> Iterator[Phrases]:
-    """Yield the wordings of every language, English first."""
+    """Yield the tables of all languages, English first."""
     return map(phrases, CODES)
 
 
@@ -395,7 +395,7 @@ def _read(code: str) -> dict[str, Any]:
 
 
 def _frozen(value: Any) -> Any:  # noqa: ANN401
-    """Return lists as tuples, and numbered keys as numbers."""
+    """Convert lists to tuples, and numbered keys to numbers."""
     if isinstance(value, list):
         return tuple(map(_frozen, value))
     if isinstance(value, dict):
@@ -416,19 +416,19 @@ def section_key(title: str) -> str:
 
 
 def heading_in(title: str) -> str:
-    """Return the kind of the section with that title, e.g. `aliases`; empty: another one."""
+    """Return the kind of the section with that title, e.g. `aliases`; empty if unknown."""
     key = section_key(title)
     return key if key in ENGLISH.headings else ""
 
 
 @cache
 def leads(field: str) -> tuple[str, ...]:
-    """Return the folded beginning of a label in each language; `field` is one of a table."""
+    """Return the folded beginning of a label in each language; `field` is a key of a table."""
     return tuple(_folded(getattr(table, field).partition("{}")[0]) for table in tables())
 
 
 def begins_with(text: str, field: str) -> bool:
-    """Return whether a text begins as a label of any language does."""
+    """Tell whether a text begins with a label in any language."""
     return _folded(text).startswith(leads(field))
 
 
@@ -479,7 +479,7 @@ _OTHERS: Final = """
 
 
 def language_in(said: Iterable[str], character: Callable[[], Iterable[str]]) -> tuple[str, bool]:
-    """Return the code of a familiar's language, and whether it is settled by what was said.
+    """Return a familiar's language code, and whether its turns have settled it.
 
     Args:
         said: Its first turns, oldest first.
@@ -497,7 +497,7 @@ def language_in(said: Iterable[str], character: Callable[[], Iterable[str]]) -> 
 
 
 def language_of(text: str) -> str | None:
-    """Return the code of the language that most of `text` is in; None: it is too short to say."""
+    """Detect the language of a text; None if it is too short."""
     weights = _weights(text)
     total = sum(weights.values())
     if total < LEAST_LETTERS:
@@ -512,7 +512,7 @@ def language_of(text: str) -> str | None:
 
 
 def _weights(text: str) -> dict[str, int]:
-    """Return how much of a text is in each script."""
+    """Return the share of each script in a text."""
     return {
         name: len(re.findall(script, text)) * _WIDE.get(name, 1)
         for name, script in _SCRIPTS.items()

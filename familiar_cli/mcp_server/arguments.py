@@ -228,7 +228,7 @@ def _coerce_text(schema: Schema, value: Any) -> str:  # noqa: ANN401
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(f"{_shown(value)} is not a text")  # noqa: TRY004
+        raise ValueError(f"{_shown(value)} is not text")  # noqa: TRY004
     text = str(value)
     choices = schema.get("enum")
     if choices is None:

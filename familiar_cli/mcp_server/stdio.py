@@ -83,13 +83,13 @@ class _Asked:
             self._open.add(asked)
 
     def answered(self, asked: object) -> None:
-        """Note an answer, or that none is needed any more."""
+        """Record that a request was answered, or needs no answer any more."""
         if isinstance(asked, int | str):
             self._open.discard(asked)
         self._changed.set()
 
     async def all_answered(self) -> None:
-        """Wait until every request has its answer, however long that takes."""
+        """Wait until every request is answered, without a time limit."""
         try:
             async with asyncio.timeout(_ANSWERING_S):
                 while self._open:
@@ -131,8 +131,8 @@ class _Answers:
 async def _lines(descriptor: int, asked: _Asked) -> AsyncIterator[str]:
     """Yield incoming lines until the end.
 
-    They are read by a daemon thread, since nothing can wake it: a signal must end the program even
-    while a client is silent.
+    A daemon thread reads them: nothing can interrupt the read, and a signal must end the program
+    even while a client is silent.
     """
     loop = asyncio.get_running_loop()
     waiting: asyncio.Queue[bytes | None] = asyncio.Queue(1)

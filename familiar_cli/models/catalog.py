@@ -128,7 +128,7 @@ class Model:
 
 
 def _chat(name: str, purpose: str, hub: Hub, file: ModelFile, *, parameters: int, kv: int) -> Model:
-    """Return a chat model that is on the hub only.
+    """Describe a chat model that is only on the hub.
 
     Args:
         name: Its name.
@@ -152,7 +152,7 @@ def _chat(name: str, purpose: str, hub: Hub, file: ModelFile, *, parameters: int
 
 
 def _bge(name: str, licence: str, purpose: str, onnx_bytes: int) -> Model:
-    """Return a BGE model. It is on the hub only; sizes are about."""
+    """Describe a BGE model, which is only on the hub; sizes are approximate."""
     files = (
         ModelFile("model_optimized.onnx", onnx_bytes),
         ModelFile("tokenizer.json", 700_000),

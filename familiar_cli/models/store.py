@@ -52,7 +52,7 @@ class Removed:
 
 
 def find(name: str) -> Model:
-    """Return the model called `name`, or known to its library by that name.
+    """Return the model called `name`, here or in its library.
 
     Raises:
         NotFoundError: There is none; the error names the nearest.
@@ -69,7 +69,7 @@ def find(name: str) -> Model:
 
 
 def find_any(name: str, cache_dir: Path) -> Model:
-    """Return a model of the catalog, or one beyond it, `owner/name`, with its files on disk.
+    """Return a model of the catalog, or another one as `owner/name`, with its files on disk.
 
     Raises:
         NotFoundError: There is none.
@@ -87,7 +87,7 @@ def models_dir(cache_dir: Path) -> Path:
 
 
 def folder(model: Model, cache_dir: Path) -> Path:
-    """Return where the files of `model` are, or will be."""
+    """Return the directory of the files of `model`, which may not exist yet."""
     return models_dir(cache_dir) / _folder_name(model.name)
 
 
@@ -96,7 +96,7 @@ def _folder_name(name: str) -> str:
 
 
 def path_of(name: str, cache_dir: Path) -> Path | None:
-    """Return the model's file, or its directory when it has several; None unless all are there.
+    """Return the model's file, or its directory if it has several; None if incomplete.
 
     Raises:
         NotFoundError: No model has that name.
@@ -105,7 +105,7 @@ def path_of(name: str, cache_dir: Path) -> Path | None:
 
 
 def path_of_model(model: Model, cache_dir: Path) -> Path | None:
-    """Return the model's file, or its directory when it has several; None unless all are there."""
+    """Return the model's file, or its directory if it has several; None if incomplete."""
     if state(model, cache_dir) != "ready":
         return None
     directory = folder(model, cache_dir)
@@ -113,12 +113,12 @@ def path_of_model(model: Model, cache_dir: Path) -> Path | None:
 
 
 def encoding_path(cache_dir: Path) -> Path | None:
-    """Return the file that tokens are counted with, or None when it is not on disk."""
+    """Return the file for counting tokens, or None if it is not on disk."""
     return path_of(TOKEN_ENCODING, cache_dir)
 
 
 def state(model: Model, cache_dir: Path) -> State:
-    """Return whether the files of `model` are on disk, by name and size."""
+    """Tell whether the files of `model` are on disk, by name and size."""
     directory = folder(model, cache_dir)
     received = receipt(directory)
     here = sum(is_here(file, directory, received) for file in model.files)
@@ -128,7 +128,7 @@ def state(model: Model, cache_dir: Path) -> State:
 
 
 def is_here(file: ModelFile, directory: Path, received: dict[str, ModelFile]) -> bool:
-    """Return whether `file` is in `directory` with the size it should have."""
+    """Tell whether `file` is in `directory` with the right size."""
     expected = file if file.sha256 else received.get(file.name)
     if expected is None:
         return False
@@ -139,7 +139,7 @@ def is_here(file: ModelFile, directory: Path, received: dict[str, ModelFile]) ->
 
 
 def broken_files(model: Model, cache_dir: Path) -> list[str]:
-    """Return the names of files whose content is not what it should be. Reads every byte.
+    """Return the names of damaged files. Reads every byte.
 
     Raises:
         FamiliarError: A file cannot be read.
@@ -159,7 +159,7 @@ def broken_files(model: Model, cache_dir: Path) -> list[str]:
 
 
 def bytes_on_disk(model: Model, cache_dir: Path) -> int:
-    """Return how much room the files of `model` take."""
+    """Return the disk usage of the files of `model`."""
     directory = folder(model, cache_dir)
     if not directory.is_dir():
         return 0
@@ -199,7 +199,7 @@ def remove_all(names: Sequence[str], cache_dir: Path) -> list[Removed]:
 
 
 def receipt(directory: Path) -> dict[str, ModelFile]:
-    """Return the note of unpinned files from the hub; empty without one."""
+    """Return the record of unpinned files from the hub; empty without one."""
     try:
         entries = json.loads(read_plain(directory / RECEIPT))
         return {
@@ -242,7 +242,7 @@ class ListedModel:
 
 
 def listing(cache_dir: Path, *, check: bool = False) -> list[ListedModel]:
-    """Return all models; with `check` every byte on disk is read and held against its checksum."""
+    """List all models; with `check`, verify every file on disk by its checksum."""
     beyond = sorted(path.name.replace("--", "/") for path in models_dir(cache_dir).glob("*--*"))
     models = [*CATALOG.values(), *(find_any(name, cache_dir) for name in beyond)]
     return [

@@ -420,7 +420,7 @@ def turns_in_review(store: MemoryStore) -> int:
 
 
 def waiting_words(plans: int, turns: int = 0) -> str:
-    """State how many plans wait, with the command to type; empty if none."""
+    """State how many plans are pending, with the command to type; empty if none."""
     if not plans:
         return ""
     rests = f", made from {counted(turns, 'turn')}," if turns else ""
@@ -525,7 +525,7 @@ def _withdraw_originals(
         return ()
     if history is None:
         raise errors.UsageError(
-            "The plan withdraws turns, and no history was given; nothing was changed"
+            "The plan withdraws turns, but no history was given; nothing was changed"
         )
     return withdraw_doubles(history, originals, dry_run=dry_run)
 
@@ -533,7 +533,7 @@ def _withdraw_originals(
 def _cite_originals(
     tx: Transaction, store: MemoryStore, originals: Mapping[int, int], numbering: Numbering
 ) -> None:
-    """Stage memory files that cite doubles; what is made again from others is passed over."""
+    """Stage memory files that cite doubles, except generated ones."""
     for entry in store.walk().files:
         if not layout.is_page(entry.rel_path) or entry.rel_path.startswith(_DERIVED):
             continue

@@ -302,9 +302,9 @@ def parse_object(raw: bytes) -> dict[str, Any]:
 def _check_body(body: Mapping[str, Any]) -> None:
     """Validate the types of the fields that this program uses."""
     if body.get("n", 1) not in (1, None):
-        raise ApiError(400, "Only one reply at a time can be asked for: 'n' must be 1", param="n")
+        raise ApiError(400, "Only one reply at a time can be requested: 'n' must be 1", param="n")
     if not isinstance(body.get("user"), str | None):
-        raise ApiError(400, "'user' must be a text", param="user")
+        raise ApiError(400, "'user' must be a string", param="user")
     for name in ("max_tokens", "max_completion_tokens"):
         value = body.get(name)
         if value is not None and (not isinstance(value, int) or isinstance(value, bool)):

@@ -122,7 +122,7 @@ def _find_embedder(name: str) -> EmbedderChoice:
 def _read_texts(given: object) -> list[str]:
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not texts or not all(isinstance(t, str) and t for t in texts):
-        raise ApiError(400, "'input' must be a text or a list of texts", param="input")
+        raise ApiError(400, "'input' must be a string or a list of strings", param="input")
     if sum(map(len, texts)) > MOST_CHARS:
         raise ApiError(413, f"'input' holds more than {MOST_CHARS:,} characters", param="input")
     if len(texts) > _MOST_TEXTS:

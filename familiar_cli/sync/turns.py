@@ -371,7 +371,7 @@ class HistoryConversations:
             told = json.loads(data or b"{}")
             rows = {str(channel): str(kind) for channel, kind in told.items()}
         except (ValueError, AttributeError, RecursionError) as error:
-            raise BadInputError("What it tells of its channels makes no sense") from error
+            raise BadInputError("What it states about its channels is inconsistent") from error
         for channel_id, kind in rows.items():
             is_set = channel_id.strip() and "kind" in self._configs.read(channel_id).tables
             if channel_id.strip() and not is_set and kind in PRIVATE_KINDS:

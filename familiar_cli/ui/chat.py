@@ -196,7 +196,7 @@ def _reply_numbers(chat: Conversation) -> Iterable[str]:
 def _make_branch(chat: Conversation, argument: str) -> None:
     name, _, turn = argument.partition(" ")
     if not name:
-        raise UsageError("Missing the name of the new channel", hint="Type /branch NAME.")
+        raise UsageError("The name of the new channel is missing", hint="Type /branch NAME.")
     _check_on_record(chat, "/branch")
     parent = chat.said.channel_id
     turn_id = (

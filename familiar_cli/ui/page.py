@@ -136,7 +136,7 @@ def plain(text: object, style: str = "") -> Words:
 
 
 def mark_query(query: str, text: str) -> Words:
-    """Mark the words of a query in a text, in whatever form they stand there."""
+    """Mark the words of a query in a text, in any inflected form."""
     from familiar_cli.fts import match_spans  # few pages are results of a search
 
     shown, at = plain(""), 0

@@ -43,7 +43,7 @@ def as_relation(words: str, operation: Operation, grounds: Grounds) -> str:
         UnrelatedError: It states no relation, or the page does not exist; the message says which.
     """
     if operation.kind != "said":
-        raise UnrelatedError("only what is said is a relation, not play or feelings")
+        raise UnrelatedError("a relation is a stated fact, not play or a feeling")
     if not operation.rel_path.startswith(f"{PEOPLE_DIR}/"):
         raise UnrelatedError("only people are given relations")
     page = f"## Relations\n- {words}\n"

@@ -140,7 +140,7 @@ def test_merging_twice_or_with_oneself_is_refused(two):
 
 
 def test_nobody_can_be_split_who_was_not_merged(two):
-    with pytest.raises(UsageError, match="was not merged"):
+    with pytest.raises(UsageError, match="has not been merged"):
         people.split_draft(two.store, "discord-7", said_by(two))
     with pytest.raises(NotFoundError):
         people.merge_files(two.store, "discord-42", "discord-99")

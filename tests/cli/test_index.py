@@ -166,7 +166,7 @@ def test_an_index_that_cannot_be_written_fails_no_import(memory, tmp_path) -> No
     path.write_text(json.dumps({"role": "user", "content": "Hello."}) + "\n")
     result = run("import-chat", str(path), "--as", "cli:1")
     assert result.exit_code == 0
-    assert "What came in cannot be searched yet" in result.stderr
+    assert "What was imported cannot be searched yet" in result.stderr
 
 
 def test_doctor_says_what_is_found_by_meaning(memory, model, tmp_path, monkeypatch) -> None:

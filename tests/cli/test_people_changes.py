@@ -98,7 +98,7 @@ def test_splitting_them_gives_each_a_file(heard):
     unmerged = run("people", "split", "Annie")
     run("people", "merge", "Anna", "Annie")
 
-    assert (unmerged.exit_code, "was not merged" in unmerged.stderr) == (2, True)
+    assert (unmerged.exit_code, "has not been merged" in unmerged.stderr) == (2, True)
     assert run("people", "split", "twitch:9").exit_code == 0
     assert memory(heard, "people/twitch-9.md").startswith("# Annie\n")
     assert data("people", "show", "Annie")["slug"] == "twitch-9"

@@ -98,7 +98,7 @@ class TestPlain:
         done = run("memory", "undo")
 
         assert done.exit_code == 4
-        assert "nothing left to undo that the program changed" in done.stderr
+        assert "The program has no changes left to undo" in done.stderr
         assert memory(root, "notes.md") == "all mine\n"
 
     def test_a_change_that_has_no_effect_any_more_is_passed_over(self, root):

@@ -59,7 +59,7 @@ def test_what_an_upgrade_changes_is_told_and_nothing_is_changed(older) -> None:
     before = contents(older)
     told = run("doctor", "--upgrade")
     assert told.exit_code == 0
-    assert "history.db: schema " in told.stdout
+    assert "history.db is migrated from schema " in told.stdout
     assert contents(older) == before
     (copy,) = [word for word in told.stdout.split() if word.startswith("history.db.before-")]
 

@@ -206,7 +206,7 @@ def test_a_shell_without_completion_is_a_usage_error() -> None:
     result = run("--show-completion", "tcsh")
     assert (result.exit_code, result.stderr) == (
         2,
-        "error: No completion for 'tcsh'\nhint: There is: bash, zsh, fish, powershell, pwsh.\n",
+        "error: No completion for 'tcsh'\nhint: Known: bash, zsh, fish, powershell, pwsh.\n",
     )
 
 

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 import yaml
 
+from familiar_cli import __version__
 from familiar_cli.commands.help import _FOLDER
 from tests.support.pages import ROOT
 from tests.support.world import data, run
@@ -45,6 +46,18 @@ def test_the_site_builds_strictly_and_fetches_nothing(tmp_path) -> None:
     )
     assert [page.name for page, text in pages.items() if fetched.search(text)] == []
     assert (tmp_path / "site" / "search.json").stat().st_size > 100_000
+
+
+def test_versions_that_pages_mark_are_in_the_changelog() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    known = set(re.findall(r"^## v?(\d+\.\d+)", changelog, re.MULTILINE))
+    known.add(__version__.rpartition(".")[0])
+    marked = {
+        version
+        for page in [ROOT / "README.md", *DOCS.rglob("*.md")]
+        for version in re.findall(r"\bsince (\d+\.\d+)\b", page.read_text("utf-8"))
+    }
+    assert marked <= known
 
 
 def test_pages_that_the_program_names_exist() -> None:

@@ -198,7 +198,7 @@ async def test_a_device_that_was_removed_has_to_pull_first(phone, tablet):
     phone.delete(WEEK)
     await phone.sync()
     tablet.write(WEEK, tablet.texts[WEEK])
-    with pytest.raises(RuntimeError, match="sync_pull first"):
+    with pytest.raises(RuntimeError, match="call sync_pull"):
         await tablet.push()
     tablet.wipe()
     await tablet.pull()

@@ -43,7 +43,7 @@ def test_a_file_renamed_by_hand_survives_an_undo(world, old, new) -> None:
     world.commit("begin", other="text\n")
     world.store.write_file(old, "one of a kind\n", source="memory_writer")
     respelled(world, old, new)
-    with pytest.raises(NotFoundError, match="nothing left to undo"):
+    with pytest.raises(NotFoundError, match="no changes left to undo"):
         world.past.undo()
     world.past.log()
     assert names(world) == [new, "other.md"]

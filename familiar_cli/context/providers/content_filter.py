@@ -160,7 +160,7 @@ def read_reply(text: str, *, is_cut: bool = False, forced: bool = False) -> Filt
 
 
 def _marked_parts(said: str) -> dict[str, str]:
-    """Return the text after each mark, up to the next; of two alike the first of substance."""
+    """Return the text after each mark; of a repeated mark, the first that is not empty."""
     marks = list(_MARK.finditer(said))
     ends = [*(mark.start() for mark in marks[1:]), len(said)]
     parts: dict[str, str] = {}

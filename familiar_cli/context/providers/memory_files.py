@@ -58,7 +58,7 @@ class _Seen:
         return [item for item in found if item.is_open and item.line not in self.hidden_lines]
 
     def told(self, items: list[DeskItem], phrases: Phrases) -> list[str]:
-        """Return the lines of some items, with those that go on below them."""
+        """Return the lines of some items, with their continuation lines."""
         lines = self.head.text.split("\n")
         told: list[str] = []
         for item, below in with_details(self.head.text, items):

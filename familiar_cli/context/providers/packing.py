@@ -104,7 +104,7 @@ class PieceSource:
 
     @property
     def heading(self) -> str:
-        """The line above what is shown of it."""
+        """The line above its text."""
         label = framed(self.label, _LABEL_CHARS) if self.label else ""
         return self.phrases.labelled(self.kind, label)
 
@@ -149,7 +149,7 @@ class Excerpt:
 
     @property
     def place(self) -> tuple[int, int]:
-        """Where it stands in its source, for sorting."""
+        """Its place in the source, for sorting."""
         return self.start, self.span[0]
 
     @property
@@ -220,7 +220,7 @@ class Passage:
 
     @property
     def name(self) -> str:
-        """What it is called in a record: its file, or its turns."""
+        """Its name in a record: its file, or its turns."""
         if self.rel_path is not None:
             return self.rel_path
         first, last = self.turns or (0, 0)
@@ -564,7 +564,7 @@ def _needed_before(piece: Excerpt) -> Excerpt | None:
 
 
 def _from_best(whole: str, best: str) -> str:
-    """Return `whole`; if the match is far down, only from there on."""
+    """Return `whole`, or only its end from the best match if that is far down."""
     at = whole.find(best)
     return whole if at < len(whole) // 2 else whole[at:]
 

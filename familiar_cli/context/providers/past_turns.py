@@ -71,7 +71,7 @@ class Recall:
     missed: bool = False
 
     def source_of(self, turn_id: int) -> str | None:
-        """Return the source that holds a turn; None: it was not found."""
+        """Return the source that holds a turn; None if it was not found."""
         return next((piece.source for piece in self.pieces if turn_id in piece.turns), None)
 
     def why_not(self, turn_id: int) -> str | None:
@@ -113,7 +113,7 @@ class Recaller:
         by_meaning: bool,  # noqa: FBT001
         cited: Mapping[int, float],
     ) -> Recall:
-        """Return the turns that fit `query`, or that found lines cite, but none that is shown."""
+        """Return the turns that fit `query` or that found lines cite, except those shown."""
         from familiar_cli.history.recall import recall  # noqa: PLC0415  # loads sqlite3
 
         asked = asked_by(query, to_zone(now(), self.zone).date())

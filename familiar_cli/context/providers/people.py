@@ -306,7 +306,7 @@ class PeopleSource:
         request: ContextRequest,
         gathered: _Gathered,
     ) -> list[Contribution]:
-        """Gather in a thread, for that share of the time; return what is to be told of it."""
+        """Gather in a thread within a share of the time limit; return notices."""
         task = asyncio.ensure_future(in_thread(partial(take, request, gathered)))
         done, _ = await asyncio.wait({task}, timeout=share * self._limit_s)
         if not done:

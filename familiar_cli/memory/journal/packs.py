@@ -255,13 +255,13 @@ class PackReader:
                 break
             chain.append(((pack.path, offset), entry.content))
             if len(chain) > _MOST_CHAIN:
-                raise ValueError("differences rest on each other without an end")
+                raise ValueError("its deltas form a cycle")
             if isinstance(entry.base, int):
                 offset = entry.base
                 continue
             place = self._find(entry.base)
             if place is None:
-                raise ValueError(f"it rests on {entry.base.hex()}, which is missing")
+                raise ValueError(f"its base {entry.base.hex()} is missing")
             pack, offset = place
         number, content = found
         for key, difference in reversed(chain):
@@ -362,7 +362,7 @@ def _read_entry(
         ValueError: The pack is damaged.
     """
     if offset >= _NEVER_BYTES:
-        raise ValueError("its place is beyond every pack")
+        raise ValueError("its offset is beyond the end of the pack")
     file.seek(offset)
     data = file.read(_FIRST_BYTES)
     try:
@@ -383,7 +383,7 @@ def _read_entry(
         if is_kept or not parts:
             parts.append(part)
     if left != 1:
-        raise ValueError("an object has another size than the pack says")
+        raise ValueError("an object's size differs from its header")
     end = file.tell() - len(unpacker.unused_data)
     return _Entry(kind, b"".join(parts), base, size, end)
 
@@ -403,7 +403,7 @@ def _entry_head(data: bytes, offset: int) -> tuple[int, int, int | bytes | None,
         at += 1
         distance = (distance + 1) << 7 | data[at] & 0x7F
     if not 0 < offset - distance < offset:
-        raise ValueError("a difference rests on what does not come before it")
+        raise ValueError("a delta precedes its base")
     return kind, size, offset - distance, at + 1
 
 
@@ -481,7 +481,7 @@ def _checked_size(entry: _Entry) -> int:
         old, at = _read_number(entry.content, 0)
         new, _ = _read_number(entry.content, at)
     except IndexError:
-        raise ValueError("a difference is damaged") from None
+        raise ValueError("a delta is damaged") from None
     _check_size(max(old, new), MOST_OBJECT_BYTES)
     return new
 
@@ -497,7 +497,7 @@ def apply_delta(base: bytes, difference: bytes, most_bytes: int | None = None) -
         old, at = _read_number(difference, 0)
         left, at = _read_number(difference, at)
         if old != len(base):
-            raise ValueError("a difference rests on something else")
+            raise ValueError("a delta does not match its base")
         _check_size(left, most_bytes)
         while at < len(difference):
             code = difference[at]
@@ -516,12 +516,12 @@ def apply_delta(base: bytes, difference: bytes, most_bytes: int | None = None) -
                 at += code
             left -= len(part)
             if not part or left < 0:
-                raise ValueError("a difference is damaged")
+                raise ValueError("a delta is damaged")
             parts.append(part)
     except IndexError:
-        raise ValueError("a difference ends too early") from None
+        raise ValueError("a delta ends too early") from None
     if left:
-        raise ValueError("a difference makes something of another size")
+        raise ValueError("a delta produces an object of the wrong size")
     return b"".join(parts)
 
 
@@ -534,11 +534,11 @@ def _read_number(data: bytes, at: int) -> tuple[int, int]:
         number |= (byte & 0x7F) << shift
         if not byte & 0x80:
             return number, at
-    raise ValueError("a number has no end")
+    raise ValueError("a number is unterminated")
 
 
 def _check_size(size: int, most_bytes: int | None) -> None:
     if size >= _NEVER_BYTES:
-        raise ValueError("it has a size that no object has")
+        raise ValueError("its size is impossible")
     if most_bytes is not None and size > most_bytes:
         raise too_large(size)

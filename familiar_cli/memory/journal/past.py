@@ -206,7 +206,7 @@ class MemoryPast:
             if content is None:
                 raise errors.NotFoundError(
                     f"The journal has no current file {clean!r}",
-                    hint=f"Check its past: `familiar memory log {typed(clean)}`.",
+                    hint=f"Check its history: `familiar memory log {typed(clean)}`.",
                 )
             if is_binary(content):
                 raise errors.BadInputError(f"{clean!r} is not text, so it has no lines")
@@ -296,7 +296,7 @@ class MemoryPast:
             if then is None:
                 raise errors.NotFoundError(
                     f"There was no file {clean!r} at {commit.id[:SHORT]}; nothing was changed",
-                    hint=f"Check its past: `familiar memory log {typed(clean)}`.",
+                    hint=f"Check its history: `familiar memory log {typed(clean)}`.",
                 )
             change = StoredChange(clean, self._content_now(clean), then)
             message = f"restore {clean} as of {commit.id[:SHORT]}"
@@ -309,10 +309,10 @@ class MemoryPast:
             id_ = commit.id[:SHORT]
             files = shorten_list((change.rel_path for change in changes), _MOST_FILES)
             raise errors.RefusedError(
-                f"{id_} holds what other machines wrote; undoing it would remove that from"
+                f"{id_} contains changes from other machines; undoing it would remove them from"
                 f" {files}, and with the next sync from the other"
                 " machines; nothing was changed",
-                hint=f"See it: `familiar memory undo {id_} --dry-run`. Do it: add --yes.",
+                hint=f"Preview it: `familiar memory undo {id_} --dry-run`; then add --yes.",
             )
 
     def _newest_reversal(self, history: History) -> tuple[tuple[Commit, ...], list[StoredChange]]:
@@ -329,8 +329,8 @@ class MemoryPast:
             if changes := self._reversal([commit]):
                 return (commit,), changes
         raise errors.NotFoundError(
-            "There is nothing left to undo that the program changed",
-            hint="Take an edit by hand back by its id: `familiar memory log`.",
+            "The program has no changes left to undo",
+            hint="To undo an edit made by hand, give its id: `familiar memory log`.",
         )
 
     def _reversal(self, commits: Sequence[Commit]) -> list[StoredChange]:

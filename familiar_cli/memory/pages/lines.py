@@ -759,7 +759,7 @@ def put_back(text: str, new: str, viewer: Viewer) -> str:
     made = text[:start] + new + gap + kept
     if kept and outward_text(made, viewer) != outward_text(new, viewer):
         raise RefusedError(
-            "What the file holds in private could not be kept apart; nothing was changed",
+            "The private parts of the file could not be kept apart; nothing was changed",
             hint="A person can edit the file itself.",
         )
     return made

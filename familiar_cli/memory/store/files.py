@@ -203,10 +203,10 @@ _INVISIBLE = "Cf"  # some file systems leave such characters out when they compa
 
 
 def parse_path(rel_path: str, *, wildcards: bool = False) -> str:
-    """Return `rel_path` in its one spelling; `""` is the memory itself.
+    """Normalise `rel_path`; `""` is the memory itself.
 
     `.` and empty parts are dropped, so `./people//a.md` is `people/a.md`. With `wildcards` it may
-    be a pattern, which has characters that no name has on Windows.
+    be a pattern, whose characters are not valid in names on Windows.
 
     Raises:
         UnsafePathError: It is absolute, climbs up, or holds what no path may hold.
@@ -229,7 +229,7 @@ def parse_path(rel_path: str, *, wildcards: bool = False) -> str:
 
 
 def unreadable_name(name: str, *, wildcards: bool = False) -> str | None:
-    """Return why `name` cannot be one part of a path here, or None when it can."""
+    """Return why `name` cannot be a path component here, or None if it can."""
     if name == "..":
         return "leads outside the memory directory"
     if not (name.isascii() or NAMES_ARE_UTF8):
@@ -245,7 +245,7 @@ def unreadable_name(name: str, *, wildcards: bool = False) -> str | None:
 
 
 def parse_old_path(rel_path: str) -> str:
-    """Return `rel_path` in its one spelling, when a file there may be changed or taken away.
+    """Normalise the path of a file that may be changed or removed.
 
     Raises:
         UnsafePathError: It is not a path of a file, or one of the program's own.
@@ -259,7 +259,7 @@ def parse_old_path(rel_path: str) -> str:
 
 
 def parse_new_path(rel_path: str) -> str:
-    """Return `rel_path` in its one spelling, when a file may be written there on every system.
+    """Normalise the path of a file that may be written on every system.
 
     Raises:
         UnsafePathError: It may not.
@@ -273,7 +273,7 @@ def parse_new_path(rel_path: str) -> str:
 
 
 def is_private(name: str) -> bool:
-    """Tell whether `name` belongs to the program, to git or to an editor, not to the memory.
+    """Tell whether `name` belongs to the program, git or an editor, not to the memory.
 
     Obsidian runs the plugins in its directory, so nothing here may write there.
     """
@@ -281,18 +281,18 @@ def is_private(name: str) -> bool:
 
 
 def is_gits_own(name: str) -> bool:
-    """Tell whether git, on some system, takes `name` for its own directory or settings."""
+    """Tell whether git, on some system, treats `name` as its own directory or settings."""
     shown = "".join(c for c in name if unicodedata.category(c) != _INVISIBLE)
     return bool(re.fullmatch(_GITS_OWN, fold(shown).partition(":")[0].rstrip(". ")))
 
 
 def is_leftover(name: str) -> bool:
-    """Tell whether `name` is a half-written file, which only a crash leaves behind."""
+    """Tell whether `name` is a half-written file left behind by a crash."""
     return name.startswith(TEMP_PREFIX) and name.endswith(".new")
 
 
 def locate_path(root: str, rel_path: str) -> str:
-    """Return the real path of `rel_path` below `root`, wherever links lead.
+    """Resolve `rel_path` below `root`, following links.
 
     Args:
         root: The memory directory's own real path.
@@ -316,9 +316,9 @@ def locate_path(root: str, rel_path: str) -> str:
 
 
 def _without_links(root: str, rel_path: str) -> str:
-    """Return the path of `rel_path` where no link is on the way, which takes few looks; else none.
+    """Return the path of `rel_path` if no link is on the way, which takes few calls, else None.
 
-    On Windows there are more ways than links in which a path is not the real one.
+    On Windows, links are not the only reason for a path to differ from the real one.
     """
     if os.name == "nt":
         return ""
@@ -331,7 +331,7 @@ def _without_links(root: str, rel_path: str) -> str:
 
 
 def is_path_misspelled(root: str, rel_path: str) -> bool:
-    """Tell whether what is seen at `rel_path` below `root`, as `parse` returned it, is a twin's."""
+    """Tell whether the file at `rel_path` has another spelling on disk."""
     path = root
     for part in rel_path.split("/") if rel_path else ():
         path = os.path.join(path, part)
@@ -346,7 +346,7 @@ def path_inside(root: str, real: str) -> bool:
 
 
 def _is_private_twin(name: str) -> bool:
-    """Tell whether some file system takes `name` for one of the program's own."""
+    """Tell whether some file system treats `name` as one of the program's own."""
     shown = "".join(c for c in name if unicodedata.category(c) != _INVISIBLE)
     return is_private(fold(shown))
 
@@ -395,14 +395,14 @@ class Tree:
         return self._real
 
     def _is_there(self) -> bool:
-        """Tell whether the real path of the last time still leads to the root."""
+        """Tell whether the last known real path still leads to the root."""
         try:
             return bool(self._real) and os.path.samefile(self.root, self._real)
         except OSError:
             return False
 
     def settled(self) -> Tree:
-        """Return this tree with its real path found once, for a task that reads many files."""
+        """Return this tree with its real path resolved once, for reading many files."""
         return Tree(self.root, self.real)
 
     def is_file(self, rel_path: str) -> bool:
@@ -463,7 +463,7 @@ class Tree:
         return MemoryHead(clean, text, False, size_bytes, "")  # noqa: FBT003
 
     def not_found(self, rel_path: str, what: str = "file") -> errors.NotFoundError:
-        """Return the error for a path where nothing is, with the name probably meant."""
+        """Build the error for a missing path, suggesting the name probably meant."""
 
         def hint() -> str:  # on demand: most of those who look for a file go on without it
             meant = self._meant(rel_path)
@@ -472,7 +472,7 @@ class Tree:
         return errors.NotFoundError(f"No memory {what} at {rel_path!r}", hint=hint)
 
     def _meant(self, rel_path: str) -> str | None:
-        """Return the path of something that is there and has nearly that name, or None."""
+        """Return an existing path with nearly that name, or None."""
         at = ""
         *directories, last = rel_path.split("/")
         for name in directories:
@@ -499,7 +499,7 @@ class Tree:
 
 
 def _similar_name(name: str, names: list[str]) -> str | None:
-    """Return the one of `names` that only case or Unicode form tells from `name`, or None."""
+    """Return the one of `names` that differs only in case or Unicode form, or None."""
     return name if name in names else next((n for n in names if fold(n) == fold(name)), None)
 
 
@@ -513,7 +513,7 @@ def check_readable(rel_path: str, status: os.stat_result) -> None:
 
 
 def too_large_to_read(status: os.stat_result) -> str:
-    """Return in words that a file is larger than `MAX_READ_BYTES`."""
+    """Describe in words that a file is larger than `MAX_READ_BYTES`."""
     return f"has {status.st_size:,} bytes, and files over {MAX_READ_BYTES:,} are not read"
 
 

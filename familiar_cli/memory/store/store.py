@@ -131,7 +131,7 @@ class MemoryStore:
         return self._tree.read_text(rel_path)
 
     def reader(self) -> Callable[[str], str]:
-        """Return a function that reads as `read_file` does, for a task that reads many files."""
+        """Return a function like `read_file` for a task that reads many files."""
         tree = self._tree.settled()
 
         def read(rel_path: str) -> str:

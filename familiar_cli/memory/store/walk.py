@@ -54,7 +54,7 @@ _JUNCTION = 0xA0000003  # IO_REPARSE_TAG_MOUNT_POINT: a directory link on Window
 def scan_files(
     tree: Tree, rel_path: str, *, hidden: bool
 ) -> tuple[list[tuple[str, str]], list[Skipped]]:
-    """Return `rel_path` and real path of each plain file at or below `rel_path`, and the rest.
+    """List each plain file at or below `rel_path` with its real path, and the rest.
 
     Both lists are sorted.
 
@@ -109,7 +109,7 @@ def list_page(tree: Tree, rel_path: str, *, after: str, most: int) -> tuple[list
 
 
 def _names_in(tree: Tree, rel_path: str, *, hidden: bool) -> list[str]:
-    """Return the names in a directory, sorted; none for a memory that is not there yet."""
+    """List the names in a directory, sorted; none for a memory that does not exist yet."""
     if not tree.is_dir(rel_path):
         if rel_path:
             raise tree.not_found(rel_path, "directory")
@@ -122,7 +122,7 @@ def _names_in(tree: Tree, rel_path: str, *, hidden: bool) -> list[str]:
 
 
 def _entries_of(tree: Tree, rel_path: str, names: Iterable[str]) -> Iterator[MemoryEntry]:
-    """Yield what can be read of a directory's entries; links are followed inside the memory."""
+    """Yield a directory's readable entries, following links inside the memory."""
     root, looked_ns = tree.real, wall_ns()
     start = locate_path(root, rel_path)
     for name in names:
@@ -133,7 +133,7 @@ def _entries_of(tree: Tree, rel_path: str, names: Iterable[str]) -> Iterator[Mem
 
 
 def unreadable_directory(rel_path: str, error: OSError) -> FamiliarError:
-    """Return the error for a directory that is the whole of what was asked for."""
+    """Build the error for an unreadable directory that was asked for itself."""
     what = f"The directory {rel_path!r}" if rel_path else "The memory directory"
     return FamiliarError(f"{what} {reason_of(error)}", hint="Check its permissions.")
 
@@ -164,7 +164,7 @@ class _Finder:
                 self._skip(prefix.rstrip("/"), reason_of(error))
 
     def _visit(self, entry: os.DirEntry[str], prefix: str) -> bool:
-        """Note one entry, and tell whether it is a directory to go into."""
+        """Record one entry; tell whether it is a directory to descend into."""
         rel_path = prefix + entry.name
         problem = unreadable_name(entry.name)
         if problem:
@@ -216,7 +216,7 @@ def _memory_entry(
 
 
 def reason_of(error: OSError) -> str:
-    """Return why something was left out that the system does not show."""
+    """Describe why the system does not show an entry."""
     return f"{UNREADABLE}: {error.strerror or error}"
 
 
@@ -257,7 +257,7 @@ class Listing:
         return made.hexdigest()
 
     def files(self) -> Iterator[tuple[str, os.stat_result]]:
-        """Yield path and look of each plain file that can be part of a memory."""
+        """Yield path and signature of each plain file that can be part of a memory."""
         for prefix, names, seen in self.folders:
             for name, status in zip(names, seen, strict=True):
                 if stat.S_ISREG(status.st_mode) and not unreadable_name(name):
@@ -293,7 +293,7 @@ def list_all(root: str) -> Listing:
 
 
 def _stat_entries(entries: list[os.DirEntry[str]]) -> tuple[list[str], list[os.stat_result]]:
-    """Return names and looks of what is still there."""
+    """Return the names and signatures of the entries that still exist."""
     if os.name != "nt":  # there, a directory may tell of a file as it was a while ago
         try:
             seen = [entry.stat(follow_symlinks=False) for entry in entries]
@@ -360,7 +360,7 @@ def grep_files(
 
 
 def all_hits(found: GrepResult, pattern: str) -> list[GrepHit]:
-    """Return the hits of `found`. Raises `TooManyResultsError` when it was cut."""
+    """Return the hits of `found`. Raises `TooManyResultsError` if it was truncated."""
     if found.truncated:
         raise TooManyResultsError(
             f"{pattern!r} matches more than {len(found.hits):,} lines",
@@ -391,7 +391,7 @@ class _Matcher:
         return found
 
     def _candidates(self, text: str) -> Iterator[tuple[int, str]]:
-        """Give the number and text of each line that may match.
+        """Yield number and text of each line that may match.
 
         A match in the whole text never begins after the first line that matches by itself.
         """
@@ -480,9 +480,9 @@ def _text_of(path: str) -> str | Skipped:
 
 
 def _read_if_small(path: str) -> bytes | None:
-    """Return a file's bytes, or None when they are too many to read.
+    """Return a file's bytes, or None if there are too many.
 
-    Opening it as Python files do would take twice as long.
+    Opening it as a Python file would take twice as long.
     """
     descriptor = patiently(os.open, path, _FLAGS)
     try:
@@ -531,12 +531,12 @@ class _Part:
         self._matches = re.compile(fnmatch.translate(text)).match
 
     def fits(self, name: str) -> bool:
-        """Tell whether `name` fits; only a pattern with a leading dot fits a dotted name."""
+        """Tell whether `name` matches; only a pattern with a leading dot matches a dotted name."""
         return name.startswith(".") == self._dotted and bool(self._matches(name))
 
 
 def fits_shape(names: Sequence[str], shape: Sequence[_Part]) -> bool:
-    """Tell whether a path, as its names, has the `shape`, in time linear in both."""
+    """Tell whether a path, split into names, matches `shape`, in linear time."""
     here = _with_skipped_stars({0}, shape)
     for name in names:
         stay = {i for i in here if i < len(shape) and shape[i].any_dirs and name[0] != "."}
@@ -548,7 +548,7 @@ def fits_shape(names: Sequence[str], shape: Sequence[_Part]) -> bool:
 
 
 def _with_skipped_stars(here: set[int], shape: Sequence[_Part]) -> set[int]:
-    """Add the places that `**` reaches by standing for nothing."""
+    """Add the positions reached if `**` matches nothing."""
     reached = set(here)
     for i, part in enumerate(shape):
         if i in reached and part.any_dirs:

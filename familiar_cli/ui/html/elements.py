@@ -86,7 +86,7 @@ def _attribute_text(key: str, value: object) -> str:
         return ""
     name = key.rstrip("_").replace("_", "-")
     if not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no attribute")
+        raise ValueError(f"{name!r} is not an attribute")
     shown = f"{value:.4g}" if isinstance(value, float) else str(value)
     return f" {name}" if value is True else f' {name}="{escape(plain(shown), quote=True)}"'
 

@@ -100,7 +100,7 @@ def test_undoing_again_goes_one_step_further_back(world) -> None:
     for n in (2, 1, 0):
         world.past.undo()
         assert world.store.read_file("a.md") == f"{n}\n"
-    with pytest.raises(NotFoundError, match="nothing left to undo"):
+    with pytest.raises(NotFoundError, match="no changes left to undo"):
         world.past.undo()
 
 
@@ -135,7 +135,7 @@ def test_the_first_commit_is_undone_only_by_name(world) -> None:
 def test_an_edit_by_hand_is_undone_only_by_its_id(world) -> None:
     world.commit("0", a="0\n")
     world.by_hand("a.md", "by hand\n")
-    with pytest.raises(NotFoundError, match="nothing left to undo"):
+    with pytest.raises(NotFoundError, match="no changes left to undo"):
         world.past.undo()
     assert world.past.undo("HEAD").commit.source == "human"
     assert world.store.read_file("a.md") == "0\n"

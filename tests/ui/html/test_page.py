@@ -149,5 +149,5 @@ def test_a_turn_without_an_answer_says_why() -> None:
 
 
 def test_an_attribute_with_another_name_is_refused() -> None:
-    with pytest.raises(ValueError, match="is no attribute"):
+    with pytest.raises(ValueError, match="is not an attribute"):
         el("p", **{"on click": "x"})
