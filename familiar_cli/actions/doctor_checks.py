@@ -121,9 +121,7 @@ def settings(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def memory(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check every memory file."""
-    from familiar_cli.actions.status import walk_of
-
-    walk = walk_of(MemoryStore(target.paths.memory))  # also with broken settings
+    walk = MemoryStore(target.paths.memory).walk(missing_ok=True)  # also with broken settings
     yield ok(f"{counted(len(walk.files), 'file')} in {target.paths.memory}")
     if walk.skipped:
         names = shorten_list(

@@ -473,10 +473,9 @@ def _shareable_text(text: str) -> str:
 def _conflict_copies(store: MemoryStore) -> dict[str, str]:
     """Return the texts of the files in `conflicts/`; others are left out."""
     found = {}
-    with suppress(errors.NotFoundError):
-        for entry in store.walk(CONFLICTS_DIR).files:
-            with suppress(errors.BadInputError):
-                found[entry.rel_path] = store.read_file(entry.rel_path)
+    for entry in store.walk(CONFLICTS_DIR, missing_ok=True).files:
+        with suppress(errors.BadInputError, errors.NotFoundError):
+            found[entry.rel_path] = store.read_file(entry.rel_path)
     return found
 
 

@@ -101,9 +101,7 @@ def _accounts(familiar: Familiar, person: str) -> list[Author]:
 
 
 def _people(familiar: Familiar) -> Iterator[tuple[str, str]]:
-    if not familiar.memory.exists(PEOPLE_DIR):
-        return
-    for entry in familiar.memory.walk(PEOPLE_DIR).files:
+    for entry in familiar.memory.walk(PEOPLE_DIR, missing_ok=True).files:
         slug = slug_in(entry.rel_path)
         if slug:
             with suppress(FamiliarError):

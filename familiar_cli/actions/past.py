@@ -446,10 +446,7 @@ def _daily_rows(familiar: Familiar, first: date, last: date) -> dict[str, tuple[
 
 
 def _dated_paths(familiar: Familiar, directory: str) -> Iterator[str]:
-    try:
-        yield from (entry.rel_path for entry in familiar.memory.walk(directory).files)
-    except NotFoundError:
-        return
+    return (entry.rel_path for entry in familiar.memory.walk(directory, missing_ok=True).files)
 
 
 def _dated_file(rel_path: str) -> DatedFile | None:

@@ -542,11 +542,8 @@ def speakers_of(familiar: Familiar) -> dict[str, Speaker]:
 
 
 def _file_sizes(familiar: Familiar) -> dict[str, int]:
-    try:
-        walk = familiar.memory.walk(PEOPLE_DIR)
-    except NotFoundError:
-        return {}
-    return {entry.rel_path: entry.size_bytes for entry in walk.files}
+    there = familiar.memory.walk(PEOPLE_DIR, missing_ok=True).files
+    return {entry.rel_path: entry.size_bytes for entry in there}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from familiar_cli.clock import iso
 from familiar_cli.config.home import FamiliarPaths, chosen_familiar, list_familiars
-from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar
 from familiar_cli.files import is_plain
 from familiar_cli.memory.layout import REMINDERS, TASKS
-from familiar_cli.memory.store.files import FileListing
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from familiar_cli.consolidation.calendar import Rewritten
     from familiar_cli.history.rows import Turn
-    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.merge.files import Conflict
+    from familiar_cli.memory.store.files import FileListing
     from familiar_cli.work.passes import PassFailure
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +188,11 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
     Raises:
         ConfigError: Its settings are invalid.
     """
+    from familiar_cli.consolidation.calendar import rewritten_files
     from familiar_cli.llm.slots import resolve_slot
     from familiar_cli.review.pending import pending_ids, turns_in_review
 
-    slot, walk = resolve_slot(familiar.config.llm), walk_of(familiar.memory)
+    slot, walk = resolve_slot(familiar.config.llm), familiar.memory.walk(missing_ok=True)
     past = _history_of(familiar.paths.history)
     return FamiliarStatus(
         familiar=familiar.paths.id,
@@ -208,14 +212,22 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
         summary=_summary_of(familiar),
         desk=_desk_of(familiar),
         imported_turns=past.imported,
-        rewritten=_find_rewritten(familiar),
-        language=_language_of(familiar),
+        rewritten=_or_else((), lambda: rewritten_files(familiar.memory, familiar.paths.journal)),
+        language=_or_else("", lambda: familiar.language),
         language_is_set=familiar.config.language != "auto",
         plans=len(pending_ids(familiar.memory)),
         turns_in_review=turns_in_review(familiar.memory),
         costs=_costs_of(familiar),
         turns_without_vector=_count_without_vector(familiar) if past.turns else 0,
     )
+
+
+def _or_else(default: T, read: Callable[[], T]) -> T:
+    """Return a part of the state, or `default` where `familiar doctor` reports an error."""
+    try:
+        return read()
+    except FamiliarError:
+        return default
 
 
 def _costs_of(familiar: Familiar) -> tuple[CostStatus, ...]:
@@ -240,33 +252,17 @@ def _costs_of(familiar: Familiar) -> tuple[CostStatus, ...]:
 
 def _count_without_vector(familiar: Familiar) -> int:
     try:
-        return familiar.finder.turns_without_vector()
-    except FamiliarError:
-        return 0  # `familiar doctor` reports errors of the model or the vectors
+        return _or_else(0, familiar.finder.turns_without_vector)
     finally:
         familiar.history.close()
 
 
-def _find_rewritten(familiar: Familiar) -> tuple[Rewritten, ...]:
-    from familiar_cli.consolidation.calendar import rewritten_files
-
-    try:
-        return rewritten_files(familiar.memory, familiar.paths.journal)
-    except FamiliarError:
-        return ()  # `familiar doctor` says what is wrong with the journal
-
-
-def _language_of(familiar: Familiar) -> str:
-    try:
-        return familiar.language
-    except FamiliarError:
-        return ""  # its history cannot be read, which is reported elsewhere
-
-
 def _desk_of(familiar: Familiar) -> DeskStatus:
     from familiar_cli.actions.desk import read_todos
+    from familiar_cli.memory.merge.files import conflicts_in
 
-    conflicts = _conflicts_of(familiar.memory)
+    found: Sequence[Conflict] = _or_else((), lambda: tuple(conflicts_in(familiar.memory)))
+    conflicts = tuple(dict.fromkeys(one.path for one in found))
     try:
         reminders, tasks = (read_todos(familiar, one).items for one in (REMINDERS, TASKS))
     except FamiliarError as error:
@@ -279,32 +275,12 @@ def _desk_of(familiar: Familiar) -> DeskStatus:
     )
 
 
-def _conflicts_of(store: MemoryStore) -> tuple[str, ...]:
-    from familiar_cli.memory.merge.files import conflicts_in
-
-    try:
-        return tuple(dict.fromkeys(one.path for one in conflicts_in(store)))
-    except FamiliarError:
-        return ()  # `familiar sync resolve` reports the error
-
-
 def _count_unindexed(familiar: Familiar, walk: FileListing) -> int:
     """Count the files whose current version is not indexed."""
-    try:
-        index = familiar.index.status()
-    except FamiliarError:
-        index = None  # `familiar index status` reports the error
+    index = _or_else(None, familiar.index.status)
     if index is not None and index.exists:
         return index.stale_files
     return sum(entry.rel_path.endswith(".md") for entry in walk.files)
-
-
-def walk_of(store: MemoryStore) -> FileListing:
-    """List all memory files; none if there is no memory yet."""
-    try:
-        return store.walk()
-    except NotFoundError:
-        return FileListing((), ())
 
 
 def list_of(home: Path) -> list[ListedFamiliar]:
@@ -319,7 +295,7 @@ def _list_familiar(paths: FamiliarPaths, chosen: bool) -> ListedFamiliar:  # noq
     familiar = Familiar(paths)
     try:
         turns = _history_of(paths.history).turns
-        files = len(walk_of(familiar.memory).files)
+        files = len(familiar.memory.walk(missing_ok=True).files)
         return ListedFamiliar(paths.id, familiar.config.name, turns, files, chosen)
     except FamiliarError as error:
         return ListedFamiliar(paths.id, "", 0, 0, chosen, str(error))

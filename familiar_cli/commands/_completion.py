@@ -133,12 +133,7 @@ def _paths(ctx: typer.Context) -> Values:
 
 
 def _below(familiar: Familiar, directory: str = "") -> list[str]:
-    from familiar_cli.errors import NotFoundError
-
-    try:
-        files = familiar.memory.walk(directory).files
-    except NotFoundError:
-        return []
+    files = familiar.memory.walk(directory, missing_ok=True).files
     return [entry.rel_path for entry in files if not entry.is_dir]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.consolidation import periods
 from familiar_cli.consolidation.pages import blocks, page_text, read_page
-from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.errors import FamiliarError
 from familiar_cli.files import read_plain, write_whole
 from familiar_cli.memory import layout
 from familiar_cli.memory.pages.lines import as_private, as_public, visible_in
@@ -56,9 +56,9 @@ class PrivateShelf:
         """Suffix that distinguishes the scope's plans and replies from those of other scopes."""
         return f"-{sha256_of(self.scope)[:_TAG_CHARS]}"
 
-    def walk(self, directory: str) -> FileListing:
+    def walk(self, directory: str, *, missing_ok: bool = False) -> FileListing:
         """Return the files of the scope in a directory, as `MemoryStore.walk` does."""
-        found = self.store.walk(f"{directory}/{self.folder}")
+        found = self.store.walk(f"{directory}/{self.folder}", missing_ok=missing_ok)
         files = (
             replace(one, rel_path=layout.path_without_scope(one.rel_path)) for one in found.files
         )
@@ -387,10 +387,7 @@ def entries_in(
     store: MemoryStore | PrivateShelf, directory: str, problems: list[str]
 ) -> tuple[MemoryEntry, ...]:
     """List a directory; unreadable entries are added to `problems`."""
-    try:
-        walk = store.walk(directory)
-    except NotFoundError:
-        return ()
+    walk = store.walk(directory, missing_ok=True)
     problems += [f"{skipped.rel_path!r} {skipped.reason}" for skipped in walk.skipped]
     return walk.files
 

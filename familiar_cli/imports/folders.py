@@ -7,7 +7,6 @@ import os
 import re
 import stat
 from dataclasses import dataclass, field
-from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import errors
@@ -16,7 +15,7 @@ from familiar_cli.imports import import_plan
 from familiar_cli.imports.foreign_files import MAX_TOTAL_BYTES, MIB, dump_json
 from familiar_cli.memory import layout
 from familiar_cli.memory.pages.items import merge_bullets
-from familiar_cli.memory.store.files import MISSING, MemoryEntry, parse_new_path
+from familiar_cli.memory.store.files import MISSING, parse_new_path
 from familiar_cli.text import counted, fold, one_line, sha256_of, typed
 
 if TYPE_CHECKING:
@@ -463,22 +462,6 @@ def _leave_out(folder: FolderContents, rel_path: str, reason: str) -> None:
 SOURCE: Final = "import-memories"
 KEPT_DIR: Final = ".imported/memories"
 LEDGER: Final = f"{KEPT_DIR}/.ledger.json"
-_DAY: Final = r"(\d{4}-\d{2}-\d{2})"
-_FORMS: Final = {
-    layout.DAILY_DIR: re.compile(rf"{layout.DAILY_DIR}/{_DAY}(?:_[^/]+)?\.md"),
-    layout.WEEKLY_DIR: re.compile(rf"{layout.WEEKLY_DIR}/(\d{{4}}-W\d{{2}})\.md"),
-    layout.MONTHLY_DIR: re.compile(rf"{layout.MONTHLY_DIR}/(\d{{4}}-\d{{2}})\.md"),
-    layout.YEARLY_DIR: re.compile(rf"{layout.YEARLY_DIR}/(\d{{4}})\.md"),
-    layout.SIGNIFICANT_DIR: re.compile(rf"{layout.SIGNIFICANT_DIR}/{_DAY}_[^/]+\.md"),
-}
-TIERS: Final = tuple(_FORMS)
-_COMPLETE: Final = {
-    layout.DAILY_DIR: "",
-    layout.SIGNIFICANT_DIR: "",
-    layout.WEEKLY_DIR: "-1",
-    layout.MONTHLY_DIR: "-01",
-    layout.YEARLY_DIR: "-01-01",
-}
 _MERGED: Final = (layout.DAILY_DIR, layout.SIGNIFICANT_DIR)
 # Where the tree is, relative to a folder above it.
 _BELOW: Final = ("", "memories", "data/memories")
@@ -517,7 +500,8 @@ def import_memories(
         FamiliarError: A file cannot be written; everything is as before.
     """
     warnings: list[str] = []
-    there = [file.rel_path for tier in TIERS for file in _files_in(store, tier)]
+    walks = (store.walk(tier, missing_ok=True) for tier in layout.TIERS)
+    there = [file.rel_path for walk in walks for file in walk.files]
     pieces = map_tree(folder.files, there, warnings)
     plan = plan_folder(
         store,
@@ -528,15 +512,10 @@ def import_memories(
         warnings=warnings,
         merge=merge_pages,
     )
-    with store.transaction(
-        SOURCE,
-        f"import {counted(len(folder.files), 'file')}",
-        dry_run=dry_run,
-        trailers=layout.pass_trailers(layout.new_run_id()),
-    ) as tx:
-        plan.stage(tx)
+    message = f"import {counted(len(folder.files), 'file')}"
+    plan.carry_out(store, SOURCE, message, dry_run=dry_run)
     tiers = [tier_of(source) for source in folder.files]
-    counts = {tier: tiers.count(tier) for tier in TIERS}
+    counts = {tier: tiers.count(tier) for tier in layout.TIERS}
     return ImportedMemories(tiers=counts, **plan.report.values())
 
 
@@ -550,10 +529,10 @@ def read_tree(directory: Path) -> FolderContents:
     require_there(directory)
     for below in _BELOW:
         root = directory / below
-        if any(is_directory(root / tier) for tier in TIERS):
+        if any(is_directory(root / tier) for tier in layout.TIERS):
             return read_folder(root)
     raise errors.BadInputError(
-        f"{str(directory)!r} contains no memories: none of {', '.join(TIERS)} exists; "
+        f"{str(directory)!r} contains no memories: none of {', '.join(layout.TIERS)} exists; "
         "nothing was imported",
         hint="Give the directory that contains them.",
     )
@@ -596,28 +575,10 @@ def map_tree(
     return pieces
 
 
-def _files_in(store: MemoryStore, directory: str) -> Sequence[MemoryEntry]:
-    try:
-        return store.walk(directory).files
-    except errors.NotFoundError:
-        return ()
-
-
 def tier_of(source: str) -> str:
     """Return the tier of a file in the tree, or an empty string."""
-    for tier, form in _FORMS.items():
-        found = form.fullmatch(source)
-        if found and _is_period(found[1] + _COMPLETE[tier]):
-            return tier
-    return ""
-
-
-def _is_period(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
+    found = layout.dated_name(source)
+    return found[0] if found else ""
 
 
 def _content_problem(source: str, content: bytes) -> str:

@@ -28,7 +28,7 @@ from familiar_cli.imports.lorebook_shelf import (
     place_for,
     same_book,
 )
-from familiar_cli.memory.layout import IMPORTED_LORE_DIR, new_run_id, pass_trailers
+from familiar_cli.memory.layout import IMPORTED_LORE_DIR
 from familiar_cli.memory.pages.front_matter import (
     PIN,
     is_expression,
@@ -429,10 +429,7 @@ def import_lorebook(
     Arguments and errors are as for `plan_import`.
     """
     plan = plan_import(book, store, into=into, update=update, force=force)
-    with store.transaction(
-        SOURCE, f"import {book.name!r}", dry_run=dry_run, trailers=pass_trailers(new_run_id())
-    ) as tx:
-        plan.stage(tx)
+    plan.carry_out(store, SOURCE, f"import {book.name!r}", dry_run=dry_run)
     report = plan.report
     return ImportedLorebook(
         book.name,

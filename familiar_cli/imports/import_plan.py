@@ -152,6 +152,14 @@ class ImportPlan:
         """Whether everything is already up to date."""
         return not self.changes
 
+    def carry_out(
+        self, store: MemoryStore, source: str, message: str, *, dry_run: bool = False
+    ) -> None:
+        """Make all changes in one transaction; in a dry run only check them."""
+        trailers = pass_trailers(new_run_id())
+        with store.transaction(source, message, dry_run=dry_run, trailers=trailers) as tx:
+            self.stage(tx)
+
     def stage(self, tx: Transaction) -> None:
         """Add all changes to a transaction."""
         for path, content, expect, any_size in self.changes:
@@ -266,8 +274,7 @@ def _fill_familiar(
         if not has_settings:
             write_new(paths.config, {"name": name})
         if not plan.is_noop:
-            with store.transaction("init", message, trailers=pass_trailers(new_run_id())) as tx:
-                plan.stage(tx)
+            plan.carry_out(store, "init", message)
     except BaseException:
         if not has_settings:
             remove(paths.config)

@@ -446,10 +446,7 @@ def walk_paths(
         hidden: Include hidden files.
         skipped: Receives unreadable files: path and reason.
     """
-    try:
-        walk = store.walk(directory, hidden=hidden)
-    except NotFoundError:
-        return []
+    walk = store.walk(directory, hidden=hidden, missing_ok=True)
     if skipped is not None:
         skipped += [f"{item.rel_path}: {item.reason}" for item in walk.skipped]
     return [entry.rel_path for entry in walk.files if not entry.is_dir]

@@ -92,13 +92,7 @@ def import_vault(
         is_whole=bool(name),
     )
     notes = sum(map(_is_note, folder.files))
-    with store.transaction(
-        _SOURCE,
-        f"import {counted(notes, 'note')}",
-        dry_run=dry_run,
-        trailers=layout.pass_trailers(layout.new_run_id()),
-    ) as tx:
-        plan.stage(tx)
+    plan.carry_out(store, _SOURCE, f"import {counted(notes, 'note')}", dry_run=dry_run)
     return folders.ImportedMemories(tiers={}, notes=notes, **plan.report.values())
 
 

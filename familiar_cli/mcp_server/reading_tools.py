@@ -146,10 +146,8 @@ def _fits_glob(rel_path: str, glob: str) -> bool:
 
 
 def _list_entries(caller: Caller, directory: str) -> list[MemoryEntry]:
-    with suppress(NotFoundError):
-        walk = caller.familiar.memory.walk(directory)
-        return [entry for entry in walk.files if is_readable(entry.rel_path, caller.viewer)]
-    return []
+    there = caller.familiar.memory.walk(directory, missing_ok=True).files
+    return [entry for entry in there if is_readable(entry.rel_path, caller.viewer)]
 
 
 def asked_days(caller: Caller, arguments: Arguments) -> tuple[date | None, date | None]:

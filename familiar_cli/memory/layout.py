@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from datetime import date
 from typing import Final
 from urllib.parse import unquote
 
@@ -119,6 +120,29 @@ def is_page(rel_path: str) -> bool:
     Conflict copies are not, or they would act as a second memory.
     """
     return rel_path.lower().endswith(SUFFIXES) and not is_in_conflicts(rel_path)
+
+
+_DAY: Final = r"\d{4}-\d{2}-\d{2}"
+_DATED: Final = {
+    DAILY_DIR: rf"({_DAY})(?:_([^/]+))?",
+    WEEKLY_DIR: r"(\d{4}-W\d{2})()",
+    MONTHLY_DIR: r"(\d{4}-\d{2})()",
+    YEARLY_DIR: r"(\d{4})()",
+    SIGNIFICANT_DIR: rf"({_DAY})_([^/]+)",
+}
+TIERS: Final = tuple(_DATED)
+_DAY_OF: Final = {WEEKLY_DIR: "-1", MONTHLY_DIR: "-01", YEARLY_DIR: "-01-01"}
+
+
+def dated_name(rel_path: str) -> tuple[str, str, str] | None:
+    """Return the tier of a memory of some date, that date, and whose it is or what it is called."""
+    tier, _, name = rel_path.partition("/")
+    found = re.fullmatch(rf"{_DATED.get(tier, '(?!)')}\.md", name, re.ASCII)
+    try:
+        date.fromisoformat(found[1] + _DAY_OF.get(tier, "") if found else "")
+    except ValueError:
+        return None
+    return (tier, found[1], found[2] or "") if found else None
 
 
 def digest_path(name: str) -> str:

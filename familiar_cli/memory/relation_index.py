@@ -16,7 +16,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import wall_ns
-from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.errors import FamiliarError
 from familiar_cli.memory.aliases import main_account, names_of
 from familiar_cli.memory.layout import (
     PEOPLE_DIR,
@@ -409,11 +409,7 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
                 directories[name] = page_signature(
                     os.stat(os.path.join(self._root, name)), looked_ns
                 )
-            try:
-                walk = self._store.walk(name)
-            except NotFoundError:
-                continue
-            for entry in walk.files:
+            for entry in self._store.walk(name, missing_ok=True).files:
                 if entry.rel_path.endswith(_SUFFIX):
                     full = os.path.join(self._root, *entry.rel_path.split("/"))
                     with suppress(OSError):

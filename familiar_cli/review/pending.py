@@ -168,12 +168,8 @@ def forget_rejected(tx: Transaction, store: MemoryStore, plan_id: str) -> None:
 
 def rejected_plans(store: MemoryStore) -> dict[str, str]:
     """Map each rejected plan to a hash of its sources. A damaged entry does not count."""
-    try:
-        files = store.walk(layout.REJECTED_DIR, hidden=True).files
-    except errors.NotFoundError:
-        return {}
     found: dict[str, str] = {}
-    for file in files:
+    for file in store.walk(layout.REJECTED_DIR, hidden=True, missing_ok=True).files:
         name = file.rel_path.removeprefix(f"{layout.REJECTED_DIR}/")
         if not name.endswith(".json"):
             continue
@@ -398,10 +394,7 @@ def stage_plan(tx: Transaction, store: MemoryStore, plan: ReviewPlan) -> None:
 
 def pending_ids(store: MemoryStore) -> list[str]:
     """Return the names of all plans, oldest first."""
-    try:
-        files = store.walk(layout.PENDING_DIR, hidden=True).files
-    except errors.NotFoundError:
-        return []
+    files = store.walk(layout.PENDING_DIR, hidden=True, missing_ok=True).files
     names = (f.rel_path.removeprefix(f"{layout.PENDING_DIR}/") for f in files)
     return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
 

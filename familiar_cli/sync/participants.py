@@ -13,7 +13,6 @@ import os
 import re
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from datetime import date
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -299,14 +298,6 @@ class PendingDeletions:
 
 
 CATEGORIES: Final = (layout.SELF_DIR, "user", "relationship", "custom")
-_DAY: Final = r"\d{4}-\d{2}-\d{2}"
-_FORMS: Final = {
-    layout.DAILY_DIR: re.compile(rf"({_DAY})(?:_(.+))?", re.ASCII),
-    layout.WEEKLY_DIR: re.compile(r"(\d{4}-W\d{2})()", re.ASCII),
-    layout.MONTHLY_DIR: re.compile(r"(\d{4}-\d{2})()", re.ASCII),
-    layout.YEARLY_DIR: re.compile(r"(\d{4})()", re.ASCII),
-    layout.SIGNIFICANT_DIR: re.compile(rf"({_DAY})_(.+)", re.ASCII),
-}
 _NAME: Final = re.compile(r"[^./_][^/]*\.md")
 
 
@@ -336,16 +327,14 @@ class SharedFile:
 def shared_file(rel_path: str) -> SharedFile | None:
     """Return a file's kind for embodiments, or None if they do not share it."""
     directory, _, name = rel_path.partition("/")
-    if not _NAME.fullmatch(name):
-        return None
-    if directory in CATEGORIES:
+    if directory in CATEGORIES and _NAME.fullmatch(name):
         return SharedFile(rel_path, category=directory, filename=name)
-    found = _FORMS[directory].fullmatch(name[: -len(".md")]) if directory in _FORMS else None
-    if found is None or not _is_date(directory, found[1]):
+    found = layout.dated_name(rel_path)
+    if found is None:
         return None
-    rest = found[2] or ""
-    instance, slug = (rest, "") if directory == layout.DAILY_DIR else ("", rest)
-    return SharedFile(rel_path, granularity=directory, date=found[1], instance=instance, slug=slug)
+    tier, date, rest = found
+    instance, slug = (rest, "") if tier == layout.DAILY_DIR else ("", rest)
+    return SharedFile(rel_path, granularity=tier, date=date, instance=instance, slug=slug)
 
 
 def is_shared(rel_path: str) -> bool:
@@ -363,14 +352,3 @@ def participating_in(text: str) -> Sequence[str]:
     """Return the other instances that took part in a memory."""
     told = value_of(text, "participating")
     return [str(one) for one in told] if isinstance(told, list) else []
-
-
-def _is_date(granularity: str, text: str) -> bool:
-    missing = {layout.WEEKLY_DIR: "-1", layout.MONTHLY_DIR: "-01", layout.YEARLY_DIR: "-01-01"}.get(
-        granularity, ""
-    )
-    try:
-        date.fromisoformat(text + missing)
-    except ValueError:
-        return False
-    return True

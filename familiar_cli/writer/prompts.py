@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import to_zone
-from familiar_cli.errors import ConfigError, FamiliarError, NotFoundError
+from familiar_cli.errors import ConfigError, FamiliarError
 from familiar_cli.identity import NO_LABELS, Author, Labels, Who
 from familiar_cli.languages import ENGLISH, Phrases, section_key
 from familiar_cli.llm.asking import voice_excerpt
@@ -373,10 +373,7 @@ def _part_key(section: Section) -> str:
 
 def _ranked_topics(batch: Batch, draft: Draft, store: MemoryStore) -> list[tuple[str, int]]:
     """Return every topic with the number of its words in the turns, best first."""
-    try:
-        there = [entry.rel_path for entry in store.walk(TOPICS_DIR).files]
-    except NotFoundError:
-        there = []
+    there = [entry.rel_path for entry in store.walk(TOPICS_DIR, missing_ok=True).files]
     there += [file.rel_path for file in draft if file.rel_path.startswith(f"{TOPICS_DIR}/")]
     said = set(fold(" ".join(turn.content for turn in batch.turns)).replace("-", " ").split())
     text = fold(" ".join(turn.content for turn in batch.turns))

@@ -27,7 +27,6 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from familiar_cli.errors import NotFoundError
 from familiar_cli.memory import layout
 from familiar_cli.memory.merge.content import merge_content
 from familiar_cli.text import counted, fold
@@ -263,10 +262,8 @@ def listed_conflicts(text: str) -> list[Conflict]:
 
 def conflicts_in(store: MemoryStore) -> list[Conflict]:
     """Return the conflicts of a memory, sorted by path; fast when there are none."""
-    try:
-        copies = [entry.rel_path for entry in store.walk(layout.CONFLICTS_DIR, hidden=True).files]
-    except NotFoundError:
-        return []
+    there = store.walk(layout.CONFLICTS_DIR, hidden=True, missing_ok=True).files
+    copies = [entry.rel_path for entry in there]
     text = (
         store.read_bytes(layout.CONFLICTS_LIST).decode("utf-8", "replace")
         if layout.CONFLICTS_LIST in copies

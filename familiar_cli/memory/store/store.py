@@ -10,12 +10,12 @@ import json
 import os
 import platform
 import sys
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from familiar_cli import clock
-from familiar_cli.errors import FamiliarError, LockedError, RefusedError
+from familiar_cli.errors import FamiliarError, LockedError, NotFoundError, RefusedError
 from familiar_cli.files import Disk, locked, read_plain, write_own
 from familiar_cli.memory.layout import RUN_ID
 from familiar_cli.memory.store import files
@@ -183,15 +183,19 @@ class MemoryStore:
         with self.transaction(source, f"move {old} to {new}") as tx:
             tx.move(old, new, expect=expect)
 
-    def walk(self, rel_path: str = "", *, hidden: bool = False) -> files.FileListing:
+    def walk(
+        self, rel_path: str = "", *, hidden: bool = False, missing_ok: bool = False
+    ) -> files.FileListing:
         """Return every file below a directory, sorted by path, without limit.
 
         Dotted names are left out unless `hidden`. Links and unreadable files are listed in
-        `skipped`. Raises `NotFoundError` if `rel_path` does not exist.
+        `skipped`. Raises `NotFoundError` if `rel_path` does not exist, unless `missing_ok`.
         """
         from familiar_cli.memory.store.walk import list_files
 
-        return self._steady(lambda: list_files(self._tree, rel_path, hidden=hidden))
+        with suppress(NotFoundError) if missing_ok else nullcontext():
+            return self._steady(lambda: list_files(self._tree, rel_path, hidden=hidden))
+        return files.FileListing((), ())
 
     def grep(
         self,
