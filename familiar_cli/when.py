@@ -12,23 +12,14 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli import spans
 from familiar_cli.clock import to_ms, to_utc
 from familiar_cli.errors import UsageError
 from familiar_cli.languages import ENGLISH, dates, language_of, phrases
-from familiar_cli.spans import (
-    CLOCK_UNITS,
-    Span,
-    Yearly,
-    aligned_fold,
-    day_meant,
-    said_alone,
-    times_in,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from familiar_cli.spans import NamedTime
 
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _BACK_FORMS: Final = "`2026-01-31`, `2026-01-31 14:00`, `yesterday`, `7d` or `12h`"
@@ -188,14 +179,14 @@ class _Relative:
     def _spoken(self, words: str) -> When | None:
         """Parse a time in any of the languages: `demain à 9h`, `in zwei Stunden`, `明日９時`."""
         way = 1 if self.ahead else -1
-        for said in said_alone(words):
+        for said in spans.said_alone(words):
             if said.values.get("way", way) == -way:
                 continue
             if found := self._counted_by(said.values) if said.hour is None else None:
                 return found
             if said.hour and not said.values:
                 return self._nearest(said.hour)
-            day = day_meant(said.values, self._wall().date(), ahead=self.ahead)
+            day = spans.day_meant(said.values, self._wall().date(), ahead=self.ahead)
             if day and said.hour:
                 return When(datetime.combine(day, said.hour), has_time=True)
             if day:
@@ -205,13 +196,13 @@ class _Relative:
     def _counted_by(self, values: Mapping[str, Any]) -> When | None:
         """Resolve a number of units, in the requested direction."""
         unit = values.get("unit")
-        if unit not in {**CLOCK_UNITS, **_COUNTED_DAYS} or "way" in values:
+        if unit not in {**spans.CLOCK_UNITS, **_COUNTED_DAYS} or "way" in values:
             return None
         if ("ahead" if self.ahead else "ago") not in values:
             return None
         count = values.get("number", 1) * (1 if self.ahead else -1)
-        if unit in CLOCK_UNITS:
-            return self._away(minutes=count * CLOCK_UNITS[unit])
+        if unit in spans.CLOCK_UNITS:
+            return self._away(minutes=count * spans.CLOCK_UNITS[unit])
         return self._away(days=count * _COUNTED_DAYS[unit])
 
     def _away(self, *, days: int = 0, minutes: int = 0) -> When:
@@ -288,8 +279,8 @@ def relative_dates(text: str, day: date) -> Iterator[RelativeDate]:
     """
     quoted = [found.span() for found in _QUOTED.finditer(text)]
     known = language_of(text)
-    aligned, places = aligned_fold(text)
-    for found in times_in(aligned, day):
+    aligned, places = spans.aligned_fold(text)
+    for found in spans.times_in(aligned, day):
         start, end = places[found.start], places[found.end]
         is_name = text[start].isupper() and not _STARTS_SENTENCE.search(text, 0, start)
         if is_name or any(a <= start < b for a, b in quoted) or _NOT_AFTER.search(text[:start]):
@@ -302,8 +293,8 @@ def relative_dates(text: str, day: date) -> Iterator[RelativeDate]:
             continue
         part = _PART_AFTER.match(text, end) if found.code == ENGLISH.code else None
         end = part.end() if part and "near" in found.values else end
-        words = _written(found, aligned_fold(text[start:end])[0], day)
-        if words and isinstance(found.span, Span):
+        words = _written(found, spans.aligned_fold(text[start:end])[0], day)
+        if words and isinstance(found.span, spans.Span):
             owned = _OF.match(text, end)
             written = _fitted(words, text, start, end, is_owner=owned is not None)
             end = owned.end() if owned else end
@@ -327,10 +318,10 @@ def with_dates(text: str, day_of: Callable[[str], date | None]) -> str:
     return dated
 
 
-def _written(found: NamedTime, said: str, day: date) -> str:
+def _written(found: spans.NamedTime, said: str, day: date) -> str:
     """Format a relative time as a date; empty if that is ambiguous or not done."""
     values = found.values
-    if isinstance(found.span, Yearly) or values.keys() & {"year", "part"}:
+    if isinstance(found.span, spans.Yearly) or values.keys() & {"year", "part"}:
         return ""
     if "ordinal" in values:
         return _dated(found, values.get("unit", "day")) if "way" in values else ""
@@ -346,7 +337,7 @@ def _written(found: NamedTime, said: str, day: date) -> str:
     return _counted(found, day) if "ago" in values or "ahead" in values else ""
 
 
-def _is_one_weekday(found: NamedTime, span: Span, day: date) -> bool:
+def _is_one_weekday(found: spans.NamedTime, span: spans.Span, day: date) -> bool:
     """Tell whether a weekday is unambiguous, unlike "next Friday"."""
     way = found.values.get("way")
     if way is None:
@@ -354,7 +345,7 @@ def _is_one_weekday(found: NamedTime, span: Span, day: date) -> bool:
     return "unit" in found.values or way < 0 or (way == 0 and span.first >= day)
 
 
-def _counted(found: NamedTime, day: date) -> str:
+def _counted(found: spans.NamedTime, day: date) -> str:
     """Format a time some units away as a date."""
     values = found.values
     if "ahead" in values and found.tense < (found.code in _IN_MAY_BE_WITHIN):
@@ -366,17 +357,17 @@ def _counted(found: NamedTime, day: date) -> str:
     return dates(found.code).written["about"].format(day=about)
 
 
-def _part_of_day(found: NamedTime, said: str) -> str:
+def _part_of_day(found: spans.NamedTime, said: str) -> str:
     part = _PART.search(said) if found.code == ENGLISH.code else None
-    if part is None or isinstance(found.span, Yearly):
+    if part is None or isinstance(found.span, spans.Yearly):
         return ""
     return f"on |the {part[1] or 'evening'} of {found.span.first}"
 
 
-def _dated(found: NamedTime, kind: str) -> str:
+def _dated(found: spans.NamedTime, kind: str) -> str:
     """Format a time in its language; empty if that has no form for it."""
     language, span = dates(found.code), found.span
-    if kind not in language.written or isinstance(span, Yearly):
+    if kind not in language.written or isinstance(span, spans.Yearly):
         return ""
     season = language.season_names[found.values["season"]] if "season" in found.values else ""
     month = phrases(found.code).months[span.first.month - 1]

@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import (
-    App,
-    answer_content,
-    familiar_of,
-    globals_of,
-    output,
-    run_async,
-)
+from familiar_cli.commands import _base
 from familiar_cli.commands._options import turn_name
 
 if TYPE_CHECKING:
@@ -23,8 +16,8 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
 
-app = App()
-why_app = App()
+app = _base.App()
+why_app = _base.App()
 
 
 @why_app.command()
@@ -46,9 +39,9 @@ def why(
     from familiar_cli.actions.why import explain_reply
     from familiar_cli.ui.context_page import reply_page
 
-    with familiar_of(ctx) as familiar:
+    with _base.familiar_of(ctx) as familiar:
         found = explain_reply(familiar, find_trace(familiar, turn))
-        output(ctx).answer(found.to_json(), reply_page(found))
+        _base.output(ctx).answer(found.to_json(), reply_page(found))
 
 
 @app.command()
@@ -97,8 +90,8 @@ def context(
     _check_only_with("--replay", replay, slot, model)
     from familiar_cli.actions.sent import find_trace
 
-    out = output(ctx)
-    with familiar_of(ctx) as familiar:
+    out = _base.output(ctx)
+    with _base.familiar_of(ctx) as familiar:
         trace = find_trace(familiar, turn)
         if raw:
             _raw(trace)
@@ -119,7 +112,7 @@ def _check(ctx: typer.Context, both: bool, raw: bool, *ways: bool) -> None:
 
     if both:
         raise UsageError("TURN and --last cannot be combined", hint="Use only one.")
-    if sum([raw, *ways, globals_of(ctx).as_json and raw]) > 1:
+    if sum([raw, *ways, _base.globals_of(ctx).as_json and raw]) > 1:
         raise UsageError(
             "--messages, --raw, --diff, --why, --replay and --html cannot be combined, nor can "
             "--raw and --json",
@@ -176,7 +169,7 @@ def _replay(
     from familiar_cli.ui.context_page import replay_page
 
     out.note(f"Sending what turn {trace.turn} sent once more…")
-    found = run_async(replay_trace(familiar, trace, slot=slot, model=model, on_wait=out.note))
+    found = _base.run_async(replay_trace(familiar, trace, slot=slot, model=model, on_wait=out.note))
     out.answer(found.to_json(), replay_page(found))
 
 
@@ -186,4 +179,4 @@ def _html(out: Output, trace: Trace, file: str, *, force: bool) -> None:
     html = page(trace)
     content = html.encode("utf-8")
     data = {"turn": trace.turn, "path": None if file == "-" else file, "bytes": len(content)}
-    answer_content(out, content, file, data, {**data, "html": html}, force=force)
+    _base.answer_content(out, content, file, data, {**data, "html": html}, force=force)

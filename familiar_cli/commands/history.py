@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from familiar_cli.commands import _options
 from familiar_cli.commands._base import familiar_of, group, moment_of, output, text_or_stdin
-from familiar_cli.commands._options import (
-    OnlyChannel,
-    OutFile,
-    Overwrite,
-    SinceTurns,
-    UntilTurns,
-    most,
-)
-from familiar_cli.commands._options import (
-    dry_run as dry_run_option,
-)
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.text import counted
 from familiar_cli.ui.emit import Output, exact_lines
@@ -60,10 +50,10 @@ def show(
     ctx: typer.Context,
     turn: Annotated[str | None, typer.Argument()] = None,
     *,
-    channel: OnlyChannel = None,
+    channel: _options.OnlyChannel = None,
     last: Annotated[int | None, typer.Option(min=1)] = None,
-    since: SinceTurns = None,
-    until: UntilTurns = None,
+    since: _options.SinceTurns = None,
+    until: _options.UntilTurns = None,
     everything: Annotated[bool, typer.Option("--all")] = False,
 ) -> None:
     """Show past turns word for word; by default, the end of the last conversation.
@@ -108,7 +98,7 @@ def show(
 def salvage(
     ctx: typer.Context,
     *,
-    dry_run: Annotated[bool, dry_run_option("what can be read is counted")] = False,
+    dry_run: Annotated[bool, _options.dry_run("what can be read is counted")] = False,
 ) -> None:
     """Recover what is readable of a damaged history.
 
@@ -259,10 +249,10 @@ def search(
     ctx: typer.Context,
     query: str,
     *,
-    channel: OnlyChannel = None,
-    since: SinceTurns = None,
-    until: UntilTurns = None,
-    k: Annotated[int, most("turns")] = 10,
+    channel: _options.OnlyChannel = None,
+    since: _options.SinceTurns = None,
+    until: _options.UntilTurns = None,
+    k: Annotated[int, _options.most("turns")] = 10,
 ) -> None:
     """Search turns by words; the best are grouped by day, with the turns around them.
 
@@ -300,7 +290,7 @@ def search(
 
 
 @app.command()
-def stats(ctx: typer.Context, *, channel: OnlyChannel = None) -> None:
+def stats(ctx: typer.Context, *, channel: _options.OnlyChannel = None) -> None:
     """Count turns by channel, person and month; tokens are estimated from a sample.
 
     \b
@@ -324,12 +314,12 @@ def stats(ctx: typer.Context, *, channel: OnlyChannel = None) -> None:
 def export(
     ctx: typer.Context,
     *,
-    channel: OnlyChannel = None,
+    channel: _options.OnlyChannel = None,
     chat_format: Annotated[
         Literal["sillytavern", "jsonl"], typer.Option("--format")
     ] = "sillytavern",
-    out_file: OutFile = None,
-    force: Overwrite = False,
+    out_file: _options.OutFile = None,
+    force: _options.Overwrite = False,
 ) -> None:
     """Export a channel as a chat file. Imported chats are exported as they came in.
 

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands import _base as base
-from familiar_cli.commands._options import (
-    DryRun,
-    DryRunAsked,
-    DryRunUnasked,
-    Redo,
-    Review,
-    SinceTurns,
-)
-from familiar_cli.commands._options import since as since_option
+from familiar_cli.commands import _options
 from familiar_cli.errors import PartialError, RefusedError, UsageError
 from familiar_cli.ui import writing_pages
 from familiar_cli.ui.emit import Output, exact
@@ -39,9 +31,9 @@ def consolidate(
     *,
     period: str | None = None,
     due: Annotated[bool, typer.Option("--due")] = False,
-    redo: Redo = False,
-    dry_run: DryRunUnasked = False,
-    review: Review = False,
+    redo: _options.Redo = False,
+    dry_run: _options.DryRunUnasked = False,
+    review: _options.Review = False,
 ) -> None:
     """Summarise sessions into days, days into weeks, weeks into months, months into years.
 
@@ -107,7 +99,9 @@ distill_app = base.group("Make the digests that every prompt includes, and show 
 
 
 @distill_app.command()
-def short(ctx: typer.Context, *, redo: Redo = False, dry_run: DryRunUnasked = False) -> None:
+def short(
+    ctx: typer.Context, *, redo: _options.Redo = False, dry_run: _options.DryRunUnasked = False
+) -> None:
     """Make digest/short.md from the newest sessions that fit its budget. Needs no model.
 
     \b
@@ -120,9 +114,9 @@ def short(ctx: typer.Context, *, redo: Redo = False, dry_run: DryRunUnasked = Fa
 def mid(
     ctx: typer.Context,
     *,
-    redo: Redo = False,
-    dry_run: DryRunUnasked = False,
-    review: Review = False,
+    redo: _options.Redo = False,
+    dry_run: _options.DryRunUnasked = False,
+    review: _options.Review = False,
 ) -> None:
     """Have a model summarise digest/short.md in digest/mid.md.
 
@@ -137,9 +131,9 @@ def mid(
 def long(
     ctx: typer.Context,
     *,
-    redo: Redo = False,
-    dry_run: DryRunUnasked = False,
-    review: Review = False,
+    redo: _options.Redo = False,
+    dry_run: _options.DryRunUnasked = False,
+    review: _options.Review = False,
 ) -> None:
     """Have a model merge digest/mid.md into digest/long.md. A big loss waits for review.
 
@@ -204,7 +198,7 @@ def remember(
     *,
     date: str | None = None,
     title: str = "",
-    dry_run: DryRun = False,
+    dry_run: _options.DryRun = False,
 ) -> None:
     """Save a significant moment in a file of its own in significant/.
 
@@ -240,12 +234,12 @@ write_memory_app = base.App()
 def write_memory(
     ctx: typer.Context,
     *,
-    dry_run: DryRunAsked = False,
+    dry_run: _options.DryRunAsked = False,
     estimate: Annotated[bool, typer.Option("--estimate")] = False,
-    review: Review = False,
+    review: _options.Review = False,
     again: Annotated[bool, typer.Option("--all")] = False,
     newest: Annotated[bool, typer.Option("--newest")] = False,
-    since: SinceTurns = None,
+    since: _options.SinceTurns = None,
     channel: list[str] | None = None,
     steps: Annotated[int | None, typer.Option(min=1)] = None,
 ) -> None:
@@ -351,7 +345,7 @@ def housekeep(
     ctx: typer.Context,
     checks: Annotated[list[str] | None, typer.Argument()] = None,
     *,
-    since: Annotated[str | None, since_option("files changed")] = None,
+    since: Annotated[str | None, _options.since("files changed")] = None,
     propose: Annotated[bool, typer.Option("--propose")] = False,
     redo: Annotated[bool, typer.Option("--redo")] = False,
     judge: Annotated[bool, typer.Option("--judge")] = False,

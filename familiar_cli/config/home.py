@@ -22,18 +22,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli import files
 from familiar_cli.errors import ConfigError, NotFoundError, RefusedError, UsageError
-from familiar_cli.files import (
-    Disk,
-    close_to_others,
-    is_misspelled,
-    locked,
-    read_plain,
-    remove,
-    temp_in,
-    why,
-    write_whole,
-)
 from familiar_cli.identity import (
     NEUTRAL,
     Author,
@@ -203,9 +193,9 @@ def list_familiars(home: Path) -> list[str]:
 def _close_to_others(home: Path, familiar_ids: list[str]) -> None:
     """Remove others' permissions from a home that was left readable to them."""
     for name in familiar_ids:
-        close_to_others(home / name)
+        files.close_to_others(home / name)
     if familiar_ids:
-        close_to_others(home, (CHOSEN_FILE, ME_FILE))
+        files.close_to_others(home, (CHOSEN_FILE, ME_FILE))
 
 
 def find_familiar(home: Path, given: str | None = None) -> FamiliarPaths:
@@ -229,7 +219,7 @@ def has_familiar(home: Path, name: str) -> bool:
     if not name or slugify(name) != name:
         return False
     try:
-        if not _is_familiar(path) or is_misspelled(str(path)):
+        if not _is_familiar(path) or files.is_misspelled(str(path)):
             return False
     except PermissionError:  # of the home: `list_familiars` says what is wrong
         return False
@@ -247,7 +237,7 @@ def check_here(paths: FamiliarPaths) -> None:
         return
     where = "another place"
     with suppress(OSError):
-        where = read_plain(paths.moved).decode("utf-8", "replace").strip()
+        where = files.read_plain(paths.moved).decode("utf-8", "replace").strip()
     raise RefusedError(
         f"{paths.id!r} was moved to {where}; this copy no longer answers, and was not changed",
         hint=f"If it never arrived there, delete {paths.moved.name!r} in its directory.",
@@ -279,7 +269,7 @@ def familiar_and_reason(home: Path, given: str | None = None) -> tuple[FamiliarP
 def chosen_familiar(home: Path) -> str:
     """Return the id written by `familiar use`, or an empty string."""
     try:
-        return read_plain(home / CHOSEN_FILE).decode("utf-8").strip()
+        return files.read_plain(home / CHOSEN_FILE).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return ""
 
@@ -293,7 +283,7 @@ def choose_familiar(home: Path, name: str) -> FamiliarPaths:
     """
     paths = _find_familiar(home, name)
     try:
-        write_whole(home / CHOSEN_FILE, name + "\n")
+        files.write_whole(home / CHOSEN_FILE, name + "\n")
     except OSError as error:
         raise _home_unusable(home, "written to", error) from error
     return paths
@@ -467,13 +457,13 @@ def read_instance(path: Path) -> Instance | None:
         ConfigError: It is unreadable or invalid.
     """
     try:
-        found = tomllib.loads(read_plain(path, _MOST_BYTES).decode())
+        found = tomllib.loads(files.read_plain(path, _MOST_BYTES).decode())
         made = Instance(found["id"], found["began"], found.get("days", found["id"]))
         is_right = all(map(is_instance_id, (made.id, made.began))) and _can_name_files(made.days)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _unusable_instance(path, f"cannot be read: {why(error)}") from error
+        raise _unusable_instance(path, f"cannot be read: {files.why(error)}") from error
     except (ValueError, KeyError, TypeError, RecursionError):
         is_right = False
     if not is_right:
@@ -501,7 +491,7 @@ def ensure_instance(path: Path, *, chosen: str = "", is_older: bool = False) -> 
     try:
         return instance if _put_first(path, instance) else _read_again(path)
     except OSError as error:
-        raise _unusable_instance(path, f"cannot be written: {why(error)}") from error
+        raise _unusable_instance(path, f"cannot be written: {files.why(error)}") from error
 
 
 def begin_instance(path: Path, began: str, *, chosen: str = "") -> Instance:
@@ -523,7 +513,7 @@ def begin_instance(path: Path, began: str, *, chosen: str = "") -> Instance:
         if not _put_first(path, instance):
             raise _unusable_instance(path, "is there already")
     except OSError as error:
-        raise _unusable_instance(path, f"cannot be written: {why(error)}") from error
+        raise _unusable_instance(path, f"cannot be written: {files.why(error)}") from error
     return instance
 
 
@@ -542,15 +532,15 @@ def replace_id(path: Path, taken: str, *, chosen: str = "") -> Instance:
         ConfigError: The file is missing or damaged, or cannot be written.
     """
     try:
-        with locked(path.with_name(_LOCK), what=str(path)):
+        with files.locked(path.with_name(_LOCK), what=str(path)):
             found = _read_again(path)
             if found.id != taken:
                 return found
             made = new_id(chosen)
             instance = replace(found, id=made, days=made)
-            write_whole(path, _instance_text(instance))
+            files.write_whole(path, _instance_text(instance))
     except OSError as error:
-        raise _unusable_instance(path, f"cannot be written: {why(error)}") from error
+        raise _unusable_instance(path, f"cannot be written: {files.why(error)}") from error
     return instance
 
 
@@ -558,7 +548,7 @@ def _put_first(path: Path, instance: Instance) -> bool:
     """Create the file atomically unless it exists; tell whether it was created."""
     directory = str(path.parent)
     os.makedirs(directory, exist_ok=True)  # noqa: PTH103
-    disk, temporary = Disk(), temp_in(directory, ".new")
+    disk, temporary = files.Disk(), files.temp_in(directory, ".new")
     try:
         disk.create(temporary, _instance_text(instance).encode())
         try:
@@ -569,15 +559,15 @@ def _put_first(path: Path, instance: Instance) -> bool:
             return _put_locked(path, instance)
         disk.sync_dir(directory)
     finally:
-        remove(temporary)
+        files.remove(temporary)
     return True
 
 
 def _put_locked(path: Path, instance: Instance) -> bool:
-    with locked(path.with_name(_LOCK), what=str(path)):
+    with files.locked(path.with_name(_LOCK), what=str(path)):
         if os.path.lexists(path):
             return False
-        write_whole(path, _instance_text(instance))
+        files.write_whole(path, _instance_text(instance))
     return True
 
 

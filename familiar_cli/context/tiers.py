@@ -10,18 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from familiar_cli.config.schema import TIERS
-from familiar_cli.memory.layout import (
-    CARD_JSON,
-    CONFLICTS_LIST,
-    DIGEST_DIR,
-    PEOPLE_DIR,
-    REMINDERS,
-    SCRATCH,
-    SELF_DIR,
-    TASKS,
-    path_in_scope,
-    path_without_scope,
-)
+from familiar_cli.memory import layout
 from familiar_cli.memory.pages.front_matter import TIERS_NOTE
 from familiar_cli.visibility import PUBLIC, Viewer
 
@@ -33,9 +22,9 @@ EVERYTHING: Final = 4
 LARGE_WINDOW: Final = 16_000
 """A model that reads so many tokens gets a prompt of tier `DEEP` unless a tier is set."""
 
-SHORT: Final = f"{DIGEST_DIR}/short.md"
-MID: Final = f"{DIGEST_DIR}/mid.md"
-LONG: Final = f"{DIGEST_DIR}/long.md"
+SHORT: Final = f"{layout.DIGEST_DIR}/short.md"
+MID: Final = f"{layout.DIGEST_DIR}/mid.md"
+LONG: Final = f"{layout.DIGEST_DIR}/long.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,28 +46,28 @@ class Loaded:
 
 # First matching path wins.
 LOADED: Final = (
-    Loaded(IDENTITY, f"{SELF_DIR}/description.md", "who the familiar is", "IDENTITY.md"),
-    Loaded(STANDARD, f"{SELF_DIR}/personality.md", "how it is", "SOUL.md"),
-    Loaded(STANDARD, f"{SELF_DIR}/system_prompt.md", "how it behaves", "PROTOCOLS.md"),
-    Loaded(STANDARD, f"{SELF_DIR}/post_history_instructions.md", "what is read last"),
-    Loaded(STANDARD, f"{SELF_DIR}/scenario.md", "where it is"),
-    Loaded(STANDARD, f"{SELF_DIR}/mes_example.md", "how it talks"),
-    Loaded(STANDARD, CARD_JSON, "of it the depth prompt"),
-    Loaded(STANDARD, f"{PEOPLE_DIR}/", "who takes part, and who is named", "USER.md"),
+    Loaded(IDENTITY, f"{layout.SELF_DIR}/description.md", "who the familiar is", "IDENTITY.md"),
+    Loaded(STANDARD, f"{layout.SELF_DIR}/personality.md", "how it is", "SOUL.md"),
+    Loaded(STANDARD, f"{layout.SELF_DIR}/system_prompt.md", "how it behaves", "PROTOCOLS.md"),
+    Loaded(STANDARD, f"{layout.SELF_DIR}/post_history_instructions.md", "what is read last"),
+    Loaded(STANDARD, f"{layout.SELF_DIR}/scenario.md", "where it is"),
+    Loaded(STANDARD, f"{layout.SELF_DIR}/mes_example.md", "how it talks"),
+    Loaded(STANDARD, layout.CARD_JSON, "of it the depth prompt"),
+    Loaded(STANDARD, f"{layout.PEOPLE_DIR}/", "who takes part, and who is named", "USER.md"),
     Loaded(STANDARD, SHORT, "the latest sessions", "MEMORY_SHORT.md"),
     Loaded(STANDARD, MID, "the last weeks", "MEMORY_MID.md"),
-    Loaded(STANDARD, REMINDERS, "of it the reminders that are due", "REMINDERS.md"),
+    Loaded(STANDARD, layout.REMINDERS, "of it the reminders that are due", "REMINDERS.md"),
     Loaded(DEEP, LONG, "everything before", "MEMORY_LONG.md"),
     Loaded(DEEP, TIERS_NOTE, "a persona's own note on its tiers", "CONTEXT_TIERS.md"),
-    Loaded(EVERYTHING, SCRATCH, "the scratchpad", "SCRATCH.md"),
-    Loaded(EVERYTHING, TASKS, "of it the tasks that are open", "TASKS.json"),
-    Loaded(EVERYTHING, CONFLICTS_LIST, "the files that two machines changed differently"),
+    Loaded(EVERYTHING, layout.SCRATCH, "the scratchpad", "SCRATCH.md"),
+    Loaded(EVERYTHING, layout.TASKS, "of it the tasks that are open", "TASKS.json"),
+    Loaded(EVERYTHING, layout.CONFLICTS_LIST, "the files that two machines changed differently"),
 )
 
 
 def lowest_tier(rel_path: str) -> int | None:
     """Return the lowest tier that loads a file; None if it does not depend on tiers."""
-    rel_path = path_without_scope(rel_path)
+    rel_path = layout.path_without_scope(rel_path)
     for entry in LOADED:
         is_dir = entry.rel_path.endswith("/")
         if rel_path == entry.rel_path or (is_dir and rel_path.startswith(entry.rel_path)):
@@ -94,11 +83,11 @@ def is_loaded(rel_path: str, tier: int) -> bool:
 def loaded_whole(tier: int, viewer: Viewer) -> frozenset[str]:
     """Return the files at fixed paths that a prompt of a tier includes in full."""
     digests = (
-        path_in_scope(path, scope)
+        layout.path_in_scope(path, scope)
         for scope in (PUBLIC, *(viewer.scopes or ()))
         for path in (SHORT, MID, LONG)
     )
-    return frozenset(path for path in (*digests, SCRATCH) if is_loaded(path, tier))
+    return frozenset(path for path in (*digests, layout.SCRATCH) if is_loaded(path, tier))
 
 
 def why_withheld(rel_path: str, tier: int) -> str:

@@ -12,30 +12,9 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import FamiliarError
 from familiar_cli.languages import ENGLISH, Phrases
 from familiar_cli.markdown import TextLine, bullet, replace_spans, scan
-from familiar_cli.memory.layout import (
-    DIGEST_DIR,
-    LORE_DIR,
-    PENDING_DIR,
-    PERIOD_DIRS,
-    REMINDERS,
-    SCRATCH,
-    SELF_DIR,
-    SESSIONS_DIR,
-    SIGNIFICANT_DIR,
-    SUFFIXES,
-    TASKS,
-    is_hidden,
-    is_in_conflicts,
-)
+from familiar_cli.memory import layout
 from familiar_cli.memory.pages import lines as memory_lines
-from familiar_cli.memory.pages.links import (
-    LinkPlace,
-    PageNames,
-    WikiLink,
-    link_places,
-    unhidden_text,
-    wiki_links,
-)
+from familiar_cli.memory.pages import links as page_links
 from familiar_cli.memory.store.files import MemoryEntry, Skipped
 from familiar_cli.visibility import NOBODY
 
@@ -117,16 +96,16 @@ def _bounded_wording(wording: str) -> str:
     return rf"(?<![^\W_]){pattern}(?![^\W_])" if has_words else pattern
 
 
-ARCHIVES: Final = (SESSIONS_DIR, *PERIOD_DIRS, SIGNIFICANT_DIR)
+ARCHIVES: Final = (layout.SESSIONS_DIR, *layout.PERIOD_DIRS, layout.SIGNIFICANT_DIR)
 """Directories that record what was, day by day; nothing in them goes out of date."""
 
-DERIVED: Final = (*PERIOD_DIRS, DIGEST_DIR)
+DERIVED: Final = (*layout.PERIOD_DIRS, layout.DIGEST_DIR)
 """Directories that say again, on purpose, what stands elsewhere."""
 
-_NOT_BELIEFS: Final = (*ARCHIVES, DIGEST_DIR, SELF_DIR, LORE_DIR)
+_NOT_BELIEFS: Final = (*ARCHIVES, layout.DIGEST_DIR, layout.SELF_DIR, layout.LORE_DIR)
 MOST_QUOTES: Final = 20
 """So many lines of evidence a finding bears at most."""
-_OWN_LISTS: Final = (REMINDERS, TASKS, SCRATCH)
+_OWN_LISTS: Final = (layout.REMINDERS, layout.TASKS, layout.SCRATCH)
 
 
 @dataclass(frozen=True)
@@ -158,21 +137,21 @@ class MemoryText:
     @property
     def is_hidden(self) -> bool:
         """Whether it is the program's own and excluded from search."""
-        return is_hidden(self.rel_path)
+        return layout.is_hidden(self.rel_path)
 
     @cached_property
-    def links(self) -> tuple[LinkPlace, ...]:
+    def links(self) -> tuple[page_links.LinkPlace, ...]:
         """Its Markdown links to other files of the memory, in order."""
-        if "]" not in self.text or not self.rel_path.lower().endswith(SUFFIXES):
+        if "]" not in self.text or not self.rel_path.lower().endswith(layout.SUFFIXES):
             return ()
-        return tuple(link_places(self.text, self.rel_path))
+        return tuple(page_links.link_places(self.text, self.rel_path))
 
     @cached_property
-    def wiki_links(self) -> tuple[WikiLink, ...]:
+    def wiki_links(self) -> tuple[page_links.WikiLink, ...]:
         """Its wiki links, in order."""
-        if "[[" not in self.text or not self.rel_path.lower().endswith(SUFFIXES):
+        if "[[" not in self.text or not self.rel_path.lower().endswith(layout.SUFFIXES):
             return ()
-        return tuple(wiki_links(unhidden_text(self.text)))
+        return tuple(page_links.wiki_links(page_links.unhidden_text(self.text)))
 
     @property
     def holds_beliefs(self) -> bool:
@@ -197,10 +176,10 @@ class Corpus:
     skipped: tuple[Skipped, ...]
 
     @cached_property
-    def names(self) -> PageNames:
+    def names(self) -> page_links.PageNames:
         """The names that wiki links may use."""
-        pages = (note for note in self.notes if note.rel_path.lower().endswith(SUFFIXES))
-        return PageNames(self.paths, {note.rel_path: note.text for note in pages})
+        pages = (note for note in self.notes if note.rel_path.lower().endswith(layout.SUFFIXES))
+        return page_links.PageNames(self.paths, {note.rel_path: note.text for note in pages})
 
     def led_to(self, note: MemoryText) -> set[str]:
         """Return the files that a file links to."""
@@ -463,7 +442,7 @@ def read_corpus(
     return Corpus(
         notes=tuple(note for note in notes if not note.is_hidden),
         hidden=tuple(note for note in notes if note.is_hidden),
-        paths=frozenset(f.rel_path for f in walk.files if not is_hidden(f.rel_path)),
+        paths=frozenset(f.rel_path for f in walk.files if not layout.is_hidden(f.rel_path)),
         skipped=tuple(skipped),
     )
 
@@ -483,5 +462,5 @@ def quotes_private(store: MemoryStore, finding: Finding) -> bool:
 
 
 def _is_wanted(entry: MemoryEntry) -> bool:
-    is_text = entry.rel_path.lower().endswith(_TEXT) and not is_in_conflicts(entry.rel_path)
-    return is_text and not entry.rel_path.startswith(f"{PENDING_DIR}/")
+    is_text = entry.rel_path.lower().endswith(_TEXT) and not layout.is_in_conflicts(entry.rel_path)
+    return is_text and not entry.rel_path.startswith(f"{layout.PENDING_DIR}/")

@@ -7,16 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import fts
-from familiar_cli.index import chunking
-from familiar_cli.index.schema import (
-    KEPT,
-    LINE,
-    PASSAGE,
-    changes_of,
-    has_kept_vectors,
-    read_meta,
-    set_meta,
-)
+from familiar_cli.index import chunking, schema
 from familiar_cli.index.who_when import day_in, names_of, put_people, times_of
 from familiar_cli.memory.pages.front_matter import is_pinned
 from familiar_cli.memory.pages.lines import blank_spans
@@ -111,13 +102,13 @@ def take_out(connection: sqlite3.Connection, rel_paths: Iterable[str]) -> None:
 
 def next_seq(connection: sqlite3.Connection, count: int) -> int:
     """Return the first of `count` unused vector numbers. Call it inside a transaction."""
-    first = int(read_meta(connection, "next_seq") or 1)
-    set_meta(connection, next_seq=str(first + count))
+    first = int(schema.read_meta(connection, "next_seq") or 1)
+    schema.set_meta(connection, next_seq=str(first + count))
     return first
 
 
 def _count_change(connection: sqlite3.Connection) -> None:
-    set_meta(connection, changes=str(int(changes_of(connection) or 0) + 1))
+    schema.set_meta(connection, changes=str(int(schema.changes_of(connection) or 0) + 1))
 
 
 def _take_out(connection: sqlite3.Connection, rel_path: str) -> None:
@@ -126,7 +117,7 @@ def _take_out(connection: sqlite3.Connection, rel_path: str) -> None:
         return
     _count_change(connection)
     of_document = "(SELECT id FROM chunks WHERE document_id = ? AND level = ?)"
-    for table, level in (("passages_fts", PASSAGE), ("lines_fts", LINE)):
+    for table, level in (("passages_fts", schema.PASSAGE), ("lines_fts", schema.LINE)):
         connection.execute(f"DELETE FROM {table} WHERE rowid IN {of_document}", (*row, level))  # noqa: S608
     connection.execute("DELETE FROM documents_fts WHERE rowid = ?", row)
     connection.execute("DELETE FROM documents WHERE id = ?", row)
@@ -183,11 +174,11 @@ class _Chunks:
         first_passage = (int(last[0]) if last else 0) + 1
         first_line = first_passage + len(made.passages)
         rows = [
-            self._row(PASSAGE, first_passage + n, span, first_line)
+            self._row(schema.PASSAGE, first_passage + n, span, first_line)
             for n, span in enumerate(made.passages)
         ]
         rows += [
-            self._row(LINE, first_line + n, span, first_passage)
+            self._row(schema.LINE, first_line + n, span, first_passage)
             for n, span in enumerate(made.lines)
         ]
         connection.executemany(_INSERT, self._with_vectors(rows))
@@ -200,7 +191,7 @@ class _Chunks:
             "INSERT INTO documents_fts (rowid, title, body) VALUES (?, ?, ?)",
             (self.document, title, fts.indexable(read)),
         )
-        for table, level in (("passages_fts", PASSAGE), ("lines_fts", LINE)):
+        for table, level in (("passages_fts", schema.PASSAGE), ("lines_fts", schema.LINE)):
             connection.executemany(
                 f"INSERT INTO {table} (rowid, title, body) VALUES (?, ?, ?)",  # noqa: S608
                 [
@@ -217,7 +208,7 @@ class _Chunks:
     def _times(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, int, int]]:
         """Yield the times mentioned in the lines; the heading above one may date it."""
         for row in rows:
-            if row[2] == LINE:
+            if row[2] == schema.LINE:
                 day = day_in(row[3]) or self.made.day
                 for span in times_of(row[7], day):
                     yield row[0], span.first.toordinal(), span.last.toordinal()
@@ -227,7 +218,7 @@ class _Chunks:
 
     def _row(self, level: int, id_: int, span: TextSpan, parts_from: int) -> tuple[Any, ...]:
         text = self.text[span.start : span.end]
-        key = self._key(span, text) if level == LINE else b""
+        key = self._key(span, text) if level == schema.LINE else b""
         return (
             id_,
             self.document,
@@ -262,9 +253,9 @@ class _Chunks:
             f"SELECT {_VECTORS} FROM chunks WHERE embed_key = ? AND vector_seq IS NOT NULL LIMIT 1",  # noqa: S608
             (key,),
         ).fetchone()
-        if not found and has_kept_vectors(self.connection):
+        if not found and schema.has_kept_vectors(self.connection):
             found = self.connection.execute(
-                f"SELECT {_VECTORS} FROM {KEPT} WHERE embed_key = ?",  # noqa: S608
+                f"SELECT {_VECTORS} FROM {schema.KEPT} WHERE embed_key = ?",  # noqa: S608
                 (key,),
             ).fetchone()
         return list(found) if found else None

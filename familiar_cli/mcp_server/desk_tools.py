@@ -17,22 +17,7 @@ from familiar_cli.mcp_server.tool import (
     text_of,
 )
 from familiar_cli.mcp_server.writing_tools import describe_write, named_day, writer_of
-from familiar_cli.memory.desk import (
-    ItemStatus,
-    find_item,
-    item_words,
-    items_in,
-    mark_line,
-    parse_due,
-    with_item,
-)
-from familiar_cli.memory.layout import (
-    PENDING_DIR,
-    REMINDERS,
-    SCRATCH,
-    SIGNIFICANT_DIR,
-    TASKS,
-)
+from familiar_cli.memory import desk, layout
 from familiar_cli.memory.pages.lines import outward_text
 from familiar_cli.text import counted, one_line, slugify, unified_file
 
@@ -43,8 +28,8 @@ if TYPE_CHECKING:
     from familiar_cli.review.pending import ReviewPlan
     from familiar_cli.writer.memory_writer import Mode
 
-_LISTS: Final = {"reminder": REMINDERS, "task": TASKS, "note": SCRATCH}
-_MARKS: Final = {"done": ItemStatus.done, "drop": ItemStatus.dropped}
+_LISTS: Final = {"reminder": layout.REMINDERS, "task": layout.TASKS, "note": layout.SCRATCH}
+_MARKS: Final = {"done": desk.ItemStatus.done, "drop": desk.ItemStatus.dropped}
 _DECIDED: Final = 20  # decided plans among the newest changes
 _LOOKED_AT: Final = 200
 _TITLE_CHARS: Final = 60
@@ -80,14 +65,14 @@ def todo(caller: Caller, arguments: Arguments) -> Answer:
 def _add_item(caller: Caller, kind: str, text: str, arguments: Arguments) -> str:
     if not arguments.get("text"):
         raise UsageError("todo needs 'text' to add; nothing was changed")
-    words, phrases = item_words(arguments["text"]), caller.familiar.phrases
+    words, phrases = desk.item_words(arguments["text"]), caller.familiar.phrases
     if kind == "note":
         gap = "" if not text or text.endswith("\n") else "\n"
         return f"{text}{gap}{words}\n"
     if when := arguments.get("when"):
-        words = f"{words} {parse_due(when, now(), caller.familiar.zone).mark}"
-    after = with_item(text, phrases.tasks if kind == "task" else phrases.reminders, words)
-    if len(items_in(after)) <= len(items_in(text)):
+        words = f"{words} {desk.parse_due(when, now(), caller.familiar.zone).mark}"
+    after = desk.with_item(text, phrases.tasks if kind == "task" else phrases.reminders, words)
+    if len(desk.items_in(after)) <= len(desk.items_in(text)):
         raise BadInputError(
             f"{_LISTS[kind]!r} ends inside a code block, where items are not read; nothing was "
             "changed",
@@ -97,17 +82,17 @@ def _add_item(caller: Caller, kind: str, text: str, arguments: Arguments) -> str
 
 
 def _mark_item(caller: Caller, kind: str, text: str, arguments: Arguments) -> str:
-    wanted, items = arguments.get("id", "").lstrip("rt#"), items_in(text)
+    wanted, items = arguments.get("id", "").lstrip("rt#"), desk.items_in(text)
     if kind == "note" or not wanted.isdecimal():
         raise UsageError(
             "todo needs the 'id' of a reminder or task, such as r1; nothing was changed",
             hint="A note is a line of scratch.md, which memory_edit changes.",
         )
     try:
-        item = find_item(items, int(wanted), _LISTS[kind])
+        item = desk.find_item(items, int(wanted), _LISTS[kind])
     except NotFoundError as error:
         raise NotFoundError(str(error), hint="`todo` with action list shows them.") from error
-    return mark_line(text, item, _MARKS[arguments["action"]], now(), caller.familiar.zone)
+    return desk.mark_line(text, item, _MARKS[arguments["action"]], now(), caller.familiar.zone)
 
 
 def _list_desk(caller: Caller, kind: str | None) -> Answer:
@@ -142,7 +127,7 @@ def _items_of(caller: Caller, kind: str) -> Iterator[ToolItem]:
     if kind == "note":
         yield ToolItem({"kind": kind, "path": rel_path}, text)
         return
-    for item in list_items(items_in(text), rel_path, now(), caller.familiar.zone):
+    for item in list_items(desk.items_in(text), rel_path, now(), caller.familiar.zone):
         about: dict[str, Any] = {"id": f"{kind[0]}{item.number}", "kind": kind, "status": item.mark}
         more = {"when": item.due, "every": item.every, "due": item.is_due}
         yield ToolItem(about | {name: value for name, value in more.items() if value}, item.text)
@@ -157,7 +142,7 @@ def remember(caller: Caller, arguments: Arguments) -> Answer:
     title = one_line(arguments.get("title") or first, _TITLE_CHARS)
     text = f"# {title}\n\n{body}\n"
     day = named_day(caller, arguments.get("date"))
-    path = _free_path(caller, f"{SIGNIFICANT_DIR}/{day}_{slugify(title) or 'memory'}", text)
+    path = _free_path(caller, f"{layout.SIGNIFICANT_DIR}/{day}_{slugify(title) or 'memory'}", text)
     writer = writer_of(caller, slugify(caller.client))
     return describe_write(create_memory(caller.familiar, writer, MemoryAddress(path), text))
 
@@ -253,7 +238,7 @@ def _decided_plans(caller: Caller, waiting: set[str]) -> Iterator[ToolItem]:
     from familiar_cli.review.pending import DECISION
 
     try:
-        changes = caller.familiar.past.log(PENDING_DIR, limit=_LOOKED_AT)
+        changes = caller.familiar.past.log(layout.PENDING_DIR, limit=_LOOKED_AT)
     except NotFoundError:
         return
     count = 0
@@ -262,7 +247,7 @@ def _decided_plans(caller: Caller, waiting: set[str]) -> Iterator[ToolItem]:
         if words != DECISION or plan_id in waiting or count == _DECIDED:
             continue
         every = [t.rel_path for t in change.commit.touched or change.touched]
-        touched = [path for path in every if not path.startswith(PENDING_DIR)]
+        touched = [path for path in every if not path.startswith(layout.PENDING_DIR)]
         paths = [path for path in touched if is_readable(path, caller.viewer)]
         if touched and not paths:
             continue

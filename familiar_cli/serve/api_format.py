@@ -7,25 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.errors import (
-    AnsweredError,
-    ChannelBusyError,
-    ConfigError,
-    FamiliarError,
-    ForgottenPersonError,
-    LimitError,
-    LockedError,
-    ModelError,
-    ModelTimeoutError,
-    NotFoundError,
-    OutOfTimeError,
-    PromptTooLongError,
-    RateLimitError,
-    RefusedError,
-    RequestRefusedError,
-    UsageError,
-    bounded,
-)
+from familiar_cli import errors
 from familiar_cli.history.matching import kept_words, without_fence
 from familiar_cli.serve.aligning import RequestLine
 from familiar_cli.text import one_line, str_or_empty
@@ -36,21 +18,21 @@ if TYPE_CHECKING:
     from familiar_cli.context.trace import Trace
 
 _STATUS: Final = (  # the first match wins
-    (RateLimitError, 429),
-    (PromptTooLongError, 400),
-    (RequestRefusedError, 400),
-    (ModelTimeoutError, 504),
-    (ModelError, 502),
-    (ConfigError, 503),
-    (UsageError, 400),
-    (OutOfTimeError, 413),
-    (LimitError, 400),
-    (NotFoundError, 404),
-    (ChannelBusyError, 429),
-    (LockedError, 503),
-    (AnsweredError, 409),
-    (ForgottenPersonError, 403),
-    (RefusedError, 409),
+    (errors.RateLimitError, 429),
+    (errors.PromptTooLongError, 400),
+    (errors.RequestRefusedError, 400),
+    (errors.ModelTimeoutError, 504),
+    (errors.ModelError, 502),
+    (errors.ConfigError, 503),
+    (errors.UsageError, 400),
+    (errors.OutOfTimeError, 413),
+    (errors.LimitError, 400),
+    (errors.NotFoundError, 404),
+    (errors.ChannelBusyError, 429),
+    (errors.LockedError, 503),
+    (errors.AnsweredError, 409),
+    (errors.ForgottenPersonError, 403),
+    (errors.RefusedError, 409),
 )
 
 
@@ -83,7 +65,7 @@ class ApiError(Exception):
         param: str | None = None,
         retry_s: float | None = None,
     ) -> None:
-        super().__init__(bounded(message))
+        super().__init__(errors.bounded(message))
         self.status = status
         self.retry_s = retry_s
         self.code = code
@@ -123,7 +105,7 @@ def other_character(name: str, model: str) -> ApiError:
     )
 
 
-def from_error(error: FamiliarError) -> ApiError:
+def from_error(error: errors.FamiliarError) -> ApiError:
     """Convert an error of this program to an API error."""
     status = next((number for kind, number in _STATUS if isinstance(error, kind)), 500)
     hint = f". {error.hint}" if error.hint else ""
@@ -135,7 +117,7 @@ def to_api_error(error: Exception) -> ApiError:
     """Convert any error to an API error."""
     if isinstance(error, ApiError):
         return error
-    if isinstance(error, FamiliarError):
+    if isinstance(error, errors.FamiliarError):
         return from_error(error)
     return ApiError(500, f"The server failed: {type(error).__name__}")
 

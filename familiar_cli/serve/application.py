@@ -28,7 +28,7 @@ from familiar_cli.identity import Author, Me, check_id
 from familiar_cli.imports.chat_lines import CHARACTERS
 from familiar_cli.imports.foreign_chat import known_names
 from familiar_cli.index.embedder import EmbedderChoice, open_embedder
-from familiar_cli.serve import api_format
+from familiar_cli.serve import api_format, replying, speakers
 from familiar_cli.serve.api_format import (
     MOST_CHARS,
     ApiError,
@@ -41,27 +41,6 @@ from familiar_cli.serve.api_format import (
     unknown_model,
 )
 from familiar_cli.serve.guard import METRICS, Guard, RequestBudget, Rules, with_error_pages
-from familiar_cli.serve.replying import (
-    ReplyResponse,
-    has_exchange,
-    keep_chat,
-    keep_exchange,
-    recall_memory,
-)
-from familiar_cli.serve.speakers import (
-    USER,
-    RequestIdentity,
-    is_client_job,
-    is_connection_test,
-    name_of_character,
-    name_of_speaker,
-    read_participants,
-    resolve_channel,
-    resolve_kind,
-    resolve_message_id,
-    resolve_speaker,
-    wants_keeping,
-)
 from familiar_cli.serve.turns import TurnTable, turn_key
 from familiar_cli.text import slugify
 from familiar_cli.web.turn_pages import watch_changes
@@ -77,7 +56,6 @@ if TYPE_CHECKING:
     from familiar_cli.mcp_server.http import Endpoint
     from familiar_cli.serve.api_format import ReplyRequest
     from familiar_cli.serve.conversations import Served
-    from familiar_cli.serve.speakers import ChatParticipants
     from familiar_cli.web.site import Site
 
 _MOST_TEXTS: Final = 2_048
@@ -293,7 +271,7 @@ class Server:
             return JSONResponse({"status": "unavailable"}, status_code=503)
         return JSONResponse({"status": "ready"})
 
-    async def chat(self, request: Request) -> ReplyResponse:
+    async def chat(self, request: Request) -> replying.ReplyResponse:
         """Reply to a conversation."""
         asked, headers = await self._asked(request), request.headers
         lease = AsyncExitStack()
@@ -308,7 +286,7 @@ class Server:
         else:
             await lease.aclose()
         leave = partial(self.turns.leave, turn)
-        return ReplyResponse(turn, wanted, served, leave, created_s=int(now().timestamp()))
+        return replying.ReplyResponse(turn, wanted, served, leave, created_s=int(now().timestamp()))
 
     async def context(self, request: Request) -> Response:
         """Recall memory for a conversation; no model is asked, and nothing is saved."""
@@ -316,17 +294,17 @@ class Server:
         async with self._lease(asked, request) as (served, wanted):
             if wanted.is_chore:
                 return JSONResponse({"memory": "", "recalled": [], "tokens": 0})
-            found = await recall_memory(served, wanted, RequestBudget.of(request.scope))
+            found = await replying.recall_memory(served, wanted, RequestBudget.of(request.scope))
         return JSONResponse(found)
 
     async def keep(self, request: Request) -> Response:
         """Store the newest exchange of a conversation that another model took part in."""
         asked = await self._asked(request, is_transcript=True)
         async with self._lease(asked, request) as (served, wanted):
-            is_job = is_client_job(wanted.asked.lines[:-1], request.headers)
-            if is_job or not wanted.is_kept or not has_exchange(wanted.asked.lines):
+            is_job = speakers.is_client_job(wanted.asked.lines[:-1], request.headers)
+            if is_job or not wanted.is_kept or not replying.has_exchange(wanted.asked.lines):
                 return JSONResponse({"kept": False, "turn": None, "reply_turn": None})
-            kept = await keep_exchange(served, wanted, self.turns.alone)
+            kept = await replying.keep_exchange(served, wanted, self.turns.alone)
         return JSONResponse(kept)
 
     async def keep_chat(self, request: Request) -> Response:
@@ -342,13 +320,13 @@ class Server:
         async with self.pool.lease(familiar_id) as served:
             me = served.familiar.me()
             self._check_person(request, me.author, me)
-            return JSONResponse(await keep_chat(served, chat, self.turns.alone))
+            return JSONResponse(await replying.keep_chat(served, chat, self.turns.alone))
 
     async def events(self, request: Request) -> Response:
         """Report messages that the familiar wrote unprompted in a channel."""
         wanted = request.query_params
         name = find_model({"model": wanted.get("model")}, self._ids(request))
-        channel = resolve_channel(request.headers) or wanted.get("channel", "")
+        channel = speakers.resolve_channel(request.headers) or wanted.get("channel", "")
         after = wanted.get("after", "0")
         if not channel or not after.isdecimal():
             field = "after" if channel else "channel"
@@ -358,7 +336,7 @@ class Server:
         async def read_new(known: int) -> list[dict[str, Any]]:
             async with self.pool.lease(name) as served:
                 familiar = served.familiar
-                author = resolve_speaker(familiar, request.headers, wanted.get("user"))
+                author = speakers.resolve_speaker(familiar, request.headers, wanted.get("user"))
                 self._check_person(request, author, familiar.me())
                 served.conversations.check_own(channel, author)
                 viewer = familiar.privacy.viewer_in(channel, author)
@@ -420,7 +398,7 @@ class Server:
                 403,
                 f"This token may not speak for {f'{author.platform}:{author.user_id}'!r}",
                 code="not_covered",
-                param=USER,
+                param=speakers.USER,
             )
 
     def _count_request(self, request: Request, author: Author) -> None:
@@ -439,7 +417,7 @@ class Server:
     @asynccontextmanager
     async def _lease(
         self, asked: ReplyRequest, request: Request
-    ) -> AsyncIterator[tuple[Served, RequestIdentity]]:
+    ) -> AsyncIterator[tuple[Served, speakers.RequestIdentity]]:
         """Lease the familiar of a chat request, and parse the request.
 
         Raises:
@@ -464,32 +442,34 @@ class Server:
 
     def _participants(
         self, served: Served, asked: ReplyRequest, headers: Headers
-    ) -> ChatParticipants:
+    ) -> speakers.ChatParticipants:
         familiar = served.familiar
         own = known_names(familiar.memory, familiar_id=asked.familiar_id, name=familiar.config.name)
-        return read_participants(
+        return speakers.read_participants(
             asked.body,
             asked.lines,
             own,
-            character=name_of_character(headers),
-            person=name_of_speaker(headers) or "",
+            character=speakers.name_of_character(headers),
+            person=speakers.name_of_speaker(headers) or "",
         )
 
     def _wanted(
-        self, served: Served, asked: ReplyRequest, headers: Headers, them: ChatParticipants
-    ) -> RequestIdentity:
-        person = resolve_speaker(served.familiar, headers, asked.person)
+        self, served: Served, asked: ReplyRequest, headers: Headers, them: speakers.ChatParticipants
+    ) -> speakers.RequestIdentity:
+        person = speakers.resolve_speaker(served.familiar, headers, asked.person)
         asked = replace(asked, lines=tuple(them.attribute(line, person) for line in asked.lines))
-        is_job = is_client_job(asked.lines, headers) or is_connection_test(asked.body)
+        is_job = speakers.is_client_job(asked.lines, headers) or speakers.is_connection_test(
+            asked.body
+        )
         is_job = is_job or not asked.is_said
-        return RequestIdentity(
+        return speakers.RequestIdentity(
             asked,
             person,
-            resolve_channel(headers),
+            speakers.resolve_channel(headers),
             is_chore=is_job or bool(them.foreign_character),
-            message_id=resolve_message_id(headers),
-            is_kept=wants_keeping(headers),
-            kind=resolve_kind(headers),
+            message_id=speakers.resolve_message_id(headers),
+            is_kept=speakers.wants_keeping(headers),
+            kind=speakers.resolve_kind(headers),
         )
 
     async def embeddings(self, request: Request) -> Response:

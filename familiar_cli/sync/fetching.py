@@ -15,17 +15,10 @@ from familiar_cli.errors import (
     RemoteDamagedError,
 )
 from familiar_cli.memory.journal.repository import translate_errors
+from familiar_cli.sync import remotes
 from familiar_cli.sync.epochs import EpochCheck, first_commit
 from familiar_cli.sync.git_remotes import PathRemote
 from familiar_cli.sync.participants import Admission, SyncParticipants, Trust
-from familiar_cli.sync.remotes import (
-    MEMORY_REFS,
-    TURNS_REFS,
-    RefAside,
-    SeenRefs,
-    Transport,
-    instances_seen,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -58,7 +51,7 @@ class RemoteFetch:
     """
 
     exchange: JournalExchange
-    transport: Transport
+    transport: remotes.Transport
     name: str
     instance: Callable[[], Instance]
     participants: SyncParticipants | None
@@ -66,15 +59,15 @@ class RemoteFetch:
     progress: Callable[[str], None]
     dry_run: bool
     branches: dict[str, str | None] = field(default_factory=dict)
-    aside: dict[str, RefAside] = field(default_factory=dict)
+    aside: dict[str, remotes.RefAside] = field(default_factory=dict)
     admission: Admission = field(default_factory=Admission)
     new_orders: dict[str, ForgetOrder] = field(default_factory=dict)
     new_heads: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
-    def _seen(self) -> SeenRefs:
-        return SeenRefs(self.exchange.repository, self.name)
+    def _seen(self) -> remotes.SeenRefs:
+        return remotes.SeenRefs(self.exchange.repository, self.name)
 
     def fetch(self, before: Mapping[str, str]) -> dict[str, str]:
         """Fetch everything, and return the remote's trusted refs."""
@@ -105,7 +98,7 @@ class RemoteFetch:
         if self.participants is not None:
             self.admission = self.participants.admit(
                 found - {self.instance().id},
-                instances_seen(self.exchange.repository),
+                remotes.instances_seen(self.exchange.repository),
                 dry_run=self.dry_run,
             )
 
@@ -142,7 +135,7 @@ class RemoteFetch:
 
     def _fetch(self, refs: Mapping[str, str]) -> None:
         wants = sorted(set(refs.values()))
-        heads = [id_ for ref, id_ in refs.items() if ref.startswith(MEMORY_REFS)]
+        heads = [id_ for ref, id_ in refs.items() if ref.startswith(remotes.MEMORY_REFS)]
         with self.exchange.incoming() as incoming:
             self.transport.fetch(wants, self._haves(), incoming)
             self._check_familiar(heads, incoming)
@@ -157,7 +150,7 @@ class RemoteFetch:
         """
         for ref, id_ in refs.items():
             instance = _instance_of(ref)
-            if ref.startswith(TURNS_REFS):
+            if ref.startswith(remotes.TURNS_REFS):
                 self.epoch.check_turns(incoming.read, id_, instance)
                 continue
             for order in self.epoch.new_in_memory(incoming.read, id_):
@@ -212,7 +205,7 @@ class RemoteFetch:
         except RemoteDamagedError as error:
             problem, is_final = str(error), isinstance(error, (RefLimitError, OlderEpochError))
         self.notes.append(f"{shown_ref(ref)} at {self.name!r} was ignored: {problem}")
-        self.aside[ref] = RefAside(ref, id_, problem, is_final)
+        self.aside[ref] = remotes.RefAside(ref, id_, problem, is_final)
         del self.branches[ref]
         return False
 
@@ -239,7 +232,7 @@ class RemoteFetch:
                 is_final = isinstance(
                     reason, (RefLimitError, AnotherFamiliarError, OlderEpochError)
                 )
-                self.aside[ref] = RefAside(ref, id_, str(reason), is_final)
+                self.aside[ref] = remotes.RefAside(ref, id_, str(reason), is_final)
         aside = [self.aside[ref] for ref in refs if ref in self.aside]
         is_foreign = isinstance(error, AnotherFamiliarError)
         if len(aside) == len(refs) and (
@@ -275,7 +268,7 @@ class RemoteFetch:
         self.branches = {r: refs.get(r) for r in self.transport.shared_refs}
         found = {}
         for ref, id_ in refs.items():
-            for prefix in (MEMORY_REFS, TURNS_REFS):
+            for prefix in (remotes.MEMORY_REFS, remotes.TURNS_REFS):
                 if ref.startswith(prefix) and is_instance_id(ref.removeprefix(prefix)):
                     found[ref] = id_
         return found
@@ -297,7 +290,9 @@ class RemoteFetch:
             else:
                 believed[ref] = id_
         for ref, old in before.items():
-            is_branch = not ref.startswith((MEMORY_REFS, TURNS_REFS))  # of git users
+            is_branch = not ref.startswith(
+                (remotes.MEMORY_REFS, remotes.TURNS_REFS)
+            )  # of git users
             if is_branch or not self.admission.is_admitted(_instance_of(ref)):
                 continue
             if ref in self.aside:

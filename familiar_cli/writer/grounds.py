@@ -15,20 +15,8 @@ from familiar_cli.languages import ENGLISH, SLOTS, Phrases, heading_in, section_
 from familiar_cli.memory.aliases import check_alias
 from familiar_cli.memory.layout import SESSIONS_DIR, TOPICS_DIR, path_in_scope, people_path
 from familiar_cli.memory.mentions import key_of
+from familiar_cli.memory.pages import lines as memory_lines
 from familiar_cli.memory.pages.facts import with_days, without_ended
-from familiar_cli.memory.pages.lines import (
-    PLAIN,
-    KnownTexts,
-    Numbering,
-    last_turn,
-    normal_line,
-    normal_lines,
-    private_heading,
-    private_wishes_heading,
-    scripts_in,
-    visible_in,
-    without_references,
-)
 from familiar_cli.text import fold, slugify
 from familiar_cli.visibility import PUBLIC, PrivacyRules, Viewer, split_scope
 from familiar_cli.writer.contract import Batch
@@ -300,10 +288,10 @@ def stems_of(text: str) -> frozenset[str]:
     )
 
 
-def seen_of(text: str, viewer: Viewer, numbering: Numbering, phrases: Phrases) -> str:
+def seen_of(text: str, viewer: Viewer, numbering: memory_lines.Numbering, phrases: Phrases) -> str:
     """Return the current lines of a file that a viewer may see, with dates."""
-    seen = without_ended(visible_in(text, viewer))
-    return without_references(with_days(seen, numbering, viewer, phrases))
+    seen = without_ended(memory_lines.visible_in(text, viewer))
+    return memory_lines.without_references(with_days(seen, numbering, viewer, phrases))
 
 
 @dataclass(frozen=True)
@@ -338,7 +326,7 @@ class Grounds:
     zone: tzinfo | None = None
     topics: Sequence[str] = ()
     phrases: Phrases = field(default=ENGLISH, repr=False)
-    numbering: Numbering = field(default=PLAIN, repr=False)
+    numbering: memory_lines.Numbering = field(default=memory_lines.PLAIN, repr=False)
 
     @cached_property
     def turns(self) -> dict[int, Turn]:
@@ -346,16 +334,18 @@ class Grounds:
         return {turn.id: turn for turn in self.batch.turns}
 
     @cached_property
-    def instructions(self) -> KnownTexts:
+    def instructions(self) -> memory_lines.KnownTexts:
         """Text of the prompt itself."""
-        return KnownTexts(self.prompt_texts)
+        return memory_lines.KnownTexts(self.prompt_texts)
 
     @cached_property
     def scripts(self) -> frozenset[str]:
         """All writing systems used by the people, the character or the memory shown."""
         said = (turn.content for turn in self.batch.turns)
         names = (name for person in self.roster.people for name in person.names)
-        return scripts_in([*said, *names, self.name, *(s.shown for s in self.shown.values())])
+        return memory_lines.scripts_in(
+            [*said, *names, self.name, *(s.shown for s in self.shown.values())]
+        )
 
     def support(self, text: str, turn_ids: Iterable[int], *, alone: bool = False) -> set[int]:
         """Filter turns to those that share a word with `text`.
@@ -432,22 +422,22 @@ class Grounds:
             named.setdefault(stem, []).append(path)
         return named
 
-    def recalled(self, rel_path: str) -> KnownTexts:
+    def recalled(self, rel_path: str) -> memory_lines.KnownTexts:
         """Return the lines of memory shown from files other than `rel_path`."""
         if rel_path not in self._recalled:
             others = (s.shown for s in self.shown.values() if s.rel_path != rel_path)
-            self._recalled[rel_path] = KnownTexts(others)
+            self._recalled[rel_path] = memory_lines.KnownTexts(others)
         return self._recalled[rel_path]
 
     def lines_of(self, rel_path: str) -> frozenset[str]:
         """Return the normalised lines of a file."""
         if rel_path not in self._lines:
             shown = self.shown.get(rel_path)
-            self._lines[rel_path] = normal_lines(shown.text) if shown else frozenset()
+            self._lines[rel_path] = memory_lines.normal_lines(shown.text) if shown else frozenset()
         return self._lines[rel_path]
 
     @cached_property
-    def _recalled(self) -> dict[str, KnownTexts]:
+    def _recalled(self) -> dict[str, memory_lines.KnownTexts]:
         return {}
 
     @cached_property
@@ -459,15 +449,19 @@ class Grounds:
         assert self.batch.private is not None
         scope = self.batch.private
         if heading_in(section) == "wishes":
-            return private_wishes_heading(scope, self.phrases)
-        return private_heading(self.channel_label or split_scope(scope)[1], scope, self.phrases)
+            return memory_lines.private_wishes_heading(scope, self.phrases)
+        return memory_lines.private_heading(
+            self.channel_label or split_scope(scope)[1], scope, self.phrases
+        )
 
     def without_day(self, text: str, rel_path: str) -> str:
         """Strip the date that the model copied from a line of the file."""
         shown = self.shown.get(rel_path)
         bare, _, day = text.rpartition(" (")
-        copied = shown and normal_line(bare) and f"({day}" in shown.shown
-        return bare if copied and normal_line(bare) in self.lines_of(rel_path) else text
+        copied = shown and memory_lines.normal_line(bare) and f"({day}" in shown.shown
+        return (
+            bare if copied and memory_lines.normal_line(bare) in self.lines_of(rel_path) else text
+        )
 
     def said_at(self, line: str, turn_ids: Iterable[int]) -> tuple[date | None, date, bool]:
         """Return the dates of a line of memory and of cited turns, and whether the turns are newer.
@@ -477,7 +471,7 @@ class Grounds:
         numbering = self.numbering
         (old,) = numbering.newest_days([line], self.batch.viewer)
         at, last = max((to_zone(self.turns[n].at, self.zone).date(), n) for n in turn_ids)
-        before = last_turn(line, numbering) or 0
+        before = memory_lines.last_turn(line, numbering) or 0
         return old, at, (old or at, before) < (at, last)
 
     def words_of(self, turn_ids: Iterable[int]) -> list[str]:

@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
 from familiar_cli.languages import Phrases, begins_with, heading_in
+from familiar_cli.memory import layout
 from familiar_cli.memory.aliases import check_alias
-from familiar_cli.memory.layout import (
-    PEOPLE_DIR,
-    SESSIONS_DIR,
-    TOPICS_DIR,
-    path_in_scope,
-    people_path,
-)
 from familiar_cli.memory.mentions import find_mentions, head_of, key_of, without_honorific
 from familiar_cli.memory.pages.facts import holding_line
 from familiar_cli.memory.pages.lines import as_line, citations_in, main_script, normal_line
@@ -44,7 +38,7 @@ def as_relation(words: str, operation: Operation, grounds: Grounds) -> str:
     """
     if operation.kind != "said":
         raise UnrelatedError("a relation is a stated fact, not play or a feeling")
-    if not operation.rel_path.startswith(f"{PEOPLE_DIR}/"):
+    if not operation.rel_path.startswith(f"{layout.PEOPLE_DIR}/"):
         raise UnrelatedError("only people are given relations")
     page = f"## Relations\n- {words}\n"
     found = relations_in(page, operation.rel_path, kinds_of().known).relations
@@ -65,14 +59,14 @@ def _file_of_name(name: str, grounds: Grounds) -> str:
     """Return the file of the only person with this name; empty: none or several."""
     key = key_of(name)
     here = {p.rel_path for p in grounds.roster.people if key in map(key_of, p.names)}
-    known = here | {people_path(slug) for slug in grounds.others(name)}
+    known = here | {layout.people_path(slug) for slug in grounds.others(name)}
     return known.pop() if len(known) == 1 else ""
 
 
 def _is_there(rel_path: str, name: str, grounds: Grounds) -> bool:
     if grounds.roster.at(rel_path) or rel_path in grounds.topics or rel_path in grounds.shown:
         return True
-    return rel_path in map(people_path, grounds.others(name))
+    return rel_path in map(layout.people_path, grounds.others(name))
 
 
 MOST_LINE_CHARS: Final = 600
@@ -88,9 +82,9 @@ _OWN_WORDS: Final = (RELATIONS, "wishes")  # sections in which nobody can speak 
 _TAG: Final = re.compile(r"</?(?:turns|memory|voice)\b", re.IGNORECASE)
 _PLAY: Final = ("(play", "in the game")
 _DEFAULT_SECTION: Final = {
-    f"{PEOPLE_DIR}/": {"said": "facts", "play": "play", "felt": "feelings"},
-    f"{TOPICS_DIR}/": {"said": "notes", "play": "play", "felt": "feelings"},
-    f"{SESSIONS_DIR}/": dict.fromkeys(("said", "play", "felt"), "highlights"),
+    f"{layout.PEOPLE_DIR}/": {"said": "facts", "play": "play", "felt": "feelings"},
+    f"{layout.TOPICS_DIR}/": {"said": "notes", "play": "play", "felt": "feelings"},
+    f"{layout.SESSIONS_DIR}/": dict.fromkeys(("said", "play", "felt"), "highlights"),
 }
 
 
@@ -157,7 +151,7 @@ def _with_path(operation: Operation, grounds: Grounds, before: Sequence[Operatio
     directory, _, rest = rel_path.partition("/")
     if f"{directory}/" not in _DEFAULT_SECTION or not rest:
         raise _RefusedError("path", "only files in people/, topics/ and sessions/ are written")
-    if directory == TOPICS_DIR:
+    if directory == layout.TOPICS_DIR:
         topic = grounds.topic(rel_path) or _new_topic(rel_path, grounds, before)
         _no_private(grounds)
         return replace(operation, rel_path=topic)
@@ -165,10 +159,10 @@ def _with_path(operation: Operation, grounds: Grounds, before: Sequence[Operatio
         return operation
     if "/" in rest or not rest.endswith(".md") or rest.startswith(("_", ".")):
         raise _RefusedError("path", "that is not the file of a person or a session")
-    if rel_path.startswith(f"{PEOPLE_DIR}/") and grounds.roster.at(rel_path) is None:
+    if rel_path.startswith(f"{layout.PEOPLE_DIR}/") and grounds.roster.at(rel_path) is None:
         raise _RefusedError("unknown_person", "no person with that id took part in these turns")
-    if rel_path.startswith(f"{SESSIONS_DIR}/"):
-        rel_path = path_in_scope(rel_path, grounds.batch.private or PUBLIC)
+    if rel_path.startswith(f"{layout.SESSIONS_DIR}/"):
+        rel_path = layout.path_in_scope(rel_path, grounds.batch.private or PUBLIC)
         if rel_path not in grounds.sessions:
             raise _RefusedError("session_slot", "none of these turns was said in that session")
     return replace(operation, rel_path=rel_path)
@@ -226,12 +220,12 @@ def _in_private(operation: Operation) -> Operation:
 
 def _are_wishes(operation: Operation) -> bool:
     """Tell whether lines state a person's lasting wishes for the familiar."""
-    is_person = operation.rel_path.startswith(f"{PEOPLE_DIR}/")
+    is_person = operation.rel_path.startswith(f"{layout.PEOPLE_DIR}/")
     return is_person and operation.kind == "said" and heading_in(operation.section) == "wishes"
 
 
 def _of_a_person(operation: Operation) -> Operation:
-    if not operation.rel_path.startswith(f"{PEOPLE_DIR}/"):
+    if not operation.rel_path.startswith(f"{layout.PEOPLE_DIR}/"):
         raise _RefusedError("form", "only people have aliases")
     return operation
 
@@ -249,7 +243,7 @@ def _section_title(operation: Operation, phrases: Phrases) -> str:
 
 def _check_superseded(operation: Operation, grounds: Grounds) -> Operation:
     """Resolve the line that the operation replaces, and its last day."""
-    if operation.kind != "said" or not operation.rel_path.startswith(f"{PEOPLE_DIR}/"):
+    if operation.kind != "said" or not operation.rel_path.startswith(f"{layout.PEOPLE_DIR}/"):
         raise _RefusedError("supersede", "only what a person said of themselves is superseded")
     shown = grounds.shown.get(operation.rel_path)
     line = grounds.without_day(as_line(operation.replaces), operation.rel_path)
