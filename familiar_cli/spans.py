@@ -467,7 +467,7 @@ class _Reader:
         for form in self._forms:
             for found in form.finditer(text):
                 inner = min(at for kind in found.groupdict() if (at := found.start(kind)) >= 0)
-                yield _Match(*found.span(), inner, self._said(found), self._name)
+                yield _Match(*found.span(), inner, self._captured_values(found), self._name)
 
     def alone(self, text: str) -> Iterator[StatedTime]:
         """Yield the readings of all of `text`: days or a number of units, a time, or both."""
@@ -487,10 +487,10 @@ class _Reader:
     def _days(self, text: str) -> Iterator[dict[str, Any]]:
         for form in (*self._alone, *self._forms):
             if found := form.fullmatch(text):
-                yield self._said(found)
+                yield self._captured_values(found)
 
     def _hour(self, found: re.Match[str]) -> time | None:
-        said = self._said(found)
+        said = self._captured_values(found)
         hour = said["hour"]
         if "pm" in said and hour < _NOON:
             hour += _NOON
@@ -498,7 +498,7 @@ class _Reader:
             hour = 0
         return time(hour, said.get("minute", 30 if "half" in said else 0))
 
-    def _said(self, found: re.Match[str]) -> dict[str, Any]:
+    def _captured_values(self, found: re.Match[str]) -> dict[str, Any]:
         return {
             kind.rstrip("_"): self._value(kind.rstrip("_"), words)
             for kind, words in found.groupdict().items()

@@ -149,7 +149,7 @@ class BackupTarget:
 
     def names(self, familiar_id: str) -> list[str]:
         """List the files of a familiar, oldest first."""
-        with self._told("listed"):
+        with self._storage_errors("listed"):
             self._files.invalidate_cache()
             try:
                 there = self._files.ls(f"{self._root}/{familiar_id}", detail=False)
@@ -159,7 +159,7 @@ class BackupTarget:
 
     def familiars(self) -> list[str]:
         """List the familiars with backups."""
-        with self._told("listed"):
+        with self._storage_errors("listed"):
             try:
                 there = self._files.ls(self._root, detail=False)
             except FileNotFoundError:
@@ -169,7 +169,7 @@ class BackupTarget:
 
     def read(self, familiar_id: str, name: str) -> bytes:
         """Read and decrypt a file."""
-        with self._told("read"):
+        with self._storage_errors("read"):
             try:
                 raw: bytes = self._files.cat_file(f"{self._root}/{familiar_id}/{name}")
             except FileNotFoundError as error:
@@ -190,7 +190,7 @@ class BackupTarget:
             self._sealing.seal(io.BytesIO(content), sealed)
             name, content = f"{name}{SEALED}", sealed.getvalue()
         path = f"{self._root}/{familiar_id}/{name}"
-        with self._told("written"):
+        with self._storage_errors("written"):
             if self.is_local:
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
                 write_own(path, content)
@@ -200,11 +200,11 @@ class BackupTarget:
 
     def remove(self, familiar_id: str, name: str) -> None:
         """Remove a file."""
-        with self._told("removed"):
+        with self._storage_errors("removed"):
             self._files.rm_file(f"{self._root}/{familiar_id}/{name}")
 
     @contextmanager
-    def _told(self, done: str) -> Iterator[None]:
+    def _storage_errors(self, done: str) -> Iterator[None]:
         """Convert errors of a storage library to ours."""
         try:
             yield

@@ -202,16 +202,16 @@ class ServedLog:
 
     def newest(self, limit: int) -> list[ServedLine]:
         """Return the newest `limit` turns, oldest first."""
-        found = sorted(self._look(limit), key=lambda line: line.turn.at)
+        found = sorted(self._read_changed(limit), key=lambda line: line.turn.at)
         return found[len(found) - limit :] if limit < len(found) else found
 
     def follow(self) -> Iterator[ServedLine]:
         """Yield each turn that comes after `newest`, until the caller stops asking."""
         while True:
             time.sleep(_LOOK_S)
-            yield from sorted(self._look(_BATCH), key=lambda line: line.turn.at)
+            yield from sorted(self._read_changed(_BATCH), key=lambda line: line.turn.at)
 
-    def _look(self, limit: int) -> Iterator[ServedLine]:
+    def _read_changed(self, limit: int) -> Iterator[ServedLine]:
         """Read the familiars whose history has changed; of a new one, the newest `limit` turns."""
         for familiar_id in self._list_ids():
             database = self._home / familiar_id / "history.db"

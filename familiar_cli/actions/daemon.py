@@ -307,11 +307,11 @@ class Daemon:
                 await asyncio.sleep(poll_s)
                 if self._familiar.paths.moved.exists():
                     self._stop.set()
-                seen = self._look(scheduler, seen)
+                seen = self._notify_new_turns(scheduler, seen)
         finally:
             await scheduler.close()
 
-    def _look(self, scheduler: MemoryWriterScheduler, seen: int) -> int:
+    def _notify_new_turns(self, scheduler: MemoryWriterScheduler, seen: int) -> int:
         """Report new turns to the scheduler, and return the newest one."""
         try:
             newest = self._familiar.history.newest_id()

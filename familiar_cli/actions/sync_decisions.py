@@ -312,7 +312,9 @@ class _Sides:
 
 def open_conflicts(familiar: Familiar) -> tuple[OpenConflict, ...]:
     """List the conflicts of the memory with both versions, sorted by path."""
-    return tuple(_shown(_read_sides(familiar.memory, one)) for one in conflicts_in(familiar.memory))
+    return tuple(
+        _open_conflict(_read_sides(familiar.memory, one)) for one in conflicts_in(familiar.memory)
+    )
 
 
 def resolve(
@@ -335,14 +337,14 @@ def resolve(
         ConflictError: A file was changed meanwhile; nothing was changed.
     """
     if path is not None:
-        found = _named(familiar.memory, path, choice)
+        found = _select_conflicts(familiar.memory, path, choice)
         after = [_chosen_content(familiar, one, choice) for one in found]
         return _settle_all(familiar.memory, found, after, choice, dry_run=dry_run)
     settled: list[tuple[_Sides, bytes | None]] = []
     errors: dict[str, FamiliarError] = {}
-    for copy in [one.conflict.copy for one in _named(familiar.memory, None, "ours")]:
+    for copy in [one.conflict.copy for one in _select_conflicts(familiar.memory, None, "ours")]:
         try:
-            (one,) = _named(familiar.memory, copy, choice, among_all=True)
+            (one,) = _select_conflicts(familiar.memory, copy, choice, among_all=True)
             settled.append((one, _chosen_content(familiar, one, choice)))
         except (RefusedError, UsageError) as error:
             errors[copy] = error
@@ -358,7 +360,7 @@ def to_edit(familiar: Familiar, path: str | None) -> tuple[str, str]:
 
     Raises as `resolve` does.
     """
-    (one,) = _one(_named(familiar.memory, path, "merged"))
+    (one,) = _one(_select_conflicts(familiar.memory, path, "merged"))
     return one.conflict.copy, _text(one, _chosen_content(familiar, one, "merged") or b"")
 
 
@@ -375,11 +377,11 @@ def resolve_by_hand(
             f"The text is empty; {path!r} is as it was and still in conflict",
             hint=f"Run `familiar sync resolve {typed(path)} --edit` again.",
         )
-    found = _one(_named(familiar.memory, path, "merged"))
+    found = _one(_select_conflicts(familiar.memory, path, "merged"))
     return _settle_all(familiar.memory, found, [text.encode()], "edit", dry_run=dry_run)
 
 
-def _named(
+def _select_conflicts(
     store: MemoryStore, path: str | None, choice: Choice, *, among_all: bool = False
 ) -> list[_Sides]:
     """Return the conflicts of a path, or all for None.
@@ -492,7 +494,7 @@ def _settle_all(
     return SettledConflicts(tuple(files), len(left), dry_run)
 
 
-def _shown(one: _Sides) -> OpenConflict:
+def _open_conflict(one: _Sides) -> OpenConflict:
     found = one.conflict
     diff = _side_diff(one.ours or b"", one.theirs, found.path, found.copy)
     return OpenConflict(found.path, found.copy, found.ours, found.theirs, found.what, diff)

@@ -407,7 +407,7 @@ def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
     for question, answer in QUESTIONS:
         _show(out, f"\n> {question}", bold=False)
         with ReplyPrinter(silent=out.as_json) as printer:
-            result = reply_to(familiar, _said(question), printer, on_wait=out.note)
+            result = reply_to(familiar, _demo_message(question), printer, on_wait=out.note)
         if answer.casefold() not in result.text.casefold():
             out.note(f"(The words miss it, but {answer!r} was in the prompt:)")
         _show(out, "", reply_page(explain_reply(familiar, result.trace)))
@@ -435,7 +435,7 @@ def _only_assemble(out: Output, familiar: Familiar, why_not: str) -> dict[str, A
     from familiar_cli.ui.context_page import context_page
 
     question, _ = QUESTIONS[-1]
-    trace = base.run_async(assemble(familiar, _said(question)))
+    trace = base.run_async(assemble(familiar, _demo_message(question)))
     title = f"\n4. No model is asked, because {why_not}. This would be sent for:"
     _show(out, f"{title}\n> {question}", context_page(trace, familiar.zone))
     return {"model": None, "turns": [], "context": trace.to_json()}
@@ -446,7 +446,7 @@ def found_in_memory(trace: Trace) -> list[Fragment]:
     return [p for p in trace.contributions if p.kept and p.rel_path and p.score is not None]
 
 
-def _said(question: str) -> Any:  # noqa: ANN401  # its type is imported late
+def _demo_message(question: str) -> Any:  # noqa: ANN401  # its type is imported late
     from familiar_cli.context.types import Said
 
     return Said(question, Author("cli", "guest", display_name="Robin"), "demo")

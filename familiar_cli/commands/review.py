@@ -184,7 +184,7 @@ def _decide(
         verb = "would withdraw" if dry_run else "withdrew"
         lines.append(f"{verb} {counted(len(done.withdrawn), 'turn')}\n")
     out.answer(data, lambda: exact("".join(lines)))
-    out.note(*_told(plan, drop, left, dry_run=dry_run))
+    out.note(*_outcome_lines(plan, drop, left, dry_run=dry_run))
 
 
 def _refs(hunk: list[str] | None, plan: ReviewPlan) -> set[PieceRef]:
@@ -203,7 +203,9 @@ def _refs(hunk: list[str] | None, plan: ReviewPlan) -> set[PieceRef]:
     return found
 
 
-def _told(plan: ReviewPlan, drop: set[PieceRef], left: int, *, dry_run: bool) -> Iterator[str]:
+def _outcome_lines(
+    plan: ReviewPlan, drop: set[PieceRef], left: int, *, dry_run: bool
+) -> Iterator[str]:
     verb = "would be rejected" if dry_run else "rejected"
     lines = sum(isinstance(ref, tuple) for ref in drop)
     if len(drop) > lines:

@@ -306,15 +306,15 @@ class SettingsFiles:
 
     def note(self, path: Path) -> None:
         """Record the state of a file that is about to be read by other means."""
-        self._looks.setdefault(path, _look(path))
+        self._looks.setdefault(path, _file_stamp(path))
 
     @property
     def have_changed(self) -> bool:
         """Whether a file that was read has since been changed, created or removed."""
-        return any(_look(path) != look for path, look in self._looks.items())
+        return any(_file_stamp(path) != look for path, look in self._looks.items())
 
 
-def _look(path: Path) -> tuple[int, ...]:
+def _file_stamp(path: Path) -> tuple[int, ...]:
     try:
         status = path.stat()
     except OSError:
@@ -516,7 +516,11 @@ def effective_settings(path: Path) -> list[Effective]:
     """
     file = load_written(path, CharacterConfig)
     given = [s for s in all_settings().values() if _is_effective(s.key, file.settings)]
-    return [_effective_value(s, file) for setting in given for s in _named(setting, file.settings)]
+    return [
+        _effective_value(s, file)
+        for setting in given
+        for s in _settings_by_name(setting, file.settings)
+    ]
 
 
 def effective_value(path: Path, key: str) -> Effective:
@@ -536,7 +540,7 @@ def effective_value(path: Path, key: str) -> Effective:
         return Effective(setting, setting.default, "default")
 
 
-def _named(setting: Setting, config: CharacterConfig) -> list[Setting]:
+def _settings_by_name(setting: Setting, config: CharacterConfig) -> list[Setting]:
     """Return the setting, or one per user-defined table name."""
     table, found, leaf = setting.key.partition(f".{ANY_NAME}.")
     if not found:

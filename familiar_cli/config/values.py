@@ -103,7 +103,7 @@ def value_problem(setting: Setting, value: object) -> str | None:
     A value that may hold a secret is never quoted.
     """
     if not _is_of_type(setting, value):
-        return f"is {_named(value)}, but must be {setting.allowed}"
+        return f"is {_describe_value(value)}, but must be {setting.allowed}"
     is_of_hub = setting.rule == "hub_name" and is_hub_name(str(value))
     if setting.choices and value not in setting.choices and not is_of_hub:
         return f"is {value!r}, but must be {setting.allowed}"
@@ -134,7 +134,7 @@ def _is_of_type(setting: Setting, value: object) -> bool:
     return isinstance(value, type(setting.default))
 
 
-def _named(value: object) -> str:
+def _describe_value(value: object) -> str:
     kinds = {bool: "true or false", dict: "a table", list: "a list", str: "text"}
     return kinds.get(type(value), repr(value))
 

@@ -316,9 +316,11 @@ class Distiller:
         if engine.dry_run and wanted.body is None:
             return Distilled(name, wanted.rel_path, "made", tokens, sources)
         wanted = replace(wanted, items=self._with_unseen(wanted))
-        return self._told(name, wanted, await engine.make(wanted), tokens)
+        return self._describe_result(name, wanted, await engine.make(wanted), tokens)
 
-    def _told(self, name: Name, wanted: PlannedDigest, made: Made, tokens: int) -> Distilled:
+    def _describe_result(
+        self, name: Name, wanted: PlannedDigest, made: Made, tokens: int
+    ) -> Distilled:
         now = tokens if made.held else self._count(pages.readable_text(made.file.after))
         return Distilled(
             name,

@@ -431,7 +431,7 @@ class _Survey:
         for number, raw in text_lines(self._source):
             if raw and raw.strip():
                 self._filled += 1
-                self._look(number, harmonise_line(raw))
+                self._note_line(number, harmonise_line(raw))
         styles = self._prevailing()
         if not styles:
             return None
@@ -453,7 +453,7 @@ class _Survey:
             numbered_dates=numbered,
         )
 
-    def _look(self, number: int, line: str) -> None:
+    def _note_line(self, number: int, line: str) -> None:
         if len(self._header) < _HEADER_LINES:
             self._header.append(line)
         heads = heads_of(line)

@@ -228,7 +228,7 @@ def _coerce_text(schema: Schema, value: Any) -> str:  # noqa: ANN401
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(f"{_shown(value)} is not text")  # noqa: TRY004
+        raise ValueError(f"{_quote_value(value)} is not text")  # noqa: TRY004
     text = str(value)
     choices = schema.get("enum")
     if choices is None:
@@ -238,7 +238,7 @@ def _coerce_text(schema: Schema, value: Any) -> str:  # noqa: ANN401
     for choice in (word, singular, _CHOICES.get(word), _CHOICES.get(singular)):
         if choice in choices:
             return str(choice)
-    raise ValueError(f"{_shown(value)} is not one of {', '.join(choices)}")
+    raise ValueError(f"{_quote_value(value)} is not one of {', '.join(choices)}")
 
 
 def _coerce_number(schema: Schema, value: Any) -> int | float:  # noqa: ANN401
@@ -252,9 +252,9 @@ def _coerce_number(schema: Schema, value: Any) -> int | float:  # noqa: ANN401
     is_number = found is not None and abs(found) < 1e15  # noqa: PLR2004  # larger floats are not exact
     if found is None or not is_number or (is_whole and found != int(found)):
         kind = "a whole number" if is_whole else "a number"
-        raise ValueError(f"{_shown(value)} is not {kind}")
+        raise ValueError(f"{_quote_value(value)} is not {kind}")
     if found < schema.get("minimum", found):
-        raise ValueError(f"{_shown(value)} is less than {schema['minimum']}")
+        raise ValueError(f"{_quote_value(value)} is less than {schema['minimum']}")
     found = min(found, schema.get("maximum", found))
     return int(found) if is_whole else found
 
@@ -262,7 +262,7 @@ def _coerce_number(schema: Schema, value: Any) -> int | float:  # noqa: ANN401
 def _coerce_flag(value: Any) -> bool:  # noqa: ANN401
     word = str(value).strip().lower()
     if word not in _YES | _NO:
-        raise ValueError(f"{_shown(value)} is neither true nor false")
+        raise ValueError(f"{_quote_value(value)} is neither true nor false")
     return word in _YES
 
 
@@ -279,9 +279,9 @@ def _coerce_object(value: Any) -> dict[str, Any]:  # noqa: ANN401
         with suppress(ValueError):
             value = json.loads(value)
     if not isinstance(value, dict):
-        raise ValueError(f"{_shown(value)} is not an object")  # noqa: TRY004
+        raise ValueError(f"{_quote_value(value)} is not an object")  # noqa: TRY004
     return value
 
 
-def _shown(value: object) -> str:
+def _quote_value(value: object) -> str:
     return repr(framed(str(value), 60))

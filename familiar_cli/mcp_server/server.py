@@ -94,12 +94,12 @@ class ChangeWatcher:
 
     def _begin(self) -> None:
         if self._work is None or self._work.done():
-            self._work = asyncio.create_task(self._watch(self._look()))
+            self._work = asyncio.create_task(self._watch(self._file_stamps()))
 
     async def _watch(self, before: FileStamps) -> None:
         while self._listening or self._sessions:
             await asyncio.sleep(EVERY_S)
-            now = await asyncio.to_thread(self._look)
+            now = await asyncio.to_thread(self._file_stamps)
             for path in sorted(before.keys() | now.keys()):
                 if before.get(path) != now.get(path):
                     await self._tell(uri_of(self._paths.id, path))
@@ -112,7 +112,7 @@ class ChangeWatcher:
         for session in self._sessions.get(uri, ()):
             await session.send_resource_updated(uri)
 
-    def _look(self) -> FileStamps:
+    def _file_stamps(self) -> FileStamps:
         try:
             files = list_all(str(self._paths.memory)).files()
             return {
@@ -423,7 +423,9 @@ def _as_errors(**data: str) -> Iterator[None]:
     try:
         yield
     except FamiliarError as error:
-        raise MCPError(types.INVALID_PARAMS, _said(str(error), error.hint), data or None) from error
+        raise MCPError(
+            types.INVALID_PARAMS, _model_message(str(error), error.hint), data or None
+        ) from error
 
 
 def _listed_prompt(prompt: catalogue.Prompt) -> types.Prompt:
@@ -450,10 +452,10 @@ def _listed(tool: Tool) -> types.Tool:
 
 
 def _failed(message: str, hint: str | None) -> types.CallToolResult:
-    text = types.TextContent(type="text", text=_said(message, hint))
+    text = types.TextContent(type="text", text=_model_message(message, hint))
     return types.CallToolResult(content=[text], is_error=True)
 
 
-def _said(message: str, hint: str | None) -> str:
+def _model_message(message: str, hint: str | None) -> str:
     end = "" if message.endswith((".", "?", "!")) else "."
     return harmless(bounded(without_commands(f"{message}{end} {hint or ''}".rstrip())))

@@ -248,7 +248,7 @@ def sync_pull(caller: Caller, arguments: Arguments) -> Answer:
     goes_on, registers = "cursor" in arguments, caller.embodiments
     pulled = pull(caller.familiar, device, since, goes_on=goes_on, registers=registers)
     items = [_item(entry) for entry in pulled.entries]
-    items += [ToolItem({**_named(file), "deleted": True}) for file in pulled.deleted]
+    items += [ToolItem({**_name_fields(file), "deleted": True}) for file in pulled.deleted]
     more = {"newSyncToken": _token(pulled.token), "isWhole": pulled.is_whole}
     notes = () if pulled.is_known else (_UNREGISTERED.format(device=framed(device)),)
     return Answer(items, notes, more, stamp=pulled.token.hash, cut="between")
@@ -290,7 +290,11 @@ def sync_status(caller: Caller, arguments: Arguments) -> Answer:
     ]
     items += [
         ToolItem(
-            {**_named(one.file), "deletedIn": one.version, "waitingFor": list(one.waiting_for)}
+            {
+                **_name_fields(one.file),
+                "deletedIn": one.version,
+                "waitingFor": list(one.waiting_for),
+            }
         )
         for one in state.tombstones
     ]
@@ -298,7 +302,7 @@ def sync_status(caller: Caller, arguments: Arguments) -> Answer:
 
 
 def _item(entry: SharedEntry) -> ToolItem:
-    about = {**_named(entry.file), "version": entry.version, "clock": dict(entry.clock)}
+    about = {**_name_fields(entry.file), "version": entry.version, "clock": dict(entry.clock)}
     if entry.file.category:
         return ToolItem({**about, "modifiedBy": entry.by}, entry.content)
     about["chatIds"] = list(chats_in(entry.content))
@@ -307,7 +311,7 @@ def _item(entry: SharedEntry) -> ToolItem:
     return ToolItem(about, entry.content)
 
 
-def _named(file: SharedFile) -> dict[str, Any]:
+def _name_fields(file: SharedFile) -> dict[str, Any]:
     names = {
         "path": file.rel_path,
         "category": file.category,

@@ -269,7 +269,7 @@ class Conversations:
             edit_turn(self._familiar, placement.revised, placement.words)
         if unknown := self._not_restored(found):
             history.append_all(_lines_as_turns(unknown, found.channel_id, said.author))
-        return self._said(said, found)
+        return self._place_message(said, found)
 
     def keep(self, found: FoundConversation, said: Said, reply: str) -> tuple[Turn, Turn]:
         """Store a message and a reply by another model; return both turns.
@@ -315,7 +315,7 @@ class Conversations:
             message_id=said.message_id,
         )
 
-    def _said(self, said: Said, found: FoundConversation) -> Said:
+    def _place_message(self, said: Said, found: FoundConversation) -> Said:
         placement = found.placement
         said = replace(said, channel_id=found.channel_id)
         if placement is None or placement.step in {"say", "branch"}:

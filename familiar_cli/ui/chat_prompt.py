@@ -195,9 +195,9 @@ class ChatPrompt:
         return bool(draft_keys(event.key_processor.input_queue)) or self._early.has_more()
 
     def _watch(self) -> None:
-        get_app().create_background_task(self._look())
+        get_app().create_background_task(self._refresh_toolbar())
 
-    async def _look(self) -> None:
+    async def _refresh_toolbar(self) -> None:
         while True:
             await asyncio.sleep(_LOOKS_EVERY_S)
             now = self._status()

@@ -253,11 +253,11 @@ class BackgroundNotices:
     def status(self) -> str:
         """Describe current work, and report errors since the last call."""
         _tell_failures(self._out, self._familiar.jobs.ended())
-        self._look()
+        self._check_due()
         self._tell_jobs()
         return self._under_way()
 
-    def _look(self) -> None:
+    def _check_due(self) -> None:
         """Report due reminders, once each, and start due jobs."""
         from familiar_cli.actions.desk import fire_reminders, reminder_line
         from familiar_cli.actions.job_schedule import has_due_jobs

@@ -217,9 +217,9 @@ class MemoryWriterScheduler:
     def _look_in(self, seconds: float) -> None:
         if self._timer:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._check_waiting)
 
-    def _look(self) -> None:
+    def _check_waiting(self) -> None:
         try:
             waiting = self._waiting()
         except Exception as error:  # noqa: BLE001  # a callback of the loop: nobody else could handle it

@@ -1,5 +1,6 @@
 """The package's shape: who imports whom, and what names mean."""
 
+import re
 from pathlib import PurePosixPath
 
 import pytest
@@ -20,6 +21,12 @@ def test_no_modules_import_each_other_even_for_types_only(package):
 
 def test_a_class_name_means_one_thing(package):
     assert {name: paths for name, paths in package.classes.items() if len(paths) > 1} == {}
+
+
+def test_a_helpers_name_says_what_it_does():
+    vague = re.compile(r"def _(told|said|named|look|what)\(")
+    texts = house.read_working_tree(ROOT).items()
+    assert [(str(path), found[0]) for path, text in texts for found in vague.finditer(text)] == []
 
 
 def test_docstrings_comments_and_blank_lines_are_not_counted():

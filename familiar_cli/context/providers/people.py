@@ -544,7 +544,7 @@ class RelationsProvider:
             with closing(self._graph()) as graph:
                 graph.refresh()
                 people = list(dict.fromkeys(map(graph.main, people)))
-                edges = self._shown(graph, people, request)
+                edges = self._visible_edges(graph, people, request)
                 titles = graph.titles({path for e in edges for path in (e.source, e.target)})
         except FamiliarError as error:
             return [_person_contribution(problem=str(error))]
@@ -557,7 +557,7 @@ class RelationsProvider:
             aliases.refresh()
             return [slug for named in aliases.find(request.query) for slug in named.slugs]
 
-    def _shown(
+    def _visible_edges(
         self, graph: RelationIndex, people: list[str], request: ContextRequest
     ) -> list[Edge]:
         """Return the visible relations, each once: lasting ones first, then by importance."""

@@ -198,7 +198,7 @@ class PackReader:
             UnknownIndexError: An index has an unsupported format.
             OSError: A file cannot be read.
         """
-        return self._look(bytes.fromhex(id_)) is not None
+        return self._locate(bytes.fromhex(id_)) is not None
 
     def get(self, id_: str) -> tuple[int, bytes]:
         """Return an object's type number and content.
@@ -209,7 +209,7 @@ class PackReader:
             ValueError: The pack is damaged, or the object is too large.
             OSError: A file cannot be read.
         """
-        found = self._look(bytes.fromhex(id_))
+        found = self._locate(bytes.fromhex(id_))
         if found is None:
             raise KeyError(id_)
         return self._read(*found)
@@ -229,7 +229,7 @@ class PackReader:
                 return pack, offset
         return None
 
-    def _look(self, id_: bytes) -> tuple[_Pack, int] | None:
+    def _locate(self, id_: bytes) -> tuple[_Pack, int] | None:
         """Return an object's pack and offset, checking new packs as well."""
         return self._find(id_) or (self._find(id_) if self._list() else None)
 

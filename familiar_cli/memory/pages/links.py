@@ -213,7 +213,7 @@ class PageNames:
 
     def find(self, name: str, source: str) -> str | None:
         """Return the file that `name` refers to in the file `source`, or None."""
-        return self.find_path(name, source) or self._said.get(fold(name.strip("/")))
+        return self.find_path(name, source) or self._declared_names.get(fold(name.strip("/")))
 
     def find_path(self, name: str, source: str) -> str | None:
         """Return the file whose path ends with `name`; see `find`."""
@@ -280,7 +280,7 @@ class PageNames:
         return names
 
     @cached_property
-    def _said(self) -> dict[str, str]:
+    def _declared_names(self) -> dict[str, str]:
         """Aliases and titles declared by pages; aliases take precedence."""
         names: dict[str, str] = {}
         for names_of in (_alias_keys, _title_keys):
