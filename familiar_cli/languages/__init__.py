@@ -31,6 +31,7 @@ __all__ = [
     "Phrases",
     "QuestionWords",
     "beliefs",
+    "common_words",
     "dates",
     "phrases",
     "questions",
@@ -371,6 +372,12 @@ def questions(code: str) -> QuestionWords:
 def beliefs() -> Iterator[Beliefs]:
     """Yield how each language states attributes with one value at a time, English first."""
     return map(_beliefs, CODES)
+
+
+def common_words() -> str:
+    """Return common words of many languages, and names that are also words, between spaces."""
+    lines = Path(__file__).with_name("common_words.txt").read_text("utf-8").split("\n")
+    return " ".join(line for line in lines if not line.startswith("#"))
 
 
 def tables() -> Iterator[Phrases]:
