@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 import time
 import unicodedata
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeVar
 
 from familiar_cli.errors import LockedError, UnsafePathError
 
@@ -78,6 +79,15 @@ def read_plain(path: str | Path, most_bytes: int = -1) -> bytes:
             return file.read(most_bytes)
     finally:
         os.close(descriptor)
+
+
+def read_object(path: str | Path) -> dict[str, Any]:
+    """Parse a file of JSON that can be made again; empty if it is missing, or no object."""
+    try:
+        found = json.loads(read_plain(path))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 class FileStamp(NamedTuple):

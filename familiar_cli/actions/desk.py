@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import iso, now
 from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
-from familiar_cli.files import read_plain, write_own
+from familiar_cli.files import read_object, write_own
 from familiar_cli.memory import desk
 from familiar_cli.memory.desk import (
     DeskItem,
@@ -188,13 +188,7 @@ def _occurrence_key(item: DeskItem, moment: datetime, familiar: Familiar) -> str
 
 def _read_told(path: Path) -> dict[str, list[str]]:
     """Read which reminders each face has shown; a damaged file counts as empty."""
-    try:
-        told = json.loads(read_plain(path))
-    except (OSError, ValueError):
-        return {}
-    if not isinstance(told, dict):
-        return {}
-    return {face: [*keys] for face, keys in told.items() if isinstance(keys, list)}
+    return {face: keys for face, keys in read_object(path).items() if isinstance(keys, list)}
 
 
 def _finish_item(familiar: Familiar, change: ListChange) -> ItemChange:

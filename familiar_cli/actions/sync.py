@@ -20,16 +20,17 @@ from familiar_cli.actions.sync_decisions import (
 from familiar_cli.config.environment import sync_key_file
 from familiar_cli.errors import FamiliarError, NotFoundError, PartialError, RefusedError, UsageError
 from familiar_cli.familiar import Familiar
-from familiar_cli.files import read_plain, remove, write_own
+from familiar_cli.files import read_object, remove, write_own
 from familiar_cli.history.forgetting import note_order, orders_of
 from familiar_cli.history.incoming import read_there
 from familiar_cli.history.outgoing import hand_back, hand_over
 from familiar_cli.identity import check_familiar_id
 from familiar_cli.memory.journal.edits import refused_files
+from familiar_cli.memory.journal.repository import walk_ancestors
 from familiar_cli.memory.merge.files import Conflict, conflicts_in
 from familiar_cli.sync.begin import Sender, begin_from, forget_folder
 from familiar_cli.sync.engine import Synced, SyncEngine, SyncOptions
-from familiar_cli.sync.joining import AncestryWalk, all_before
+from familiar_cli.sync.joining import AncestryWalk
 from familiar_cli.sync.participants import Device, Devices
 from familiar_cli.sync.remotes import MEMORY_REFS, Address, SeenRefs, read_address
 from familiar_cli.sync.sealing import KEY_FILE, SignatureTrust, SigningKey, no_key, read_key
@@ -444,7 +445,7 @@ def status(familiar: Familiar) -> SyncStatus:
                 RemoteStatus(
                     name,
                     address.text,
-                    _recorded_sync(familiar, name).get("at"),
+                    read_object(_note_path(familiar, name)).get("at"),
                     _count_ahead(past, head, seen[name]),
                 )
                 for name, address in remotes.all().items()
@@ -584,16 +585,8 @@ def _record_sync(familiar: Familiar, synced: Synced) -> None:
 
 
 def _is_newer(familiar: Familiar, synced: Synced, instance: str) -> bool:
-    heads = _recorded_sync(familiar, synced.remote).get("heads")
+    heads = read_object(_note_path(familiar, synced.remote)).get("heads")
     return isinstance(heads, dict) and heads.get(instance) != synced.instances[instance]
-
-
-def _recorded_sync(familiar: Familiar, remote: str) -> dict[str, Any]:
-    try:
-        found = json.loads(read_plain(_note_path(familiar, remote)))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def forget_remote(familiar: Familiar, name: str) -> Address:
@@ -619,7 +612,7 @@ def _count_ahead(past: Any, head: str | None, seen: dict[str, str]) -> int:  # n
     if head is None:
         return 0
     if not known:
-        return sum(1 for _ in all_before(past.parents, [head]))
+        return sum(1 for _ in walk_ancestors([head], past.parents))
     return len(AncestryWalk(past.parents, [[head], known]).only(0))
 
 

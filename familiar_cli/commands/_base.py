@@ -362,6 +362,15 @@ def text_or_stdin(text: str, *, exact: bool = False) -> str:
     return given if exact else given.removeprefix("\ufeff").replace("\r\n", "\n")
 
 
+def answer_html(
+    out: Output, html: str, file: str, data: Mapping[str, object], path_key: str, *, force: bool
+) -> None:
+    """Write a page to `file`, or to stdout; see `answer_content`. `path_key` names its path."""
+    content = html.encode("utf-8")
+    data = {**data, path_key: None if file == "-" else file, "bytes": len(content)}
+    answer_content(out, content, file, data, {**data, "html": html}, force=force)
+
+
 def answer_content(
     out: Output,
     content: bytes,

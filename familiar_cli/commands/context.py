@@ -176,7 +176,4 @@ def _replay(
 def _html(out: Output, trace: Trace, file: str, *, force: bool) -> None:
     from familiar_cli.ui.html.page import page
 
-    html = page(trace)
-    content = html.encode("utf-8")
-    data = {"turn": trace.turn, "path": None if file == "-" else file, "bytes": len(content)}
-    _base.answer_content(out, content, file, data, {**data, "html": html}, force=force)
+    _base.answer_html(out, page(trace), file, {"turn": trace.turn}, "path", force=force)

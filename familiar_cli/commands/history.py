@@ -169,9 +169,7 @@ def withdraw(ctx: typer.Context, turns: TurnIds) -> None:
     from familiar_cli.history.store import withdraw_turns
 
     with familiar_of(ctx) as familiar:
-        changed = withdraw_turns(
-            familiar.history, [familiar.numbering.turn_number(turn) for turn in turns]
-        )
+        changed = withdraw_turns(familiar.history, list(map(familiar.numbering.turn_number, turns)))
         was_read = _was_read(familiar, changed)
     _tell_marked(output(ctx), "withdrawn", changed, "Already withdrawn; nothing was changed")
     _tell_read(output(ctx), was_read=was_read)
@@ -187,9 +185,7 @@ def restore(ctx: typer.Context, turns: TurnIds) -> None:
     from familiar_cli.history.store import restore_turns
 
     with familiar_of(ctx) as familiar:
-        changed = restore_turns(
-            familiar.history, [familiar.numbering.turn_number(turn) for turn in turns]
-        )
+        changed = restore_turns(familiar.history, list(map(familiar.numbering.turn_number, turns)))
     _tell_marked(output(ctx), "restored", changed, "Not withdrawn; nothing was changed")
 
 

@@ -533,7 +533,4 @@ def _export(out: Output, familiar: Familiar, file: str, *, force: bool) -> None:
 def _html(out: Output, found: Around, file: str, *, force: bool) -> None:
     from familiar_cli.ui.html.pictures import ego_page
 
-    html = ego_page(found)
-    content = html.encode("utf-8")
-    data = {**found.to_json(), "written": None if file == "-" else file, "bytes": len(content)}
-    base.answer_content(out, content, file, data, {**data, "html": html}, force=force)
+    base.answer_html(out, ego_page(found), file, found.to_json(), "written", force=force)

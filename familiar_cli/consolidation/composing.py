@@ -19,7 +19,7 @@ from familiar_cli.consolidation.periods import (
     SourceItem,
 )
 from familiar_cli.errors import ConfigError, UnusableReplyError
-from familiar_cli.files import read_plain, write_whole
+from familiar_cli.files import read_object, write_whole
 from familiar_cli.llm.asking import Asker, values_in, voice_excerpt
 from familiar_cli.markdown import split_lines
 from familiar_cli.memory.pages.lines import (
@@ -310,10 +310,7 @@ class Replies:
 
     def find(self, name: str, key: str) -> str | None:
         """Return the cached reply to a question about the file `name`, if any."""
-        try:
-            text = json.loads(read_plain(self._path(name, key)))["reply"]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return None
+        text = read_object(self._path(name, key)).get("reply")
         return text if isinstance(text, str) else None
 
     def keep(self, name: str, key: str, reply: str) -> None:

@@ -13,13 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.context.budget import (
-    EXAMPLE_MARK,
-    MESSAGE_TOKENS,
-    PROMPT_TOKENS,
-    START_MARK,
-    Budgeter,
-)
+from familiar_cli.context import budget
 from familiar_cli.context.replies import ReplyFilter, ShortReply, ShortReplyFilter, without_hidden
 from familiar_cli.context.types import Assembled, Contribution, Fit, Layer, PromptSpan, Report, Role
 from familiar_cli.errors import FamiliarError
@@ -62,7 +56,7 @@ def render_messages(fragments: Sequence[Fragment]) -> tuple[Message, ...]:
         _fragments_at(kept, PromptSpan.depth),
     )
     examples = _example_messages(_fragments_at(kept, PromptSpan.example))
-    start = [_make_message("system", START_MARK)] if examples else []
+    start = [_make_message("system", budget.START_MARK)] if examples else []
     past = [
         _make_message("system", f.text.strip()) for f in _fragments_at(kept, PromptSpan.summary)
     ]
@@ -123,7 +117,7 @@ def _joined_by_role(insertions: list[Fragment]) -> list[Message]:
 def _example_messages(fragments: list[Fragment]) -> list[Message]:
     messages = []
     for fragment in fragments:
-        messages.append(_make_message("system", EXAMPLE_MARK))
+        messages.append(_make_message("system", budget.EXAMPLE_MARK))
         messages += [_make_message(line.role, line.text) for line in fragment.dialogue]
     return messages
 
@@ -230,7 +224,7 @@ class ContextPipeline:
         self.post_processors = tuple(post_processors)
         self.counter = counter
         self._short_reply = short_reply
-        self._budgeter = Budgeter(counter)
+        self._budgeter = budget.Budgeter(counter)
 
     async def assemble(self, request: ContextRequest) -> Assembled:
         """Assemble the prompt for `request` without asking the model.
@@ -356,7 +350,7 @@ class ContextPipeline:
     def count(self, messages: Sequence[Message]) -> int:
         """Count the tokens of `messages` as one prompt."""
         texts = sum(self.counter.count(message["content"]) for message in messages)
-        return PROMPT_TOKENS + texts + MESSAGE_TOKENS * len(messages)
+        return budget.PROMPT_TOKENS + texts + budget.MESSAGE_TOKENS * len(messages)
 
     async def _gather(self, request: ContextRequest) -> tuple[list[Contribution], list[Report]]:
         async with asyncio.TaskGroup() as group:

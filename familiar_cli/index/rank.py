@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from familiar_cli import fts
 from familiar_cli.clock import now, to_zone
-from familiar_cli.index.who_when import (
-    day_span,
-    parts_of,
-    people_among,
-    period_of,
-    time_of,
-    times_of,
-)
+from familiar_cli.index import who_when
 from familiar_cli.spans import Span, Yearly, times_asked
 from familiar_cli.sqlite import rows_among
 
@@ -325,13 +318,13 @@ def times_of_lines(
         spoken_of.setdefault(id_, []).append(span)
     select = "SELECT id, rel_path, day FROM documents WHERE id IN"
     files = {
-        id_: day_span(date.fromisoformat(day)) if day else period_of(rel_path)
+        id_: who_when.day_span(date.fromisoformat(day)) if day else who_when.period_of(rel_path)
         for id_, rel_path, day in rows_among(
             connection, select, {line.document_id for line in lines}
         )
     }
     return {
-        line.id: time_of(wanted, files[line.document_id], spoken_of.get(line.id, ()))
+        line.id: who_when.time_of(wanted, files[line.document_id], spoken_of.get(line.id, ()))
         for line in lines
     }
 
@@ -483,8 +476,8 @@ def scores_of_turns(
     sessions: dict[Session, set[str]] = {}
     for session, label in zip(of_turns, labels, strict=True):
         sessions.setdefault(session, set()).add(label)
-    parts = {label: parts_of(label) for label in set(labels)}
-    named = people_among(parts, query)
+    parts = {label: who_when.parts_of(label) for label in set(labels)}
+    named = who_when.people_among(parts, query)
     are_named = {label: named.is_named(label) for label in parts}
     shares = {
         session: named.share({part for label in speakers for part in parts[label]})
@@ -512,4 +505,4 @@ def _time_score(turn: Turn, wanted: Sequence[Span | Yearly], zone: tzinfo | None
     if not wanted:
         return 0.0
     day = to_zone(turn.at, zone).date()
-    return time_of(wanted, day_span(day), times_of(turn.content, day))
+    return who_when.time_of(wanted, who_when.day_span(day), who_when.times_of(turn.content, day))

@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from familiar_cli.config import environment
 from familiar_cli.config.home import cache_dir
 from familiar_cli.config.schema import SLOTS, LLMSettings, SlotSettings
 from familiar_cli.errors import ConfigError
-from familiar_cli.files import write_whole
+from familiar_cli.files import read_object, write_whole
 from familiar_cli.models.catalog import CATALOG
 from familiar_cli.text import nearest, one_line, without_secrets
 
@@ -146,7 +146,7 @@ _MOST: Final = 100_000_000
 
 def known_window(base_url: str, model: str) -> int:
     """Return the context window that a server reported for a model; 0: none."""
-    said = _read_windows(_windows_path()).get(_window_key(base_url, model), 0)
+    said = read_object(_windows_path()).get(_window_key(base_url, model), 0)
     return said if is_window(said) else 0
 
 
@@ -154,7 +154,7 @@ def keep_window(base_url: str, model: str, tokens: int) -> None:
     """Store the window reported for a model. Write errors are ignored, as it can be asked again."""
     with suppress(OSError):
         path = _windows_path()
-        kept = _read_windows(path) | {_window_key(base_url, model): tokens}
+        kept = read_object(path) | {_window_key(base_url, model): tokens}
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(kept, indent=1, sort_keys=True), durable=False)
 
@@ -170,14 +170,6 @@ def _windows_path() -> Path:
 
 def _window_key(base_url: str, model: str) -> str:
     return f"{base_url} {model}"
-
-
-def _read_windows(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 MAIN = "main"

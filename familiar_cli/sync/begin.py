@@ -17,13 +17,13 @@ from familiar_cli.files import Disk, remove
 from familiar_cli.memory.journal.edits import CANNOT_BE_HERE, note_absent
 from familiar_cli.memory.journal.epochs import keep_reachable
 from familiar_cli.memory.journal.exchange import INCOMING, JournalExchange
-from familiar_cli.memory.journal.repository import Repository, translate_errors
+from familiar_cli.memory.journal.repository import Repository, translate_errors, walk_ancestors
 from familiar_cli.memory.layout import ALIASES_JSON, SYNC, is_synced
 from familiar_cli.memory.store.files import AbsentVersion, Joined, parse_new_path
 from familiar_cli.memory.store.store import MemoryStore, hold_lock
 from familiar_cli.sync import sealing
 from familiar_cli.sync.epochs import first_commit, memory_orders, turn_orders
-from familiar_cli.sync.joining import MOST_BYTES, all_before, newest_commits
+from familiar_cli.sync.joining import MOST_BYTES, newest_commits
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.remotes import MEMORY_REFS, TURNS_REFS, Address, SeenRefs, Transport
 from familiar_cli.text import fold
@@ -370,7 +370,7 @@ def _first_instance(past: JournalPast, heads: Mapping[str, str]) -> str:
         name = past.commit(heads[only]).trailers.get(BEGAN, "")
         return name if is_instance_id(name) else only
     others: set[str] = set()
-    for id_ in all_before(past.parents, heads.values()):
+    for id_ in walk_ancestors(heads.values(), past.parents):
         commit = past.commit(id_)
         began = commit.trailers.get(BEGAN, "")
         if is_instance_id(began):

@@ -18,13 +18,13 @@ from familiar_cli.errors import (
 )
 from familiar_cli.history.incoming import rename_instance
 from familiar_cli.memory.journal.exchange import JournalExchange
-from familiar_cli.memory.journal.repository import Repository, translate_errors
+from familiar_cli.memory.journal.repository import Repository, translate_errors, walk_ancestors
 from familiar_cli.memory.store.store import MemoryStore, hold_lock
 from familiar_cli.sync.begin import Sender, open_transport
 from familiar_cli.sync.epochs import EpochCheck
 from familiar_cli.sync.fetching import RemoteFetch, shown_ref
 from familiar_cli.sync.git_remotes import PathRemote
-from familiar_cli.sync.joining import AncestryWalk, Outcome, all_before, join_heads
+from familiar_cli.sync.joining import AncestryWalk, Outcome, join_heads
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.participants import (
     LargeDeletion,
@@ -416,7 +416,7 @@ class _Run:
         pushed = (
             len(AncestryWalk(past.parents, [[head], known]).only(0))
             if known
-            else sum(1 for _ in all_before(past.parents, [head]))
+            else sum(1 for _ in walk_ancestors([head], past.parents))
         )
         if self._how.dry_run:
             return pushed, turns_out

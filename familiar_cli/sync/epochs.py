@@ -49,7 +49,7 @@ def memory_orders(read: Read, head: str) -> tuple[ForgetOrder, ...]:
     """Return the orders that a version of the memory complies with."""
     found = {
         order.id: order
-        for id_ in walk_ancestors(head, lambda one: parents_of(read(one)))
+        for id_ in walk_ancestors([head], lambda one: parents_of(read(one)))
         for order in map(ForgetOrder.from_line, orders_in(read(id_)))
     }
     return tuple(found.values())
@@ -87,7 +87,7 @@ class EpochCheck:
         found = memory_orders(read, head)
         self._check(found)
         dead = dead_commits(self.repository)
-        if dead and not dead.isdisjoint(walk_ancestors(head, lambda one: parents_of(read(one)))):
+        if dead and not dead.isdisjoint(walk_ancestors([head], lambda one: parents_of(read(one)))):
             raise OlderEpochError(_BEHIND)
         return self._new(found)
 

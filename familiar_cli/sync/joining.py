@@ -32,7 +32,7 @@ from familiar_cli.sync.participants import LargeDeletion, count_deleted, is_larg
 from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     Parents = Callable[[str], Sequence[str]]
     from collections.abc import Callable, Mapping, Sequence
@@ -115,17 +115,6 @@ class AncestryWalk:
     def apart(self) -> list[str]:
         """Return the commits reachable from some groups but not from all."""
         return [commit for commit, colour in self.colours.items() if colour != self.all]
-
-
-def all_before(parents: Parents, commits: Iterable[str]) -> Iterator[str]:
-    """Yield commits and all their ancestors, each once, nearest first."""
-    waiting = list(dict.fromkeys(commits))
-    seen = set(waiting)
-    for commit in waiting:
-        yield commit
-        new = [parent for parent in parents(commit) if parent not in seen]
-        seen.update(new)
-        waiting += new
 
 
 def newest_commits(parents: Parents, commits: Iterable[str]) -> list[str]:

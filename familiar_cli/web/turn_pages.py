@@ -5,16 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.actions import sent
 from familiar_cli.actions.facts import page_title
 from familiar_cli.actions.search import search_past, search_sessions
-from familiar_cli.actions.sent import (
-    explain_piece,
-    find_trace,
-    layers_over_time,
-    messages_diff,
-    request_bytes,
-)
-from familiar_cli.actions.sent import replay_trace as send_again
 from familiar_cli.actions.why import UsedMemory, explain_reply
 from familiar_cli.context.trace import Trace, trace_ids
 from familiar_cli.errors import FamiliarError, NotFoundError
@@ -94,7 +87,7 @@ def show_turns(asked: PageRequest) -> Shown:
 def show_layers(asked: PageRequest) -> Shown:
     """Return how much of each layer was in the prompts of the last turns, as one chart."""
     before = asked.number("before")
-    found = layers_over_time(asked.familiar, before, _CHARTED)
+    found = sent.layers_over_time(asked.familiar, before, _CHARTED)
     older = found[0].turn if len(found) == _CHARTED else None
     return Shown("layers", {"prompts": found, "older": older, "before": before})
 
@@ -110,15 +103,15 @@ def show_turn(asked: PageRequest) -> Shown:
 def send_bytes(asked: PageRequest) -> Data:
     """Return the exact request bytes."""
     turn = asked.familiar.numbering.turn_number(asked.path["turn"])
-    body = request_bytes(find_trace(asked.familiar, turn))
+    body = sent.request_bytes(sent.find_trace(asked.familiar, turn))
     return Data(body, "application/octet-stream", f"turn-{turn}.json")
 
 
 def show_replay(asked: PageRequest) -> Shown | Redirect:
     """Replay a request, and show both replies without storing anything."""
-    trace = find_trace(asked.familiar, asked.path["turn"])
+    trace = sent.find_trace(asked.familiar, asked.path["turn"])
 
-    replayed = asked.run(send_again(asked.familiar, trace))
+    replayed = asked.run(sent.replay_trace(asked.familiar, trace))
     return Shown("turn", {**_turn_values(asked), "replayed": replayed})
 
 
@@ -193,7 +186,7 @@ def restore_turn(asked: PageRequest) -> Redirect:
 
 def _find_trace(asked: PageRequest, turn: int) -> tuple[Trace | None, str]:
     try:
-        return find_trace(asked.familiar, turn), ""
+        return sent.find_trace(asked.familiar, turn), ""
     except FamiliarError as error:
         return None, str(error)
 
@@ -204,7 +197,7 @@ def _explain_asked(asked: PageRequest, trace: Trace | None) -> object:
     if trace is None or not wanted:
         return None
     try:
-        return explain_piece(asked.familiar, trace, wanted)
+        return sent.explain_piece(asked.familiar, trace, wanted)
     except FamiliarError as error:
         return str(error)
 
@@ -217,7 +210,10 @@ def _compare_before(asked: PageRequest, trace: Trace | None) -> dict[str, Any] |
     before = asked.number("diff") or max((n for n in ids if n < (trace.turn or 0)), default=None)
     if before is None or "diff" not in asked.query:
         return {"turn": before, "diff": None} if before else None
-    return {"turn": before, "diff": messages_diff(find_trace(asked.familiar, before), trace)}
+    return {
+        "turn": before,
+        "diff": sent.messages_diff(sent.find_trace(asked.familiar, before), trace),
+    }
 
 
 _K: Final = 10

@@ -6,29 +6,15 @@ import json
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli import markdown
 from familiar_cli.clock import iso
 from familiar_cli.errors import FamiliarError, LimitError, UnsafePathError, UsageError
 from familiar_cli.files import append, check_own, read_plain, write_own
 from familiar_cli.history import WRITER, outgoing
 from familiar_cli.identity import handle_of
 from familiar_cli.languages import ENGLISH, Phrases, heading_in, section_key
-from familiar_cli.markdown import (
-    body_start,
-    bullet,
-    newline_of,
-    scan,
-    sections,
-    split_lines,
-    title_of,
-)
+from familiar_cli.memory import layout
 from familiar_cli.memory.aliases import with_alias
-from familiar_cli.memory.layout import (
-    MEMORY_WRITER,
-    SESSIONS_DIR,
-    TOPICS_DIR,
-    WRITER_JSON,
-    pass_trailers,
-)
 from familiar_cli.memory.pages.facts import ended_on, heading_of, superseded
 from familiar_cli.memory.pages.lines import (
     PLAIN,
@@ -56,7 +42,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.markdown import Section
     from familiar_cli.memory.pages.lines import Cited, Numbering
     from familiar_cli.memory.store.store import MemoryStore
 
@@ -67,7 +52,9 @@ DEEPEST: Final = 2
 def summary_of(text: str) -> str:
     """Return the text between the H1 and the first H2."""
     section = _summary_section(text)
-    return text[max(section.end - len(section.body), body_start(text)) : section.end].strip()
+    return text[
+        max(section.end - len(section.body), markdown.body_start(text)) : section.end
+    ].strip()
 
 
 def section_of(text: str, heading: str) -> str | None:
@@ -83,7 +70,7 @@ def new_file(title: str) -> str:
 
 def with_title(text: str, old: str, new: str) -> str:
     """Replace the H1 of `text`, also in its underlined form."""
-    said = [line for line in scan(text) if not line.in_code and old in line.text]
+    said = [line for line in markdown.scan(text) if not line.in_code and old in line.text]
     for line in sorted(said, key=lambda line: line.level != 1):
         if old in {line.title, line.text.strip("\ufeff \t\r\n")}:
             return text[: line.start] + line.text.replace(old, new, 1) + text[line.end :]
@@ -98,7 +85,7 @@ def with_bullets(text: str, heading: str, bullets: Sequence[str]) -> str:
         heading: The H2 in Markdown, e.g. `## Facts`.
         bullets: Complete lines without line ends.
     """
-    newline = newline_of(text)
+    newline = markdown.newline_of(text)
     items = "".join(item + newline for item in bullets)
     section = _find_section(text, heading)
     if section is None:
@@ -114,7 +101,7 @@ def with_section(text: str, heading: str, bullets: Sequence[str]) -> str:
     """Replace the contents of a section by `bullets`."""
     section = _find_section(text, heading)
     if section is not None:
-        head = _with_newline(text[: section.lines[0].end], newline_of(text))
+        head = _with_newline(text[: section.lines[0].end], markdown.newline_of(text))
         text = head + _gap_below(text, section) + text[section.end :]
     return with_bullets(text, heading, bullets)
 
@@ -124,26 +111,26 @@ def with_summary(text: str, paragraphs: Sequence[str]) -> str:
 
     Anything before the H1 (front matter) is kept.
     """
-    newline = newline_of(text)
+    newline = markdown.newline_of(text)
     section = _summary_section(text)
-    head = text[: section.lines[0].end if section.level else body_start(text)]
+    head = text[: section.lines[0].end if section.level else markdown.body_start(text)]
     head = _with_newline(head, newline) + newline if head else ""
     body = (newline * 2).join(paragraphs) + newline
     return head + body + _gap_below(text, section) + text[section.end :]
 
 
-def _summary_section(text: str) -> Section:
+def _summary_section(text: str) -> markdown.Section:
     """Return the section with the summary: the first H1's, else the text without a heading."""
-    found = list(sections(text, DEEPEST))
+    found = list(markdown.sections(text, DEEPEST))
     return next((section for section in found if section.level == 1), found[0])
 
 
-def _find_section(text: str, heading: str) -> Section | None:
+def _find_section(text: str, heading: str) -> markdown.Section | None:
     """Find the section of `heading`: by its channel if private, else by title."""
     channel = private_scope(heading)
     wanted = section_key(heading.lstrip("# "))
     are_wishes = heading_in(heading.lstrip("# ").partition("<!--")[0]) == "wishes"
-    for section in sections(text, DEEPEST):
+    for section in markdown.sections(text, DEEPEST):
         owner = private_scope(section.title)
         is_it = owner == channel and (
             section_key(section.title) == wanted
@@ -156,12 +143,12 @@ def _find_section(text: str, heading: str) -> Section | None:
 
 
 def _is_of_list(line: str) -> bool:
-    return line.startswith((" ", "\t")) or bullet(line) is not None
+    return line.startswith((" ", "\t")) or markdown.bullet(line) is not None
 
 
-def _gap_below(text: str, section: Section) -> str:
+def _gap_below(text: str, section: markdown.Section) -> str:
     """Return the blank line needed between a section and the next one, if any."""
-    return newline_of(text) if section.end < len(text) else ""
+    return markdown.newline_of(text) if section.end < len(text) else ""
 
 
 def _with_newline(text: str, newline: str) -> str:
@@ -257,7 +244,7 @@ def _rewrite_section(
     Bullets that have ended are kept, since the model was not shown them.
     """
     body = section_of(text, heading) or ""
-    old = {normal_line(line): line for line in split_lines(body) if normal_line(line)}
+    old = {normal_line(line): line for line in markdown.split_lines(body) if normal_line(line)}
     ended = [line.rstrip() for line in old.values() if ended_on(line)]
     new = [
         _bullet_text(line.text, citations_in(old[normal_line(line.text)]))
@@ -387,7 +374,7 @@ class Applying:
         person = self.grounds.roster.at(operation.rel_path)
         if person:
             return person.title
-        if directory == SESSIONS_DIR:
+        if directory == layout.SESSIONS_DIR:
             return session_title(operation.rel_path, self.grounds.phrases)
         stem = name.rpartition("/")[2].removesuffix(".md").replace("-", " ")
         return one_line(operation.title, _TITLE_CHARS) or stem[:1].upper() + stem[1:]
@@ -396,7 +383,7 @@ class Applying:
         """Link each topic to its sessions and people, and each person to their topics."""
         heading = self.grounds.phrases.heading
         for operation in done:
-            if not operation.rel_path.startswith(f"{TOPICS_DIR}/"):
+            if not operation.rel_path.startswith(f"{layout.TOPICS_DIR}/"):
                 continue
             turns = set(operation.turns)
             met = [path for path, ids in self.grounds.sessions.items() if turns & set(ids)]
@@ -435,8 +422,11 @@ class Applying:
                 if text is None:
                     continue
                 after = text
-                if person.given and title_of(text) in {handle_of(person.slug), person.account}:
-                    after = with_title(text, title_of(text), person.title)
+                if person.given and markdown.title_of(text) in {
+                    handle_of(person.slug),
+                    person.account,
+                }:
+                    after = with_title(text, markdown.title_of(text), person.title)
                 for name in person.given:
                     after = with_alias(after, name, self._aliases)
             except (UsageError, FamiliarError):
@@ -455,9 +445,9 @@ class Applying:
 
 
 def _link_text(text: str, rel_path: str) -> str:
-    title = one_line(title_of(text), _TITLE_CHARS) or rel_path.rpartition("/")[2].removesuffix(
-        ".md"
-    )
+    title = one_line(markdown.title_of(text), _TITLE_CHARS) or rel_path.rpartition("/")[
+        2
+    ].removesuffix(".md")
     return title.replace("[", "(").replace("]", ")")
 
 
@@ -524,7 +514,9 @@ def commit_step(
     def commit() -> StepOutcome:
         applied = _taken_by(store, verdicts)
         if applied.draft or applied.has_held:
-            with store.transaction(MEMORY_WRITER, message, trailers=pass_trailers(run)) as tx:
+            with store.transaction(
+                layout.MEMORY_WRITER, message, trailers=layout.pass_trailers(run)
+            ) as tx:
                 applied.draft.stage(tx)
                 also(tx, applied)
         return applied
@@ -564,7 +556,7 @@ LIMIT: Final = "limit"
 def _refused_by(store: MemoryStore, draft: Draft) -> Iterator[Refusal]:
     for file in draft:
         try:
-            with store.transaction(MEMORY_WRITER, "check", dry_run=True) as tx:
+            with store.transaction(layout.MEMORY_WRITER, "check", dry_run=True) as tx:
                 tx.write(file.rel_path, file.after)
         except LimitError as error:
             yield Refusal(file.rel_path, LIMIT, f"{error}; held")
@@ -661,7 +653,7 @@ def reconcile_history(store: MemoryStore, history: HistoryStore, instance: str =
         FamiliarError: The history cannot be written.
     """
     try:
-        value = json.loads(store.read_file(WRITER_JSON))
+        value = json.loads(store.read_file(layout.WRITER_JSON))
         through, digest, part = int(value["through"]), value["turn"], value.get("turns")
         is_own = value.get("instance", instance) == instance
     except (FamiliarError, ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -16,17 +16,8 @@ from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded, why_withheld
 from familiar_cli.context.types import ContextRequest, Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.markdown import body_start, sections
+from familiar_cli.memory import layout
 from familiar_cli.memory.desk import DeskItem, due_items, items_in, with_details
-from familiar_cli.memory.layout import (
-    CONFLICTS_LIST,
-    DIGEST_DIR,
-    REMINDERS,
-    SCRATCH,
-    TASKS,
-    path_in_scope,
-    path_without_scope,
-    scope_of_path,
-)
 from familiar_cli.memory.merge.files import listed_conflicts
 from familiar_cli.memory.pages.lines import machine_spans, private_spans, shown_between
 from familiar_cli.text import cut_to
@@ -82,7 +73,9 @@ class DeskProvider:
     """
 
     name: Final = "desk"
-    looks_at: Final = f"{REMINDERS}, {TASKS}, {SCRATCH} and {CONFLICTS_LIST}"
+    looks_at: Final = (
+        f"{layout.REMINDERS}, {layout.TASKS}, {layout.SCRATCH} and {layout.CONFLICTS_LIST}"
+    )
 
     def __init__(
         self,
@@ -98,10 +91,10 @@ class DeskProvider:
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the tasks, the scratchpad and what is due, as far as the tier has them."""
         makers: dict[str, Callable[[_Seen, ContextRequest], Contribution | None]] = {
-            TASKS: self._tasks,
-            SCRATCH: self._scratch,
-            REMINDERS: self._reminders,
-            CONFLICTS_LIST: self._conflicts,
+            layout.TASKS: self._tasks,
+            layout.SCRATCH: self._scratch,
+            layout.REMINDERS: self._reminders,
+            layout.CONFLICTS_LIST: self._conflicts,
         }
         offered = []
         for rel_path, make in makers.items():
@@ -117,18 +110,18 @@ class DeskProvider:
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
         """Return why a file of the desk is not in a prompt; see `Explains`."""
         rel_path = subject.rel_path
-        if rel_path not in {REMINDERS, TASKS, SCRATCH, CONFLICTS_LIST}:
+        if rel_path not in {layout.REMINDERS, layout.TASKS, layout.SCRATCH, layout.CONFLICTS_LIST}:
             return None
         if higher := why_withheld(rel_path, request.tier):
             return higher
-        if rel_path == CONFLICTS_LIST:
+        if rel_path == layout.CONFLICTS_LIST:
             return "" if self._store.exists(rel_path) else "no file is in conflict"
         seen = self._seen(rel_path, request)
-        if seen is None or rel_path == SCRATCH:
+        if seen is None or rel_path == layout.SCRATCH:
             return "" if seen and seen.text() else "it is empty"
         if not seen.items():
             return "nothing in it is open"
-        is_due = rel_path == TASKS or due_items(seen.items(), request.at, self._zone)
+        is_due = rel_path == layout.TASKS or due_items(seen.items(), request.at, self._zone)
         return "" if is_due else "nothing in it is due yet"
 
     def _seen(self, rel_path: str, request: ContextRequest) -> _Seen | None:
@@ -224,7 +217,7 @@ def digests_for(request: ContextRequest) -> list[str]:
     """Return the digests for a prompt: public ones, and those of the viewer's scopes."""
     scopes = (PUBLIC, *sorted(request.viewer.scopes or ()))
     digests = [rel_path for rel_path in PRIORITIES if is_loaded(rel_path, request.tier)]
-    return [path_in_scope(rel_path, scope) for scope in scopes for rel_path in digests]
+    return [layout.path_in_scope(rel_path, scope) for scope in scopes for rel_path in digests]
 
 
 class DigestsProvider:
@@ -237,7 +230,7 @@ class DigestsProvider:
     """
 
     name: Final = "digests"
-    looks_at: Final = f"{DIGEST_DIR}/short.md, mid.md and long.md"
+    looks_at: Final = f"{layout.DIGEST_DIR}/short.md, mid.md and long.md"
 
     def __init__(
         self,
@@ -257,9 +250,11 @@ class DigestsProvider:
         room = request.layer_tokens.get(Layer.digest, request.budget_tokens)
         costs = {path: sum(map(self._cost, pieces)) for path, pieces in offered.items()}
         if sum(costs.values()) > room:
-            share = room // len({scope_of_path(path) for path, cost in costs.items() if cost})
+            share = room // len(
+                {layout.scope_of_path(path) for path, cost in costs.items() if cost}
+            )
             offered = {
-                path: self._within(pieces, int(SHARES[path_without_scope(path)] * share))
+                path: self._within(pieces, int(SHARES[layout.path_without_scope(path)] * share))
                 for path, pieces in offered.items()
             }
         return [piece for pieces in offered.values() for piece in pieces]
@@ -267,11 +262,11 @@ class DigestsProvider:
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
         """Return why a digest is not in a prompt; see `Explains`."""
         rel_path = subject.rel_path
-        if rel_path is None or not rel_path.startswith(f"{DIGEST_DIR}/"):
+        if rel_path is None or not rel_path.startswith(f"{layout.DIGEST_DIR}/"):
             return None
-        if path_without_scope(rel_path) not in PRIORITIES:
-            return f"of {DIGEST_DIR}/ only short.md, mid.md and long.md are read"
-        if scope_of_path(rel_path) not in {PUBLIC, *(request.viewer.scopes or ())}:
+        if layout.path_without_scope(rel_path) not in PRIORITIES:
+            return f"of {layout.DIGEST_DIR}/ only short.md, mid.md and long.md are read"
+        if layout.scope_of_path(rel_path) not in {PUBLIC, *(request.viewer.scopes or ())}:
             return "it belongs to a private conversation"
         higher = why_withheld(rel_path, request.tier)
         return higher or ("" if self._offers(rel_path, request) else "it is empty")
@@ -310,7 +305,7 @@ class DigestsProvider:
         except FamiliarError as error:
             return [_digest_piece(rel_path, problem=str(error))]
         start = body_start(head.text)
-        is_short = path_without_scope(rel_path) == SHORT
+        is_short = layout.path_without_scope(rel_path) == SHORT
         shown = _file_sections(head.text, start) if is_short else [(start, len(head.text))]
         hidden = private_spans(head.text, request.viewer, rel_path)
         pieces = (_visible_part(head, start, end, hidden) for start, end in shown)
@@ -329,7 +324,7 @@ def _visible_part(
     """Return the visible part of a file; None if it is empty."""
     inside = any(a < end and b > start for a, b in hidden)
     text = shown_between(head.text, start, end, sorted((*hidden, *machine_spans(head.text))))
-    is_short = path_without_scope(head.rel_path) == SHORT
+    is_short = layout.path_without_scope(head.rel_path) == SHORT
     if not text or (text.startswith("# ") and "\n" not in text and is_short):
         return None  # a title with nothing below it
     first = 1 + head.text.count("\n", 0, start)
@@ -349,12 +344,12 @@ def _digest_piece(
     shortened: str = "",
     problem: str = "",
 ) -> Contribution:
-    digest = path_without_scope(rel_path)
+    digest = layout.path_without_scope(rel_path)
     return Contribution(
         layer=Layer.digest,
         priority=0 if problem else PRIORITIES[digest],
         text=text,
-        source=f"digest.{rel_path.removeprefix(f'{DIGEST_DIR}/').removesuffix('.md')}",
+        source=f"digest.{rel_path.removeprefix(f'{layout.DIGEST_DIR}/').removesuffix('.md')}",
         place=PromptSpan.digest,
         rel_path=rel_path,
         fit=Fit.newest if digest == SHORT else Fit.cut,

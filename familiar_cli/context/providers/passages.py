@@ -17,18 +17,9 @@ from familiar_cli.index.hits import below_heading, holds_any, label_of
 from familiar_cli.languages import ENGLISH, Phrases
 from familiar_cli.markdown import body_start, bullet, scan, title_of
 from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
+from familiar_cli.memory.pages import lines as memory_lines
 from familiar_cli.memory.pages.facts import days_shown, ended_spans
 from familiar_cli.memory.pages.front_matter import aside_spans, parse_lore
-from familiar_cli.memory.pages.lines import (
-    PLAIN,
-    Numbering,
-    citations_in,
-    machine_spans,
-    normal_line,
-    private_spans,
-    shown_between,
-    turn_ids,
-)
 from familiar_cli.text import one_line, sha256_of
 
 if TYPE_CHECKING:
@@ -82,7 +73,7 @@ class Seen:
 
     def between(self, start: int, end: int) -> str:
         """Return the text shown there."""
-        return shown_between(self.text, start, end, self.left_out, self.days)
+        return memory_lines.shown_between(self.text, start, end, self.left_out, self.days)
 
     @property
     def shown(self) -> str:
@@ -124,7 +115,7 @@ class Sight:
     window: Callable[[], frozenset[int]]
     macros: Macros
     phrases: Phrases = field(default=ENGLISH, repr=False)
-    numbering: Numbering = field(default=PLAIN, repr=False)
+    numbering: memory_lines.Numbering = field(default=memory_lines.PLAIN, repr=False)
     has_past: bool = False
 
     def of(self, rel_path: str, text: str) -> Seen:
@@ -133,13 +124,15 @@ class Sight:
         if is_lore and not parse_lore(text).enabled:
             return Seen(text, why_not=DISABLED)
         hidden = [(*span, SHOWN) for span in self._of_window(text)]
-        hidden += [(*span, PRIVATE) for span in private_spans(text, self.viewer, rel_path)]
+        hidden += [
+            (*span, PRIVATE) for span in memory_lines.private_spans(text, self.viewer, rel_path)
+        ]
         if not self.has_past:
             hidden += [(*span, ENDED) for span in ended_spans(text)]
         if is_lore:
             hidden += [(*span, _NOT_ITS_WORDS) for span in aside_spans(text)]
         days = {} if is_lore else days_shown(text, self.numbering, self.viewer, self.phrases)
-        left_out = sorted([*(span[:2] for span in hidden), *machine_spans(text)])
+        left_out = sorted([*(span[:2] for span in hidden), *memory_lines.machine_spans(text)])
         return Seen(text, tuple(sorted(hidden)), tuple(left_out), days=days)
 
     def whole(self, rel_path: str, text: str) -> Whole:
@@ -155,7 +148,7 @@ class Sight:
 
     def turns_of(self, text: str) -> frozenset[int]:
         """Return the local turns cited in a line, or in a longer text."""
-        return frozenset(turn_ids(text, self.numbering) if "<!-- turn" in text else ())
+        return frozenset(memory_lines.turn_ids(text, self.numbering) if "<!-- turn" in text else ())
 
     def words(self, rel_path: str, text: str) -> str:
         """Return the visible text of a file, expanding macros in lore only."""
@@ -171,7 +164,7 @@ class Sight:
                 start = line.end
             elif bullet(line.text):
                 start = line.start
-            if citations_in(line.text):
+            if memory_lines.citations_in(line.text):
                 if self._are_shown(line.text):
                     spans.append((start, line.end))
                 start = line.end
@@ -180,7 +173,9 @@ class Sight:
     def _are_shown(self, line: str) -> bool:
         """Tell whether the prompt shows all turns that a line names."""
         shown = self.window()
-        return shown.issuperset(turn_ids(line, self.numbering)) and self.numbering.holds(line)
+        return shown.issuperset(
+            memory_lines.turn_ids(line, self.numbering)
+        ) and self.numbering.holds(line)
 
 
 @dataclass(slots=True)
@@ -374,7 +369,7 @@ def _read_facts(seen: Seen, sight: Sight) -> Iterator[Fact]:
     for line in scan(seen.text):
         if line.level or not line.text.strip():
             continue
-        said = normal_line(seen.between(line.start, line.end))
+        said = memory_lines.normal_line(seen.between(line.start, line.end))
         if said:
             yield Fact(said, sight.turns_of(line.text))
 

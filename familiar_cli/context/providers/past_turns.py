@@ -11,18 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import now, to_zone
 from familiar_cli.context.providers.packing import Excerpt, Packed, Passage, PieceSource
+from familiar_cli.index import who_when
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.hits import query_coverage
 from familiar_cli.index.rank import WEIGHTS, scores_of_turns
-from familiar_cli.index.who_when import (
-    Asked,
-    asked_by,
-    is_standing_wish,
-    latest_scores,
-    people_first_scores,
-    spread_scores,
-    wish_words,
-)
 from familiar_cli.text import framed
 
 if TYPE_CHECKING:
@@ -66,7 +58,7 @@ class Recall:
     unread: int = 0
     waiting: int = 0
     by_meaning: bool = False
-    asked: Asked = Asked()  # noqa: RUF009  # frozen
+    asked: who_when.Asked = who_when.Asked()  # noqa: RUF009  # frozen
     why: Callable[[int], str | None] = lambda _: None
     missed: bool = False
 
@@ -116,7 +108,7 @@ class Recaller:
         """Return the turns that fit `query` or that found lines cite, except those shown."""
         from familiar_cli.history.recall import recall  # noqa: PLC0415  # loads sqlite3
 
-        asked = asked_by(query, to_zone(now(), self.zone).date())
+        asked = who_when.asked_by(query, to_zone(now(), self.zone).date())
         query = asked.topic if asked.is_wide else query
         near = self._near(query) if by_meaning and query else None
         find = partial(
@@ -146,11 +138,11 @@ class Recaller:
         scores = scores_of_turns(found.turns, query, speaker=made.speaker, zone=self.zone)
         turns = list(found.turns)
         if asked.is_wide:
-            scores = spread_scores(turns, scores)
+            scores = who_when.spread_scores(turns, scores)
         elif "latest" in asked.kinds:
-            scores = latest_scores(turns, scores)
+            scores = who_when.latest_scores(turns, scores)
         if asked.of_myself and asked.of_people and not asked.is_wide:
-            scores = people_first_scores(turns, scores)
+            scores = who_when.people_first_scores(turns, scores)
         if not asked.is_wide:
             wishes = self._wishes(request, query, near, shown)
             turns, scores = _with_wishes(turns, scores, wishes)
@@ -209,13 +201,15 @@ class Recaller:
 
         said = newest_saying(
             self.history,
-            wish_words(),
+            who_when.wish_words(),
             viewer=request.viewer,
             here=request.channel_id,
             before_id=request.before_id,
             limit=_MOST_LOOKED_AT,
         )
-        wishes = [one for one in said if one.id not in shown and is_standing_wish(one.content)]
+        wishes = [
+            one for one in said if one.id not in shown and who_when.is_standing_wish(one.content)
+        ]
         own = [one for one in wishes if one.author == request.author]
         if not own and len({one.author for one in wishes}) == 1:
             own = wishes

@@ -31,6 +31,7 @@ from familiar_cli.memory.journal.repository import (
     encode_commit,
     parents_of,
     tree_and_parent,
+    walk_ancestors,
     with_entry,
 )
 
@@ -187,13 +188,7 @@ class EpochWriter:
         return known
 
     def _all_before(self, heads: Iterable[str]) -> Iterator[str]:
-        waiting = list(dict.fromkeys(heads))
-        seen = set(waiting)
-        for id_ in waiting:
-            yield id_
-            new = [p for p in parents_of(self._objects.read(id_)) if p not in seen]
-            seen.update(new)
-            waiting += new
+        return walk_ancestors(heads, lambda id_: parents_of(self._objects.read(id_)))
 
     def _rewritten(self, head: str, known: Mapping[str, str]) -> str:
         """Rewrite a commit and all its ancestors, parents first; return its new id."""

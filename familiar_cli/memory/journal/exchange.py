@@ -158,7 +158,7 @@ class JournalExchange:
 
     def leads_to(self, old: str, new: str) -> bool:
         """Tell whether `old` is `new` or one of its ancestors."""
-        return old in walk_ancestors(new, self.parents)
+        return old in walk_ancestors([new], self.parents)
 
     def new_ids(self, wants: Iterable[str], haves: Iterable[str]) -> list[str]:
         """Return the ids of all objects reachable from `wants` but not from `haves`.
@@ -371,7 +371,7 @@ class IncomingObjects:
         def new_parents(id_: str) -> Iterable[str]:
             return () if is_known(id_) else parents_of(self._objects.read(id_))
 
-        new = (id_ for id_ in walk_ancestors(commit, new_parents) if not is_known(id_))
+        new = (id_ for id_ in walk_ancestors([commit], new_parents) if not is_known(id_))
         return {decode_commit(id_, self._objects.read(id_)).instance for id_ in new}
 
     def _before(self, commit: str) -> str | None:

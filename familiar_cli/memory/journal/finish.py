@@ -293,7 +293,7 @@ def _recovery_notice(rel_path: str, now: bytes | None, merged: MergedTree) -> st
 def check_mark(repository: Repository, mark: Pending) -> None:
     """Raise `FamiliarError` if this program cannot have written `mark`."""
     if mark.is_forward:
-        every = walk_ancestors(mark.commit, lambda id_: repository.commit(id_).parents)
+        every = walk_ancestors([mark.commit], lambda id_: repository.commit(id_).parents)
         is_change = mark.base is not None and mark.base in every
     else:
         is_change = repository.commit(mark.commit).parent == mark.base

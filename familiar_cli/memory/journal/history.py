@@ -237,7 +237,7 @@ class History:
     def _ids(self) -> Iterator[str]:
         objects = self._repository.objects
         if self.head:
-            yield from walk_ancestors(self.head, lambda id_: parents_of(objects.read(id_)))
+            yield from walk_ancestors([self.head], lambda id_: parents_of(objects.read(id_)))
 
     def all_commits(self) -> Iterator[Commit]:
         """Yield every commit, including merged ones, newest first."""

@@ -222,14 +222,17 @@ def parents_of(content: bytes) -> tuple[str, ...]:
     return tuple(found)
 
 
-def walk_ancestors(commit: str, parents: Callable[[str], Iterable[str]]) -> Iterator[str]:
-    """Yield a commit and all its ancestors, each once.
+def walk_ancestors(
+    commits: Iterable[str], parents: Callable[[str], Iterable[str]]
+) -> Iterator[str]:
+    """Yield commits and all their ancestors, each once, nearest first.
 
     Args:
-        commit: The commit.
+        commits: The commits.
         parents: Returns a commit's parents.
     """
-    waiting, seen = [commit], {commit}
+    waiting = list(dict.fromkeys(commits))
+    seen = set(waiting)
     for id_ in waiting:
         yield id_
         new = [parent for parent in parents(id_) if parent not in seen]
