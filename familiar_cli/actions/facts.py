@@ -374,7 +374,7 @@ def _changed_lines(diff: str) -> tuple[list[str], list[str]]:
     for some, into in zip((gone, new), told, strict=True):
         for line in some:
             words = readable_text(without_confirmation(line)).strip()
-            if normal_line(line) and not words.startswith(("#", "---")) and not _is_key(words):
+            if normal_line(words) and not words.startswith(("#", "---")) and not _is_key(words):
                 into.append(line)
     return told
 
