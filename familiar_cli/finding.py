@@ -182,8 +182,12 @@ class Finder:
             new[best[chosen]] = scores[best[place]]
         return new, ""
 
-    def near_turns(self, query: str) -> NearTurns | None:
+    def near_turns(self, query: str, familiar: str = "") -> NearTurns | None:
         """Return a semantic similarity scorer for `query`, or None without a model.
+
+        Args:
+            query: The search query.
+            familiar: The familiar's name.
 
         Raises:
             EmbedderError: The model fails.
@@ -193,7 +197,8 @@ class Finder:
         embedder, made = self.embedder.embedder, self.turn_vectors
         if embedder is None or not made.through_id(embedder, self._turn_texts):
             return None
-        return made.near(embedder, asked_apart(query))
+        near = made.near(embedder, asked_apart(query))
+        return near and replace(near, query=query, familiar=familiar)
 
     def turns_without_vector(self) -> int:
         """Count the turns without a vector; 0 without an embedding model."""

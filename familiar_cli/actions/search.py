@@ -183,7 +183,7 @@ def search_past(
         )
     if not fts.words(query):
         raise UsageError(f"There is no word to search for in {query!r}")
-    near = None if method == "lexical" else familiar.finder.near_turns(query)
+    near = None if method == "lexical" else familiar.finder.near_turns(query, familiar.name)
     if near is None and method == "hybrid":
         raise EmbedderError(
             "Turns cannot be searched by meaning yet", hint="Run `familiar index build`."

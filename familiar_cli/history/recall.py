@@ -319,7 +319,10 @@ class TokenNearness(Protocol):
         """Weight of token similarity against words, in [0, 1]."""
 
     def by_tokens(
-        self, connection: sqlite3.Connection, around: Mapping[int, Sequence[int]]
+        self,
+        connection: sqlite3.Connection,
+        around: Mapping[int, Sequence[int]],
+        speakers: Collection[str],
     ) -> dict[int, float]:
         """Return the token similarity of turns with those around each; the best has about 1."""
 
@@ -383,7 +386,9 @@ def recall(
                 passages = {
                     i: [n for n in _beside(i, places, TOKENS_REACH) if n in early] for i in able
                 }
-                meaning.by_tokens = near.by_tokens(connection, passages)
+                meaning.by_tokens = near.by_tokens(
+                    connection, passages, _speakers(connection, able)
+                )
                 meaning.tokens_share = near.tokens_share if own else 1.0
             scores = dict.fromkeys(spread, 0.0) | _fused(scores, meaning, places)
         if cited:
@@ -716,6 +721,12 @@ def _turns_around(turn_id: int, places: dict[int, _Place]) -> list[tuple[int, fl
             if other in places and places[other].session == place.session:
                 found.append((other, BESIDE[distance]))
     return found
+
+
+def _speakers(connection: sqlite3.Connection, ids: Iterable[int]) -> set[str]:
+    """Return the names of who speaks in some turns."""
+    select = "SELECT DISTINCT author_display_name, author_username FROM turns WHERE id IN"
+    return {unpack(name) for names in rows_among(connection, select, ids) for name in names if name}
 
 
 def _read_turns(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Turn]:

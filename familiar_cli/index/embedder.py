@@ -20,7 +20,7 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.fts import STOP_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     import numpy as np
     from fastembed import TextEmbedding
@@ -81,6 +81,18 @@ class Encoded:
     tokens: Matrix | None
     counts: tuple[int, ...]
     words: tuple[str, ...] = ()
+
+    def without(self, words: Collection[str]) -> Encoded:
+        """Leave out the tokens of some words, unless there are no others."""
+        import numpy as np  # noqa: PLC0415
+
+        kept = [place for place, word in enumerate(self.words) if word not in words]
+        if self.tokens is None or not kept or len(kept) == len(self.words):
+            return self
+        owners = np.repeat(np.arange(len(self.counts)), self.counts)[kept]
+        counts = np.bincount(owners, minlength=len(self.counts)).tolist()
+        told = tuple(self.words[place] for place in kept)
+        return Encoded(self.pooled, self.tokens[kept], tuple(counts), told)
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ from familiar_cli.index.hits import ShownHits
 from familiar_cli.index.rank import PassageLines, Pieces, lines_of_passages, times_of_lines
 from familiar_cli.index.schema import LINE, PASSAGE, IndexUnusableError, read_meta
 from familiar_cli.index.types import Method, SearchOptions, SearchResult
-from familiar_cli.index.who_when import last_day, named_in, named_shares, people_named
+from familiar_cli.index.who_when import last_day, named_in, named_shares, people_among, people_named
 from familiar_cli.sqlite import rows_among
 from familiar_cli.text import counted
 
@@ -176,11 +176,12 @@ class _Asked:
         if meaning is not None:
             spec, near = meaning.embedder.spec, meaning.cosines
             made_of = lines_of_passages(pieces, candidates)
+            speakers = people_among({line.speaker for line in candidates}, self.query)
             cosines = _line_cosines(near, candidates, made_of)
             maxsim = token_vectors.token_nearness(
                 pieces,
                 self.index.token_rows(self.connection),
-                meaning.asked,
+                meaning.asked.without(speakers.words_among(meaning.asked.words)),
                 candidates,
                 made_of,
                 count=len(near),

@@ -22,6 +22,7 @@ from familiar_cli.index.embedder import BATCH, Encoded, read_passages, read_quer
 from familiar_cli.index.rank import WEIGHTS, cosine_nearness
 from familiar_cli.index.schema import IndexUnusableError
 from familiar_cli.index.vectors import RowFile, each_to_each, row_bytes, size_of, weighted_sums
+from familiar_cli.index.who_when import people_among
 
 if TYPE_CHECKING:
     import sqlite3
@@ -82,6 +83,8 @@ class NearTurns:
         tokens: Token vectors, if any.
         asked: The question with its token vectors.
         tokens_share: Weight of meaning against words, if it comes from tokens.
+        query: The question.
+        familiar: The familiar's name.
     """
 
     keys: NDArray[np.void]
@@ -92,6 +95,8 @@ class NearTurns:
     tokens: token_vectors.Rows | None = None
     asked: Encoded | None = None
     tokens_share: float = WEIGHTS.maxsim
+    query: str = ""
+    familiar: str = ""
 
     def nearest(self, count: int) -> list[int]:
         """Return the ids of about the `count` nearest turns, best first."""
@@ -114,7 +119,10 @@ class NearTurns:
         return {turn_id: cosine_nearness(cosine, self.spec) for turn_id, cosine in found}
 
     def by_tokens(
-        self, connection: sqlite3.Connection, around: Mapping[int, Sequence[int]]
+        self,
+        connection: sqlite3.Connection,
+        around: Mapping[int, Sequence[int]],
+        speakers: Collection[str] = (),
     ) -> dict[int, float]:
         """Return the similarity of turns by token vectors; the best has about 1.
 
@@ -123,10 +131,15 @@ class NearTurns:
         Args:
             connection: The history, whose full-text table gives the frequency of words.
             around: The turns, each with the turns of its passage, itself included.
+            speakers: The names of who speaks in them, beside the familiar.
         """
         import numpy as np  # noqa: PLC0415
 
-        if self.tokens is None or self.asked is None or self.asked.tokens is None:
+        if self.tokens is None or self.asked is None:
+            return {}
+        named = people_among((*speakers, self.familiar), self.query)
+        asked = self.asked.without(named.words_among(self.asked.words))
+        if asked.tokens is None:
             return {}
         ids, extents = self._extents({turn for turns in around.values() for turn in turns})
         order = {turn: place for place, turn in enumerate(ids)}
@@ -135,9 +148,9 @@ class NearTurns:
             return {}
         groups = [[order[turn] for turn in around[one] if turn in order] for one in wanted]
         weights = token_vectors.token_weights(
-            connection, "turns_fts", self.asked.words, int(self.keys["id"][-1])
+            connection, "turns_fts", asked.words, int(self.keys["id"][-1])
         )
-        found = token_vectors.token_maxima(self.tokens, extents, self.asked.tokens)
+        found = token_vectors.token_maxima(self.tokens, extents, asked.tokens)
         members = np.array([place for group in groups for place in group])
         passages = token_vectors.largest_maxima(found, members, np.array([len(g) for g in groups]))
         own = token_vectors.scale_values(

@@ -173,6 +173,16 @@ class NamedPeople:
         own = parts_of(label)
         return any(not names.isdisjoint(own) for names in self.names)
 
+    def words_among(self, words: Iterable[str]) -> set[str]:
+        """Return those of `words` that a name consists of, or that shorten one."""
+        parts = {part for keys in self.names for key in keys for part in key.split()}
+        return {
+            word
+            for word in words
+            if word in parts
+            or (len(word) >= _MIN_NICKNAME_CHARS and any(p.startswith(word) for p in parts))
+        }
+
     def share(self, keys: Collection[str]) -> float:
         """Return the share of names in the question that stand for somebody in `keys`."""
         found = sum(not names.isdisjoint(keys) for names in self.names)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from familiar_cli import fts
+from familiar_cli.index.embedder import Encoded
 from familiar_cli.index.rank import WEIGHTS
-from familiar_cli.index.who_when import named_shares, people_named
+from familiar_cli.index.who_when import named_shares, people_among, people_named
 
 
 def talk(*speakers: str, about: str = "the garden") -> str:
@@ -42,6 +45,29 @@ def test_the_share_is_shown_and_added_once(two) -> None:
     assert (best.signals.people, other.signals.people) == (1, 0)
     gain = best.signals.relevance - other.signals.relevance
     assert gain >= WEIGHTS.people
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("Where does Melanie paint?", {"melanie"}),
+        ("What did Mel paint with Anna Berg?", {"mel", "anna", "berg"}),
+        ("Where was the berg?", {"berg"}),
+        ("Who paints?", set()),
+    ],
+)
+def test_the_words_that_are_names_are_known(query, names) -> None:
+    named = people_among(["Melanie", "Anna Berg", ""], query)
+    assert named.words_among(fts.content_words(query)) == names
+
+
+def test_a_question_loses_no_more_than_names() -> None:
+    rows = np.eye(4, dtype=np.float32)
+    asked = Encoded(rows[:2], rows, (1, 3), ("anna", "bo", "lives", "where"))
+    assert asked.without({"anna", "bo"}).words == ("lives", "where")
+    assert asked.without({"anna", "bo"}).counts == (0, 2)
+    assert asked.without({"bo"}).tokens.tolist() == rows[[0, 2, 3]].tolist()
+    assert asked.without(asked.words) is asked
 
 
 @pytest.mark.parametrize("query", ["Who knows the garden?", "did she sing?", "?"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -230,6 +232,22 @@ def test_the_turn_beside_it_counts_as_its_passage(made, history) -> None:
         beside = near.by_tokens(connection, {n: [n, n - 1] for n in range(1, 8)})
     assert (alone[2], alone[3]) == (pytest.approx(1), 0)
     assert beside[3] == pytest.approx(0.5)
+
+
+def test_the_name_of_who_speaks_is_no_word_to_compare(made, history) -> None:
+    embedder = TokenWordEmbedder(alike=[("parasol", "umbrella")])
+    for text in ["Bread.", "My umbrella is lost.", "Poor Melanie!", "Rain.", "Butter."]:
+        history.append("c", "user", text)
+    near = near_of(made, embedder, history, "Mel lost a parasol")
+
+    def best(familiar: str, speakers) -> float:
+        asked = replace(near, query="Mel lost a parasol", familiar=familiar)
+        return asked.by_tokens(connection, {n: [n] for n in range(1, 6)}, speakers)[2]
+
+    with history.use(create=False) as connection:
+        catch_up(connection)
+        assert best("Vela", ["Melanie"]) == best("Melanie", []) == pytest.approx(1)
+        assert best("Vela", ["Bo"]) < 0.9
 
 
 def test_what_the_prompt_shows_anyhow_does_not_make_others_small(made, history) -> None:

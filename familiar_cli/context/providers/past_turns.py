@@ -222,7 +222,7 @@ class Recaller:
 
     def _near(self, query: str) -> Nearness | None:
         try:
-            return self.finder.near_turns(query)
+            return self.finder.near_turns(query, self.name)
         except EmbedderError:  # the search of memory asks the same model, and tells
             return None
 
