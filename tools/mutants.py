@@ -62,8 +62,8 @@ MUTANTS = (
     ),
     Mutant(
         "a path may be absolute",
-        'if rel_path.startswith("/") or _DRIVE.match(rel_path):',
-        "if _DRIVE.match(rel_path):",
+        'if rel_path.startswith("/") or re.match("[A-Za-z]:", rel_path):',
+        'if re.match("[A-Za-z]:", rel_path):',
         "memory/store",
     ),
     Mutant(
@@ -128,7 +128,7 @@ MUTANTS = (
     ),
     Mutant(
         "a rewrite of a file that was shown in part is accepted",
-        "if operation.op in REWRITES and shown is not None and not shown.whole:",
+        "if operation.op in REWRITES and shown is not None and not shown.holds(section):",
         "if operation.op in REWRITES and shown is None:",
         "writer",
     ),
@@ -140,9 +140,27 @@ MUTANTS = (
     ),
     Mutant(
         "summaries that rest on a changed turn are kept",
-        "DELETE FROM summaries WHERE last_turn_id >= ?",
-        "DELETE FROM summaries WHERE last_turn_id > ?",
+        "DELETE FROM summaries WHERE last_turn_id >= ? AND",
+        "DELETE FROM summaries WHERE last_turn_id > ? AND",
         "history context",
+    ),
+    Mutant(
+        "objects that were being moved when a sync ended are dropped",
+        "incoming.take_over()\n            incoming.close()",
+        "incoming.close()",
+        "sync/test_what_goes_wrong.py",
+    ),
+    Mutant(
+        "a line typed into a half-applied file is overwritten",
+        "edited[rel_path] = now\n        self.is_edited",
+        "self.changes.append(files.StoredChange(rel_path, now, after))\n        self.is_edited",
+        "sync/test_what_goes_wrong.py sync/test_kills.py",
+    ),
+    Mutant(
+        "a change that was decided and not applied is forgotten",
+        "if head not in {mark.base, mark.commit}:",
+        "if head != mark.commit:",
+        "memory/journal/test_crashes.py",
     ),
 )
 

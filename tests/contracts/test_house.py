@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tools import house
+from tools import house, mutants
 
 ROOT = house.Path(house.__file__).parent.parent
 
@@ -27,6 +27,11 @@ def test_a_helpers_name_says_what_it_does():
     vague = re.compile(r"def _(told|said|named|look|what)\(")
     texts = house.read_working_tree(ROOT).items()
     assert [(str(path), found[0]) for path, text in texts for found in vague.finditer(text)] == []
+
+
+def test_each_fault_that_tests_should_notice_can_be_made():
+    package = ROOT / "familiar_cli"
+    assert [m.title for m in mutants.MUTANTS if not mutants.find_file(package, m.right)] == []
 
 
 def test_docstrings_comments_and_blank_lines_are_not_counted():

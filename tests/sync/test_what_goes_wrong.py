@@ -13,6 +13,7 @@ import pytest
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError, RemoteDamagedError, RemoteUnreachableError
+from familiar_cli.memory.journal.exchange import IncomingObjects
 from familiar_cli.memory.journal.objects import Objects, git_object
 from familiar_cli.memory.journal.packs import MOST_OBJECT_BYTES
 from familiar_cli.sync.remotes import SeenRefs
@@ -356,13 +357,13 @@ def test_an_instance_that_never_comes_back_keeps_nobody_waiting(laptop, second, 
 # Disks that fail, and processes that end
 
 
-def attempt(machine, remote, last: int, how: str) -> int:
+def attempt(machine, remote, disk: Dying) -> int:
     """Sync in a child process whose disk fails at a step, and return how it ended."""
     child = os.fork()
     if not child:
         code = 1
         try:
-            dying = Machine(machine.root, machine.name, disk=Dying(last, how))
+            dying = Machine(machine.root, machine.name, disk=disk)
             dying.sync(remote)
             code = 0
         except FamiliarError:
@@ -388,7 +389,7 @@ def test_a_sync_that_ends_at_any_step_is_carried_on_by_the_next(
         laptop.commit(f"ours {last}", **{f"ours{last}": f"- {last}\n"})
         ours = head(laptop)
         laptop.journal.repository.close()
-        code = attempt(laptop, remote, last, how)
+        code = attempt(laptop, remote, Dying(last, how))
         codes.add(code)
         shared = laptop.files().get("shared.md", "")
         laptop.by_hand("shared.md", f"{shared}- typed {last}\n")
@@ -405,6 +406,39 @@ def test_a_sync_that_ends_at_any_step_is_carried_on_by_the_next(
             break
     assert codes <= {0, 3, DIED}
     assert len(codes) > 1
+    laptop.check()
+
+
+@posix
+def test_what_was_being_moved_in_when_the_process_ended_is_moved_in_whole(
+    laptop, second, remote, monkeypatch
+) -> None:
+    """A commit may come before what it leads to, and is then taken for all of it."""
+    laptop.sync(remote)
+    desk = second(remote)
+    disk, move_in, loose = Dying(0, "before"), IncomingObjects.take_over, Objects.loose
+    monkeypatch.setattr(  # in the worst order that they may have
+        Objects, "loose", lambda own: sorted(loose(own), key=lambda i: own.get(i).kind != "commit")
+    )
+    last, code = 0, DIED
+    while code == DIED:
+        last += 1
+        desk.commit(f"theirs {last}", **{f"room{n}__{last}": f"- {last}\n" for n in range(3)})
+        desk.sync(remote)
+        laptop.journal.repository.close()
+        disk.left = sys.maxsize
+        with monkeypatch.context() as patches:
+            patches.setattr(
+                IncomingObjects,
+                "take_over",
+                lambda incoming, at=last: setattr(disk, "left", at) or move_in(incoming),
+            )
+            code = attempt(laptop, remote, disk)
+        laptop = Machine(laptop.root, "laptop")
+        laptop.sync(remote)
+        assert laptop.files() == desk.files()
+    assert last > 10
+    assert code == 0
     laptop.check()
 
 
