@@ -549,7 +549,7 @@ def _front_problems(text: str) -> Iterator[tuple[int, str]]:
             "a record of sources that cannot be read; the file counts as yours",
         )
     elif not ours and (line := _bad_yaml(head)) is not None:
-        yield line, "front matter that is no YAML"
+        yield line, "front matter that is not YAML"
 
 
 def _bad_yaml(head: str) -> int | None:

@@ -198,7 +198,7 @@ class _Wizard:
         others = ["a hosted model, with a key", "another server, by its address"]
         built_in = "the small model that comes with familiar: no set-up, but weak"
         number = self._choose(
-            "Which model shall answer?", [*words, *others, built_in], range(len(found) + 3)
+            "Which model should answer?", [*words, *others, built_in], range(len(found) + 3)
         )
         if number < len(found):
             self._set_served(found[number])
@@ -280,7 +280,7 @@ class _Wizard:
                 known = familiar.me().name
             if known or not self._asks:
                 return
-            name = ask_line("What are you called? (Enter: nothing)", "")
+            name = ask_line("What is your name? (Enter: none)", "")
         if name.strip():
             self._do("me", "--name", name.strip())
 

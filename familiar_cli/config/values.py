@@ -201,7 +201,7 @@ def is_hub_name(value: str) -> bool:
 
 def _hub_name_problem(value: object) -> str | None:
     """Describe an invalid value for a setting that allows `owner/name` or one of the choices."""
-    return None if is_hub_name(str(value)) else "is no name on the model hub"
+    return None if is_hub_name(str(value)) else "is not a name on the model hub"
 
 
 _RULES = {

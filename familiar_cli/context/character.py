@@ -315,7 +315,7 @@ def _read_field(store: MemoryStore, rel_path: str, problems: dict[str, str]) -> 
         there = next((p for p in (path.parent, path) if _is_odd(p, path)), None)
         if there is not None:
             rel = there.relative_to(store.root).as_posix()
-            problems[rel] = f"{rel!r} is no {'file' if there == path else 'directory'}"
+            problems[rel] = f"{rel!r} is not a {'file' if there == path else 'directory'}"
         return None
     except FamiliarError as error:
         problems[rel_path] = str(error)

@@ -161,7 +161,7 @@ class InstanceTwiceError(RefusedError):
 
     def __init__(self, name: lines.TurnName) -> None:
         super().__init__(
-            f"Turn {name} is another one here than elsewhere: two machines call themselves "
+            f"Turn {name} differs here from elsewhere: two machines have the id "
             f"{name.instance!r}; nothing was changed",
             hint="This happens after a familiar was restored from a backup or copied.",
         )

@@ -501,7 +501,7 @@ def wish_words(*codes: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)  # the same turns are asked of every message
 def is_standing_wish(text: str) -> bool:
-    """Tell whether a text asks for something to be done, or not, from then on."""
+    """Tell whether a text asks for something to be done, or not done, from now on."""
     said = folded(text[:_MOST_CHARS])
     spoken = f" {' '.join(_ASKED_WORD.findall(said))} "
     return any(

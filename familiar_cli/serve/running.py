@@ -422,7 +422,7 @@ class _PatientProtocol(H11Protocol):
         self._wait_for_head()
 
     def data_received(self, data: bytes) -> None:
-        """Receive data; a whole head ends the timeout, and part of the next one starts it."""
+        """Receive data; a complete header ends the timeout, and the next request restarts it."""
         super().data_received(data)
         if self.cycle is None or self.cycle.response_complete:
             self._wait_for_head()

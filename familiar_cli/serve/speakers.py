@@ -126,7 +126,7 @@ def resolve_kind(headers: Headers) -> str:
 
 
 def wants_keeping(headers: Headers) -> bool:
-    """Tell whether to store a request, which is the default.
+    """Tell whether to store a request; by default it is stored.
 
     Raises:
         ApiError: The header is neither yes nor no.

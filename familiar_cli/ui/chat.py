@@ -427,7 +427,7 @@ class Conversation:
             return self.take_turn(said, lambda _: None, on_wait=self.out.note)
 
     def show(self, reply: str) -> None:
-        """Show a text of the familiar's."""
+        """Show a text by the familiar."""
         if not self._draws:
             say(reply)
             return

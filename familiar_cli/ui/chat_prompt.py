@@ -212,7 +212,7 @@ class ChatPrompt:
 
 
 def fit_parts(parts: Sequence[str], width: int) -> str:
-    """Join parts into one line of so many cells, dropping the first ones if there is no room."""
+    """Join parts into a line of at most `width` cells, dropping the first ones if needed."""
     line = " · ".join(parts)
     while cell_len(line) > width and len(parts) > 1:
         parts = parts[1:]

@@ -541,7 +541,7 @@ class _Filler:
         return taken is not None and any(p.place == piece.place for p in taken.pieces)
 
     def _has_turn(self, piece: Excerpt) -> bool:
-        """Tell whether some of the same turn or line is taken."""
+        """Tell whether a piece of the same turn or line is already taken."""
         taken = self.open.get(piece.source)
         return taken is not None and any(p.start == piece.start for p in taken.pieces)
 

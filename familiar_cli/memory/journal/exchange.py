@@ -118,7 +118,7 @@ def new_rows(
 def _of_kind(source: git_objects.Objects, id_: str, kind: str) -> bytes:
     found = source.get(id_)
     if found.kind != kind:
-        raise RemoteDamagedError(f"Object {id_} is no {kind}")
+        raise RemoteDamagedError(f"Object {id_} is not a {kind}")
     return found.content
 
 
