@@ -210,32 +210,29 @@ def next_occurrence(
     Raises:
         OverflowError: It is out of the calendar's range.
     """
-    if rule.is_counted:
-        return _count_steps(rule, after, zone, first, more=1)
-    day = to_zone(after, zone).date() - timedelta(days=1)
-    for _ in range(_MOST_DAYS):
-        if _falls_on(rule, day, first):
-            moment = _moment_on(rule, day, zone)
-            if moment > after:
-                return moment
-        day += timedelta(days=1)
-    raise OverflowError(f"{rule} never occurs")
+    return _nearest_occurrence(rule, after, zone, first, is_ahead=True)
 
 
 def last_occurrence(
     rule: Recurrence, until: datetime, zone: tzinfo | None, first: date | None = None
 ) -> datetime:
     """Return the latest occurrence up to a moment, in UTC; parameters as for `next_occurrence`."""
+    return _nearest_occurrence(rule, until, zone, first, is_ahead=False)
+
+
+def _nearest_occurrence(
+    rule: Recurrence, at: datetime, zone: tzinfo | None, first: date | None, *, is_ahead: bool
+) -> datetime:
+    """Return the first occurrence after a moment, or the last one up to it."""
     if rule.is_counted:
-        return _count_steps(rule, until, zone, first, more=0)
-    day = to_zone(until, zone).date() + timedelta(days=1)
+        return _count_steps(rule, at, zone, first, more=int(is_ahead))
+    step = timedelta(days=1 if is_ahead else -1)
+    day = to_zone(at, zone).date() - step
     for _ in range(_MOST_DAYS):
-        if _falls_on(rule, day, first):
-            moment = _moment_on(rule, day, zone)
-            if moment <= until:
-                return moment
-        day -= timedelta(days=1)
-    raise OverflowError(f"{rule} never occurred")
+        if _falls_on(rule, day, first) and (_moment_on(rule, day, zone) > at) == is_ahead:
+            return _moment_on(rule, day, zone)
+        day += step
+    raise OverflowError(f"{rule} never occurs")
 
 
 def _count_steps(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess  # a command that the person set, as a list, without a shell
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -158,7 +158,7 @@ class DigestStatus:
         input_hash: Hash of its sources; None: it was not made.
         due: Whether it is scheduled by now and its sources have changed.
         fresh: Whether it is up to date with its sources.
-        switched_on: Whether it is made on schedule.
+        scheduled: Whether it is made on schedule.
         problem: Why it is unreadable.
         plan_id: Its plan that awaits approval.
         rejected: Whether a person rejected the plan made from the current sources.
@@ -171,26 +171,15 @@ class DigestStatus:
     input_hash: str | None
     due: bool
     fresh: bool
-    switched_on: bool
+    scheduled: bool
     problem: str = ""
     plan_id: str = ""
     rejected: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the status as `--json` shows it."""
-        return {
-            "name": self.name,
-            "tokens": self.tokens,
-            "budget_tokens": self.budget_tokens,
-            "made_at": self.made_at,
-            "input_hash": self.input_hash,
-            "due": self.due,
-            "fresh": self.fresh,
-            "scheduled": self.switched_on,
-            "problem": self.problem or None,
-            "plan_id": self.plan_id or None,
-            "rejected": self.rejected,
-        }
+        told = {"problem": self.problem or None, "plan_id": self.plan_id or None}
+        return asdict(self) | told
 
 
 @dataclass(frozen=True, slots=True)

@@ -362,14 +362,10 @@ def create_from_persona(
 def _persona_plan(
     store: MemoryStore, persona: PersonaCard, wish: folders.FolderImportOptions
 ) -> import_plan.ImportPlan:
-    mapped = personas.map_persona(persona.folder.files, persona.user, persona.user_name)
+    contents = persona.folder
+    pages, warnings = personas.map_persona(contents.files, persona.user, persona.user_name)
     return folders.plan_folder(
-        store,
-        mapped.pieces,
-        personas.LEDGER,
-        wish,
-        folder=persona.folder,
-        warnings=mapped.warnings,
+        store, pages, personas.LEDGER, wish, folder=contents, warnings=warnings
     )
 
 

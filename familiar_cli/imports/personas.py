@@ -163,14 +163,6 @@ class PersonaDir:
     user: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Mapped:
-    """The pages made from a persona's files, and oddities."""
-
-    pieces: tuple[folders.FolderPage, ...]
-    warnings: tuple[str, ...]
-
-
 def find_personas(directory: Path) -> list[PersonaDir]:
     """Find the persona at `directory`, or all of a user's or home's below it.
 
@@ -189,8 +181,10 @@ def find_personas(directory: Path) -> list[PersonaDir]:
     return found
 
 
-def map_persona(files: Mapping[str, bytes], user: Author, user_name: str) -> Mapped:
-    """Map the files of a persona to pages of memory.
+def map_persona(
+    files: Mapping[str, bytes], user: Author, user_name: str
+) -> tuple[list[folders.FolderPage], list[str]]:
+    """Map the files of a persona to pages of memory; also return oddities.
 
     Args:
         files: The bytes of each, by its path in the folder.
@@ -209,7 +203,7 @@ def map_persona(files: Mapping[str, bytes], user: Author, user_name: str) -> Map
                 folders.FolderPage(source, kept[source], content, is_original=True, is_hidden=True)
             )
     missing = [f"{name} is missing" for name in PARTS if name not in parts.values()]
-    return Mapped(tuple(pieces), (*mapping.warnings, *missing))
+    return pieces, [*mapping.warnings, *missing]
 
 
 def _find_personas(directory: Path) -> Iterator[PersonaDir]:

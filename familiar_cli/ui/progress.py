@@ -11,6 +11,8 @@ from familiar_cli.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rich.progress import ProgressColumn
+
     from familiar_cli.models.fetch import Progress
     from familiar_cli.ui.emit import Output
 
@@ -98,25 +100,32 @@ def _report_lines(out: Output) -> Report:
 
 @contextmanager
 def _report_bars() -> Iterator[Report]:
-    from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TransferSpeedColumn
+    from rich.progress import DownloadColumn, TransferSpeedColumn
+
+    with _bars(DownloadColumn(), TransferSpeedColumn()) as update:
+        yield lambda now: update(
+            (now.what, now.origin), one_line(now.what, 40), now.done_bytes, now.total_bytes
+        )
+
+
+@contextmanager
+def _bars(*columns: ProgressColumn) -> Iterator[Callable[[object, str, int, int | None], None]]:
+    """Show a bar for each key that the yielded function is called with."""
+    from rich.progress import BarColumn, TaskID, TextColumn
     from rich.progress import Progress as Bars
 
     from familiar_cli.ui.terminal import console
 
     shown = TextColumn("{task.description}", markup=False)
-    bars = Bars(
-        shown, BarColumn(), DownloadColumn(), TransferSpeedColumn(), console=console(sys.stderr)
-    )
-    tasks: dict[tuple[str, str], TaskID] = {}
+    tasks: dict[object, TaskID] = {}
+    with Bars(shown, BarColumn(), *columns, console=console(sys.stderr)) as bars:
 
-    def report(now: Progress) -> None:
-        key = (now.what, now.origin)
-        if key not in tasks:
-            tasks[key] = bars.add_task(one_line(now.what, 40), total=now.total_bytes)
-        bars.update(tasks[key], completed=now.done_bytes, total=now.total_bytes)
+        def update(key: object, what: str, done: int, total: int | None) -> None:
+            if key not in tasks:
+                tasks[key] = bars.add_task(what, total=total)
+            bars.update(tasks[key], completed=done, total=total)
 
-    with bars:
-        yield report
+        yield update
 
 
 FEW: Final = 40
@@ -131,29 +140,12 @@ def show_totals(out: Output) -> Iterator[StepReport]:
     if out.quiet or not sys.stderr.isatty():
         yield lambda _what, _done, _total: None
         return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TaskID,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import MofNCompleteColumn, TimeRemainingColumn
 
-    from familiar_cli.ui.terminal import console
+    with _bars(MofNCompleteColumn(), TimeRemainingColumn()) as update:
 
-    shown = TextColumn("{task.description}", markup=False)
-    bars = Progress(
-        shown, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console(sys.stderr)
-    )
-    tasks: dict[str, TaskID] = {}
+        def report(what: str, done: int, total: int) -> None:
+            if total >= FEW:
+                update(what, what, done, total)
 
-    def report(what: str, done: int, total: int) -> None:
-        if total < FEW:
-            return
-        if what not in tasks:
-            tasks[what] = bars.add_task(what, total=total)
-        bars.update(tasks[what], completed=done, total=total)
-
-    with bars:
         yield report

@@ -239,7 +239,7 @@ def digest_state(tier: DigestStatus) -> str:
     state = "due" if tier.due else "up to date" if tier.fresh else "older than its sources"
     if not tier.fresh and not tier.made_at and not tier.due:
         state = "not made"
-    return state if tier.switched_on else f"{state}, not on the schedule"
+    return state if tier.scheduled else f"{state}, not on the schedule"
 
 
 def _outcome_verb(done: MadeFile, *, dry_run: bool) -> str:

@@ -162,7 +162,7 @@ def show_digests(asked: PageRequest) -> Shown:
             "rel_path": digest_path(stands.name),
             "status": stands,
             "state": writing_pages.digest_state(stands),
-            "at": getattr(settings.distill, f"{stands.name}_at") if stands.switched_on else "",
+            "at": getattr(settings.distill, f"{stands.name}_at") if stands.scheduled else "",
         }
         for stands in work.distiller().status()
     ]

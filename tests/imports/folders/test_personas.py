@@ -37,14 +37,14 @@ NOOR = Author("discord", "4711")
 
 
 def take(store, files, **wish):
-    mapped = map_persona(files, NOOR, "")
+    pages, warnings = map_persona(files, NOOR, "")
     plan = plan_folder(
         store,
-        mapped.pieces,
+        pages,
         LEDGER,
         FolderImportOptions(**wish),
         folder=FolderContents(dict(files)),
-        warnings=mapped.warnings,
+        warnings=warnings,
     )
     with store.transaction("init", "persona") as tx:
         plan.stage(tx)
