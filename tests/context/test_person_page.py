@@ -86,6 +86,16 @@ def test_what_lasts_and_what_is_cited_often_come_before_what_is_new() -> None:
     assert "In play" not in first
 
 
+def test_the_last_likes_come_before_other_lines_and_do_not_fill_the_part() -> None:
+    lines = [f"Fact {n} is written down here. <!-- turns {n} -->" for n in range(50, 200)]
+    likes = "".join(f"- Taste {n} is a dislike. <!-- turns {n} -->\n" for n in range(40))
+    for heading in ("Likes", "Vorlieben"):
+        first = divide_person(f"{page(*lines)}\n## {heading}\n\n{likes}", 400, 600, COUNT).first
+        assert "Taste 39 " in first
+        assert "Taste 27 " not in first
+        assert "Fact 199 " in first
+
+
 def test_standing_wishes_are_in_the_first_part_however_short_that_is() -> None:
     lines = [f"Fact {n} is written down here. <!-- turns {n} -->" for n in range(1, 200)]
     wish = "Always answer in German. <!-- turns 1 -->"

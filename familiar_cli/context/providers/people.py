@@ -116,6 +116,7 @@ _MOST_PAST: Final = 12  # lines that ended
 _HEADS: Final = ("aliases", "wishes")
 _FLEETING: Final = ("play", "feelings", "notes", "highlights", "sessions", "people", "topics")
 _OFTEN: Final = 4  # cited turns
+_MOST_TASTES: Final = 12  # the last likes and dislikes, which come before other lines
 _WISHES_SHARE: Final = 0.75  # of the title, the summary, the names and the wishes, at most
 
 
@@ -149,11 +150,13 @@ def _ranked_lines(divided: Iterable[Section], numbering: Numbering) -> list[Text
     """
     ranks: dict[TextLine, tuple[bool, bool, int, int]] = {}
     for section in divided:
-        lasts = heading_of(section) not in _FLEETING
-        for line in () if _is_head(section) else section.lines:
-            if line.text.strip() and not line.level:
-                newest = last_turn(line.text, numbering) or 0
-                ranks[line] = (lasts, turn_count(line.text) >= _OFTEN, newest, line.start)
+        heading = heading_of(section)
+        told = [line for line in section.lines if line.text.strip() and not line.level]
+        tastes = told[-_MOST_TASTES:] if heading == "likes" else ()
+        for line in () if _is_head(section) else told:
+            often = line in tastes or turn_count(line.text) >= _OFTEN
+            newest = last_turn(line.text, numbering) or 0
+            ranks[line] = (heading not in _FLEETING, often, newest, line.start)
     return sorted(ranks, key=lambda line: ranks[line], reverse=True)
 
 
