@@ -227,21 +227,15 @@ async def test_a_turn_reads_its_channel_and_the_character_once(ada, serve, monke
 
 
 def test_every_public_name_is_found_where_the_types_say() -> None:
-    source = Path(familiar_cli.__file__).read_text("utf-8")
-    block = ast.parse(source).body
-    typed = {
-        alias.asname or alias.name: node.module
-        for branch in block
-        if isinstance(branch, ast.If)
-        for node in branch.body
-        for alias in node.names
-    }
+    stub = Path(familiar_cli.__file__).with_suffix(".pyi").read_text("utf-8")
+    imported = (node for node in ast.parse(stub).body if isinstance(node, ast.ImportFrom))
+    typed = {alias.asname: node.module for node in imported for alias in node.names}
     loaded = {name: f"familiar_cli.{where}" for name, where in familiar_cli._MODULE_OF.items()}
     other = familiar_cli._OTHER_NAMES
-    loaded |= {name: loaded[of] for name, of in other.items()}
 
-    assert sorted(typed) == sorted(familiar_cli.__all__)
     assert loaded == typed
+    assert sorted([*typed, *other]) == familiar_cli.__all__
+    assert all(f"{name} = {of}\n" in stub for name, of in other.items())
     for name in familiar_cli.__all__:
         assert getattr(familiar_cli, name).__name__ == other.get(name, name)
     assert set(familiar_cli.__all__) <= set(dir(familiar_cli))

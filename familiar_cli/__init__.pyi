@@ -1,0 +1,74 @@
+# The types of the public names; `_MODULES` in `__init__.py` says where each is loaded from.
+
+from familiar_cli.actions.consolidate import consolidate_memories as consolidate_memories
+from familiar_cli.actions.desk import Desk as Desk
+from familiar_cli.actions.desk import ItemChange as ItemChange
+from familiar_cli.actions.desk import ListedItem as ListedItem
+from familiar_cli.actions.desk import add_todo as add_todo
+from familiar_cli.actions.desk import fire_reminders as fire_reminders
+from familiar_cli.actions.desk import mark_todo as mark_todo
+from familiar_cli.actions.desk import read_todos as read_todos
+from familiar_cli.actions.import_files import FileImportOptions as FileImportOptions
+from familiar_cli.actions.import_files import ImportItem as ImportItem
+from familiar_cli.actions.import_files import import_files as import_files
+from familiar_cli.actions.talk import assemble as assemble
+from familiar_cli.actions.talk import hear as hear
+from familiar_cli.actions.talk import opening_of as opening_of
+from familiar_cli.actions.talk import take_turn as take_turn
+from familiar_cli.actions.write_memory import DueWork as DueWork
+from familiar_cli.actions.write_memory import begin_due_work as begin_due_work
+from familiar_cli.actions.write_memory import write_memory as write_memory
+from familiar_cli.config.channel import SubscriptionRegistry as SubscriptionRegistry
+from familiar_cli.config.channel_kinds import ChannelMode as ChannelMode
+from familiar_cli.config.schema import ChannelConfig as ChannelConfig
+from familiar_cli.config.schema import CharacterConfig as CharacterConfig
+from familiar_cli.context.budget import Budgeter as Budgeter
+from familiar_cli.context.pipeline import ContextPipeline as ContextPipeline
+from familiar_cli.context.processors import RecastPostProcessor as RecastPostProcessor
+from familiar_cli.context.processors import (
+    SteppedThinkingPreProcessor as SteppedThinkingPreProcessor,
+)
+from familiar_cli.context.providers.character import CharacterProvider as CharacterProvider
+from familiar_cli.context.providers.content_search import (
+    ContentSearchProvider as ContentSearchProvider,
+)
+from familiar_cli.context.providers.history import HistoryProvider as HistoryProvider
+from familiar_cli.context.trace import Trace as Trace
+from familiar_cli.context.turn import TurnResult as TurnResult
+from familiar_cli.context.types import ContextRequest as ContextRequest
+from familiar_cli.context.types import Contribution as Contribution
+from familiar_cli.context.types import Layer as Layer
+from familiar_cli.context.types import Modality as Modality
+from familiar_cli.context.types import Said as Said
+from familiar_cli.errors import AnsweredError as AnsweredError
+from familiar_cli.errors import ChannelBusyError as ChannelBusyError
+from familiar_cli.errors import ConfigError as ConfigError
+from familiar_cli.errors import ConflictError as ConflictError
+from familiar_cli.errors import FamiliarError as FamiliarError
+from familiar_cli.errors import LimitError as LimitError
+from familiar_cli.errors import LockedError as LockedError
+from familiar_cli.errors import ModelError as ModelError
+from familiar_cli.errors import NotFoundError as NotFoundError
+from familiar_cli.errors import PartialError as PartialError
+from familiar_cli.errors import RateLimitError as RateLimitError
+from familiar_cli.errors import RefusedError as RefusedError
+from familiar_cli.errors import UsageError as UsageError
+from familiar_cli.familiar import Familiar as Familiar
+from familiar_cli.history.rows import Turn as Turn
+from familiar_cli.history.store import HistoryStore as HistoryStore
+from familiar_cli.history.store import KeptMessage as KeptMessage
+from familiar_cli.identity import Author as Author
+from familiar_cli.index.build import EmbeddingIndex as EmbeddingIndex
+from familiar_cli.index.types import IndexingMemoryStore as IndexingMemoryStore
+from familiar_cli.index.types import SearchOptions as SearchOptions
+from familiar_cli.index.types import SearchResult as SearchResult
+from familiar_cli.llm.types import ChatModel as ChatModel
+from familiar_cli.llm.types import ScriptedModel as ScriptedModel
+from familiar_cli.memory.desk import ItemStatus as ItemStatus
+from familiar_cli.memory.store.store import MemoryStore as MemoryStore
+from familiar_cli.work.jobs import Drained as Drained
+from familiar_cli.writer.memory_writer import MemoryWriter as MemoryWriter
+from familiar_cli.writer.memory_writer import MemoryWriterScheduler as MemoryWriterScheduler
+
+Heard = KeptMessage
+__version__: str
