@@ -8,18 +8,10 @@ import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from familiar_cli import sqlite
 from familiar_cli.errors import FamiliarError, LockedError
 from familiar_cli.files import ON_WINDOWS, TEMP_PREFIX, check_own, locked, remove
 from familiar_cli.fts import TOKENIZER
-from familiar_cli.sqlite import (
-    Fault,
-    connect_derived,
-    drop_tables,
-    fault_of,
-    hint_for,
-    is_useless,
-    transaction,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -213,7 +205,9 @@ def use_index(
     except (sqlite3.Error, _DamagedError) as error:
         raise IndexUnusableError(
             f"The index in {str(directory)!r} cannot be used: {error}; memory is untouched",
-            hint=hint_for(fault_of(error), "Try again, or delete it: `familiar index clear`."),
+            hint=sqlite.hint_for(
+                sqlite.fault_of(error), "Try again, or delete it: `familiar index clear`."
+            ),
         ) from error
     except OSError as error:
         raise IndexUnusableError(
@@ -233,7 +227,7 @@ def _attempt_once(
         connection.rollback()
     except sqlite3.DatabaseError as error:
         connection.close()
-        if not is_useless(error):
+        if not sqlite.is_useless(error):
             raise
         _delete_files(directory)
         raise _DamagedError(str(error)) from error
@@ -326,9 +320,9 @@ def _open_checked(path: Path) -> tuple[sqlite3.Connection | None, str]:
     except sqlite3.DatabaseError as error:
         if connection is not None:
             connection.close()
-        if not is_useless(error):
+        if not sqlite.is_useless(error):
             raise
-        broken = fault_of(error) is Fault.damaged
+        broken = sqlite.fault_of(error) is sqlite.Fault.damaged
         return None, "it was damaged" if broken else "it was not an index of this program"
     reason = _why_old(found)
     if reason:
@@ -350,7 +344,7 @@ def _why_old(found: dict[str, str]) -> str:
 
 
 def _connect_to(path: Path) -> sqlite3.Connection:
-    connection = connect_derived(path, BUSY_S)
+    connection = sqlite.connect_derived(path, BUSY_S)
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA foreign_keys = ON")
     return connection
@@ -361,9 +355,9 @@ def _create_tables(connection: sqlite3.Connection, reason: str) -> sqlite3.Conne
     try:
         connection.execute("PRAGMA journal_mode = WAL")  # the file remembers it
         connection.execute("PRAGMA foreign_keys = OFF")  # else rows are deleted one by one
-        with transaction(connection):
+        with sqlite.transaction(connection):
             kept = _set_vectors_aside(connection)
-            drop_tables(connection, but=KEPT)
+            sqlite.drop_tables(connection, but=KEPT)
             for statement in _schema_statements():
                 connection.execute(statement)
             set_meta(

@@ -27,6 +27,7 @@ from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.text import sha256_of
 from familiar_cli.visibility import OWNER
 from familiar_cli.web import (
+    asking,
     home_pages,
     memory_pages,
     relation_pages,
@@ -34,16 +35,6 @@ from familiar_cli.web import (
     time_pages,
     turn_pages,
     upkeep_pages,
-)
-from familiar_cli.web.asking import (
-    Answer,
-    Data,
-    PageRequest,
-    Redirect,
-    WebPage,
-    http_status,
-    page_address,
-    read_form,
 )
 from familiar_cli.web.drawing import draw_page, static_file, stylesheet
 from familiar_cli.web.setup_pages import make_familiar, read_upload, setup_values
@@ -304,7 +295,7 @@ class Site:
             return _page_response("locked", {"was_used": False}, 403)
         return RedirectResponse("/", status_code=303) if TOKEN in query else None
 
-    def _endpoint(self, page: WebPage) -> Callable[[Request], Awaitable[Response]]:
+    def _endpoint(self, page: asking.WebPage) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             body = await request.body() if page.method == "POST" else b""
             return await asyncio.to_thread(self._answer, page, request, body)
@@ -315,7 +306,7 @@ class Site:
         """Take a turn, streaming it to browsers that accept events."""
         lease, body = AsyncExitStack(), await request.body()
         try:
-            form = read_form(body) if _is_form(request) else {}
+            form = asking.read_form(body) if _is_form(request) else {}
             familiar = await lease.enter_async_context(self._lease(self._asked_name(request)))
         except FamiliarError as error:
             return self._failed(request, error, _base_of(request))
@@ -323,7 +314,7 @@ class Site:
         turn = PageTurn(familiar, form, begins_work=self._begins_work)
 
         def draw(end: ReplyEnd) -> Response:
-            page = WebPage("/chat", partial(show_outcome, turn, end, streams=streams))
+            page = asking.WebPage("/chat", partial(show_outcome, turn, end, streams=streams))
             return self._answer(page, request, body)
 
         return TalkResponse(turn, draw, lease.aclose, streams=streams)
@@ -337,16 +328,16 @@ class Site:
             return access.find_familiar(name).id if access.grant else name
         return name
 
-    def _answer(self, page: WebPage, request: Request, body: bytes) -> Response:
+    def _answer(self, page: asking.WebPage, request: Request, body: bytes) -> Response:
         base = _base_of(request)
         try:
             name = self._asked_name(request)
-            form = read_form(body) if _is_form(request) else {}
+            form = asking.read_form(body) if _is_form(request) else {}
             with self._held(name, alone=page.is_long) as familiar:
                 is_owner = request.scope.get(BY_OWNER, False) or self._door.is_open(
                     request.headers.get("cookie", ""), request.headers.get("host", "")
                 )
-                asked = PageRequest(
+                asked = asking.PageRequest(
                     familiar,
                     OWNER if is_owner else familiar.privacy.program(),
                     tuple(list_familiars(self.pool.home)),
@@ -359,10 +350,12 @@ class Site:
         except FamiliarError as error:
             return self._failed(request, error, base)
 
-    def _response(self, asked: PageRequest, request: Request, answer: Answer) -> Response:
-        if isinstance(answer, Redirect):
+    def _response(
+        self, asked: asking.PageRequest, request: Request, answer: asking.Answer
+    ) -> Response:
+        if isinstance(answer, asking.Redirect):
             return RedirectResponse(self._with_note(answer), status_code=303)
-        if isinstance(answer, Data):
+        if isinstance(answer, asking.Data):
             return _data_response(answer)
         shared = self._shared(asked.base, asked.ids, request)
         shared["notes"] = (*shared["notes"], *_due_reminders(asked))
@@ -379,7 +372,7 @@ class Site:
             notes = self._notes.pop(request.query_params.get(_NOTE, ""), ())
 
         def to(*parts: object, **query: object) -> str:
-            return page_address(base, *parts, **query)
+            return asking.page_address(base, *parts, **query)
 
         here = request.url.path.removeprefix(base)
         place = find_place(here)
@@ -404,7 +397,7 @@ class Site:
             "reachable_at": self._reachable_at,
         }
 
-    def _with_note(self, moved: Redirect) -> str:
+    def _with_note(self, moved: asking.Redirect) -> str:
         """Return the redirect address, with the id of a note to show there."""
         if not moved.told:
             return moved.to
@@ -431,15 +424,15 @@ class Site:
             made = make_familiar(self.pool.home, fields, raw, origin)
         except FamiliarError as error:
             again = setup_values(fields, str(error), error.hint or "")
-            return _page_response("setup", {**shared, **again}, http_status(error))
-        done = Redirect(f"/f/{quote(made)}/", (f"{made} is here. Say hello.",))
+            return _page_response("setup", {**shared, **again}, asking.http_status(error))
+        done = asking.Redirect(f"/f/{quote(made)}/", (f"{made} is here. Say hello.",))
         return RedirectResponse(self._with_note(done), status_code=303)
 
     def _failed(
         self, request: Request, error: FamiliarError, base: str = "", status: int | None = None
     ) -> Response:
         if status is None:
-            status = http_status(error)
+            status = asking.http_status(error)
         is_browser = "text/html" in request.headers.get("accept", "")
         if self.is_for_programs(request.url.path) and not is_browser:
             told = {"code": error.code, "message": str(error), "hint": error.hint}
@@ -494,7 +487,7 @@ def _page_response(template: str, values: dict[str, Any], status: int) -> Respon
     )
 
 
-def _due_reminders(asked: PageRequest) -> list[str]:
+def _due_reminders(asked: asking.PageRequest) -> list[str]:
     """Return the owner's reminders that have become due, each on one page."""
     from familiar_cli.actions.desk import fire_reminders, reminder_words
 
@@ -505,7 +498,7 @@ def _due_reminders(asked: PageRequest) -> list[str]:
     return []
 
 
-def _data_response(data: Data) -> Response:
+def _data_response(data: asking.Data) -> Response:
     headers = {"cache-control": "no-store"}
     if data.name:
         safe = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in data.name)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from familiar_cli import sqlite
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.index import rank, schema
 from familiar_cli.index.embedder import BATCH, EmbedderChoice, EmbedderError
@@ -451,9 +452,9 @@ def test_one_question_opens_the_index_once(world, monkeypatch) -> None:
     world.index.refresh()
     world.put("b.md", "tea and ale")
     opened = []
-    connect = schema.connect_derived
+    connect = sqlite.connect_derived
     monkeypatch.setattr(
-        schema, "connect_derived", lambda *args: opened.append(args) or connect(*args)
+        sqlite, "connect_derived", lambda *args: opened.append(args) or connect(*args)
     )
     assert sorted(world.paths("tea")) == ["a.md", "b.md"]
     assert len(opened) == 1
