@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 from datetime import date, tzinfo
-from functools import lru_cache
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     Session = tuple[str, date, int]
 
 RECENCY_RATE_PER_DAY: Final = 0.007
-_MIN_NICKNAME_CHARS: Final = 3
 _NOTHING: Final[Mapping[int, float]] = MappingProxyType({})
 
 
@@ -150,24 +148,6 @@ def cosine_nearness(cosine: float, spec: Spec) -> float:
     return max(0.0, (cosine - spec.far) / (spec.near - spec.far))
 
 
-def is_named(speaker: str, query: str) -> bool:
-    """Tell whether `query` names `speaker`, by a whole name or a capitalised nickname."""
-    if not speaker:
-        return False
-    whole, nicknames = _query_names(query)
-    names = fts.words(speaker)
-    return any(name in whole or name.startswith(nicknames) for name in names)
-
-
-@lru_cache(maxsize=4)
-def _query_names(query: str) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the words that may be names, and the capitalised ones, which may be nicknames."""
-    capitals = [word for word in query.split() if word[:1].isupper()]
-    short = {word for capital in capitals for word in fts.words(capital)[:1]} - fts.STOP_WORDS
-    nicknames = tuple(sorted(word for word in short if len(word) >= _MIN_NICKNAME_CHARS))
-    return frozenset(fts.content_words(query)), nicknames
-
-
 class Scorer:
     """Scores the lines that a question found.
 
@@ -177,11 +157,11 @@ class Scorer:
         lines: The candidates.
         lexical: What the full-text tables say; empty to go by meaning alone.
         cosines: Cosines by id of lines and passages; none to go by words alone.
-        query: What is asked.
         spec: The model that the cosines are of.
         weights: How much each signal counts.
         maxsim: How near lines are by the vectors of their tokens, by id; the cosines then say only
             how near a line is whatever the question.
+        speakers: Those of who speaks in the lines whom the question names.
         people: By document the share of those whom the question names who speak there.
         times: By line how near in time it is to what the question asks for.
     """
@@ -192,17 +172,17 @@ class Scorer:
         lexical: Lexical,
         cosines: Mapping[int, float] = _NOTHING,
         *,
-        query: str,
         spec: Spec | None = None,
         weights: Weights = WEIGHTS,
         maxsim: Mapping[int, tuple[float, float]] = MappingProxyType({}),
+        speakers: who_when.NamedPeople = who_when.NOBODY,
         people: Mapping[int, float] = _NOTHING,
         times: Mapping[int, float] = _NOTHING,
     ) -> None:
         self.lines = lines
         self._lexical, self._cosines, self._spec = lexical, cosines, spec
         self._weights, self._maxsim, self._people, self._times = weights, maxsim, people, times
-        self._named = {s: is_named(s, query) for s in {line.speaker for line in lines}}
+        self._named = {s: speakers.is_named(s) for s in {line.speaker for line in lines}}
         self._words = _by_words(lines, lexical, weights)
 
     def relevant(self, least_dense: float = 0.0) -> list[tuple[float, int]]:

@@ -173,10 +173,10 @@ class _Asked:
         cosines: dict[int, float] = {}
         maxsim: dict[int, tuple[float, float]] = {}
         spec = None
+        speakers = people_among({line.speaker for line in candidates}, self.query)
         if meaning is not None:
             spec, near = meaning.embedder.spec, meaning.cosines
             made_of = lines_of_passages(pieces, candidates)
-            speakers = people_among({line.speaker for line in candidates}, self.query)
             cosines = _line_cosines(near, candidates, made_of)
             maxsim = token_vectors.token_nearness(
                 pieces,
@@ -192,10 +192,10 @@ class _Asked:
             candidates,
             by_words,
             cosines,
-            query=self.query,
             spec=spec,
             weights=self.options.weights or rank.WEIGHTS,
             maxsim=maxsim,
+            speakers=speakers,
             people=named_shares(self.connection, people_named(self.connection, self.query), files),
             times=times_of_lines(self.connection, self.query, today, candidates),
         )

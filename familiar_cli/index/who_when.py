@@ -189,6 +189,9 @@ class NamedPeople:
         return found / len(self.names) if self.names else 0.0
 
 
+NOBODY: Final = NamedPeople()
+
+
 def parts_of(name: str) -> dict[str, bool]:
     """Return the keys that may stand for a name, and whether each is only a part of it."""
     whole = key_of(name)

@@ -15,10 +15,10 @@ from familiar_cli.index.rank import (
     cosine_nearness,
     file_score,
     final_score,
-    is_named,
     recency_score,
 )
 from familiar_cli.index.schema import LINE
+from familiar_cli.index.who_when import people_among
 from tests.support.cases import each
 
 SPEC = SPECS["minilm-l6-v2"]
@@ -32,7 +32,7 @@ def line(number: int, *, speaker: str = "", document: int = 1) -> Candidate:
 
 def scored(lines, lexical, cosines=None, **more) -> list[rank.Scored]:
     """Score lines; the best comes first."""
-    scorer = Scorer(lines, lexical, cosines or {}, query=more.pop("query", "tea"), **more)
+    scorer = Scorer(lines, lexical, cosines or {}, **more)
     best = sorted(scorer.relevant(), reverse=True)
     return [scorer.explain(number, relevance) for relevance, number in best]
 
@@ -98,7 +98,11 @@ def test_a_memory_without_a_vector_yet_is_not_put_last() -> None:
 
 def test_who_is_asked_about_speaks_first() -> None:
     lines = [line(1, speaker="Bo"), line(2, speaker="Ada Byron")]
-    found = scored(lines, Lexical({}, {101: 1.0, 102: 1.0}, {}), query="What did Ada say?")
+    found = scored(
+        lines,
+        Lexical({}, {101: 1.0, 102: 1.0}, {}),
+        speakers=people_among(["Bo", "Ada Byron"], "What did Ada say?"),
+    )
     assert [(s.line.id, s.speaker) for s in found] == [(2, True), (1, False)]
 
 
@@ -117,7 +121,7 @@ def test_who_is_asked_about_speaks_first() -> None:
 def test_a_speaker_is_named_by_name_or_nickname_never_by_a_common_word(
     speaker, query, named
 ) -> None:
-    assert is_named(speaker, query) is named
+    assert people_among([speaker], query).is_named(speaker) is named
 
 
 def test_the_passage_that_matches_best_is_shown() -> None:
@@ -128,7 +132,7 @@ def test_the_passage_that_matches_best_is_shown() -> None:
 
 def test_what_holds_no_word_and_is_not_near_is_not_relevant() -> None:
     lines = [line(1), line(2), line(3)]
-    scorer = Scorer(lines, Lexical({}, {101: 1.0}, {}), {2: 0.6, 3: 0.0}, query="tea", spec=SPEC)
+    scorer = Scorer(lines, Lexical({}, {101: 1.0}, {}), {2: 0.6, 3: 0.0}, spec=SPEC)
     assert [number for _, number in scorer.relevant(0.25)] == [0, 1]
 
 
