@@ -496,7 +496,7 @@ def load_engine() -> Any:  # noqa: ANN401  # it has no types
         import xllamacpp  # noqa: PLC0415  # an extra, and native code
     except (ImportError, OSError) as error:
         raise ModelError(
-            f"The library that runs local models is not installed: {error}",
+            f"The library that runs local models cannot be loaded: {error}",
             hint=f"Run `{install_command('local')}`, or choose a server: "
             "`familiar config set llm.preset ollama`.",
         ) from error
