@@ -305,7 +305,7 @@ def test_a_plan_that_waits_is_told_after_a_reply(root, monkeypatch):
 def test_a_conversation_tells_of_a_plan_once(root, monkeypatch):
     monkeypatch.setattr(write_memory, "begin_due_work", lambda *_: DueWork(plans=1))
     told: list[str] = []
-    out = SimpleNamespace(note=lambda *texts: told.extend(texts), warn=lambda *texts: None)
+    out = SimpleNamespace(note=lambda *texts: told.extend(texts), warn=lambda *_: None)
     notices = BackgroundNotices(out, None)
     for _ in range(2):
         notices.begin(None)
