@@ -59,6 +59,8 @@ def without_secrets(address: str) -> str:
 
 def harmless(text: str) -> str:
     """Remove escape sequences and other controls that could affect a terminal."""
+    if text.isascii() and text.isprintable():
+        return text
     return re.sub(_HARMFUL, "", text.replace("\r\n", "\n"))
 
 

@@ -25,7 +25,7 @@ from familiar_cli.memory.aliases import (
     with_alias,
     without_alias,
 )
-from familiar_cli.memory.layout import PEOPLE_DIR, people_path
+from familiar_cli.memory.layout import people_path
 from familiar_cli.memory.mentions import key_of, without_honorific
 from familiar_cli.memory.merge.blocks import parse_blocks
 from familiar_cli.memory.merge.content import MergeFindings, merge_front
@@ -418,7 +418,6 @@ def people_of(familiar: Familiar, *, thorough: bool = True) -> KnownPeople:
         files = {person.slug: person for person in names.people()}
         collisions = tuple(names.collisions())
     said = speakers_of(familiar)
-    sizes = _file_sizes(familiar) if thorough else {}
     known = []
     silent = sorted(files.keys() - said.keys())
     for slug in [*said, *silent]:  # speakers in the order of the history, latest first
@@ -431,7 +430,7 @@ def people_of(familiar: Familiar, *, thorough: bool = True) -> KnownPeople:
                 aliases=len(person.names) if person else 0,
                 turns=speaker.turns if speaker else 0,
                 last_seen=iso(speaker.last_at) if speaker else None,
-                size_bytes=sizes.get(people_path(slug)) if person else None,
+                size_bytes=person.size_bytes if person and thorough else None,
                 problem=person.problem if person else "",
             )
         )
@@ -539,11 +538,6 @@ def speakers_of(familiar: Familiar) -> dict[str, Speaker]:
     """Return everyone who has spoken, by slug, latest first."""
     me, said = familiar.me(), familiar.history.speakers(familiar.privacy.program())
     return {s.author.slug: replace(s, author=me.named(s.author)) for s in said}
-
-
-def _file_sizes(familiar: Familiar) -> dict[str, int]:
-    there = familiar.memory.walk(PEOPLE_DIR, missing_ok=True).files
-    return {entry.rel_path: entry.size_bytes for entry in there}
 
 
 @dataclass(frozen=True, slots=True)

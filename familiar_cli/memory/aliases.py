@@ -268,6 +268,11 @@ class NamedPerson:
     problem: str = ""
     signature: str = ""
 
+    @property
+    def size_bytes(self) -> int:
+        """The size of their file when it was read."""
+        return int(self.signature.partition(" ")[0])
+
 
 def slug_in(rel_path: str) -> str | None:
     """Return the slug of the person whose file `rel_path` is, or None."""

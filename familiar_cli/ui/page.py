@@ -40,7 +40,7 @@ class Words:
         self.spans.append((str(text), style))
 
     def __str__(self) -> str:
-        return "".join(harmless(text) for text, _ in self.spans)
+        return "".join([harmless(text) for text, _ in self.spans])
 
     def lines(self, encoding: str) -> list[str]:
         """See `PagePart`."""
