@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli.text import fold_word, sentence_ends, without_joiners
 
@@ -150,8 +150,7 @@ def _narrow_run(query: str, text: str, start: int, end: int) -> Iterator[tuple[i
         yield start + places[match.start()], start + places[match.end() - 1] + 1
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """Which rows to rank, and by which words.
 
     Args:

@@ -7,8 +7,7 @@ ordinary characters. Where HTML or nested blocks matter, use the parser in `inde
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,8 +32,7 @@ _EMPHASIS: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TextLine:
+class TextLine(NamedTuple):
     """A line of a text.
 
     Args:
@@ -76,8 +74,7 @@ class TextLine:
         return bare.rstrip(" \t") if bare[-1:] in ("", " ", "\t") else words
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """A heading with everything up to the next one.
 
     Args:
@@ -108,8 +105,7 @@ class Section:
         return "".join(line.text for line in self.below)
 
 
-@dataclass(frozen=True, slots=True)
-class ListMarker:
+class ListMarker(NamedTuple):
     """The marker of a list item.
 
     Args:

@@ -9,7 +9,6 @@ import re
 import unicodedata
 from calendar import monthrange
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date, time, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -55,16 +54,14 @@ _DIGITS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """The days from `first` to `last`, both of them included."""
 
     first: date
     last: date
 
 
-@dataclass(frozen=True, slots=True)
-class Yearly:
+class Yearly(NamedTuple):
     """A day, month, part of a month or season of any year.
 
     Args:
@@ -132,8 +129,7 @@ class Yearly:
         return Span(date(year, self.month, 1), last)
 
 
-@dataclass(frozen=True, slots=True)
-class NamedTime:
+class NamedTime(NamedTuple):
     """A time in a text.
 
     Args:
@@ -155,8 +151,7 @@ class NamedTime:
     span: Span | Yearly
 
 
-@dataclass(frozen=True, slots=True)
-class StatedTime:
+class StatedTime(NamedTuple):
     """What a text says of a time.
 
     Args:

@@ -160,9 +160,13 @@ _PER_CHAR: Final = {
 }
 
 
-_PIECES: Final = re.compile(re.sub(r"\(\?P<\w+>", "(?:", _KINDS.pattern), re.DOTALL)
-"""The same without groups, which `findall` reads four times as fast."""
 _MOST_PIECES: Final = 50_000
+
+
+@cache
+def _pieces() -> re.Pattern[str]:
+    """Compile `_KINDS` without its groups, which `findall` reads twice as fast."""
+    return re.compile(re.sub(r"\(\?P<\w+>", "(?:", _KINDS.pattern), re.DOTALL)
 
 
 class _Costs(dict[str, float]):
@@ -186,7 +190,7 @@ class _Estimate:
     name: Final = "estimate"
 
     def count(self, text: str) -> int:
-        return round(sum(map(_costs.__getitem__, _PIECES.findall(text))))
+        return round(sum(map(_costs.__getitem__, _pieces().findall(text))))
 
 
 def reach(text: str, start: int, end: int, most: int) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from familiar_cli import fts
 from familiar_cli.clock import stopwatch_s
@@ -48,8 +48,7 @@ _TABLE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TurnHit:
+class TurnHit(NamedTuple):
     """A search result.
 
     Args:
@@ -260,8 +259,7 @@ _BESIDE_MOVED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Recalled:
+class Recalled(NamedTuple):
     """A turn that matches.
 
     Args:
@@ -275,8 +273,7 @@ class Recalled:
     before: Turn | None
 
 
-@dataclass(frozen=True, slots=True)
-class Recollection:
+class Recollection(NamedTuple):
     """Result of a recall.
 
     Args:
@@ -447,8 +444,7 @@ def _match_phrases(phrases: tuple[str, ...]) -> str:
     return " OR ".join(wanted)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """Position of a turn: its session, and its neighbours in the channel."""
 
     session: tuple[object, int]

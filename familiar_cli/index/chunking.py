@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli.index.who_when import day_in, instance_in
 from familiar_cli.markdown import split_front_matter, without_marks
@@ -43,8 +43,7 @@ _SPEAKER: Final = re.compile(
 _LEAVES: Final = frozenset({"inline", "fence", "code_block", "html_block", "hr"})
 
 
-@dataclass(frozen=True, slots=True)
-class TextBlock:
+class TextBlock(NamedTuple):
     """A paragraph, list item, heading, table or code; `start` to `end` in characters.
 
     Args:
@@ -146,8 +145,7 @@ _SENTENCE_END: Final = re.compile(r"[.!?。！？…][\"'”’)\]]*\s+|[。！�
 _SPACE: Final = re.compile(r"\s+")
 
 
-@dataclass(frozen=True, slots=True)
-class TextSpan:
+class TextSpan(NamedTuple):
     """A part of a file: `text[start:end]`.
 
     Args:
@@ -166,8 +164,7 @@ class TextSpan:
     parts: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(NamedTuple):
     """A file split into lines and passages. Each cover all of its text, in order.
 
     `speakers` are those of a conversation; other files have none.
@@ -181,8 +178,7 @@ class Cut:
     lines: tuple[TextSpan, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(NamedTuple):
     start: int
     end: int
     heading: str

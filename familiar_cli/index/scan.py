@@ -18,9 +18,9 @@ import sys
 import threading
 from collections import OrderedDict
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli.clock import stopwatch_s, wall_ns
 from familiar_cli.files import FileStamp, stamp_of
@@ -211,8 +211,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_roots.clear)  # a child would take the parent's events
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(NamedTuple):
     """The result of scanning the memory directory.
 
     Args:
@@ -245,7 +244,7 @@ def scan_root(root: Path, connection: sqlite3.Connection) -> Scan:
     if in_step and digest == known:
         return Scan({}, (), int(count), listing.closed)
     found = _compare_listing(listing, connection)
-    return replace(found, digest=digest)
+    return found._replace(digest=digest)
 
 
 def note_scan(connection: sqlite3.Connection, seen: Scan) -> None:

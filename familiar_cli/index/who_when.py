@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, tzinfo
 from functools import cache, lru_cache
 from math import exp, fsum, log
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli import fts
 from familiar_cli.clock import to_utc
@@ -156,8 +156,7 @@ _LAST: Final = "\U0010ffff"
 _WORD: Final = re.compile(r"[^\W\d_]\w*")
 
 
-@dataclass(frozen=True, slots=True)
-class NamedPeople:
+class NamedPeople(NamedTuple):
     """The people that a question names.
 
     Args:

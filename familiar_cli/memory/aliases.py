@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -172,7 +172,7 @@ def _alias_section(markdown: str) -> Section | None:
         shown = tuple(line for line in section.lines if line.start not in hidden)
         is_it = section.level == 2 and heading_in(section.title) == "aliases"  # noqa: PLR2004
         if is_it and shown[:1] == section.lines[:1]:
-            return replace(section, lines=shown)
+            return section._replace(lines=shown)
     return None
 
 

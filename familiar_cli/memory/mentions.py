@@ -86,16 +86,14 @@ class NamePrefix(NamedTuple):
     chars: int
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
+class Mention(NamedTuple):
     """A name found in a text: its lookup key and position."""
 
     key: str
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(NamedTuple):
     """A word, and whether its script has no spaces."""
 
     text: str

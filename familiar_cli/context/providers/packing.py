@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -109,8 +109,7 @@ class PieceSource:
         return self.phrases.labelled(self.kind, label)
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpt:
+class Excerpt(NamedTuple):
     """A line or a turn that matches the message.
 
     Args:
@@ -158,8 +157,7 @@ class Excerpt:
         return Fact(_normal_text(self.text), self.turns)
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(NamedTuple):
     """The part of a source in the prompt.
 
     Args:
@@ -227,8 +225,7 @@ class Passage:
         return f"turns {first}-{last}" if last > first else f"turn {first}"
 
 
-@dataclass(frozen=True, slots=True)
-class Filling:
+class Filling(NamedTuple):
     """What fits, best first, and why the rest does not, by source."""
 
     passages: tuple[Packed, ...]
@@ -267,7 +264,7 @@ def rank_pieces(pieces: Iterable[Excerpt], query: str = "") -> Ranked:
     shares = (share_of_lines if _rests_on_turns(piece) else 1.0 for piece in pieces)
     ranked = [
         (
-            piece if share == 1.0 else replace(piece, score=share * piece.score),
+            piece if share == 1.0 else piece._replace(score=share * piece.score),
             # A line of memory that fits very well says little about how well turns can fit.
             max(best_turn, RESTING_SHARE * best) if piece.is_turn else share * best,
         )
@@ -331,8 +328,7 @@ def _parts_of(piece: Excerpt, query: str) -> list[Excerpt]:
     if not any(fit):
         fit[:1] = [1.0]
     return [
-        replace(
-            piece,
+        piece._replace(
             text=piece.text[: piece.lead] + _marked(words, a, b),
             score=piece.score * (PART_SHARE + (1 - PART_SHARE) * own / max(fit)),
             is_part=True,
@@ -391,8 +387,7 @@ def _rank_piece(piece: Excerpt) -> tuple[bool, float, str, int]:
     return (True, -(piece.score - _SHORT_BONUS * length), piece.source, piece.start)
 
 
-@dataclass(frozen=True, slots=True)
-class _Precision:
+class _Precision(NamedTuple):
     """The most precise source of each fact: the least `vague` among its pieces."""
 
     said: dict[str, int]
@@ -464,7 +459,7 @@ class _Filler:
         part = self._sentences(words[start:end].strip(), room)
         end = start + len(words[start:end].rstrip())
         marks = f"{_GAP} " * (start > 0), f" {_GAP}" * (end < len(words.rstrip()))
-        return replace(piece, text=f"{lead}{marks[0]}{part}{marks[1]}", is_part=any(marks))
+        return piece._replace(text=f"{lead}{marks[0]}{part}{marks[1]}", is_part=any(marks))
 
     def _sentences(self, text: str, room: int) -> str:
         return whole_sentences(text, room, self.counter.count, least=_LEAST_TOKENS)
@@ -511,9 +506,9 @@ class _Filler:
         wanted = [] if self._has(piece) else [piece]
         before = _needed_before(piece)
         if before and not self._has_turn(before):
-            parts = _parts_of(replace(before, score=1.0), self.query)
+            parts = _parts_of(before._replace(score=1.0), self.query)
             best = max(parts, key=lambda part: part.score)
-            wanted.insert(0, self._shortened(replace(best, score=before.score)))
+            wanted.insert(0, self._shortened(best._replace(score=before.score)))
         cost = frame + sum(self.counter.count(p.text) + _JOIN_TOKENS for p in wanted)
         if cost > self.room and len(wanted) > 1:
             wanted = [piece]

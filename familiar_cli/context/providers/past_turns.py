@@ -152,7 +152,7 @@ class Recaller:
         for found_turn, score in zip(turns, scores, strict=True):
             one = self._complement(found_turn, request)
             if one and asked.is_wide:
-                one = replace(one, before=None)
+                one = one._replace(before=None)
             if one and one.turn.content.strip():
                 local = to_zone(one.turn.at, self.zone)
                 day = local.date(), local.hour // 6
@@ -188,7 +188,7 @@ class Recaller:
         if _stands_beside(turn, request):
             return None
         known = before is not None and _stands_beside(before, request)
-        return replace(found, turn=turn, before=None if known else before)
+        return found._replace(turn=turn, before=None if known else before)
 
     def _wishes(
         self, request: ContextRequest, query: str, near: Nearness | None, shown: frozenset[int]

@@ -270,7 +270,7 @@ class Retrieval:
         found = [(pieces[n].text, pieces[n].score) for n in fitting]
         scores, note = self.memory.finder.rescore(query, found)
         for n, score in zip(fitting, scores, strict=True):
-            pieces[n] = replace(pieces[n], score=score)
+            pieces[n] = pieces[n]._replace(score=score)
         of_files = len(gatherer.pieces)
         past = replace(past, pieces=tuple(pieces[of_files:]))
         return replace(gatherer, pieces=pieces[:of_files]), past, note
@@ -533,7 +533,7 @@ def _with_ties_broken(pieces: list[Excerpt], request: ContextRequest) -> list[Ex
     best = heapq.nlargest(_TIED, pieces, key=lambda piece: piece.score)
     words = fts.bounded_query(heard)
     bonus = {id(piece): HEARD_BONUS * query_coverage(piece.text, words) for piece in best}
-    return [replace(p, score=p.score + bonus[id(p)]) if bonus.get(id(p)) else p for p in pieces]
+    return [p._replace(score=p.score + bonus[id(p)]) if bonus.get(id(p)) else p for p in pieces]
 
 
 def _not_beside(

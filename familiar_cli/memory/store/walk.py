@@ -9,7 +9,6 @@ import os
 import re
 import stat
 from bisect import bisect_right
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from itertools import islice, takewhile
@@ -231,8 +230,7 @@ class DirectoryEntry(NamedTuple):
     seen: list[os.stat_result]
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """All directories and files that are not hidden, and directories that cannot be read.
 
     Args:
