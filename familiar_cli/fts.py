@@ -11,7 +11,6 @@ import re
 import unicodedata
 from collections import Counter
 from contextlib import closing
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -233,8 +232,7 @@ def frequencies(
     return {word: held.get(match or "", (0, 0.0)) for word, match in matches.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(NamedTuple):
     connection: sqlite3.Connection
     name: str
     most_rows: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from familiar_cli.errors import UsageError
 from familiar_cli.text import one_line
@@ -18,8 +18,7 @@ class ChannelMode(StrEnum):
     imitate_voice = "imitate_voice"
 
 
-@dataclass(frozen=True, slots=True)
-class ModeDefaults:
+class ModeDefaults(NamedTuple):
     """What holds in a channel of a mode unless somebody says otherwise.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli import fts
 from familiar_cli.clock import now, stopwatch_s, to_zone
@@ -134,8 +134,7 @@ def _named_paths(
     return tuple(rel_path for _, rel_path in sorted(paths))
 
 
-@dataclass(frozen=True, slots=True)
-class _Meaning:
+class _Meaning(NamedTuple):
     """A question as seen by a model.
 
     Args:

@@ -43,6 +43,7 @@ pieces_of_any_kind = st.lists(
         score=st.floats(0, 1),
         turns=st.frozensets(st.integers(1, 4), max_size=2),
         vague=st.integers(0, 3),
+        before=st.none(),
     ),
     max_size=12,
 )

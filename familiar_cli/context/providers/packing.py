@@ -74,8 +74,7 @@ class Fact(NamedTuple):  # made for each piece, several times
     turns: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class PieceSource:
+class PieceSource(NamedTuple):
     """The source of pieces: a memory file, or a conversation.
 
     Args:
@@ -100,7 +99,7 @@ class PieceSource:
     origin: str = ""
     day: str = ""
     facts: tuple[Fact, ...] = ()
-    phrases: Phrases = field(default=ENGLISH, repr=False)
+    phrases: Phrases = ENGLISH
 
     @property
     def heading(self) -> str:
@@ -183,8 +182,7 @@ class Packed(NamedTuple):
         return Passage(source.label, source.heading, best.score, best.strength, self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(NamedTuple):
     """The part taken from one file, or from one stretch of the past.
 
     Args:

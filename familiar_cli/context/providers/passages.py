@@ -7,8 +7,8 @@ are expanded; anything else in memory is data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli import fts
 from familiar_cli.context.providers.packing import EXCHANGE, Excerpt, Fact, Passage, PieceSource
@@ -81,8 +81,7 @@ class Seen:
         return self.between(0, len(self.text))
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(NamedTuple):
     """The visible text of a file.
 
     Args:
@@ -276,8 +275,7 @@ class Gatherer:
         file = self._files[packed.source.key]
         last = packed.pieces[-1]
         lines = (1, 1 + file.text.count("\n")) if not packed.is_cut else None
-        return replace(
-            packed.passage(),
+        return packed.passage()._replace(
             rel_path=packed.source.key,
             lines=lines or (file.line_at(packed.pieces[0].start), file.line_at(last.end)),
             sha256=file.sha256,

@@ -5,7 +5,7 @@ Turns of one channel and one part of a day are one source, so that they stay tog
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
@@ -74,7 +74,7 @@ class Recall:
         """Return the packed part of a conversation as a passage."""
         turns = [turn for piece in packed.pieces for turn in piece.turns]
         span = (min(turns), max(turns))
-        return replace(packed.passage(), turns=span, origin=packed.source.origin)
+        return packed.passage()._replace(turns=span, origin=packed.source.origin)
 
 
 @dataclass(frozen=True, slots=True)

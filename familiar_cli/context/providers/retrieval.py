@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli import fts
 from familiar_cli.context.providers.packing import (
@@ -92,8 +92,7 @@ class Memory:
     numbering: Numbering = PLAIN
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOutPiece:
+class LeftOutPiece(NamedTuple):
     """A result that did not fit.
 
     Args:
@@ -551,7 +550,7 @@ def _not_beside(
     if any(key.startswith(_LORE) for key in repeated | left_out):
         left_out |= {key for key in gatherer.sources if key.startswith(_LORE)}
     sources = {
-        key: replace(source, whole="") if key in repeated else source
+        key: source._replace(whole="") if key in repeated else source
         for key, source in gatherer.sources.items()
     }
     pieces = [
