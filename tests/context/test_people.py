@@ -109,6 +109,12 @@ def test_a_long_file_is_cut_at_a_sentence_and_says_so(world) -> None:
     assert "longer than its share" in piece.shortened
 
 
+def test_who_is_only_named_has_half_as_much(world) -> None:
+    world.person(BO, LONG, "Bodil")
+    (piece,) = world.offers("Where is Bodil?", author=None)
+    assert 200 < COUNTER.count(piece.text) <= 250
+
+
 def test_who_has_no_file_is_no_problem(world) -> None:
     assert world.offers() == []
     assert not world.store.root.exists()

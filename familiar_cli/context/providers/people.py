@@ -333,7 +333,7 @@ class PeopleSource:
         named, notices = self._names_in(request)
         gathered.problems += [_problem_contribution(ALIASES_JSON, notice) for notice in notices]
         causes = list(_named_people(named))
-        gathered.sharers = len(causes)
+        gathered.sharers = 2 * len(causes)  # search quotes what is asked about them
         for slug, cause in causes[:MOST_NAMED]:
             self._take(slug, cause, request, gathered)
         if causes[MOST_NAMED:]:
