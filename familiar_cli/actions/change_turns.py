@@ -141,7 +141,7 @@ def last_turn(familiar: Familiar, channel_id: str) -> Turn:
     turns = in_pairs(familiar.history.recent(channel_id, _LAST_TURNS, viewer=OWNER))
     if turns:
         return turns[-1]
-    raise NotFoundError(f"Nothing has been said in channel {channel_id!r} yet; nothing was changed")
+    raise NotFoundError(f"Channel {channel_id!r} has no turns yet; nothing was changed")
 
 
 def last_exchange(familiar: Familiar, channel_id: str) -> StandingExchange:
@@ -154,9 +154,7 @@ def last_exchange(familiar: Familiar, channel_id: str) -> StandingExchange:
     turns = in_pairs(familiar.history.recent(channel_id, _LAST_TURNS, viewer=OWNER))
     at = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=None)
     if at is None:
-        raise NotFoundError(
-            f"Nothing has been said in channel {channel_id!r} yet; nothing was changed"
-        )
+        raise NotFoundError(f"Channel {channel_id!r} has no turns yet; nothing was changed")
     if turns[at].channel_id != channel_id:
         raise RefusedError(
             f"The last exchange also belongs to channel {turns[at].channel_id!r}; "

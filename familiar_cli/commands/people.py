@@ -327,13 +327,9 @@ def me(
         given |= _persona(from_sillytavern, name)
     values = {key: value.strip() for key, value in given.items() if value is not None}
     if also and channel:
-        raise UsageError(
-            "--also applies to every channel, so --channel cannot be used; nothing was changed"
-        )
+        raise UsageError("--also applies to every channel; nothing was changed")
     if as_ is not None and (channel or base.globals_of(ctx).familiar):
-        raise UsageError(
-            "--as applies to the whole home, without --familiar or --channel; nothing was changed"
-        )
+        raise UsageError("--as applies to the whole home; nothing was changed")
     if clear and (values or also):
         raise UsageError("--clear cannot be combined with new values; nothing was changed")
     if not clear and not values and not also:

@@ -173,8 +173,7 @@ def _read_said(familiar: Familiar, form: Mapping[str, list[str]]) -> Said:
         case "edit" if not is_off:
             number = asking.to_number(asking.field_of(form, "turn"), "turn")
             return change_turns.say_again(familiar, said, _last_said(familiar, said, number))
-    action = asking.field_of(form, "do")[:40]
-    raise UsageError(f"Unknown action: {action!r}; nothing was sent")
+    raise UsageError(f"Unknown action: {asking.field_of(form, 'do')[:40]!r}; nothing was sent")
 
 
 def _check_model(familiar: Familiar) -> None:
