@@ -109,8 +109,8 @@ def test_who_is_asked_about_speaks_first() -> None:
 @each(
     ("speaker", "query", "named"),
     [
-        ("Caroline", "what did caroline paint?", True),
-        ("Melanie", "What did Mel paint?", True),
+        ("Wilhelmina", "what did wilhelmina paint?", True),
+        ("Josephine", "What did Jos paint?", True),
         ("Arthur", "What art did she paint?", False),
         ("Will", "Will she paint?", False),
         ("Will", "What did Will paint?", True),

@@ -236,17 +236,17 @@ def test_the_turn_beside_it_counts_as_its_passage(made, history) -> None:
 
 def test_the_name_of_who_speaks_is_no_word_to_compare(made, history) -> None:
     embedder = TokenWordEmbedder(alike=[("parasol", "umbrella")])
-    for text in ["Bread.", "My umbrella is lost.", "Poor Melanie!", "Rain.", "Butter."]:
+    for text in ["Bread.", "My umbrella is lost.", "Poor Josephine!", "Rain.", "Butter."]:
         history.append("c", "user", text)
-    near = near_of(made, embedder, history, "Mel lost a parasol")
+    near = near_of(made, embedder, history, "Jos lost a parasol")
 
     def best(familiar: str, speakers) -> float:
-        asked = replace(near, query="Mel lost a parasol", familiar=familiar)
+        asked = replace(near, query="Jos lost a parasol", familiar=familiar)
         return asked.by_tokens(connection, {n: [n] for n in range(1, 6)}, speakers)[2]
 
     with history.use(create=False) as connection:
         catch_up(connection)
-        assert best("Vela", ["Melanie"]) == best("Melanie", []) == pytest.approx(1)
+        assert best("Vela", ["Josephine"]) == best("Josephine", []) == pytest.approx(1)
         assert best("Vela", ["Bo"]) < 0.9
 
 
