@@ -199,8 +199,9 @@ class Life:
 
 
 def is_late(trace: Trace) -> bool:
-    """Return whether memory was not searched in time."""
-    return any("in time" in piece.problem for piece in trace.contributions) or any(
+    """Return whether the search of memory was not complete in time."""
+    told = (f"{piece.problem} {piece.remark}" for piece in trace.contributions)
+    return any("in time" in words for words in told) or any(
         report.verdict == "late" for report in trace.providers
     )
 
