@@ -49,6 +49,11 @@ def pytest_configure(config) -> None:
         sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"]
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Use one worker more than there are cores: tests wait for programs that they start."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_finish() -> None:
     """Spare the garbage collector the thousands of objects that live until the end."""
     gc.collect()
