@@ -495,8 +495,10 @@ def load_engine() -> Any:  # noqa: ANN401  # it has no types
     try:
         import xllamacpp  # noqa: PLC0415  # an extra, and native code
     except (ImportError, OSError) as error:
+        is_missing = isinstance(error, ModuleNotFoundError)
+        why = "is not installed" if is_missing else f"cannot be loaded: {error}"
         raise ModelError(
-            f"The library that runs local models cannot be loaded: {error}",
+            f"The library that runs local models {why}",
             hint=f"Run `{install_command('local')}`, or choose a server: "
             "`familiar config set llm.preset ollama`.",
         ) from error

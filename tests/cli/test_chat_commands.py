@@ -44,7 +44,7 @@ def test_again_asks_for_a_first_reply_where_the_model_failed(root, serve) -> Non
 
 def test_again_where_nothing_was_said_says_so(root, serve) -> None:
     serve("One.")
-    assert "Nothing has been said" in chat("/again", code=4).stderr
+    assert "has no turns yet" in chat("/again", code=4).stderr
 
 
 def test_continue_lets_the_reply_go_on_and_one_stands(root, serve) -> None:
@@ -82,7 +82,7 @@ def test_undo_withdraws_one_exchange_after_another(root, serve) -> None:
 
 def test_undo_where_nothing_was_said_says_so(root, serve) -> None:
     serve("One.")
-    assert "Nothing has been said" in chat("/undo", code=4).stderr
+    assert "has no turns yet" in chat("/undo", code=4).stderr
 
 
 def test_a_channel_is_left_for_another_and_both_are_kept_apart(root, serve) -> None:

@@ -45,7 +45,7 @@ def test_the_engine_is_looked_for_before_98_mb_are_fetched(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     result = world.run("demo")
     assert result.exit_code == 0
-    assert "The library that runs local models cannot be loaded" in result.stderr
+    assert "The library that runs local models is not installed" in result.stderr
     assert "fetching" not in result.stderr
     assert "Robin has a small brown dog called Biscuit." in result.stdout.partition("Messages")[2]
 
