@@ -283,7 +283,7 @@ def said_alone(text: str) -> Iterator[StatedTime]:
 
 
 def day_meant(values: dict[str, Any], today: date, *, ahead: bool) -> date | None:
-    """Resolve a stated time to one day; None if it is no day, or several.
+    """Resolve a stated time to one day; None if it names no day, or several.
 
     Args:
         values: From `Said`.
