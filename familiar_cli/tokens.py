@@ -161,6 +161,7 @@ _PER_CHAR: Final = {
 
 
 _MOST_PIECES: Final = 50_000
+_MOST_PIECE_CHARS: Final = 32  # longer ones seldom occur twice, and would fill memory
 
 
 @cache
@@ -176,7 +177,7 @@ class _Costs(dict[str, float]):
         found = _KINDS.match(piece)
         assert found
         cost = _cost(found)
-        if len(self) < _MOST_PIECES:
+        if len(piece) <= _MOST_PIECE_CHARS and len(self) < _MOST_PIECES:
             self[piece] = cost
         return cost
 

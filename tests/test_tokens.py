@@ -72,6 +72,20 @@ def test_any_text_can_be_counted_both_ways(exact, text) -> None:
     assert tokens.heuristic().count(text) >= (1 if text else 0)
 
 
+@given(st.lists(st.sampled_from([*TEXTS.values(), " ", "\n", "'", "ab"]) | st.text(max_size=20)))
+def test_pieces_are_found_and_cost_what_they_do_by_kind(parts) -> None:
+    text = "".join(parts)
+    pieces = list(tokens._KINDS.finditer(text))
+    assert tokens._pieces().findall(text) == [found[0] for found in pieces]
+    assert tokens._Estimate().count(text) == round(sum(map(tokens._cost, pieces)))
+
+
+def test_only_short_pieces_are_remembered() -> None:
+    before = len(tokens._costs)
+    assert tokens._Estimate().count("qz" * 50_000) > 1000
+    assert len(tokens._costs) == before
+
+
 @given(st.lists(st.text("abc ,.\n日本", min_size=1, max_size=40), min_size=200, max_size=400))
 def test_cutting_a_long_text_costs_a_token_a_cut_at_most(exact, words) -> None:
     text = " ".join(words)
