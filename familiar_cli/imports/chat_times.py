@@ -69,7 +69,7 @@ def stated_time(value: object) -> str:
 
 
 def date_messages(
-    lines: Iterable[ForeignMessage | Skip], start: datetime
+    lines: Iterable[ForeignMessage | Skip], end: datetime
 ) -> Iterator[ForeignMessage | Skip]:
     """Yield `lines` with a time for every message, marked as estimated where it had none.
 
@@ -77,11 +77,11 @@ def date_messages(
 
     Args:
         lines: The lines, in order.
-        start: The time to start at if no line has one.
+        end: When the file was last changed: the time of the last line if none has one.
     """
     before: datetime | None = None
     waiting: list[ForeignMessage | Skip] = []
-    undated = 0
+    undated, after = 0, _add_time(end, _STEP)
     for line in lines:
         if isinstance(line, ForeignMessage) and line.at is not None:
             if waiting:
@@ -93,13 +93,13 @@ def date_messages(
             waiting.append(line)
             undated += isinstance(line, ForeignMessage)
             if undated >= MAX_UNDATED:
-                yield from _spread_times(waiting, undated, before or start, None)
-                before = _add_time(before or start, undated * _STEP)
+                yield from _spread_times(waiting, undated, before, None if before else after)
+                before = _add_time(before, undated * _STEP) if before else end
                 waiting, undated = [], 0
         else:
             yield line
     if waiting:
-        yield from _spread_times(waiting, undated, before or start, None)
+        yield from _spread_times(waiting, undated, before, None if before else after)
 
 
 def _spread_times(

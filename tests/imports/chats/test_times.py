@@ -87,8 +87,9 @@ def test_lines_before_the_first_time_and_after_the_last_are_a_second_apart() -> 
     assert times == [timedelta(seconds=n) for n in (-1, 0, 1, 2)]
 
 
-def test_without_any_time_the_start_counts() -> None:
-    assert [at - START for at, _ in spread(None, None)] == [timedelta(seconds=n) for n in (1, 2)]
+def test_without_any_time_the_last_line_is_as_old_as_the_file() -> None:
+    """No line was said after the file was last changed."""
+    assert [at - START for at, _ in spread(None, None)] == [timedelta(seconds=n) for n in (-1, 0)]
 
 
 def test_a_neighbour_that_is_earlier_gives_no_time_before_the_one_above() -> None:
