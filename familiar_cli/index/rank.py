@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field
 from datetime import date, tzinfo
-from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -191,18 +189,20 @@ class Scorer:
         share = weights.maxsim if self._lexical.passages else 1.0
         speakers = {speaker: weights.speaker * is_one for speaker, is_one in self._named.items()}
         people = {document: weights.people * part for document, part in self._people.items()}
-        found = []
+        found, nearness, times = [], self._maxsim.get, self._times
         for number, (line, words) in enumerate(zip(self.lines, self._words, strict=True)):
             if words <= 0 and (self._dense(line) or 0.0) < least_dense:
                 continue
-            near = self._maxsim.get(line.id)
+            id_, _, document, speaker, _, _, _, _ = line
+            near = nearness(id_)
             if near is None:
                 relevance = self._without_tokens(line, words)
             else:
                 relevance = (1 - share) * words + share * ((near[0] + near[1]) / 2)
-            of_names = speakers[line.speaker] + people.get(line.document_id, 0.0)
-            time = weights.time * self._times.get(line.id, 0.0)
-            found.append((relevance + (of_names + time), number))
+            besides = speakers[speaker] + (people.get(document, 0.0) if people else 0.0)
+            if times:
+                besides += weights.time * times.get(id_, 0.0)
+            found.append((relevance + besides, number))
         return found
 
     def explain(self, number: int, relevance: float) -> Scored:
@@ -265,11 +265,12 @@ def _by_words(lines: Sequence[Candidate], lexical: Lexical, weights: Weights) ->
     files = _weighted(lexical.documents, weights.file)
     passages = _weighted(lexical.passages, weights.passage)
     by_line = _weighted(lexical.lines, weights.line)
-    raw = []
+    raw, of_passage = [], passages.get
     for id_, _, document, _, first, last, _, _ in lines:
-        words = passages.get(first, 0.0)
+        words = of_passage(first, 0.0)
         for passage in range(first + 1, last):
-            words = max(words, passages.get(passage, 0.0))
+            other = of_passage(passage, 0.0)
+            words = other if other > words else words  # noqa: FURB136  # takes a third of `max`
         raw.append(files.get(document, 0.0) + words + by_line.get(id_, 0.0))
     top = max(raw, default=0.0) or 1.0
     return [value / top for value in raw]
@@ -341,35 +342,44 @@ class Pieces:
         return list(filter(None, pieces))
 
 
-class PassageLines(NamedTuple):
-    """Passages by id, ascending, each with the ids of its lines, from … to; int64[n] each."""
+class PieceParts(NamedTuple):
+    """Lines or passages by id, ascending, each with the ids of its parts; int64[n] each.
 
-    passages: Numbers
+    Args:
+        ids: Their ids.
+        firsts: The first line of each passage, or the first passage that holds each line.
+        ends: What follows the last one of them.
+    """
+
+    ids: Numbers
     firsts: Numbers
     ends: Numbers
 
+    def all_parts(self) -> Numbers:
+        """Return the parts of each one after the other, int64[p]."""
+        return number_runs(self.firsts, self.ends - self.firsts)
 
-def lines_of_passages(pieces: Pieces, lines: Iterable[Candidate]) -> PassageLines:
-    """Return the passages that contain some of `lines`."""
-    held = set(map(attrgetter("part_first", "part_last"), lines))
-    wanted = {passage for first, last in held for passage in range(first, last)}
-    return PassageLines(*columns_of(pieces.among(sorted(wanted)), "id", "part_first", "part_last"))
+
+def parts_of_pieces(pieces: Iterable[Candidate]) -> PieceParts:
+    """Return the parts of `pieces`, which ascend by id."""
+    return PieceParts(*columns_of(pieces, "id", "part_first", "part_last"))
 
 
 def columns_of(pieces: Iterable[Candidate], *fields: str) -> Numbers:
     """Return fields of the pieces as columns, int64[f, n]."""
     import numpy as np  # noqa: PLC0415
 
-    values = itertools.chain.from_iterable(map(attrgetter(*fields), pieces))
-    return np.fromiter(values, np.int64).reshape(-1, len(fields)).T
+    columns = dict(zip(Candidate._fields, zip(*pieces, strict=True), strict=False))
+    return np.array([columns.get(name, ()) for name in fields], np.int64)
 
 
 def number_runs(firsts: Numbers, sizes: Numbers) -> Numbers:
     """Return the numbers `firsts[n]`, `firsts[n] + 1`, … for each group of size `sizes[n]`."""
     import numpy as np  # noqa: PLC0415
 
-    begins = np.cumsum(sizes) - sizes
-    return np.repeat(firsts - begins, sizes) + np.arange(int(sizes.sum()))
+    ends = sizes.cumsum()
+    begins: Numbers = (firsts + sizes - ends).repeat(sizes)
+    return begins + np.arange(len(begins))
 
 
 Restricted = Literal["", "IN", "NOT IN"]

@@ -13,8 +13,8 @@ from familiar_cli.index import hits, rank, token_vectors, vectors
 from familiar_cli.index.build import Refreshed, count_lines, count_waiting, has_vectors_of
 from familiar_cli.index.embedder import EmbedderError, read_queries
 from familiar_cli.index.hits import ShownHits
-from familiar_cli.index.rank import PassageLines, Pieces, lines_of_passages, times_of_lines
-from familiar_cli.index.schema import LINE, PASSAGE, IndexUnusableError, read_meta
+from familiar_cli.index.rank import PieceParts, Pieces, parts_of_pieces, times_of_lines
+from familiar_cli.index.schema import LINE, IndexUnusableError, read_meta
 from familiar_cli.index.types import Method, SearchOptions, SearchResult
 from familiar_cli.index.who_when import last_day, named_in, named_shares, people_among, people_named
 from familiar_cli.sqlite import rows_among
@@ -22,7 +22,7 @@ from familiar_cli.text import counted
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from familiar_cli.index.build import EmbeddingIndex, Progress
     from familiar_cli.index.embedder import Embedder, EmbedderChoice, Encoded
@@ -175,13 +175,14 @@ class _Asked:
         speakers = people_among({line.speaker for line in candidates}, self.query)
         if meaning is not None:
             spec, near = meaning.embedder.spec, meaning.cosines
-            made_of = lines_of_passages(pieces, candidates)
-            cosines = _line_cosines(near, candidates, made_of)
+            lines = parts_of_pieces(candidates)
+            made_of = _passages_of(pieces, lines)
+            cosines = _cosines_of(near, lines, made_of)
             maxsim = token_vectors.token_nearness(
                 pieces,
                 self.index.token_rows(self.connection),
                 meaning.asked.without(speakers.words_among(meaning.asked.words)),
-                candidates,
+                lines,
                 made_of,
                 count=len(near),
             )
@@ -310,11 +311,9 @@ class _Asked:
             listed = self._listed() if restricted else None
             near = meaning.cosines
             ids.update(near.top(DENSE_DEPTH, listed, but=restricted == "NOT IN"))
-        found = pieces.among(ids)
-        lines = {one.id for one in found if one.level == LINE}
-        for one in found:
-            if one.level == PASSAGE:
-                lines.update(range(one.part_first, one.part_last))
+        lines: set[int] = set()
+        for id_, level, _, _, first, last, _, _ in pieces.among(ids):
+            lines.update((id_,) if level == LINE else range(first, last))
         return pieces.among(sorted(lines))
 
     def _listed(self) -> Ids:
@@ -340,14 +339,18 @@ class _Asked:
         return waiting
 
 
-def _line_cosines(
-    near: Cosines, lines: Iterable[rank.Candidate], made_of: PassageLines
-) -> dict[int, float]:
+def _passages_of(pieces: Pieces, lines: PieceParts) -> PieceParts:
+    """Return the passages that contain some of `lines`."""
+    import numpy as np  # noqa: PLC0415
+
+    return parts_of_pieces(pieces.among(np.unique(lines.all_parts()).tolist()))
+
+
+def _cosines_of(near: Cosines, lines: PieceParts, passages: PieceParts) -> dict[int, float]:
     """Return the cosines of lines and passages; a passage has its nearest line's."""
-    cosines = near.of([line.id for line in lines])
-    of_passages = near.largest(made_of.firsts, made_of.ends).tolist()
-    found = zip(made_of.passages.tolist(), of_passages, strict=True)
-    return cosines | {passage: cosine for passage, cosine in found if cosine > vectors.NONE}
+    of_passages = near.largest(passages.firsts, passages.ends).tolist()
+    found = zip(passages.ids.tolist(), of_passages, strict=True)
+    return near.of(lines.ids) | {id_: cosine for id_, cosine in found if cosine > vectors.NONE}
 
 
 def asked_apart(query: str) -> list[str]:

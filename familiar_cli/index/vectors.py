@@ -211,7 +211,8 @@ class Cosines:
             ids, values = ids[keep], values[keep]
         if len(ids) > count:
             ids = ids[np.argpartition(values, -count)[-count:]]
-        return [int(i) for i in ids]
+        found: list[int] = ids.tolist()
+        return found
 
     def largest(self, firsts: Ids, ends: Ids) -> Matrix:
         """Return the largest cosine in each range of ids, float32[g]; `NONE` without vectors."""
@@ -221,20 +222,19 @@ class Cosines:
         if not len(self.ids) or not len(sizes):
             return np.full(len(sizes), NONE, np.float32)
         asked = number_runs(firsts, sizes)
-        places = np.minimum(np.searchsorted(self.ids, asked), len(self.ids) - 1)
+        places = np.minimum(self.ids.searchsorted(asked), len(self.ids) - 1)
         values = np.where(self.ids[places] == asked, self.values[places], np.float32(NONE))
-        return np.maximum.reduceat(values, np.cumsum(sizes) - sizes)
+        return np.maximum.reduceat(values, sizes.cumsum() - sizes)
 
-    def of(self, wanted: list[int]) -> dict[int, float]:
+    def of(self, wanted: Ids) -> dict[int, float]:
         """Return the cosines of those chunks that have a vector."""
         import numpy as np  # noqa: PLC0415
 
-        if not len(self.ids) or not wanted:
+        if not len(self.ids):
             return {}
-        asked = np.asarray(wanted, np.int64)
-        places = np.minimum(np.searchsorted(self.ids, asked), len(self.ids) - 1)
-        there = self.ids[places] == asked
-        found = zip(asked[there].tolist(), self.values[places[there]].tolist(), strict=True)
+        places = np.minimum(self.ids.searchsorted(wanted), len(self.ids) - 1)
+        there = self.ids[places] == wanted
+        found = zip(wanted[there].tolist(), self.values[places[there]].tolist(), strict=True)
         return dict(found)
 
 

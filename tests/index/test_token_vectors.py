@@ -103,6 +103,13 @@ def test_what_is_less_near_than_an_answer_has_less_than_one(values, wanted) -> N
     assert scaled == pytest.approx(wanted, abs=1e-4)
 
 
+def test_the_first_quartile_is_that_of_numpy() -> None:
+    chance = np.random.default_rng(0)
+    for count in range(1, 40):
+        values = chance.random(count, np.float32)
+        assert token_vectors._first_quartile(values) == np.percentile(values, 25)
+
+
 def test_a_matrix_is_of_one_model_and_keeps_lengths_comparable() -> None:
     matrix = embedder.load_projection("minilm-l6-v2")
     assert (matrix.shape, matrix.dtype) == ((384, 64), np.float32)

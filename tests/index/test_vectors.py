@@ -77,7 +77,7 @@ def records(ids, rows):
 def test_cosines_are_the_best_over_the_questions() -> None:
     rows = np.eye(3, dtype=np.float32)
     found = vectors.Vectors((records([2, 5, 9], rows),)).cosines(rows[:2])
-    assert found.of([2, 5, 9, 11]) == {2: 1.0, 5: 1.0, 9: 0.0}
+    assert found.of(np.array([2, 5, 9, 11])) == {2: 1.0, 5: 1.0, 9: 0.0}
     assert sorted(found.top(2)) == [2, 5]
     assert found.top(2, np.array([9], np.int64)) == [9]
 
@@ -86,12 +86,12 @@ def test_parts_whose_ids_cross_are_sorted_together() -> None:
     rows = np.eye(2, dtype=np.float32)
     parts = (records([1, 8], rows), records([4], rows[:1]))
     found = vectors.Vectors(parts).cosines(rows[:1])
-    assert found.of([1, 4, 8]) == {1: 1.0, 4: 1.0, 8: 0.0}
+    assert found.of(np.array([1, 4, 8])) == {1: 1.0, 4: 1.0, 8: 0.0}
 
 
 def test_no_vectors_are_near_nothing() -> None:
     found = vectors.Vectors(()).cosines(np.eye(2, dtype=np.float32))
-    assert (found.top(3), found.of([1])) == ([], {})
+    assert (found.top(3), found.of(np.array([1]))) == ([], {})
 
 
 def test_a_mapped_file_keeps_what_was_read(filled, monkeypatch) -> None:
