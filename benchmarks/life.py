@@ -53,7 +53,7 @@ from benchmarks.life_replay import (
 from benchmarks.locomo import MODELS
 from benchmarks.prompts import CHATTER, CHATTERS
 from familiar_cli import fts
-from familiar_cli.actions import talk
+from familiar_cli.actions import channels, talk
 from familiar_cli.actions.housekeep import tidy_up
 from familiar_cli.actions.write_memory import write_memory
 from familiar_cli.config.home import cache_dir
@@ -210,7 +210,7 @@ def fill_rooms(familiar: Familiar, people: Sequence[Person]) -> None:
         for number in range(heard):
             author = person.author if kind == "dm" else CHATTERS[number % len(CHATTERS)]
             said = Said(CHATTER[number % len(CHATTER)], author, channel_id=room, kind=kind)
-            talk.hear(familiar, said, Simulated.present - timedelta(minutes=heard - number))
+            channels.hear(familiar, said, Simulated.present - timedelta(minutes=heard - number))
 
 
 def memory_lines(familiar: Familiar) -> Iterator[Shown]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from benchmarks.conversations import COMPANION, Session, Turn
 from benchmarks.life_questions import plant
 from familiar_cli import clock
-from familiar_cli.actions import talk
+from familiar_cli.actions import channels, talk
 from familiar_cli.actions.daemon import Daemon
 from familiar_cli.actions.write_memory import leave_due_work
 from familiar_cli.context.types import Said
@@ -144,7 +144,7 @@ class Life:
             if line.is_asked:
                 asyncio.run(self._ask(line, said))
             else:
-                kept = talk.hear(self.familiar, said, line.at)
+                kept = channels.hear(self.familiar, said, line.at)
                 self.kept[line.person.number, line.key] = (kept.turn.id, line.text)
         except FamiliarError as error:
             self.failures[type(error).__name__] += 1

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.conversations import pages, read
 from benchmarks.locomo import ADVERSARIAL, MODELS, write
-from familiar_cli.actions import talk
+from familiar_cli.actions import channels, talk
 from familiar_cli.actions.client_chat import chat_reading
 from familiar_cli.config.home import cache_dir
 from familiar_cli.context.types import Layer, Said
@@ -105,7 +105,7 @@ def measure(made: Conversation, options: argparse.Namespace, tokens: int) -> lis
             build(familiar)
             for number in range(options.heard):
                 text = CHATTER[number % len(CHATTER)]
-                talk.hear(familiar, Said(text, CHATTERS[number % 2], channel_id="new"))
+                channels.hear(familiar, Said(text, CHATTERS[number % 2], channel_id="new"))
             said = {turn.id: turn.text for session in made.sessions for turn in session.turns}
             asked = [question for question in made.questions if question.category != ADVERSARIAL]
             return [

@@ -32,6 +32,7 @@ COMMANDS = {
     "memory cat": (["memory", "cat", "notes.md"], 1.8),
     "memory ls": (["memory", "ls"], 1.8),
     "context --last": (["context", "--last"], 2.0),
+    "hear": (["hear", "Good morning."], 2.5),
     "search by words": (["search", "--method", "lexical", "a warm drink"], 3.0),
 }
 BY_MEANING, BY_MEANING_LIMIT = ["search", "--method", "hybrid", "a warm drink"], 2.5

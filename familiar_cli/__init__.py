@@ -6,11 +6,12 @@ alone is cheap.
 
 __version__ = "1.0.0"
 _MODULES = {
+    "actions.channels": "hear",
     "actions.consolidate": "consolidate_memories",
     "actions.desk": ("Desk ItemChange ListedItem add_todo fire_reminders mark_todo read_todos"),
     "actions.import_files": "FileImportOptions ImportItem import_files",
     "actions.write_memory": "DueWork begin_due_work write_memory",
-    "actions.talk": "assemble hear opening_of take_turn",
+    "actions.talk": "assemble opening_of take_turn",
     "config.channel_kinds": "ChannelMode",
     "config.schema": "ChannelConfig CharacterConfig",
     "config.channel": "SubscriptionRegistry",

@@ -1,5 +1,6 @@
 # The types of the public names; `_MODULES` in `__init__.py` says where each is loaded from.
 
+from familiar_cli.actions.channels import hear as hear
 from familiar_cli.actions.consolidate import consolidate_memories as consolidate_memories
 from familiar_cli.actions.desk import Desk as Desk
 from familiar_cli.actions.desk import ItemChange as ItemChange
@@ -12,7 +13,6 @@ from familiar_cli.actions.import_files import FileImportOptions as FileImportOpt
 from familiar_cli.actions.import_files import ImportItem as ImportItem
 from familiar_cli.actions.import_files import import_files as import_files
 from familiar_cli.actions.talk import assemble as assemble
-from familiar_cli.actions.talk import hear as hear
 from familiar_cli.actions.talk import opening_of as opening_of
 from familiar_cli.actions.talk import take_turn as take_turn
 from familiar_cli.actions.write_memory import DueWork as DueWork

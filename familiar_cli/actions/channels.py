@@ -1,19 +1,23 @@
-"""The channels of a familiar: their turns and settings."""
+"""The channels of a familiar: their turns and settings, and messages that are only heard there."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from datetime import datetime  # noqa: TC003  # public functions can be asked for their types
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.clock import iso
+from familiar_cli.clock import iso, now, to_ms
+from familiar_cli.config.home import check_here
+from familiar_cli.context.types import Said  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.errors import ConfigError, UsageError
-from familiar_cli.history.store import withdrawn_channels
+from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
+from familiar_cli.history.rows import HEARD, Turn
+from familiar_cli.history.store import KeptMessage, keep_once, withdrawn_channels
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from familiar_cli.config.channel import Channel
-    from familiar_cli.familiar import Familiar
     from familiar_cli.history.events import Branch
     from familiar_cli.history.rows import ChannelSummary
 
@@ -148,3 +152,38 @@ def _list_channel(
         parent=branch.parent if branch else None,
         parent_turn=branch.turn_id or None if branch else None,
     )
+
+
+def hear(familiar: Familiar, said: Said, at: datetime | None = None) -> KeptMessage:
+    """Store a message without a reply, and return its turn.
+
+    Never waits for a reply in progress. A message with a known id is not added again: its stored
+    turn is returned.
+
+    Args:
+        familiar: The familiar.
+        said: The message with its author and channel; `message_id` identifies it.
+        at: Time of the message, which determines its display order; None for now.
+
+    Raises:
+        UsageError: There are no words, or no such kind of conversation.
+        RefusedError: The familiar was moved away, or the channel is private, and the speaker has
+            never spoken there.
+        LockedError: Another process kept writing to the history for too long.
+        FamiliarError: The history cannot be written to.
+    """
+    said.check()
+    check_here(familiar.paths)
+    familiar.privacy.enter(said.channel_id, said.author, said.kind)
+    turn = Turn(
+        id=0,
+        channel_id=said.channel_id,
+        author=said.author,
+        role="user",
+        content=said.text,
+        at=to_ms(at or now()),
+        modality=str(said.modality),
+        source=HEARD,
+        partial=False,
+    )
+    return keep_once(familiar.history, turn, said.message_id)

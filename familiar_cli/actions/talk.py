@@ -1,4 +1,4 @@
-"""Say something to a familiar, keep a message without a reply, or show what would be sent."""
+"""Say something to a familiar, or show what would be sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli import errors
 from familiar_cli.actions import prompt
 from familiar_cli.actions.change_turns import replace_last_reply
-from familiar_cli.clock import now, to_ms
+from familiar_cli.clock import now
 from familiar_cli.config.home import check_here
 from familiar_cli.context.on_record import FirstMessage, OnRecord
 from familiar_cli.context.replies import PartialReply
@@ -22,14 +22,13 @@ from familiar_cli.context.turn import (
     TurnResult,
     TurnRunner,
     Watcher,
-    check_said,
     dry_run,
     request_for,
 )
 from familiar_cli.context.types import ContextRequest, Modality, Said
 from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
-from familiar_cli.history.rows import HEARD, Turn
-from familiar_cli.history.store import KeptMessage, keep_once, reply_to_turn, turn_of_message
+from familiar_cli.history.rows import Turn  # noqa: TC001  # public functions can be asked for their types
+from familiar_cli.history.store import reply_to_turn, turn_of_message
 from familiar_cli.llm.slots import PRESETS, check_usable
 from familiar_cli.text import one_line
 from familiar_cli.visibility import Viewer  # noqa: TC001  # public functions can be asked for their types
@@ -496,38 +495,3 @@ def turn_request(
     prefill = PRESETS[familiar.models.slot().preset].prefill
     exact = prefill and not prompt.has_short_frame(familiar)
     return replace(request, begun=PartialReply(said.instead_of.content, prefill, exact))
-
-
-def hear(familiar: Familiar, said: Said, at: datetime | None = None) -> KeptMessage:
-    """Store a message without a reply, and return its turn.
-
-    Never waits for a reply in progress. A message with a known id is not added again: its stored
-    turn is returned.
-
-    Args:
-        familiar: The familiar.
-        said: The message with its author and channel; `message_id` identifies it.
-        at: Time of the message, which determines its display order; None for now.
-
-    Raises:
-        UsageError: There are no words, or no such kind of conversation.
-        RefusedError: The familiar was moved away, or the channel is private, and the speaker has
-            never spoken there.
-        LockedError: Another process kept writing to the history for too long.
-        FamiliarError: The history cannot be written to.
-    """
-    check_said(said)
-    check_here(familiar.paths)
-    familiar.privacy.enter(said.channel_id, said.author, said.kind)
-    turn = Turn(
-        id=0,
-        channel_id=said.channel_id,
-        author=said.author,
-        role="user",
-        content=said.text,
-        at=to_ms(at or now()),
-        modality=str(said.modality),
-        source=HEARD,
-        partial=False,
-    )
-    return keep_once(familiar.history, turn, said.message_id)

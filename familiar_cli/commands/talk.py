@@ -357,7 +357,7 @@ def hear(
         text (TEXT|-): Message to save; `-` reads standard input.
         at (TIME): Time of the message; default: now.
     """
-    from familiar_cli.actions.talk import hear
+    from familiar_cli.actions.channels import hear
     from familiar_cli.clock import iso
 
     words = base.text_or_stdin(text).rstrip("\r\n") if text == "-" else text

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable  # a field's type
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -315,7 +314,6 @@ def _with_calls(trace: Trace, turn: OutgoingPrompt | Replied) -> Trace:
     return replace(trace, side_calls=tuple(turn.assembled.request.side_calls))
 
 
-_HALF_CHARACTER: Final = re.compile("[\ud800-\udfff]")
 _MOST_LABELLED: Final = 200  # of recent speakers, so that names stay distinct
 MOST_PENDING: Final = 20
 """So many turns that the familiar has not answered are seen as one with what is said now."""
@@ -355,7 +353,7 @@ def request_for(
     Raises:
         UsageError: The message is empty, or the greeting does not exist.
     """
-    check_said(said)
+    said.check()
     before_id = place_of(said.instead_of) if said.instead_of else before_id
     recent = in_pairs(history.recent(said.channel_id, MOST_PENDING, before_id, viewer=viewer))
     last = recent[-1] if recent else None
@@ -404,18 +402,6 @@ def _unanswered_turns(turns: list[Turn]) -> tuple[Turn, ...]:
     """Return the turns of people since the familiar last spoke, oldest first."""
     waiting = list(takewhile(lambda turn: turn.role != "assistant", reversed(turns)))
     return tuple(turn for turn in reversed(waiting) if turn.role == "user")
-
-
-def check_said(said: Said) -> None:
-    """Check that a message has text.
-
-    Raises:
-        UsageError: It is empty, or not valid text.
-    """
-    if not said.text.strip():
-        raise UsageError("The message is empty; nothing was sent", hint="Run `familiar chat`.")
-    if _HALF_CHARACTER.search(said.text):
-        raise UsageError("The message contains bytes that are not UTF-8 text; nothing was sent")
 
 
 def dry_run(assembled: Assembled, *, model: str, counter: str, told: tuple[str, ...] = ()) -> Trace:

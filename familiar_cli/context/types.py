@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, runtime_checkable
 
 from familiar_cli.config.schema import DEFAULT_TIER
+from familiar_cli.errors import UsageError
 from familiar_cli.identity import NO_LABELS, Author, Labels, check_id, english_phrases, parse_author
 
 if TYPE_CHECKING:
@@ -166,6 +167,17 @@ class Said:
             check_id(self.message_id, "The message id")
         if self.author:
             parse_author(f"{self.author.platform}:{self.author.user_id}")
+
+    def check(self) -> None:
+        """Check that the message has text.
+
+        Raises:
+            UsageError: It is empty, or not valid text.
+        """
+        if not self.text.strip():
+            raise UsageError("The message is empty; nothing was sent", hint="Run `familiar chat`.")
+        if any("\ud800" <= character <= "\udfff" for character in self.text):
+            raise UsageError("The message contains bytes that are not UTF-8 text; nothing was sent")
 
 
 @dataclass(frozen=True, slots=True)

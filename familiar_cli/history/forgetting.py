@@ -19,7 +19,6 @@ from familiar_cli.history.lines import TurnLine, TurnName, local_ids, own_instan
 from familiar_cli.history.rows import Turn, pack, to_author, unpack
 from familiar_cli.history.tables import list_tables
 from familiar_cli.identity import Author
-from familiar_cli.memory.pages.lines import parse_turn_name
 from familiar_cli.sqlite import rows_among
 from familiar_cli.text import fold
 
@@ -288,6 +287,8 @@ def find_forgotten(
 
 
 def _turn_name(text: str) -> TurnName | None:
+    from familiar_cli.memory.pages.lines import parse_turn_name  # noqa: PLC0415  # rarely needed
+
     cited = parse_turn_name(text)
     return TurnName(cited.instance, cited.first) if cited else None
 

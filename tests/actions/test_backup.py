@@ -13,7 +13,8 @@ import pytest
 
 from benchmarks.backups import run as run_with_kills
 from familiar_cli.actions.backup import BackupTarget, back_up, restore, verify_backups
-from familiar_cli.actions.talk import hear, take_turn
+from familiar_cli.actions.channels import hear
+from familiar_cli.actions.talk import take_turn
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.context.types import Said
 from familiar_cli.errors import FamiliarError, RefusedError, RemoteDamagedError

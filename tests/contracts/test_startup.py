@@ -74,20 +74,30 @@ def test_a_search_by_words_loads_nothing_that_draws_reads_markdown_or_finds_by_m
     assert HEAVY & loaded_by(code) == {"sqlite3"}
 
 
-def test_a_search_by_words_loads_nothing_of_the_journal(tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("argv", "rooms"),
+    [
+        (["search", "tea", "--method", "lexical"], ("memory.journal",)),
+        (["hear", "Good morning."], ("context.providers", "index", "llm", "memory.journal")),
+    ],
+)
+def test_a_command_loads_nothing_of_rooms_it_does_not_need(tmp_path, argv, rooms) -> None:
     memory = tmp_path / "ada" / "memory"
     memory.mkdir(parents=True)
     (memory / "notes.md").write_text("# Notes\n\nGreen tea.\n", encoding="utf-8")
-    argv = ["search", "tea", "--method", "lexical", "--home", str(tmp_path)]
+    argv = [*argv, "--home", str(tmp_path)]
     probe = f"import sys\nfrom familiar_cli.cli import app\napp({argv!r}, standalone_mode=False)"
-    shown = "print(*(name for name in sys.modules if 'memory.journal' in name))"
+    shown = "print(*(name for name in sys.modules if name.startswith('familiar_cli.')))"
     run = subprocess.run(
         [sys.executable, "-c", f"{probe}\nprint('---')\n{shown}"],
         capture_output=True,
         encoding="utf-8",
         check=True,
     )
-    assert run.stdout.partition("---")[2].split() == []
+    loaded = run.stdout.partition("---")[2].split()
+    unneeded = tuple(f"familiar_cli.{room}" for room in rooms)
+    assert [name for name in loaded if name.startswith(unneeded)] == []
+    assert "familiar_cli.familiar" in loaded
 
 
 @pytest.mark.parametrize("module", ["rich.console", "familiar_cli.cli"])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.datastructures import Headers
 
-from familiar_cli.actions.talk import hear
+from familiar_cli.actions.channels import hear
 from familiar_cli.context.types import Said
 from familiar_cli.errors import UsageError
 from familiar_cli.history.store import HistoryStore
