@@ -406,16 +406,12 @@ def count_lines(connection: sqlite3.Connection) -> int:
     return int(found[0])
 
 
-def _index_signature(connection: sqlite3.Connection) -> tuple[str, str, str]:
-    return (
-        schema.read_meta(connection, "model"),
-        schema.read_meta(connection, "dimension"),
-        schema.read_meta(connection, "token_version"),
-    )
+def _index_signature(connection: sqlite3.Connection) -> list[str]:
+    return schema.read_metas(connection, "model", "dimension", "token_version")
 
 
-def _signature_of(embedder: Embedder) -> tuple[str, str, str]:
-    return embedder.model, str(embedder.dimension), token_version(embedder)
+def _signature_of(embedder: Embedder) -> list[str]:
+    return [embedder.model, str(embedder.dimension), token_version(embedder)]
 
 
 def _agree_on_model(connection: sqlite3.Connection, embedder: Embedder, directory: Path) -> str:

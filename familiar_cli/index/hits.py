@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, tzinfo
 from functools import lru_cache
-from heapq import heapify, heappop
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -185,6 +184,7 @@ def _trim_range(text: str, place: CharRange) -> CharRange:
 
 
 _DAY_S: Final = 86_400
+_AT_ONCE: Final = 32  # lines that are read from the index, of which a search may show ten
 DENSE_FLOOR: Final = 0.25
 """Least nearness of a hit that holds none of the words; below it, things are unrelated."""
 
@@ -199,8 +199,8 @@ class _File(NamedTuple):  # as many are made as files were found
     is_same_instance: bool
 
 
-class _Piece(NamedTuple):
-    """A passage or line, as the index holds it."""
+class _Line(NamedTuple):
+    """A line, as the index holds it."""
 
     place: CharRange
     heading: str
@@ -242,19 +242,20 @@ def make_hits(
         )
         for id_, file in files.items()
     }
+    paths = {id_: file.rel_path for id_, file in files.items()}
     ranked: list[_Ranked] = []
     for relevance, number in relevant:
-        line = scorer.lines[number]
-        document = line.document_id
+        id_, _, document, _, _, _, _, _ = scorer.lines[number]
         score = rank.final_score(relevance, of_file[document], weights)
         if score >= options.min_score:
-            ranked.append((-score, files[document].rel_path, line.id, number, relevance))
-    heapify(ranked)  # few of them are asked for
+            ranked.append((-score, paths[document], id_, number, relevance))
+    ranked.sort()
     found: list[Hit] = []
     taken: set[str] = set()
-    writer = _Writer(connection, store, query, options)
-    while ranked and len(found) < options.k:
-        negative, rel_path, _, number, relevance = heappop(ranked)
+    writer = _Writer(connection, store, query, options, (row[2] for row in ranked))
+    for negative, rel_path, _, number, relevance in ranked:
+        if len(found) == options.k:
+            break
         if rel_path in taken:
             continue
         scored = scorer.explain(number, relevance)
@@ -329,31 +330,47 @@ def _load_files(
 
 
 class _Writer:
-    """Extracts the texts of hits from their files."""
+    """Extracts the texts of hits from their files; `ids` are those of lines, in their order."""
 
     def __init__(
-        self, connection: sqlite3.Connection, store: MemoryStore, query: str, options: SearchOptions
+        self,
+        connection: sqlite3.Connection,
+        store: MemoryStore,
+        query: str,
+        options: SearchOptions,
+        ids: Iterator[int],
     ) -> None:
         self._connection = connection
         self._read_file = store.reader()
         self._query = query
         self._options = options
+        self._ids = ids
+        self._lines: dict[int, _Line] = {}
         self._texts: dict[str, str | None] = {}
 
-    def _piece(self, id_: int) -> _Piece:
-        select = "SELECT char_start, char_end, heading_path, text FROM chunks WHERE id = ?"
-        start, end, heading, text = self._connection.execute(select, (id_,)).fetchone()
-        return _Piece(CharRange(start, end), heading, text)
+    def _line(self, id_: int) -> _Line:
+        """Return a line, and read the following ones with it."""
+        select = "SELECT id, char_start, char_end, heading_path, text FROM chunks WHERE id IN"
+        while id_ not in self._lines:
+            for read, start, end, heading, text in rows_among(
+                self._connection, select, islice(self._ids, _AT_ONCE)
+            ):
+                self._lines[read] = _Line(CharRange(start, end), heading, text)
+        return self._lines[id_]
+
+    def _passage(self, id_: int) -> CharRange:
+        select = "SELECT char_start, char_end FROM chunks WHERE id = ?"
+        return CharRange(*self._connection.execute(select, (id_,)).fetchone())
 
     def hit(self, scored: Scored, file: _File, score: float) -> Hit:
-        line, text = self._piece(scored.line.id), self.text_of(file.rel_path)
+        line, text = self._line(scored.line.id), self.text_of(file.rel_path)
         if text is None or text[line.place.start : line.place.end] != line.text:
             # It was changed after it was indexed.
             shown = _Shown(line.place, line.place, line.text, 1)
             return self._written(scored, file, score, line, shown)
         place = line.place
         if not self._options.lines:
-            passage = self._piece(scored.passage).place
+            passage = self._passage(scored.passage)
             place = choose_snippet(text, line.place, passage, self._options.snippet_tokens)
         best = CharRange(first_word(text, line.place), line.place.end)
         words = text[place.start : place.end]
@@ -361,7 +378,7 @@ class _Writer:
         return self._written(scored, file, score, line, shown)
 
     def _written(
-        self, scored: Scored, file: _File, score: float, line: _Piece, shown: _Shown
+        self, scored: Scored, file: _File, score: float, line: _Line, shown: _Shown
     ) -> Hit:
         text = shown.text
         signals = Signals(

@@ -180,7 +180,7 @@ class Scorer:
         self.lines = lines
         self._lexical, self._cosines, self._spec = lexical, cosines, spec
         self._weights, self._maxsim, self._people, self._times = weights, maxsim, people, times
-        self._named = {s: speakers.is_named(s) for s in {line.speaker for line in lines}}
+        self._named = {s: speakers.is_named(s) for s in {line[3] for line in lines}}
         self._words = _by_words(lines, lexical, weights)
 
     def relevant(self, least_dense: float = 0.0) -> list[tuple[float, int]]:
@@ -363,6 +363,19 @@ class PieceParts(NamedTuple):
 def parts_of_pieces(pieces: Iterable[Candidate]) -> PieceParts:
     """Return the parts of `pieces`, which ascend by id."""
     return PieceParts(*columns_of(pieces, "id", "part_first", "part_last"))
+
+
+def distinct_ids(ids: Numbers) -> Numbers:
+    """Return the different ones of some ids, int64[n], ascending; they lie close together."""
+    import numpy as np  # noqa: PLC0415
+
+    if not len(ids):
+        return ids
+    first = ids.min()
+    are_there = np.zeros(ids.max() - first + 1, np.bool_)
+    are_there[ids - first] = True
+    found: Numbers = are_there.nonzero()[0] + first
+    return found
 
 
 def columns_of(pieces: Iterable[Candidate], *fields: str) -> Numbers:

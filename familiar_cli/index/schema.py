@@ -253,6 +253,14 @@ def read_meta(connection: sqlite3.Connection, key: str) -> str:
     return str(row[0]) if row else ""
 
 
+def read_metas(connection: sqlite3.Connection, *keys: str) -> list[str]:
+    """Return the values stored under `keys`, each empty if there is none."""
+    marks = ",".join("?" * len(keys))
+    select = f"SELECT key, value FROM meta WHERE key IN ({marks})"  # noqa: S608
+    found = dict(connection.execute(select, keys))
+    return [str(found.get(key, "")) for key in keys]
+
+
 def changes_of(connection: sqlite3.Connection) -> str:
     """Return a stamp that changes with the indexed files."""
     return read_meta(connection, "changes")
@@ -389,7 +397,7 @@ def _set_vectors_aside(connection: sqlite3.Connection) -> dict[str, str]:
         f"INSERT OR IGNORE INTO {KEPT} SELECT embed_key, vector, rows_from, rows_count FROM chunks"  # noqa: S608
         " WHERE vector_seq IS NOT NULL"
     )
-    return {key: read_meta(connection, key) for key in _VECTORS_META}
+    return dict(zip(_VECTORS_META, read_metas(connection, *_VECTORS_META), strict=True))
 
 
 def has_kept_vectors(connection: sqlite3.Connection) -> bool:

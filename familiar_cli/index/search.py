@@ -207,7 +207,7 @@ class _Asked:
         if meaning is not None:
             method = "dense" if self.options.method == "dense" else "hybrid"
         model = meaning.embedder.model if meaning else ""
-        waiting = self._waiting()
+        waiting = self._waiting(has_meaning=meaning is not None)
         return SearchResult(
             method,
             self.query,
@@ -324,12 +324,12 @@ class _Asked:
         )
         return np.array([i for (i,) in found], np.int64)
 
-    def _waiting(self) -> int:
+    def _waiting(self, *, has_meaning: bool) -> int:
         """Count the pieces that wait for a vector of an available model."""
         model = self.opened.embedder if self.opened else None
         if model is None or self.options.method == "lexical":
             return 0
-        if not has_vectors_of(self.connection, model):
+        if not (has_meaning or has_vectors_of(self.connection, model)):
             return count_lines(self.connection)
         waiting = count_waiting(self.connection)
         if waiting:
@@ -341,9 +341,7 @@ class _Asked:
 
 def _passages_of(pieces: Pieces, lines: PieceParts) -> PieceParts:
     """Return the passages that contain some of `lines`."""
-    import numpy as np  # noqa: PLC0415
-
-    return parts_of_pieces(pieces.among(np.unique(lines.all_parts()).tolist()))
+    return parts_of_pieces(pieces.among(rank.distinct_ids(lines.all_parts()).tolist()))
 
 
 def _cosines_of(near: Cosines, lines: PieceParts, passages: PieceParts) -> dict[int, float]:

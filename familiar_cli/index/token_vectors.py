@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli import fts
-from familiar_cli.index.rank import PieceParts, Pieces, columns_of, number_runs
-from familiar_cli.index.schema import TOKENS_PREFIX, read_meta, set_meta
+from familiar_cli.index.rank import PieceParts, Pieces, columns_of, distinct_ids, number_runs
+from familiar_cli.index.schema import TOKENS_PREFIX, read_metas, set_meta
 from familiar_cli.index.vectors import (
     RowFile,
     block_rows,
@@ -176,11 +176,8 @@ class CountedTokens(NamedTuple):
 
 def token_file(connection: sqlite3.Connection) -> CountedTokens:
     """Return the file of token vectors; its name is empty if there is none."""
-    return CountedTokens(
-        read_meta(connection, "tokens"),
-        int(read_meta(connection, "token_rows") or 0),
-        int(read_meta(connection, "token_width") or 0),
-    )
+    name, rows, width = read_metas(connection, "tokens", "token_rows", "token_width")
+    return CountedTokens(name, int(rows or 0), int(width or 0))
 
 
 def map_rows(connection: sqlite3.Connection, directory: Path) -> Rows | None:
@@ -282,17 +279,19 @@ def token_nearness(
 
     windows = _line_windows(lines, made_of)
     ids, extents = _window_extents(pieces, windows)
-    there = np.isin(windows.lines, ids)
+    if not len(ids):
+        return {}
+    there = ids[np.minimum(ids.searchsorted(windows.lines), len(ids) - 1)] == windows.lines
     if not there.any():
         return {}
     found = token_maxima(rows, extents, asked.tokens)
     shares = token_weights(pieces.connection, "lines_fts", asked.words, count, pieces.counts)
     windows = _Windows(*(column[there] for column in windows))
-    firsts = np.searchsorted(ids, windows.firsts)
-    sizes = np.searchsorted(ids, windows.ends) - firsts
+    firsts = ids.searchsorted(windows.firsts)
+    sizes = ids.searchsorted(windows.ends) - firsts
     around = weighted_sums(largest_maxima(found, number_runs(firsts, sizes), sizes), shares)
     wanted, begins = np.unique(windows.lines, return_index=True)  # windows are sorted by line
-    own = scale_values(weighted_sums(found[np.searchsorted(ids, wanted)], shares))
+    own = scale_values(weighted_sums(found[ids.searchsorted(wanted)], shares))
     passage = scale_values(np.maximum.reduceat(around, begins))
     pairs = zip(own.tolist(), passage.tolist(), strict=True)
     return dict(zip(wanted.tolist(), pairs, strict=True))
@@ -317,9 +316,7 @@ def _line_windows(lines: PieceParts, made_of: PieceParts) -> _Windows:
 
 def _window_extents(pieces: Pieces, windows: _Windows) -> tuple[Places, Extents]:
     """Return the lines in `windows` with token vectors, ascending, and their rows."""
-    import numpy as np  # noqa: PLC0415
-
-    wanted = np.unique(number_runs(windows.firsts, windows.ends - windows.firsts)).tolist()
+    wanted = distinct_ids(number_runs(windows.firsts, windows.ends - windows.firsts)).tolist()
     found = [one for one in pieces.among(wanted) if one.rows_count is not None]
     ids, starts, counts = columns_of(found, "id", "rows_from", "rows_count")
     return ids, Extents(starts, counts)

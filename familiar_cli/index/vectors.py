@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.files import write_whole
 from familiar_cli.index.rank import number_runs
-from familiar_cli.index.schema import VECTORS_PREFIX, read_meta, set_meta
+from familiar_cli.index.schema import VECTORS_PREFIX, read_meta, read_metas, set_meta
 from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:
@@ -240,9 +240,9 @@ class Cosines:
 
 def vectors_stamp(connection: sqlite3.Connection, directory: Path) -> tuple[str, str, str, int]:
     """Return a stamp that changes with the vectors, or when their file is truncated."""
-    name = read_meta(connection, "matrix")
+    model, name, next_seq = read_metas(connection, "model", "matrix", "next_seq")
     size_bytes = size_of(directory / Path(name).name) if name else 0
-    return read_meta(connection, "model"), name, read_meta(connection, "next_seq"), size_bytes
+    return model, name, next_seq, size_bytes
 
 
 def load_vectors(connection: sqlite3.Connection, directory: Path) -> Vectors:

@@ -150,7 +150,7 @@ def find_mentions(
         heads: Returns which of these heads start a name.
         known: Returns which of these keys are names.
     """
-    words = _merge_spaced(_stamp_words(text[:MOST_CHARS]))
+    words = _words_of_text(text[:MOST_CHARS])
     starts = heads({head for word in words for head in _heads_in(word)})
     candidates = [
         found for at in range(len(words)) for found in _find_candidates(words, at, starts)
@@ -296,6 +296,11 @@ def _character_kind(character: str) -> str:
     if character.isalnum():
         return "w"
     return "r" if _is_sign(character) else ""
+
+
+@lru_cache(maxsize=8)  # a message is searched for several kinds of names
+def _words_of_text(text: str) -> list[_Word]:
+    return _merge_spaced(_stamp_words(text))
 
 
 def _merge_spaced(words: list[_Word]) -> list[_Word]:

@@ -386,6 +386,7 @@ class Tree:
     def __init__(self, root: Path, real: str = "") -> None:
         self.root = root
         self._real, self._is_settled = real, bool(real)
+        self._folders: set[str] = set()  # those without a link on the way, of a settled tree
 
     @property
     def real(self) -> str:
@@ -402,20 +403,29 @@ class Tree:
             return False
 
     def settled(self) -> Tree:
-        """Return this tree with its real path resolved once, for reading many files."""
+        """Return this tree for reading many files: each directory is resolved once."""
         return Tree(self.root, self.real)
 
     def is_file(self, rel_path: str) -> bool:
         """Tell whether a regular file is at `rel_path`."""
-        clean, real = parse_path(rel_path), self.real
-        path = locate_path(real, clean)
-        return os.path.isfile(path) and not is_path_misspelled(real, clean)
+        path, is_misspelled = self._place(parse_path(rel_path))
+        return os.path.isfile(path) and not is_misspelled
 
     def is_dir(self, rel_path: str) -> bool:
         """Tell whether a directory is at `rel_path`."""
-        clean, real = parse_path(rel_path), self.real
-        path = locate_path(real, clean)
-        return os.path.isdir(path) and not is_path_misspelled(real, clean)
+        path, is_misspelled = self._place(parse_path(rel_path))
+        return os.path.isdir(path) and not is_misspelled
+
+    def _place(self, clean: str) -> tuple[str, bool]:
+        """Return the real path of `clean`, and whether it has another spelling on disk."""
+        real, folder = self.real, clean.rpartition("/")[0]
+        direct = f"{real}/{clean}"
+        if folder in self._folders and not os.path.islink(direct):
+            return direct, files.is_misspelled(direct)
+        path, is_misspelled = locate_path(real, clean), is_path_misspelled(real, clean)
+        if self._is_settled and path == direct and not is_misspelled:
+            self._folders.add(folder)
+        return path, is_misspelled
 
     def read_bytes(self, rel_path: str, most_bytes: int = -1) -> bytes:
         """Return the bytes of the file at `rel_path`, or its first `most_bytes`.
@@ -425,11 +435,11 @@ class Tree:
             FileTooLargeError: It is larger than `MAX_READ_BYTES`.
             FamiliarError: The system cannot read it.
         """
-        clean, real = parse_path(rel_path), self.real
-        path = locate_path(real, clean)
+        clean = parse_path(rel_path)
+        path, is_misspelled = self._place(clean)
         try:
             status = os.stat(path)
-            if not stat.S_ISREG(status.st_mode) or is_path_misspelled(real, clean):
+            if is_misspelled or not stat.S_ISREG(status.st_mode):
                 raise self._no_file(clean)
             if most_bytes < 0:
                 check_readable(clean, status)
