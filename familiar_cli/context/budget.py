@@ -331,7 +331,7 @@ class Budgeter:
             layer_tokens: The guarantee of each layer; one that is missing has no limit of its own.
             total_tokens: Maximum tokens of the prompt, including the overhead of messages.
             most_content: Maximum tokens of the layer content, including free room; 0 for no limit.
-            refills: Each returns the contributions with its own packed into a number of tokens.
+            refills: What packs contributions again, into the room that others leave.
 
         Raises:
             LimitError: A required piece does not fit.
@@ -354,13 +354,19 @@ class Budgeter:
 
         for refill in refills:
             grow(_AFTER_MEMORY)
-            used = _used_tokens(made, Layer.content)
-            room = min(used + total_tokens - made.taken, most)
+            used, digests = (_used_tokens(made, one) for one in (Layer.content, Layer.digest))
+            lent = digests if refill.before_digests and Layer.digest in limits else 0
+            room = min(used + total_tokens - made.taken + lent, most)
             if room > max(used, limits.get(Layer.content, total_tokens)):
-                contributions = refill(contributions, room)
+                contributions = refill.repack(contributions, room)
                 costs = [self.cost(offered) for offered in contributions]
                 limits[Layer.content] = room
                 made = self._filled(contributions, costs, limits, total_tokens, {Layer.content})
+                left = _used_tokens(made, Layer.digest)
+                if left < digests:  # by whole steps, so that prompts begin alike more often
+                    step = max(total_tokens // _STEPS, 1)
+                    limits[Layer.digest] = left // step * step
+                    made = self._filled(contributions, costs, limits, total_tokens, {Layer.content})
         grow(())
         return Filled(made.fragments, _with_shares(made.layers, shares), made.taken)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime  # noqa: TC003  # the trace's reader resolves these annotations
 from enum import StrEnum
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 from familiar_cli.config.schema import DEFAULT_TIER
 from familiar_cli.errors import UsageError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.pages.lines import KnownTexts
     from familiar_cli.visibility import Viewer
 
-    Refill = Callable[[Sequence["Contribution"], int], Sequence["Contribution"]]
+    Repack = Callable[[Sequence["Contribution"], int], Sequence["Contribution"]]
 
 Role = Literal["system", "user", "assistant"]
 
@@ -180,6 +180,18 @@ class Said:
             raise UsageError("The message contains bytes that are not UTF-8 text; nothing was sent")
 
 
+class Refill(NamedTuple):
+    """Packs a provider's contributions again, into more room.
+
+    Args:
+        repack: Returns all contributions, the provider's own packed into a number of tokens.
+        before_digests: They answer a question that no digest does, so they take its room, too.
+    """
+
+    repack: Repack
+    before_digests: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class ContextRequest:
     """The request for a prompt.
@@ -210,7 +222,7 @@ class ContextRequest:
         beside: What a chat program has already put into the prompt.
         side_calls: Collects calls of other models.
         most_content: Maximum tokens of memory and recall, including free room; 0 for no limit.
-        refills: Collects functions that pack a provider's contributions again if there is room.
+        refills: Collects what packs a provider's contributions again if there is room.
     """
 
     familiar_id: str

@@ -394,6 +394,7 @@ _ASKED_WORD: Final = re.compile(r"\w+")
 _MOST_YEARS: Final = 20
 _DAY_MS: Final = 86_400_000
 _MOST_CHARS: Final = 2_000
+_DIGEST_DAYS: Final = 35  # of so many days a digest tells in any case
 _WIDE: Final = frozenset({"order", "summary"})
 _DATED: Final = frozenset({"order", "summary", "count", "change", "latest"})
 _KINDS: Final = (*sorted(_DATED), "myself", "you")
@@ -427,6 +428,17 @@ class Asked:
         counted = "count" in self.kinds and self.of_myself
         of_a_time = self.times and ("change" in self.kinds or (self.is_question and not self.topic))
         return bool(self.kinds & _WIDE or counted or of_a_time)
+
+    @property
+    def is_for_turns(self) -> bool:
+        """Tell whether turns answer it, and not a digest of the last weeks or of everything."""
+        has_topic = not fts.STOP_WORDS.issuperset(self.topic.split())
+        if not self.is_wide:
+            return self.is_question and has_topic
+        return any(map(self._is_long_ago, self.times)) if self.times else has_topic
+
+    def _is_long_ago(self, time: Span | Yearly) -> bool:
+        return isinstance(time, Yearly) or (self.today - time.last).days > _DIGEST_DAYS
 
     @property
     def in_order(self) -> bool:

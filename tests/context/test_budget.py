@@ -22,7 +22,15 @@ from familiar_cli.context.budget import (
     prompt_allowance,
 )
 from familiar_cli.context.pipeline import render_messages
-from familiar_cli.context.types import Contribution, ExampleLine, Fit, Fragment, Layer, PromptSpan
+from familiar_cli.context.types import (
+    Contribution,
+    ExampleLine,
+    Fit,
+    Fragment,
+    Layer,
+    PromptSpan,
+    Refill,
+)
 from familiar_cli.errors import LimitError
 
 COUNTER = tokens.heuristic()
@@ -122,18 +130,19 @@ def test_nothing_is_cut_while_the_prompt_has_room(sizes, total, percent) -> None
     assert all(not lost or lost > spare for lost in missing.values())
 
 
-@given(cuttable, st.integers(60, 2000), st.integers(1, 40), st.integers(0, 900))
-def test_what_was_searched_for_gets_free_room(sizes, total, percent, most) -> None:
+@given(cuttable, st.integers(60, 2000), st.integers(1, 40), st.integers(0, 900), st.booleans())
+def test_what_was_searched_for_gets_free_room(sizes, total, percent, most, before_digests) -> None:
     shares = dict.fromkeys(Layer, total * percent // 100)
     sizes = [one for one in sizes if one[0] is not Layer.content]
     offered = [piece("word " * n, layer=layer, priority=p) for layer, n, p in sizes]
     rooms = []
 
-    def refill(pieces, room):
+    def repack(pieces, room):
         rooms.append(room)
         words = max(room - MESSAGE_TOKENS - 8, 0)
         return [*pieces, piece("word " * words, priority=70, fit=Fit.queue)]
 
+    refill = Refill(repack, before_digests=before_digests)
     filled = BUDGETER.fill(offered, shares, total, most_content=most, refills=[refill])
 
     assert filled.taken <= total
@@ -146,6 +155,28 @@ def test_what_was_searched_for_gets_free_room(sizes, total, percent, most) -> No
             assert all(f.tokens == f.offered_tokens for f in fragments)
     if rooms:
         assert used >= rooms[0] - MESSAGE_TOKENS - 24
+
+
+@pytest.mark.parametrize(("found", "steps"), [(100, None), (800, 3), (1000, 0)])
+def test_what_answers_a_question_takes_the_room_of_digests_by_whole_steps(found, steps) -> None:
+    total, step = 1000, 1000 // 16
+    offered = [piece("word " * 240, layer=Layer.digest, fit=Fit.cut)]
+
+    def repack(pieces, room):
+        text = "word " * (min(room, found) - MESSAGE_TOKENS)
+        return [*pieces, piece(text, priority=70, fit=Fit.queue)]
+
+    def digest_tokens(*, before_digests):
+        refill = Refill(repack, before_digests=before_digests)
+        filled = BUDGETER.fill(
+            offered, {Layer.content: 50, Layer.digest: 240}, total, refills=[refill]
+        )
+        return next(use.used_tokens for use in filled.layers if use.name == "digest")
+
+    whole = digest_tokens(before_digests=False)
+    assert whole > 230
+    most = whole if steps is None else steps * step
+    assert most - step < digest_tokens(before_digests=True) <= most
 
 
 @given(cuttable, st.integers(60, 2000), st.integers(1, 100))

@@ -115,6 +115,22 @@ def test_who_is_only_named_has_half_as_much(world) -> None:
     assert 200 < COUNTER.count(piece.text) <= 250
 
 
+def test_so_have_two_who_are_only_named(world) -> None:
+    world.person(BO, LONG, "Bodil")
+    world.person(CY, LONG, "Cyril")
+    pieces = world.offers("Where are Bodil and Cyril?", author=None)
+    assert all(75 < COUNTER.count(piece.text) <= 125 for piece in pieces)
+
+
+def test_a_larger_layer_is_for_what_is_found_and_not_for_longer_files(world) -> None:
+    world.person(ANNA, LONG)
+    usual, larger = (
+        world.offers(budget_tokens=4000, layer_tokens={Layer.content: tokens})[0].text
+        for tokens in (600, 2000)
+    )
+    assert usual == larger
+
+
 def test_who_has_no_file_is_no_problem(world) -> None:
     assert world.offers() == []
     assert not world.store.root.exists()

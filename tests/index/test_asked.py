@@ -188,6 +188,29 @@ def test_what_was_in_a_time_is_a_wide_question(query) -> None:
     assert asked_by(query, TODAY).is_wide
 
 
+@each(
+    "query",
+    [
+        *("Where does Anna live?", "Do you remember my rabbit?", "What did I eat yesterday?"),
+        *("Summarise what I told you of the old dinghy.", "What was going on in June 2022?"),
+        *("In which order did I move, sing and row?", "Wo wohnt Anna?"),
+    ],
+)
+def test_turns_answer_a_question_of_something_or_of_long_ago(query) -> None:
+    assert asked_by(query, TODAY).is_for_turns
+
+
+@each(
+    "query",
+    [
+        *("I live in Bergen now.", "How have you been?", "What was going on last week?"),
+        *("Summarise our conversations.", "Was war letzte Woche?", ""),
+    ],
+)
+def test_digests_answer_what_asks_for_the_last_weeks_or_nothing_certain(query) -> None:
+    assert not asked_by(query, TODAY).is_for_turns
+
+
 def test_a_time_of_any_year_is_that_of_each_year_until_now() -> None:
     spans = asked_by("What did we do in the first week of January?", TODAY).between_ms(UTC)
     first, last = (datetime.fromtimestamp(ms / 1000, UTC).date() for ms in spans[-1])

@@ -15,7 +15,15 @@ from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.providers.people import RECENT_AUTHORS, REST_PRIORITY, PeopleSource
 from familiar_cli.context.providers.people import SOURCE as PEOPLE
 from familiar_cli.context.providers.retrieval import Candidates, LeftOutPiece, Retrieval
-from familiar_cli.context.types import ContextRequest, Contribution, Fit, Layer, PromptSpan, Subject
+from familiar_cli.context.types import (
+    ContextRequest,
+    Contribution,
+    Fit,
+    Layer,
+    PromptSpan,
+    Refill,
+    Subject,
+)
 from familiar_cli.errors import FamiliarError
 from familiar_cli.memory.layout import PEOPLE_DIR
 from familiar_cli.memory.pages.lines import PLAIN, Numbering
@@ -134,7 +142,8 @@ class ContentSearchProvider:
             retrieval.memory.finder.note_behind()
         remarks = [_make_remark(remark) for remark in found.remarks]
         if found.pack and self._filter is None:
-            request.refills.append(partial(self._refill, found.pack))
+            repack = partial(self._repacked, found.pack)
+            request.refills.append(Refill(repack, before_digests=found.before_digests))
         remarks += map(_record_left, found.left)
         late = [*late, *([_problem(found.unread)] if found.unread else [])]
         if not found.passages:
@@ -184,7 +193,7 @@ class ContentSearchProvider:
             return [*(_offer_passage(p, found.how) for p in found.passages), _problem(why)]
         return _make_contributions(chosen, found, request.phrases)
 
-    def _refill(
+    def _repacked(
         self, pack: Callable[[int], Candidates], offered: Sequence[Contribution], room: int
     ) -> list[Contribution]:
         """Return all contributions with the passages packed into the layer's new room."""

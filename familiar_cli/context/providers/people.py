@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.clock import to_zone
+from familiar_cli.context.budget import percent_of
 from familiar_cli.context.types import ContextRequest, Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.fts import content_words
@@ -325,7 +326,7 @@ class PeopleSource:
 
     def _take_present(self, request: ContextRequest, gathered: _Gathered) -> None:
         present = self._present(request)
-        gathered.sharers = len(present)
+        gathered.sharers = min(len(present), _SHARERS)
         for slug, cause in present:
             self._take(slug, cause, request, gathered)
 
@@ -333,7 +334,8 @@ class PeopleSource:
         named, notices = self._names_in(request)
         gathered.problems += [_problem_contribution(ALIASES_JSON, notice) for notice in notices]
         causes = list(_named_people(named))
-        gathered.sharers = 2 * len(causes)  # search quotes what is asked about them
+        # Search quotes what is asked about them.
+        gathered.sharers = 2 * min(len(causes), _SHARERS)
         for slug, cause in causes[:MOST_NAMED]:
             self._take(slug, cause, request, gathered)
         if causes[MOST_NAMED:]:
@@ -395,9 +397,12 @@ class PeopleSource:
         # no more than their day.
         visible = visible_in(head.text, request.viewer)
         seen = with_days(visible, self._numbering, request.viewer, request.phrases)
-        room = request.layer_tokens.get(Layer.content, request.budget_tokens)
-        people = min(max(sharers, 1), _SHARERS)
-        share = min(max(int(_SHARE * room) // people, _LEAST_TOKENS), FILE_TOKENS)
+        total = request.budget_tokens
+        # What somebody sets beyond the usual share is for what search finds.
+        usual = total * percent_of(Layer.content, total) // 100
+        limit = request.layer_tokens.get(Layer.content)
+        room = total if limit is None else min(limit, usual)
+        share = min(max(int(_SHARE * room) // max(sharers, 1), _LEAST_TOKENS), FILE_TOKENS)
         count = self._counter.count
         most = SPEAKER_TOKENS if cause == _SPEAKS else FILE_TOKENS
         made = divide_person(seen, share, most, count, self._numbering, query=request.query)

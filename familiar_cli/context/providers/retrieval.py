@@ -118,6 +118,7 @@ class Candidates:
         left: Results that did not fit.
         unread: What should have been searched and was not, in words; empty for nothing.
         pack: Packs the results into another number of tokens.
+        before_digests: They answer a question that no digest does.
     """
 
     passages: tuple[Passage, ...] = ()
@@ -127,6 +128,7 @@ class Candidates:
     left: tuple[LeftOutPiece, ...] = ()
     unread: str = ""
     pack: Callable[[int], Candidates] | None = None
+    before_digests: bool = False
 
 
 class Retrieval:
@@ -345,6 +347,7 @@ class Retrieval:
             remarks=tuple(remarks),
             behind=behind,
             unread=_NO_PAST if past.missed else _unread_notice(result.unread, past.unread),
+            before_digests=past.asked.is_for_turns,
         )
         fill = self._filler(gatherer, past, request)
         pack = partial(self._packed, found, gatherer, past, fill, guaranteed=room)
