@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import binascii
 import re
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from familiar_cli.errors import ConfigError
@@ -162,6 +162,8 @@ _PER_CHAR: Final = {
 
 _MOST_PIECES: Final = 50_000
 _MOST_PIECE_CHARS: Final = 32  # longer ones seldom occur twice, and would fill memory
+_MOST_LINES: Final = 4_096
+_MOST_LINE_CHARS: Final = 500
 
 
 @cache
@@ -191,7 +193,30 @@ class _Estimate:
     name: Final = "estimate"
 
     def count(self, text: str) -> int:
-        return round(sum(map(_costs.__getitem__, _pieces().findall(text))))
+        return round(sum(map(_cost_of_line, split_lines(text))))
+
+
+def split_lines(text: str) -> Iterator[str]:
+    """Split `text` where a piece always ends: at line breaks before a visible character."""
+    start = at = 0
+    while at := text.find("\n", at) + 1:
+        if at < len(text) and not text[at].isspace():
+            yield text[start:at]
+            start = at
+    yield text[start:]
+
+
+def _cost_of_line(line: str) -> float:
+    return _known_cost(line) if len(line) <= _MOST_LINE_CHARS else _sum_costs(line)
+
+
+@lru_cache(maxsize=_MOST_LINES)  # a prompt has most lines of the one before
+def _known_cost(line: str) -> float:
+    return _sum_costs(line)
+
+
+def _sum_costs(text: str) -> float:
+    return sum(map(_costs.__getitem__, _pieces().findall(text)))
 
 
 def reach(text: str, start: int, end: int, most: int) -> int:
