@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from familiar_cli.clock import now, to_ms
 from familiar_cli.config.home import is_alive
-from familiar_cli.context.trace import Trace, write_trace
+from familiar_cli.context.trace import Trace, TraceEncoder, write_trace
 from familiar_cli.context.turn import UNWATCHED, TurnResult, TurnRunner, Watcher
 from familiar_cli.errors import FamiliarError
 from familiar_cli.files import append, check_own, read_plain, remove
@@ -163,6 +163,7 @@ class OnRecord(TurnRunner):
         self._traces_dir = traces_dir
         self._keep_traces = keep_traces
         self._said = said
+        self._encoder = TraceEncoder()
 
     def _keep_question(self, request: ContextRequest, trace: Trace) -> Trace:
         if request.opening:
@@ -245,7 +246,7 @@ class OnRecord(TurnRunner):
         """Write the trace and return it; an error does not lose the turn."""
         trace = replace(trace, notices=tuple(self.notices))
         try:
-            write_trace(self._traces_dir, trace, keep=keep)
+            write_trace(self._traces_dir, trace, keep=keep, encoder=self._encoder)
         except FamiliarError as error:
             if str(error) not in self.notices:
                 self.notices.append(str(error))

@@ -14,7 +14,7 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from functools import cache
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -37,7 +37,7 @@ from familiar_cli.files import check_own, read_plain, write_own
 from familiar_cli.llm.types import PreparedRequest, SideCall, Usage  # noqa: TC001
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
     from pathlib import Path
 
 
@@ -131,23 +131,44 @@ def _expect_type(met: bool, value: Any, where: str) -> Any:  # noqa: ANN401, FBT
 _SHORT_CHARS: Final = 60  # a text no longer than saying where it stands
 
 
-def to_bytes(record: dict[str, Any]) -> bytes:
-    """Encode the plain values of a trace as a file."""
-    compact = _point_into_messages(_without_messages(record), record["messages"])
-    try:
-        return _to_lines(json.JSONEncoder(ensure_ascii=False), compact).encode() + b"\n"
-    except UnicodeEncodeError:  # a lone surrogate
-        return _to_lines(json.JSONEncoder(), compact).encode("ascii") + b"\n"
+class TraceEncoder:
+    """Encodes the traces of one turn as files.
+
+    A turn's trace is written before the model is asked and again at the end. Most of it, the prompt
+    and where it came from, stays the same, and is encoded once.
+    """
+
+    def __init__(self) -> None:
+        self._prompt: tuple[object, ...] = ()
+        self._lines: dict[str, str] = {}
+
+    def encode(self, trace: Trace) -> bytes:
+        """Return the content of the file of `trace`."""
+        prompt = trace.contributions, trace.messages, trace.request
+        if not (self._prompt and all(map(is_, prompt, self._prompt))):
+            self._prompt, self._lines = prompt, {}
+        try:
+            return self._text(trace, json.JSONEncoder(ensure_ascii=False)).encode()
+        except UnicodeEncodeError:  # a lone surrogate
+            self._lines = {}
+            return self._text(trace, json.JSONEncoder()).encode("ascii")
+
+    def _text(self, trace: Trace, encoder: json.JSONEncoder) -> str:
+        if not self._lines:
+            record = trace.to_json(_PROMPT)
+            record = _point_into_messages(_without_messages(record), record["messages"])
+            self._lines = {key: _to_line(encoder, key, value) for key, value in record.items()}
+        names = _names_in(Trace)
+        rest = trace.to_json([name for name in names if name not in _PROMPT])
+        lines = self._lines | {key: _to_line(encoder, key, value) for key, value in rest.items()}
+        return "{\n" + ",\n".join(lines[name] for name in names) + "\n}\n"
 
 
-def _to_lines(encoder: json.JSONEncoder, record: dict[str, Any]) -> str:
-    """Encode a line for each key, and for each item of a list; `indent` takes ten times as long."""
-    lines = []
-    for key, value in record.items():
-        is_list = isinstance(value, list | tuple) and value
-        items = ",\n  ".join(map(encoder.encode, value)) if is_list else ""
-        lines.append(f' "{key}": ' + (f"[\n  {items}\n ]" if items else encoder.encode(value)))
-    return "{\n" + ",\n".join(lines) + "\n}"
+def _to_line(encoder: json.JSONEncoder, key: str, value: Any) -> str:  # noqa: ANN401
+    """Encode a key in a line, each item of a list in its own; `indent` takes ten times as long."""
+    is_list = isinstance(value, list | tuple) and value
+    items = ",\n  ".join(map(encoder.encode, value)) if is_list else ""
+    return f' "{key}": ' + (f"[\n  {items}\n ]" if items else encoder.encode(value))
 
 
 def complete_record(record: dict[str, Any]) -> dict[str, Any]:
@@ -265,6 +286,9 @@ def _text_at(pointer: dict[str, Any], messages: object) -> str:
     raise Malformed("a contribution's text is not where it says")
 
 
+_PROMPT: Final = ("contributions", "messages", "request")
+"""The keys of a trace that do not change after the prompt was made."""
+
 TRACE_VERSION: Final = 2
 """2: the file holds no text twice. Files of version 1 are read as well."""
 
@@ -352,13 +376,21 @@ class Trace:
     budget_reason: str = ""
     client: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the record as plain values; a body that is not text becomes base64."""
-        record: dict[str, Any] = _to_plain(self)
-        record["at"], record["contributions"] = iso(self.at), [*record["contributions"]]
-        if self.request is not None:
+    def to_json(self, keys: Iterable[str] = ()) -> dict[str, Any]:
+        """Return the record as plain values; a body that is not text becomes base64.
+
+        Args:
+            keys: The keys to return; none for all.
+        """
+        names = keys or _names_in(Trace)
+        record: dict[str, Any] = {name: _to_plain(getattr(self, name)) for name in names}
+        if "at" in record:
+            record["at"] = iso(self.at)
+        if "contributions" in record:
+            record["contributions"] = [*record["contributions"]]
+        if self.request and "request" in record:
             record["request"]["body"] = body_to_json(self.request.body)
-        for call in record["side_calls"]:
+        for call in record.get("side_calls", ()):
             call["request"]["body"] = body_to_json(call["request"]["body"])
         return record
 
@@ -453,11 +485,19 @@ _LOOK_BACK: Final = 500  # so many records before a reply are searched for the o
 _LOOSE_PERCENT: Final = 2  # of the records kept, so many more may stand until they are removed
 
 
-def write_trace(traces_dir: Path, trace: Trace, *, keep: int = 0) -> None:
+def write_trace(
+    traces_dir: Path, trace: Trace, *, keep: int = 0, encoder: TraceEncoder | None = None
+) -> None:
     """Write a trace atomically, and remove the oldest beyond `keep` (0 for no limit).
 
     Finding the oldest takes a listing of the directory, so a large one is not tidied every time,
     and may exceed `keep` for some turns. The new trace is never removed.
+
+    Args:
+        traces_dir: The directory of traces.
+        trace: The trace.
+        keep: How many traces are kept.
+        encoder: The encoder of this turn's traces; None for a new one.
 
     Raises:
         ValueError: The trace is of a dry run.
@@ -467,7 +507,7 @@ def write_trace(traces_dir: Path, trace: Trace, *, keep: int = 0) -> None:
         raise ValueError("a dry run has no trace file")
     path = traces_dir / f"{trace.turn}.json"
     try:
-        write_own(path, to_bytes(trace.to_json()), durable=False)
+        write_own(path, (encoder or TraceEncoder()).encode(trace), durable=False)
     except OSError as error:
         raise FamiliarError(
             f"The trace of turn {trace.turn} could not be written to {str(path)!r}: {error}"

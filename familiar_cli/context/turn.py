@@ -151,7 +151,7 @@ class TurnResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that `ask --json` prints."""
-        trace = self.trace.to_json()
+        trace = self.trace.to_json(("model", "usage", "finish_reason"))
         return {
             "turn": self.turn.id if self.turn else None,
             "reply": self.text,
