@@ -73,6 +73,11 @@ def llm_threads() -> int | None:
     return int(given)
 
 
+def certificates() -> tuple[str, str]:
+    """Return the file and directory of certificates to trust; empty if not set."""
+    return os.environ.get("SSL_CERT_FILE", ""), os.environ.get("SSL_CERT_DIR", "")
+
+
 def offline() -> bool:
     """Tell whether `FAMILIAR_OFFLINE` forbids every connection that leaves this machine."""
     return os.environ.get(OFFLINE, "") not in {"", "0"}

@@ -17,6 +17,7 @@ import ssl
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -457,14 +458,23 @@ def is_loopback(url: str) -> bool:
 def _open_connection(slot: ResolvedSlot, url: str) -> httpx.AsyncClient:
     import httpx  # noqa: PLC0415
 
+    trust_env = not is_loopback(url)  # no proxy is needed for this machine
     try:
+        is_encrypted = url.startswith("https:")
         return httpx.AsyncClient(
             timeout=httpx.Timeout(slot.timeout_s, connect=min(slot.timeout_s, CONNECT_S)),
-            trust_env=not is_loopback(url),  # no proxy is needed for this machine
-            verify=url.startswith("https:"),  # plain HTTP needs no certificates: saves 20 ms
+            trust_env=trust_env,
+            verify=_tls_context(trust_env, environment.certificates()) if is_encrypted else False,
         )
     except Exception as error:  # noqa: BLE001  # proxies and certificates named in the environment
         raise FailedError(from_environment(slot, error)) from None
+
+
+@cache  # reading all certificates takes 20 ms
+def _tls_context(trust_env: bool, _: tuple[str, str]) -> ssl.SSLContext:  # noqa: FBT001
+    import httpx  # noqa: PLC0415
+
+    return httpx.create_ssl_context(trust_env=trust_env)
 
 
 async def _read_blocks(
