@@ -409,16 +409,15 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
                 directories[name] = page_signature(
                     os.stat(os.path.join(self._root, name)), looked_ns
                 )
-            for entry in self._store.walk(name, missing_ok=True).files:
-                if entry.rel_path.endswith(_SUFFIX):
-                    full = os.path.join(self._root, *entry.rel_path.split("/"))
+            for path, status in self._store.stat_files(name).items():
+                if not path.endswith(_SUFFIX):
+                    continue
+                found[path] = page_signature(status, looked_ns)
+                below = path.rpartition("/")[0]
+                if below not in directories:
                     with suppress(OSError):
-                        found[entry.rel_path] = page_signature(os.stat(full), looked_ns)
-                    below = entry.rel_path.rpartition("/")[0]
-                    if below not in directories:
-                        with suppress(OSError):
-                            status = os.stat(os.path.dirname(full))
-                            directories[below] = page_signature(status, looked_ns)
+                        look = os.stat(os.path.join(self._root, *below.split("/")))
+                        directories[below] = page_signature(look, looked_ns)
         return found, directories
 
 

@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from bisect import bisect_right
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from itertools import islice, takewhile
@@ -84,6 +85,15 @@ def list_files(tree: Tree, rel_path: str, *, hidden: bool) -> FileListing:
         except OSError as error:
             skipped.append(Skipped(name, reason_of(error)))
     return FileListing(tuple(files), tuple(sorted(skipped, key=lambda s: s.rel_path)))
+
+
+def stat_files(tree: Tree, rel_path: str) -> dict[str, os.stat_result]:
+    """Implement `MemoryStore.stat_files`."""
+    found: dict[str, os.stat_result] = {}
+    for name, path in scan_files(tree, rel_path, hidden=False)[0]:
+        with suppress(OSError):
+            found[name] = os.lstat(path)
+    return found
 
 
 def list_dir(tree: Tree, rel_path: str, *, hidden: bool, limit: int) -> list[MemoryEntry]:
