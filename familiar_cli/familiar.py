@@ -50,6 +50,10 @@ class Familiar:
 
     `async with` closes it with `aclose`. A plain `with` is enough if no model is asked: for memory,
     history and settings.
+
+    Attributes:
+        published: The state of the memory directory when the list of names was last made from it;
+            see `index.scan.watched_digest`.
     """
 
     def __init__(self, paths: FamiliarPaths, tell: OnText = lambda _: None) -> None:
@@ -58,6 +62,7 @@ class Familiar:
         self.tell = tell
         self._character: Character | None = None
         self._language: str | None = None
+        self.published = ""
 
     def __enter__(self) -> Self:
         return self

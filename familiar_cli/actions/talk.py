@@ -369,9 +369,15 @@ def _make_runner(
 
 def _with_names(familiar: Familiar, result: TurnResult) -> TurnResult:
     """Update the list of names after a turn; failures do not affect the turn."""
+    from familiar_cli.index.scan import watched_digest
+
+    seen = watched_digest(str(familiar.paths.memory.resolve()))
+    if seen and seen == familiar.published:
+        return result
     names = familiar.names()
     try:
         names.publish()
+        familiar.published = seen
     except errors.FamiliarError as error:
         return replace(result, notices=(*result.notices, f"The names are unchanged: {error}"))
     finally:

@@ -81,17 +81,20 @@ def is_unchanged(root: str, digest: str) -> bool:
         root: A memory directory.
         digest: Its earlier state; see `Listing.digest`.
     """
+    return bool(digest) and watched_digest(root) == digest
+
+
+def watched_digest(root: str) -> str:
+    """Return the digest of everything below the real path `root`; empty if it may have changed."""
     known = _roots.get(root)
     if known is None:
-        return False
+        return ""
     with known.lock:
-        if not digest or known.digest != digest:
-            return False
         is_recent = stopwatch_s() - known.listed_s < TRUSTED_S
-        if is_recent and known.identity == _root_identity(root) and _is_quiet(known):
-            return True
-        known.digest = ""
-        return False
+        is_same = bool(known.digest) and is_recent and known.identity == _root_identity(root)
+        if not (is_same and _is_quiet(known)):
+            known.digest = ""
+        return known.digest
 
 
 def list_tree(root: str) -> tuple[Listing, str]:
