@@ -254,6 +254,7 @@ def _make_providers(
         set_to.history.elsewhere_channels,
     )
     pinned = pinned_memory(familiar, setup, lambda: _find_pins(familiar))
+    searched = _content_search(familiar, setup, pinned, dry=dry)
     return [
         *([block] if at_start else ()),
         character,
@@ -276,8 +277,8 @@ def _make_providers(
             deadline_s=deadline_s,
             beyond=beyond,
         ),
-        history.FromTier(_content_search(familiar, setup, pinned, dry=dry), STANDARD),
-        history.FromTier(_make_relations(familiar), STANDARD),
+        history.FromTier(searched, STANDARD),
+        history.FromTier(_make_relations(familiar, searched.people.slugs_in), STANDARD),
         *([] if at_start else [block]),
         DeskProvider(memory, familiar.zone, deadline_s=deadline_s),
         *([history.RememberedProvider(remembered)] if remembered else ()),
@@ -327,10 +328,12 @@ def _content_search(
     )
 
 
-def _make_relations(familiar: Familiar) -> RelationsProvider:
+def _make_relations(
+    familiar: Familiar, named: Callable[[types.ContextRequest], Iterable[str]]
+) -> RelationsProvider:
     return RelationsProvider(
         lambda request: dict(taking_part(familiar.history, request)),
-        familiar.names,
+        named,
         familiar.relations,
         familiar.counter,
         zone=familiar.zone,

@@ -48,6 +48,8 @@ _KINDS: Final = ".kinds.json"
 _MANY: Final = 100  # each process re-reads fewer changed files than this
 _LOOK_S: Final = 0.1  # one request asks several times; a file that is replaced is seen at once
 _FRESH_NS: Final = 1_000_000_000
+_NAMELESS: Final = FileSettings(schema.ChannelConfig(), {})
+_USUAL: Final = schema.CharacterConfig()
 _ReadKind = tuple[tuple[int, ...], str, str]  # how a file looked, its channel, and the kind
 _DEVICE: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(?![a-z0-9_-])")
 
@@ -103,7 +105,7 @@ class ChannelConfigs:
         try:
             path = self.path(channel_id)
         except UsageError:  # it has no name
-            return FileSettings(schema.ChannelConfig(), {})
+            return _NAMELESS
         return load_written(path, schema.ChannelConfig)
 
     def known(self) -> Iterator[str]:
@@ -509,9 +511,7 @@ class _Merge:
         if found is None and key in self._of_mode:
             found = EffectiveValue(key, self._of_mode[key], f"mode {self._mode}")
         elif found is None:
-            default = value_at(
-                schema.CharacterConfig() if general else schema.ChannelConfig(), general or key
-            )
+            default = value_at(_USUAL if general else _NAMELESS.settings, general or key)
             found = EffectiveValue(key, default, "default")
         self._held.append(found)
         return found

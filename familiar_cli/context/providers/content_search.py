@@ -70,6 +70,9 @@ class ContentSearchProvider:
         recent_author_limit: Number of recent speakers of the channel to include.
         deadline_s: Deadline without the filter.
         numbering: The mapping of citations to turns.
+
+    Attributes:
+        people: The source of people's files.
     """
 
     name: Final = "content_search"
@@ -96,7 +99,7 @@ class ContentSearchProvider:
         self._counter = counter
         self._retrieval = retrieval
         self._filter = content_filter
-        self._people = PeopleSource(
+        self.people = PeopleSource(
             store,
             history,
             aliases,
@@ -109,7 +112,7 @@ class ContentSearchProvider:
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the contributions of the tiers, in order."""
         until_s = stopwatch_s() + _SHARE * self._search_s
-        people = await self._people.contribute(request)
+        people = await self.people.contribute(request)
         if self._retrieval is None or not self._retrieval.k:
             return people
         try:
@@ -120,10 +123,10 @@ class ContentSearchProvider:
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
         """Return why a file is not in a prompt; see `Explains`."""
-        by_name = self._people.why_not(subject, request)
+        by_name = self.people.why_not(subject, request)
         if by_name == "" or self._retrieval is None:
             return by_name
-        people = self._people.now(request)
+        people = self.people.now(request)
         by_search = self._retrieval.why_not(
             subject, request, _by_path(people), self._room(request, people)
         )

@@ -235,8 +235,13 @@ class _Open:
     """A source from which something was taken."""
 
     pieces: list[Excerpt] = field(default_factory=list)
+    places: set[tuple[int, int]] = field(default_factory=set)
     whole: str = ""
     cut: str = ""
+
+    def add(self, piece: Excerpt) -> None:
+        self.pieces.append(piece)
+        self.places.add(piece.place)
 
 
 class Ranked(NamedTuple):
@@ -513,7 +518,9 @@ class _Filler:
             cost = frame + self.counter.count(piece.text) + _JOIN_TOKENS
         if cost <= self.room:
             taken = self._pay(piece, cost)
-            taken.pieces += (other for other in wanted if other is not piece)
+            for other in wanted:
+                if other is not piece:
+                    taken.add(other)
             return
         self.leave(piece, f"it has {cost} tokens, but only {self.room} were left")
         if not self.open and self.room >= frame + USEFUL_TOKENS:
@@ -526,12 +533,12 @@ class _Filler:
         self.spent[piece.is_turn] += cost
         self._note([piece.fact])
         taken = self.open.setdefault(piece.source, _Open())
-        taken.pieces.append(piece)
+        taken.add(piece)
         return taken
 
     def _has(self, piece: Excerpt) -> bool:
         taken = self.open.get(piece.source)
-        return taken is not None and any(p.place == piece.place for p in taken.pieces)
+        return taken is not None and piece.place in taken.places
 
     def _has_turn(self, piece: Excerpt) -> bool:
         """Tell whether a piece of the same turn or line is already taken."""

@@ -7,6 +7,7 @@ from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.clock import to_zone
@@ -266,6 +267,8 @@ class PeopleSource:
         self._recent_author_limit = recent_author_limit
         self._limit_s = limit_s
         self._numbering = numbering
+        self._named: tuple[ContextRequest, list[Named], list[str]] | None = None
+        self._lock = Lock()
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the files, in the order of who matters most, and what went wrong."""
@@ -350,15 +353,26 @@ class PeopleSource:
         """Return the slugs of the participants with reasons, most important first."""
         return taking_part(self._history, request, self._recent_author_limit)
 
+    def slugs_in(self, request: ContextRequest) -> list[str]:
+        """Return the slugs of the people named in the message.
+
+        Raises:
+            FamiliarError: The index of names cannot be used.
+        """
+        return [slug for named in self._names_in(request)[0] for slug in named.slugs]
+
     def _names_in(self, request: ContextRequest) -> tuple[list[Named], list[str]]:
-        """Return the people named in the message, and notices."""
-        aliases = self._aliases()
-        try:
+        """Return the people named in the message, and notices; looked up once for each request."""
+        with self._lock:
+            if self._named is None or self._named[0] is not request:
+                self._named = request, *self._find_names(request)
+            return self._named[1:]
+
+    def _find_names(self, request: ContextRequest) -> tuple[list[Named], list[str]]:
+        with closing(self._aliases()) as aliases:
             aliases.refresh()
             found = aliases.find(request.query)
             notices = [notice.removeprefix(f"{ALIASES_JSON}: ") for notice in aliases.looks_wrong()]
-        finally:
-            aliases.close()
         shared = [named for named in found if len(named.slugs) > 1]
         told = [
             f"{named.name!r} is {shorten_list(named.slugs, 3)}; all of them are meant"
@@ -516,7 +530,7 @@ class RelationsProvider:
 
     Args:
         present: Returns the slugs of the participants, most important first.
-        aliases: Opens the index of names; it is closed after each use.
+        named: Returns the slugs of the people named in the message.
         graph: Opens the graph; it is closed after each use.
         counter: The token counter.
         zone: The familiar's timezone; None for the system's.
@@ -529,7 +543,7 @@ class RelationsProvider:
     def __init__(
         self,
         present: Callable[[ContextRequest], Iterable[str]],
-        aliases: Callable[[], Aliases],
+        named: Callable[[ContextRequest], Iterable[str]],
         graph: Callable[[], RelationIndex],
         counter: TokenCounter,
         *,
@@ -537,7 +551,7 @@ class RelationsProvider:
         deadline_s: float = 2.0,
     ) -> None:
         self._present = present
-        self._aliases = aliases
+        self._named = named
         self._graph = graph
         self._counter = counter
         self._zone = zone
@@ -546,7 +560,7 @@ class RelationsProvider:
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the lines as one piece, or what went wrong."""
         try:
-            named = [people_path(slug) for slug in self._names_in(request)]
+            named = [people_path(slug) for slug in self._named(request)]
             present = [people_path(slug) for slug in self._present(request)]
             people = list(dict.fromkeys([*named, *present]))[:_MOST_PEOPLE]
             with closing(self._graph()) as graph:
@@ -559,11 +573,6 @@ class RelationsProvider:
         if not edges:
             return []
         return [self._piece_of_edges(edges, titles, people, request.phrases)]
-
-    def _names_in(self, request: ContextRequest) -> list[str]:
-        with closing(self._aliases()) as aliases:
-            aliases.refresh()
-            return [slug for named in aliases.find(request.query) for slug in named.slugs]
 
     def _visible_edges(
         self, graph: RelationIndex, people: list[str], request: ContextRequest
