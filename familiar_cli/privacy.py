@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from familiar_cli.config.channel_kinds import PRIVATE_KINDS, SHARED_KINDS, check_kind
@@ -17,7 +19,7 @@ from familiar_cli.history.selection import (
 from familiar_cli.visibility import PUBLIC, PrivacyRules, Viewer, channel_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
 
     from familiar_cli.config.channel import ChannelConfigs
     from familiar_cli.history.store import HistoryStore
@@ -29,6 +31,49 @@ class KeptRules:
     """Cached rules, valid until speakers, a channel's file or an account change."""
 
     newest: tuple[Mapping[str, str], object, PrivacyRules] | None = None
+
+
+class _OneToOne(Mapping[str, str]):
+    """The scopes of `PrivacyRules.one_to_one`, read one by one: most turns are about one channel.
+
+    Args:
+        history: The turns.
+        rules: The rules without these scopes.
+    """
+
+    def __init__(self, history: HistoryStore, rules: PrivacyRules) -> None:
+        self._history = history
+        self._rules = rules
+        self._known: dict[str, str] = {}
+
+    def __getitem__(self, channel_id: str) -> str:
+        if channel_id not in self._known and "_all" not in self.__dict__:
+            found = self._read(channel_id).get(channel_id, PUBLIC)
+            self._known[channel_id] = found
+        if scope := self._known.get(channel_id):
+            return scope
+        raise KeyError(channel_id)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @cached_property
+    def _all(self) -> Mapping[str, str]:
+        self._known = self._read()
+        return self._known
+
+    def _read(self, channel_id: str | None = None) -> dict[str, str]:
+        rules = self._rules
+        return {
+            channel: rules.scope_of_person(who.slug)
+            for channel, who in only_speakers(self._history, channel_id).items()
+            if who.slug not in rules.own
+            and channel not in rules.private
+            and channel not in rules.public
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +119,7 @@ class Privacy:
             is_person = len(persons) == 1 and not is_shared
             scopes[channel] = persons.pop() if is_person else channel_scope(past[-1])
         rules = replace(rules, private=scopes)
-        alone = {} if self.shares else only_speakers(self.history)
-        return replace(
-            rules,
-            one_to_one={
-                channel: rules.scope_of_person(who.slug)
-                for channel, who in alone.items()
-                if who.slug not in self.own and not {channel} & (scopes.keys() | rules.public)
-            },
-        )
+        return replace(rules, one_to_one={} if self.shares else _OneToOne(self.history, rules))
 
     def program(self, channel_id: str = "") -> Viewer:
         """Build the viewer for a program: only public data and its own channel."""

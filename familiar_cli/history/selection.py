@@ -95,11 +95,14 @@ def only_speaker(history: HistoryFile, channel_id: str) -> tuple[bool, Author | 
     return bool(rows), _to_author(rows[0]) if rows else None
 
 
-def only_speakers(history: HistoryFile) -> dict[str, Author]:
-    """Return the channels with a single speaker, and that speaker."""
+def only_speakers(history: HistoryFile, channel_id: str | None = None) -> dict[str, Author]:
+    """Return the channels with a single speaker, and that speaker; None for all channels."""
     sql = "SELECT channel_id, platform, user_id FROM only_speakers WHERE platform IS NOT NULL"
-    rows = history.rows(sql)
-    return {unpack(channel_id): to_author((*who, None, None)) for channel_id, *who in rows}
+    if channel_id is None:
+        rows = history.rows(sql)
+    else:
+        rows = history.rows(f"{sql} AND channel_id = ?", (pack(channel_id),))
+    return {unpack(found): to_author((*who, None, None)) for found, *who in rows}
 
 
 def speakers_stamp(history: HistoryFile) -> tuple[int, ...]:
