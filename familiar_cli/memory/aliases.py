@@ -387,11 +387,13 @@ class Aliases(PageIndex[NamedPerson]):
             return None
         if not isinstance(found, dict):
             return None
-        pairs = {(name, slug) for name, slugs in found.items() for slug in _slugs_of(slugs)}
-        known = self._slugs({key_of(name) for name, _ in pairs})
+        keys = {name: key_of(name) for name in found}
+        known = self._slugs(set(keys.values()))
+        pairs = ((name, slug) for name, slugs in found.items() for slug in _slugs_of(slugs))
+        lost = [(name, slug) for name, slug in pairs if slug not in known.get(keys[name], ())]
         select = "SELECT slug FROM people WHERE slug IN"
-        there = {slug for (slug,) in self._among(select, {slug for _, slug in pairs})}
-        return sorted({n for n, slug in pairs if slug in there - set(known.get(key_of(n), ()))})
+        there = {slug for (slug,) in self._among(select, {slug for _, slug in lost})}
+        return sorted({name for name, slug in lost if slug in there})
 
     def _as_json(self) -> bytes:
         """Return the content of `_aliases.json`.
@@ -399,8 +401,9 @@ class Aliases(PageIndex[NamedPerson]):
         Both spellings of a name (`mary-jane`, `mary jane`) are listed, each with everyone.
         """
         spelled = {fold(name) for person in self.people() for name in person.names}
-        slugs = self._slugs({key_of(name) for name in spelled})
-        named = {name: slugs[key_of(name)] for name in sorted(spelled) if key_of(name) in slugs}
+        keys = {name: key_of(name) for name in sorted(spelled)}
+        slugs = self._slugs(set(keys.values()))
+        named = {name: slugs[key] for name, key in keys.items() if key in slugs}
         plain = {name: found[0] if len(found) == 1 else found for name, found in named.items()}
         return (json.dumps(plain, ensure_ascii=False, indent=1) + "\n").encode()
 
