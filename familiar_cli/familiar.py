@@ -598,6 +598,6 @@ class Familiar:
         if "jobs" in self.__dict__:
             self.jobs.cancel()
         if "history" in self.__dict__:
-            self.history.close()
+            self.history.close(for_good=True)
         if "index" in self.__dict__:
-            self.index.close()
+            self.index.close(for_good=True)

@@ -38,10 +38,16 @@ class HistoryFile:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._empty: sqlite3.Connection | None = None
+        self._uses = 0  # nested ones, of the thread that holds the lock
+        self._is_left = False
 
-    def close(self) -> None:
-        """Close the file. The next use reopens it."""
+    def close(self, *, for_good: bool = False) -> None:
+        """Close the file. The next use reopens it, after `for_good` for itself alone.
+
+        Work that nobody waits for any more may still use a file that was closed for good.
+        """
         with self._lock:
+            self._is_left = self._is_left or for_good
             for connection in filter(None, (self._connection, self._empty)):
                 connection.close()
             self._connection = self._empty = None
@@ -66,7 +72,13 @@ class HistoryFile:
                 self._empty = empty_history()
             connection = self._connection or self._empty
             assert connection is not None
-            yield connection
+            self._uses += 1
+            try:
+                yield connection
+            finally:
+                self._uses -= 1
+                if self._is_left and not self._uses:
+                    self.close()
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Return all rows of a query; none if nothing was said yet."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 from sqlite3 import OperationalError
@@ -42,6 +44,7 @@ SOME: Final = 4 * BATCH
 _AFTER_ALL: Final = 2**63 - 1  # as an id
 _MOST_AT_ONCE_BYTES: Final = 256 * 1024  # a file that takes a moment to split into passages
 _MOST_KEPT: Final = 50_000  # pieces cached between questions, about 10 MB
+_CORES: Final = threading.BoundedSemaphore(os.cpu_count() or 1)  # more at once are slower together
 _FETCH: Final = 32 * BATCH  # sorted by length together, so that little of a batch is padding
 
 
@@ -199,17 +202,23 @@ class EmbeddingIndex:
         """Compute vectors for the newest lines, at most a batch, so that a question finds them.
 
         An index without vectors, or with another model's, waits for a build unless one batch
-        completes it. Errors are ignored, since words are still found.
+        completes it. Where as many compute already as there are cores, it is left to the next
+        search. Errors are ignored, since words are still found.
         """
         waiting = count_waiting(connection)
         is_new = waiting <= BATCH and not schema.read_meta(connection, "model")
         if not waiting or not (is_new or has_vectors_of(connection, embedder)):
             return
-        with (
-            suppress(LockedError, EmbedderError, OSError, OperationalError),
-            locked(self.directory / "embedding.lock", 0),
-        ):
-            self._embed(connection, embedder, BATCH, None)
+        if not _CORES.acquire(blocking=False):
+            return
+        try:
+            with (
+                suppress(LockedError, EmbedderError, OSError, OperationalError),
+                locked(self.directory / "embedding.lock", 0),
+            ):
+                self._embed(connection, embedder, BATCH, None)
+        finally:
+            _CORES.release()
 
     def build_if_stale(
         self, embedder: Embedder | None = None, progress: Progress | None = None
@@ -232,9 +241,9 @@ class EmbeddingIndex:
         self.close()
         return schema.clear_index(self.directory)
 
-    def close(self) -> None:
-        """Close the connection that is kept for the next use."""
-        self._idle.close()
+    def close(self, *, for_good: bool = False) -> None:
+        """Close the connection that is kept for the next use; after `for_good`, none is kept."""
+        self._idle.close(for_good=for_good)
 
     def vectors(self, connection: sqlite3.Connection) -> Vectors:
         """Return all vectors, cached until the index changes."""

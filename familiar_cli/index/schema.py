@@ -133,6 +133,7 @@ class IdleConnection:
 
     def __init__(self) -> None:
         self._kept: list[tuple[os.stat_result, sqlite3.Connection]] = []
+        self._is_left = False
         weakref.finalize(self, _close_all, self._kept)
 
     def take(self, path: Path) -> sqlite3.Connection | None:
@@ -153,6 +154,7 @@ class IdleConnection:
         seen = _status_of(path)
         if (
             self._kept
+            or self._is_left
             or ON_WINDOWS
             or seen is None
             or not _is_same(opened, seen, "st_dev", "st_ino")
@@ -161,8 +163,9 @@ class IdleConnection:
         else:
             self._kept.append((seen, connection))
 
-    def close(self) -> None:
-        """Close the connection; a later use opens another one."""
+    def close(self, *, for_good: bool = False) -> None:
+        """Close the connection; a later use opens another one, which `for_good` is not kept."""
+        self._is_left = self._is_left or for_good
         _close_all(self._kept)
 
 

@@ -24,9 +24,9 @@ _STEP_S: Final = 0.02
 _TURN_S: Final = 0.001  # Python's own is 0.005, and a prompt needs several turns after its deadline
 _PATIENCE_S: Final = 2.0  # for a job that was told to stop; then it is left to itself
 
-_IDLE_S: Final = 2.0  # after it a worker ends; its event loop holds three files
+_IDLE_S: Final = 2.0  # after it a worker ends
 
-_here = threading.local()  # of a worker: its runner
+_here = threading.local()  # of a worker: its runner, once it has one
 _idle: list[_Worker] = []  # the one that worked last is last
 _idle_lock = threading.Lock()
 _quick_lock = threading.Lock()
@@ -114,7 +114,7 @@ async def in_thread(call: Callable[[], T]) -> T:
 
 
 class _Worker:
-    """Daemon thread for one call after another, with an event loop; it ends when it is idle.
+    """Daemon thread for one call after another; it ends when it is idle.
 
     Threads of an executor would keep the program from exiting while one reads.
     """
@@ -124,12 +124,13 @@ class _Worker:
         threading.Thread(target=self._work, daemon=True, name="familiar-read").start()
 
     def _work(self) -> None:
-        with asyncio.Runner() as _here.runner:
-            while call := self._next_call():
-                call()
-                del call  # with what it holds
-                with _idle_lock:
-                    _idle.append(self)
+        while call := self._next_call():
+            call()
+            del call  # with what it holds
+            with _idle_lock:
+                _idle.append(self)
+        if runner := getattr(_here, "runner", None):
+            runner.close()
 
     def _next_call(self) -> Callable[[], None] | None:
         """Wait for a call; None: there is none, and none will come."""
@@ -150,8 +151,15 @@ async def apart(start: Callable[[], Coroutine[object, object, T]]) -> T:
     result is dropped.
     """
     reins = _Reins()
+
+    def work() -> T:
+        if not hasattr(_here, "runner"):  # its event loop holds three files
+            _here.runner = asyncio.Runner()
+        runner: asyncio.Runner = _here.runner
+        return runner.run(reins.hold(start), context=copy_context())
+
     try:
-        return await in_thread(lambda: _here.runner.run(reins.hold(start), context=copy_context()))
+        return await in_thread(work)
     except asyncio.CancelledError:
         reins.stop()
         raise

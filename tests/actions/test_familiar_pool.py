@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
+from familiar_cli.actions.channels import hear
 from familiar_cli.actions.familiar_pool import FamiliarPool
+from familiar_cli.context.types import Said
 from familiar_cli.errors import NotFoundError
 from familiar_cli.familiar import Familiar
 from tests.support.world import home, live, run
@@ -50,6 +54,29 @@ async def test_the_least_recently_used_are_closed_and_none_that_is_in_use() -> N
     async with few.lease("ada") as again:
         assert (again is ada, cy.is_closed) == (False, True)
     assert left == ["bo", "ada", "cy", "ada"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="lists open files as Linux does")
+async def test_work_that_comes_late_to_a_closed_familiar_leaves_no_file_open(pool) -> None:
+    async with pool.lease("ada") as ada:
+        hear(ada, Said("The lighthouse is lit.", None))
+        ada.index.build_if_stale(None)
+    assert files_of(ada)
+    await pool.aclose()
+    assert files_of(ada) == []
+
+    assert ada.history.turn(1).content == "The lighthouse is lit."
+    ada.index.use(lambda _: None)
+    assert files_of(ada) == []
+
+
+def files_of(familiar: Familiar) -> list[str]:
+    """Return what this process has open of a familiar."""
+    targets = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # the one that lists them
+            targets.append(str(descriptor.readlink()))
+    return [target for target in targets if target.startswith(str(familiar.paths.root))]
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,19 @@ def test_a_small_memory_is_found_by_meaning_at_its_first_question(world, meaning
     assert world.paths("beverage", meaning) == ["a.md"]
 
 
+def test_where_every_core_embeds_already_words_answer_and_the_next_search_embeds(
+    world, meaning, monkeypatch
+) -> None:
+    world.put("a.md", "- Likes tea.\n")
+    cores = threading.BoundedSemaphore(1)
+    monkeypatch.setattr("familiar_cli.index.build._CORES", cores)
+    with cores:
+        assert world.paths("tea", meaning) == ["a.md"]
+        assert (world.paths("beverage", meaning), meaning.read) == ([], [])
+    assert world.paths("beverage", meaning) == ["a.md"]
+    assert cores.acquire(blocking=False)
+
+
 def test_vectors_of_another_model_are_left_to_a_build(world, meaning) -> None:
     world.put("a.md", "tea")
     world.index.build_if_stale(WordEmbedder("other"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import subprocess
 import sys
 import threading
@@ -39,6 +40,19 @@ async def test_threads_are_used_again_and_end_when_idle(monkeypatch) -> None:
     assert not first.is_alive()
     assert loop.is_closed()
     assert await in_thread(lambda: 42) == 42
+
+
+async def test_where_no_loop_can_be_made_it_fails_at_once(monkeypatch) -> None:
+    class NoFiles(asyncio.Runner):
+        def __init__(self) -> None:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+    worker = await in_thread(threading.current_thread)
+    monkeypatch.setattr("familiar_cli.work.jobs._here", threading.local())  # no worker has one
+    monkeypatch.setattr(asyncio, "Runner", NoFiles)
+    with pytest.raises(OSError, match="Too many open files"):
+        await asyncio.wait_for(apart(nothing), 20)
+    assert await in_thread(threading.current_thread) is worker
 
 
 async def test_the_loop_goes_on_meanwhile() -> None:
