@@ -135,7 +135,7 @@ class Finder:
         more = replace(options, k=max(options.k, RERANKED))
         found = search_memory(self.index, query, more, opened, progress)
         scores, note = self.rescore(query, [(hit.best, hit.score) for hit in found.hits])
-        hits = (replace(hit, score=new) for hit, new in zip(found.hits, scores, strict=True))
+        hits = (hit._replace(score=new) for hit, new in zip(found.hits, scores, strict=True))
         best = sorted(hits, key=lambda hit: -hit.score)[: options.k]
         return replace(found, hits=tuple(best), notes=(*found.notes, *filter(None, [note])))
 

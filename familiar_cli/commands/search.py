@@ -63,7 +63,11 @@ def search_page(
 
 def search_data(found: SearchResult | None, said: PastFound | None, query: str) -> dict[str, Any]:
     """Return a result as `--json` prints it."""
-    data = asdict(found) if found else {"query": query, "method": said.method if said else ""}
+    data: dict[str, Any] = (
+        asdict(found) if found else {"query": query, "method": said.method if said else ""}
+    )
+    if found:
+        data["hits"] = [hit._asdict() | {"signals": hit.signals._asdict()} for hit in found.hits]
     if said:
         past = [asdict(hit) | {"at": hit.at.isoformat()} for hit in said.hits]
         data |= {"past": past, "turns_waiting": said.waiting}

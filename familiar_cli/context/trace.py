@@ -310,7 +310,7 @@ class TracedMessage:
     content: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)  # `asyncio.run` writes out what it returns
 class Trace:
     """The trace of one turn.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime, tzinfo
 from functools import lru_cache
 from itertools import islice
@@ -80,9 +80,9 @@ class ShownHits:
         text, hidden = self._texts[hit.rel_path], self._hidden(hit)
         start, end = max(hit.best_start, hit.char_start), min(hit.best_end, hit.char_end)
         if not hidden:
-            return replace(hit, best=text[start:end])
+            return hit._replace(best=text[start:end])
         whole = shown_between(text, hit.char_start, hit.char_end, hidden)
-        return replace(hit, text=whole, best=shown_between(text, start, end, hidden))
+        return hit._replace(text=whole, best=shown_between(text, start, end, hidden))
 
     def _hidden(self, hit: Hit) -> list[tuple[int, int]]:
         """Return the character ranges of the hit that are hidden."""
@@ -289,9 +289,12 @@ def query_coverage(text: str, query: str) -> float:
     """Return the share of the content words of `query` that occur in `text` in the same form."""
     wanted = fts.content_words(query)
     held = set(fts.words(text))
-    runs = fold_word(text)
-    found = sum(word in held or (fts.is_unspaced(word) and word in runs) for word in wanted)
+    found = sum(word in held or _is_in_run(word, text) for word in wanted)
     return found / len(wanted) if wanted else 0.0
+
+
+def _is_in_run(word: str, text: str) -> bool:
+    return fts.is_unspaced(word) and word in fold_word(text)
 
 
 def age_days(day: str, mtime_ns: int, today: datetime) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, cast, get_args
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast, get_args
 
 from familiar_cli.errors import FamiliarError, UsageError
 
@@ -99,8 +99,7 @@ def options_from(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Signals:
+class Signals(NamedTuple):  # as are hits: hundreds are made for a prompt, which refuses most
     """The components of a hit's score; None for an unknown signal.
 
     Args:
@@ -135,8 +134,7 @@ class Signals:
     maxsim_passage: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """One thing found. `text` is what a reader sees of the file's `[char_start:char_end]`.
 
     Where nothing in there is only for the program (`memory.pages.lines`), it is that to the

@@ -302,6 +302,8 @@ class Gatherer:
         """Tell whether a person was found only by a common word that is also a name."""
         if not hit.rel_path.startswith(f"{PEOPLE_DIR}/") or (hit.signals.dense or 0.0) >= NEAR:
             return False
+        if not hit.signals.coverage and shown in hit.text:
+            return True  # as of most
         found = set(fts.content_words(self.query)).intersection(fts.words(shown))
         return not found or found.issubset(fts.words(hit.title))
 
