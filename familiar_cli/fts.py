@@ -57,7 +57,7 @@ _UNSPACED: Final = (
     "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
     "\uf900-\ufaff\U00020000-\U000323af"
 )
-_RUN: Final = re.compile(f"[{_UNSPACED}]+")
+_RUN: Final = f"[{_UNSPACED}]+"  # slow to compile
 # Combining marks, which Python's `\w` excludes, belong to the preceding letter.
 _WORD: Final = r"[^\W_](?:[^\W_]|[^\s\w\u0000-\u02ff\u2000-\u303f\uff00-\uffef])*"
 _WORDS_TABLE: Final = f'CREATE VIRTUAL TABLE words USING fts5 (body, tokenize = "{TOKENIZER}")'
@@ -77,7 +77,7 @@ def bounded_query(text: str) -> str:
 def indexable(text: str) -> str:
     """Convert `text` to the form stored in full-text tables."""
     folded = fold_word(text)
-    return folded if folded.isascii() else _RUN.sub(_pairs, folded)
+    return folded if folded.isascii() else re.sub(_RUN, _pairs, folded)
 
 
 def words(text: str) -> list[str]:
@@ -297,7 +297,7 @@ def match_all(text: str) -> str | None:
 
 def is_unspaced(text: str) -> bool:
     """Tell whether `text` contains a script without spaces."""
-    return not text.isascii() and bool(_RUN.search(text))
+    return not text.isascii() and bool(re.search(_RUN, text))
 
 
 def sentences(text: str) -> list[str]:
@@ -373,11 +373,11 @@ def _grow_run(best: int, size: int, cost: Callable[[int], int], limit: int) -> t
 
 def _terms(word: str) -> list[str]:
     """Return the FTS5 terms for `word`, which `_pairs` may have split."""
-    if not _RUN.search(word):
+    if not is_unspaced(word):
         return [f'"{word}"']
     if len(word) == 1:
         return [f'"{word}"*']
-    spaced = _RUN.sub(_pairs, word).split()
+    spaced = re.sub(_RUN, _pairs, word).split()
     return [f'"{term}"' for term in spaced if len(term) > 1] or [f'"{word}"']
 
 

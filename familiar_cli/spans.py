@@ -10,10 +10,10 @@ import unicodedata
 from calendar import monthrange
 from contextlib import suppress
 from datetime import date, time, timedelta
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from familiar_cli.languages import CODES, NUMERALS, Language, dates
+from familiar_cli.languages import CODES, LATIN, NUMERALS, Language, dates
 from familiar_cli.text import fold_letters
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def _side(text: str, found: NamedTime) -> str:
     """Tell whether nearby words mean the time before or after; empty: the time itself."""
     before = text[max(found.inner - _NEAR_CHARS, 0) : found.inner].rstrip()
     after = text[found.end : found.end + _NEAR_CHARS].lstrip()
-    for name in CODES:
+    for name in _written_in(text):
         for side, lead, tail in _reader(name).sides:
             is_led = lead and lead.search(before)
             if is_led or (tail and tail.match(after)):
@@ -338,21 +338,27 @@ def _tense(text: str, match: _Match) -> int:
 
 def _spoken(text: str) -> list[str]:
     """Select the languages whose words `text` may contain; for most texts, none."""
-    heads = _heads()
+    codes = _written_in(text)
+    heads = _heads(codes)
     words = heads.keys() & set(_WORD.findall(text))
     names = {name for word in words for name in heads[word]}
     if not text.isascii():
         names |= {name for sign, name in _signs() if sign in text}
     if _DATED.search(text):
-        names |= {NUMERALS, *(name for name, part in _parts() if part in text)}
+        names |= {NUMERALS, *(name for name, part in _parts(codes) if part in text)}
     return [name for name in (*CODES, NUMERALS) if name in names]
 
 
+def _written_in(text: str) -> tuple[str, ...]:
+    """Return the languages in whose script `text` may be."""
+    return LATIN if text.isascii() else CODES
+
+
 @cache
-def _heads() -> Mapping[str, tuple[str, ...]]:
+def _heads(codes: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
     """Map characteristic words to languages, for those with spaces."""
     found: dict[str, tuple[str, ...]] = {}
-    for name in CODES:
+    for name in codes:
         language = dates(name)
         for phrase in _telling(language) if language.spaced else ():
             head = max(_WORD.findall(phrase), key=len)
@@ -361,9 +367,9 @@ def _heads() -> Mapping[str, tuple[str, ...]]:
 
 
 @cache
-def _parts() -> tuple[tuple[str, str], ...]:
+def _parts(codes: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """List the words for parts of longer times, with their languages; a year may follow."""
-    listed = ((name, words) for name in CODES for words in dates(name).parts)
+    listed = ((name, words) for name in codes for words in dates(name).parts)
     return tuple((name, word) for name, words in listed for word in _alternatives(words))
 
 
@@ -414,10 +420,11 @@ class _Match(NamedTuple):
 
 
 class _Reader:
-    """Reads one language."""
+    """Reads one language. Patterns are compiled where they are used: a language has dozens."""
 
     def __init__(self, name: str) -> None:
         language, self._name = dates(name), name
+        self._language = language
         listed: dict[str, Mapping[Any, str]] = {
             "month": dict(enumerate(language.months, 1)),
             "weekday": dict(enumerate(language.weekdays)),
@@ -435,27 +442,44 @@ class _Reader:
             "ordinal": dict(zip((1, 2, 3, 4, -1), language.ordinals, strict=False)),
         }
         self._values = {kind: _by_word(values) for kind, values in listed.items()}
-        begin, end = (r"(?<!\w)", r"(?!\w)") if language.spaced else ("", "")
-        self._forms = self._compiled(language.forms, begin, end)
-        self._alone = self._compiled(language.alone, begin, end)
-        self._clocks = self._compiled(language.clocks, begin, end)
-        said = ((-1, language.past), (1, language.future))
-        self.tenses = [
-            (tense, re.compile(f"{begin}(?:{_folded(words)}){end}"))
+        self._begin, self._end = (r"(?<!\w)", r"(?!\w)") if language.spaced else ("", "")
+
+    @cached_property
+    def tenses(self) -> list[tuple[int, re.Pattern[str]]]:
+        """The words that put a sentence in the past, -1, or the future, 1."""
+        said = ((-1, self._language.past), (1, self._language.future))
+        return [
+            (tense, re.compile(f"{self._begin}(?:{_folded(words)}){self._end}"))
             for tense, words in said
             if words
         ]
-        self.sides = [
+
+    @cached_property
+    def sides(self) -> list[tuple[str, re.Pattern[str] | None, re.Pattern[str] | None]]:
+        """The words before and after a time that mean the time on one side of it."""
+        return [
             (
                 side,
-                re.compile(f"{begin}(?:{_folded(lead)})$") if lead else None,
-                re.compile(f"(?:{_folded(tail)}){end}") if tail else None,
+                re.compile(f"{self._begin}(?:{_folded(lead)})$") if lead else None,
+                re.compile(f"(?:{_folded(tail)}){self._end}") if tail else None,
             )
-            for side, (lead, tail) in language.sides.items()
+            for side, (lead, tail) in self._language.sides.items()
         ]
 
-    def _compiled(self, forms: Sequence[str], begin: str, end: str) -> list[re.Pattern[str]]:
-        return [re.compile(begin + self._pattern(form) + end) for form in forms]
+    @cached_property
+    def _forms(self) -> list[re.Pattern[str]]:
+        return self._compiled(self._language.forms)
+
+    @cached_property
+    def _alone(self) -> list[re.Pattern[str]]:
+        return self._compiled(self._language.alone)
+
+    @cached_property
+    def _clocks(self) -> list[re.Pattern[str]]:
+        return self._compiled(self._language.clocks)
+
+    def _compiled(self, forms: Sequence[str]) -> list[re.Pattern[str]]:
+        return [re.compile(self._begin + self._pattern(form) + self._end) for form in forms]
 
     def matches(self, text: str) -> Iterator[_Match]:
         """Yield each match of a form in `text`, with the values of its words."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.languages import CODES, dates
+from familiar_cli.languages import CODES, LATIN, dates
 from familiar_cli.spans import Span, Yearly, days_between, spans_in, times_asked
 from tests.support.cases import each
 
@@ -354,3 +355,12 @@ def test_no_word_of_a_table_means_two_things(name) -> None:
     for words in (table.months, table.weekdays, table.seasons, table.numbers, table.near.values()):
         listed = [word for one in words for word in one.split("|")]
         assert len(listed) == len(set(listed))
+
+
+@each("name", sorted(set(CODES) - set(LATIN)))
+def test_times_in_another_script_are_told_in_that_script(name) -> None:
+    table = dates(name)
+    words = (*table.months, *table.weekdays, *table.seasons, *table.parts)
+    words += (*table.near.values(), *table.units.values())
+    assert not any(word.isascii() for listed in words for word in listed.split("|"))
+    assert not re.search("[a-z]", "".join(lead + tail for lead, tail in table.sides.values()))

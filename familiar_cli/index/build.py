@@ -8,7 +8,7 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 from sqlite3 import OperationalError
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, NotFoundError
@@ -48,8 +48,7 @@ _CORES: Final = threading.BoundedSemaphore(os.cpu_count() or 1)  # more at once 
 _FETCH: Final = 32 * BATCH  # sorted by length together, so that little of a batch is padding
 
 
-@dataclass(frozen=True, slots=True)
-class Refreshed:
+class Refreshed(NamedTuple):
     """The result of updating the index from the files.
 
     Args:
@@ -69,8 +68,7 @@ class Refreshed:
     closed: tuple[Skipped, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Embedded:
+class Embedded(NamedTuple):
     """The number of pieces embedded and still waiting, and the model whose vectors were deleted.
 
     `busy` means that another process is embedding, so nothing was done here.
@@ -82,8 +80,7 @@ class Embedded:
     busy: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
+class Built(NamedTuple):
     """What `build_if_stale` did."""
 
     refreshed: Refreshed

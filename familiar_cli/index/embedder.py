@@ -65,8 +65,7 @@ class Embedder(Protocol):
         """Embed questions, float32[n, d], in the form that the model expects."""
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
+class Encoded(NamedTuple):
     """The embedding of some texts.
 
     Args:
@@ -540,8 +539,7 @@ def _unusable(model: str, directory: Path, error: Exception) -> EmbedderError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedderChoice:
+class EmbedderChoice(NamedTuple):
     """The configured embedder, or why there is none and how to add it."""
 
     embedder: Embedder | None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import date, tzinfo
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -31,8 +30,7 @@ RECENCY_RATE_PER_DAY: Final = 0.007
 _NOTHING: Final[Mapping[int, float]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(NamedTuple):
     """How much each signal counts. Chosen by measurement: docs/reference/ranking.md.
 
     Args:
@@ -407,13 +405,12 @@ _FILES: Final = "(SELECT id FROM listed)"
 _PIECES: Final = "(SELECT c.id FROM listed l CROSS JOIN chunks c ON c.document_id = l.id)"
 
 
-@dataclass(frozen=True, slots=True)
-class Lexical:
+class Lexical(NamedTuple):
     """BM25 scores by id, higher is better; what is missing holds no word or is far from the top."""
 
-    documents: dict[int, float] = field(default_factory=dict)
-    passages: dict[int, float] = field(default_factory=dict)
-    lines: dict[int, float] = field(default_factory=dict)
+    documents: Mapping[int, float] = _NOTHING
+    passages: Mapping[int, float] = _NOTHING
+    lines: Mapping[int, float] = _NOTHING
 
 
 def word_scores(pieces: Pieces, query: str, restricted: Restricted = "") -> Lexical:

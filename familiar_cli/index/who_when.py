@@ -13,7 +13,6 @@ import sys
 from calendar import monthrange
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date, datetime, time, tzinfo
 from functools import cache, lru_cache
 from math import exp, fsum, log
@@ -400,8 +399,7 @@ _DATED: Final = frozenset({"order", "summary", "count", "change", "latest"})
 _KINDS: Final = (*sorted(_DATED), "myself", "you")
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """The kind of a question.
 
     Args:

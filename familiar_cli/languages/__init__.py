@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Language:
     """Words and forms. Alternatives of a word are separated by `|`; case counts for nothing.
 
@@ -335,6 +335,9 @@ class Phrases:
 CODES: Final = LANGUAGES
 """The languages that have a table, `<code>.toml`."""
 
+LATIN: Final = ("en", "de", "es", "fr")
+"""Those of which words occur in a text of ASCII characters, in the order of `CODES`."""
+
 NUMERALS: Final = "numerals"
 """The table of what all languages share."""
 
@@ -393,12 +396,16 @@ def _beliefs(code: str) -> Beliefs:
 def _part(code: str, name: str) -> dict[str, Any]:
     if code not in CODES and code != NUMERALS:
         raise KeyError(code)
-    return {key: _frozen(value) for key, value in _read(code)[name].items()}
+    text = _read(code)
+    begin = text.index(f"\n[{name}]")
+    end = re.compile(rf"\n\[(?!{name}[.\]])").search(text, begin)  # what is not used takes as long
+    part = loads(text[begin : end.start() if end else None])[name]
+    return {key: _frozen(value) for key, value in part.items()}
 
 
 @cache
-def _read(code: str) -> dict[str, Any]:
-    return loads(Path(__file__).with_name(f"{code}.toml").read_text("utf-8"))
+def _read(code: str) -> str:
+    return Path(__file__).with_name(f"{code}.toml").read_text("utf-8")
 
 
 def _frozen(value: Any) -> Any:  # noqa: ANN401

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -159,14 +158,13 @@ def find_mentions(
     return list(_longest_mentions(c for c in candidates if c.key in names and c.counts))
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(NamedTuple):
     """A possible name: its range, and whether it would count."""
 
     key: str
     start: int
     end: int
-    counts: bool = field(compare=False)
+    counts: bool
 
 
 def _longest_mentions(candidates: Iterable[_Candidate]) -> Iterator[Mention]:

@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import clock
@@ -166,7 +165,7 @@ class EpochWriter:
         known = list_absent(self._repository)
         new = {path: self._blob(one.id, path) for path, one in known.items()}
         gone = [path for path, id_ in new.items() if id_ is None]
-        changed = {path: replace(known[path], id=id_) for path, id_ in new.items() if id_}
+        changed = {path: known[path]._replace(id=id_) for path, id_ in new.items() if id_}
         note_absent(self._repository, changed, gone)
 
     def _turn_commits(self) -> set[str]:

@@ -459,7 +459,7 @@ SAID_SHARE: Final = 0.7
 _GRAM: Final = 4
 _STEM_CHARS: Final = 4  # share of a word kept when its ending changes
 _DEBRIS: Final = frozenset("{}[]<>`")
-_UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u2e80-\U0003ffff]+")
+_UNSPACED: Final = r"[\u0e00-\u0eff\u1780-\u17ff\u2e80-\U0003ffff]+"  # slow to compile
 _SHARE: Final = 0.8
 _LEAST_LETTERS: Final = 4
 _WIDE: Final = 3  # a character of a script without spaces counts as several letters
@@ -562,7 +562,7 @@ def _count_scripts(text: str) -> Counter[str]:
 def _word_pieces(text: str) -> Iterable[str]:
     """Yield stems of longer words, and character pairs in scripts without spaces."""
     for word in normal_line(text).split():
-        if _UNSPACED.match(word):
+        if not word.isascii() and re.match(_UNSPACED, word):
             yield from (word[n : n + 2] for n in range(max(1, len(word) - 1)))
         elif len(word) >= _STEM_CHARS:
             yield word[:_STEM_CHARS]

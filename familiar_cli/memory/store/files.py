@@ -11,8 +11,9 @@ import re
 import stat
 import sys
 import unicodedata
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli import errors, files
 from familiar_cli.files import TEMP_PREFIX, FileStamp, is_misspelled, read_plain
@@ -29,8 +30,7 @@ MISSING: Final = "missing"
 """As `expect`: the file must not exist yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """What one memory may hold and one operation may give.
 
     Args:
@@ -76,8 +76,7 @@ class MemoryFile:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryHead:
+class MemoryHead(NamedTuple):
     """The beginning of a text file. `sha256` is of the whole, and empty when that was not read."""
 
     rel_path: str
@@ -138,8 +137,7 @@ class Applied:
     deleted: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AbsentVersion:
+class AbsentVersion(NamedTuple):
     """Version of a file in the journal that this machine cannot hold.
 
     Args:
@@ -157,8 +155,7 @@ class AbsentVersion:
         return self.id == journal_id and self.here == (id_here or "")
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(NamedTuple):
     """What came from other instances, and a transaction makes a part of this one.
 
     Args:
@@ -172,14 +169,13 @@ class Joined:
 
     base: str
     commits: tuple[str, ...]
-    absent: Mapping[str, AbsentVersion] = field(default_factory=dict)
+    absent: Mapping[str, AbsentVersion] = MappingProxyType({})
     gone: tuple[str, ...] = ()
-    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    blobs: Mapping[str, bytes] = MappingProxyType({})
     is_forward: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StoredChange:
+class StoredChange(NamedTuple):
     """One file's state before and after a transaction; None where it does not exist."""
 
     rel_path: str
