@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.errors import OutOfTimeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ROUND_YEARS: Final = 400  # period of the Gregorian calendar, including weekdays
@@ -102,3 +109,54 @@ def stopwatch_s() -> float:
 def wall_ns() -> int:
     """Return nanoseconds since 1970, comparable to file times."""
     return time.time_ns()
+
+
+class WorkLimit:
+    """Time limit and cancellation of some work. Thread-safe.
+
+    Args:
+        seconds: From now on.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._until_s = stopwatch_s() + seconds
+        self._is_cancelled = False
+
+    def cancel(self) -> None:
+        """Cancel the work at its next check."""
+        self._is_cancelled = True
+
+    def check(self) -> None:
+        """Check that the work is not cancelled and has time left.
+
+        Raises:
+            OutOfTimeError: It is not, or has not.
+        """
+        if self._is_cancelled:
+            raise OutOfTimeError("Nobody is waiting for the answer any more")
+        if stopwatch_s() > self._until_s:
+            raise OutOfTimeError(
+                f"The request takes longer than {self._seconds:g} s; nothing was changed",
+                hint="Send less at once.",
+            )
+
+
+_work_limit: ContextVar[WorkLimit | None] = ContextVar("work_limit", default=None)
+
+
+@contextmanager
+def limited(limit: WorkLimit) -> Iterator[None]:
+    """Apply a limit to the work of this block, and of threads started by `work.jobs`."""
+    token = _work_limit.set(limit)
+    try:
+        yield
+    finally:
+        _work_limit.reset(token)
+
+
+def check_work_limit() -> None:
+    """Raise `OutOfTimeError` if the current work was cancelled or ran out of time."""
+    limit = _work_limit.get()
+    if limit is not None:
+        limit.check()

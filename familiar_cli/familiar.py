@@ -511,9 +511,9 @@ class Familiar:
     @property
     def zone(self) -> tzinfo | None:
         """Its timezone; None for the system's."""
-        from zoneinfo import ZoneInfo
+        from familiar_cli.config.home import zone_of
 
-        return ZoneInfo(self.config.timezone) if self.config.timezone else None
+        return zone_of(self.config.timezone)
 
     def names(self) -> Aliases:
         """Open the index of names. The caller closes it."""

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeGuard
 
+from familiar_cli.clock import check_work_limit
 from familiar_cli.config.environment import install_command
 from familiar_cli.errors import FamiliarError
 from familiar_cli.fts import STOP_WORDS
@@ -437,8 +438,6 @@ class OnnxEmbedder:
     def _encoded(self, texts: Sequence[str], *, optimised: bool, skip_chars: int = 0) -> Encoded:
         import numpy as np  # noqa: PLC0415  # 0.1 s
 
-        from familiar_cli.work.jobs import check_work_limit  # noqa: PLC0415  # it loads asyncio
-
         with self._working(optimised=optimised) as encoder:
             parts = [_split_parts(encoder, text) for text in texts]
         flat = [part for of_text in parts for part in of_text]
@@ -607,8 +606,6 @@ def _cached_embedder(spec: Spec, directory: Path) -> OnnxEmbedder:
 
 def _split_parts(encoder: Encoder, text: str) -> list[str]:
     """Split `text` between words into parts that fit the model, in linear time."""
-    from familiar_cli.work.jobs import check_work_limit  # noqa: PLC0415  # it loads asyncio
-
     if len(text) < _SURELY_READ and text.isascii():
         return [text]
     parts: list[str] = []

@@ -15,13 +15,14 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
+from familiar_cli.clock import WorkLimit, limited
 from familiar_cli.config.grants import ACCESS, Access, Grant, GrantFile, RequestRates
 from familiar_cli.errors import ConfigError
 from familiar_cli.serve import api_format
 from familiar_cli.serve.api_format import ApiError, to_api_error, too_many_requests
 from familiar_cli.web.drawing import refused_page
 from familiar_cli.web.site import BY_OWNER, OPEN_TO_PROGRAMS, SAFE_HEADERS, add_headers
-from familiar_cli.work.jobs import WorkLimit, apart, in_thread, limited
+from familiar_cli.work.jobs import apart, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping

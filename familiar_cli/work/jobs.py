@@ -8,13 +8,13 @@ import queue
 import sys
 import threading
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar, copy_context
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.errors import FamiliarError, OutOfTimeError
+from familiar_cli.errors import FamiliarError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -31,57 +31,6 @@ _idle: list[_Worker] = []  # the one that worked last is last
 _idle_lock = threading.Lock()
 _quick_lock = threading.Lock()
 _usual_s: list[float] = []  # the interval to go back to, once for each who wants quick turns
-
-
-class WorkLimit:
-    """Time limit and cancellation of some work. Thread-safe.
-
-    Args:
-        seconds: From now on.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._until_s = stopwatch_s() + seconds
-        self._is_cancelled = False
-
-    def cancel(self) -> None:
-        """Cancel the work at its next check."""
-        self._is_cancelled = True
-
-    def check(self) -> None:
-        """Check that the work is not cancelled and has time left.
-
-        Raises:
-            OutOfTimeError: It is not, or has not.
-        """
-        if self._is_cancelled:
-            raise OutOfTimeError("Nobody is waiting for the answer any more")
-        if stopwatch_s() > self._until_s:
-            raise OutOfTimeError(
-                f"The request takes longer than {self._seconds:g} s; nothing was changed",
-                hint="Send less at once.",
-            )
-
-
-_work_limit: ContextVar[WorkLimit | None] = ContextVar("work_limit", default=None)
-
-
-@contextmanager
-def limited(limit: WorkLimit) -> Iterator[None]:
-    """Apply a limit to the work of this block, and of threads started with `in_thread`."""
-    token = _work_limit.set(limit)
-    try:
-        yield
-    finally:
-        _work_limit.reset(token)
-
-
-def check_work_limit() -> None:
-    """Raise `OutOfTimeError` if the current work was cancelled or ran out of time."""
-    limit = _work_limit.get()
-    if limit is not None:
-        limit.check()
 
 
 async def in_thread(call: Callable[[], T]) -> T:

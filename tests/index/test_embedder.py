@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from familiar_cli.clock import WorkLimit, limited
 from familiar_cli.errors import OutOfTimeError
 from familiar_cli.index import embedder
 from familiar_cli.index.embedder import (
@@ -20,7 +21,6 @@ from familiar_cli.index.embedder import (
     OnnxEmbedder,
     open_embedder,
 )
-from familiar_cli.work.jobs import WorkLimit, limited
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from familiar_cli.clock import check_work_limit
 from familiar_cli.errors import OutOfTimeError, UsageError
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.mcp_server.arguments import read_arguments
 from familiar_cli.mcp_server.catalogue import TOOLS
 from familiar_cli.serve.aligning import _MOST_STEPS, KeptLine, RequestLine, _Comparison, align_lines
 from familiar_cli.serve.guard import Guard, RequestBudget, Rules
-from familiar_cli.work.jobs import check_work_limit
 from tests.serve.test_guard import raw
 from tests.support.serving import serving, user
 from tests.support.world import live
