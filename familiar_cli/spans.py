@@ -13,7 +13,7 @@ from datetime import date, time, timedelta
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from familiar_cli.languages import CODES, LATIN, NUMERALS, Language, dates
+from familiar_cli.languages import CODES, NUMERALS, Language, codes_for, dates
 from familiar_cli.text import fold_letters
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def _side(text: str, found: NamedTime) -> str:
     """Tell whether nearby words mean the time before or after; empty: the time itself."""
     before = text[max(found.inner - _NEAR_CHARS, 0) : found.inner].rstrip()
     after = text[found.end : found.end + _NEAR_CHARS].lstrip()
-    for name in _written_in(text):
+    for name in codes_for(text):
         for side, lead, tail in _reader(name).sides:
             is_led = lead and lead.search(before)
             if is_led or (tail and tail.match(after)):
@@ -338,7 +338,7 @@ def _tense(text: str, match: _Match) -> int:
 
 def _spoken(text: str) -> list[str]:
     """Select the languages whose words `text` may contain; for most texts, none."""
-    codes = _written_in(text)
+    codes = codes_for(text)
     heads = _heads(codes)
     words = heads.keys() & set(_WORD.findall(text))
     names = {name for word in words for name in heads[word]}
@@ -347,11 +347,6 @@ def _spoken(text: str) -> list[str]:
     if _DATED.search(text):
         names |= {NUMERALS, *(name for name, part in _parts(codes) if part in text)}
     return [name for name in (*CODES, NUMERALS) if name in names]
-
-
-def _written_in(text: str) -> tuple[str, ...]:
-    """Return the languages in whose script `text` may be."""
-    return LATIN if text.isascii() else CODES
 
 
 @cache

@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from sqlite3 import OperationalError
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -513,8 +513,7 @@ _MARKS: Final = (b"---", b"\xef\xbb\xbf---")
 _UNKNOWN: Final = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pins:
+class Pins(NamedTuple):
     """The pinned files.
 
     Args:
@@ -527,7 +526,7 @@ class Pins:
     rel_paths: tuple[str, ...] = ()
     unread: int = 0
     problems: tuple[tuple[str, str], ...] = ()
-    fresh: Refreshed = field(default_factory=Refreshed)
+    fresh: Refreshed = Refreshed()
 
 
 def find_pins(

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli import fts
 from familiar_cli.clock import to_utc
-from familiar_cli.languages import CODES, dates, questions
+from familiar_cli.languages import CODES, codes_for, dates, questions
 from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR, path_without_scope
 from familiar_cli.memory.mentions import NamePrefix, find_mentions, head_of, key_of
 from familiar_cli.spans import Span, Yearly, days_between, folded, times_asked, times_in
@@ -473,7 +473,8 @@ def _begin_ms(day: date, zone: tzinfo | None) -> int:
 def asked_by(query: str, today: date) -> Asked:
     """Classify a question, in any of the languages."""
     text = folded(query[:_MOST_CHARS])
-    said = {kind for kind, pattern in _patterns() if pattern.search(text)}
+    patterns = _patterns(codes_for(text))
+    said = {kind for kind, pattern in patterns if pattern.search(text)}
     times = tuple(times_asked(query, today))
     kinds, topic = frozenset(said) & _DATED, _topic_of(text, today)
     is_question = query.rstrip().endswith(("?", "？", "؟"))
@@ -485,20 +486,20 @@ def _topic_of(text: str, today: date) -> str:
     for found in reversed(times_in(text, today)):
         text = f"{text[: found.start]} {text[found.end :]}"
     for kind in (*sorted(_DATED), "frame"):
-        text = _any_language(kind).sub(" ", text)
+        text = _any_language(kind, *codes_for(text)).sub(" ", text)
     return " ".join(fts.words(text))
 
 
 @cache
-def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((kind, _any_language(kind)) for kind in _KINDS)
+def _patterns(codes: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((kind, _any_language(kind, *codes)) for kind in _KINDS)
 
 
 @cache
 def _any_language(kind: str, *codes: str) -> re.Pattern[str]:
-    """Return the words for something in all languages, or some, folded."""
+    """Return the words for something in some languages, folded."""
     parts = []
-    for code in codes or CODES:
+    for code in codes:
         words = folded(getattr(questions(code), kind))
         parts.append(rf"(?<!\w)(?:{words})(?!\w)" if dates(code).spaced else f"(?:{words})")
     return re.compile("|".join(parts))

@@ -31,6 +31,7 @@ __all__ = [
     "Phrases",
     "QuestionWords",
     "beliefs",
+    "codes_for",
     "common_words",
     "dates",
     "phrases",
@@ -342,6 +343,11 @@ NUMERALS: Final = "numerals"
 """The table of what all languages share."""
 
 
+def codes_for(text: str) -> tuple[str, ...]:
+    """Return the languages in whose script `text` may be."""
+    return LATIN if text.isascii() else CODES
+
+
 @cache
 def dates(code: str) -> Language:
     """Return a language's words for times.
@@ -396,10 +402,9 @@ def _beliefs(code: str) -> Beliefs:
 def _part(code: str, name: str) -> dict[str, Any]:
     if code not in CODES and code != NUMERALS:
         raise KeyError(code)
-    text = _read(code)
-    begin = text.index(f"\n[{name}]")
-    end = re.compile(rf"\n\[(?!{name}[.\]])").search(text, begin)  # what is not used takes as long
-    part = loads(text[begin : end.start() if end else None])[name]
+    # Only these tables: to read the others takes as long.
+    own = [one for one in _read(code).split("\n[") if one.startswith((f"{name}]", f"{name}."))]
+    part = loads("[" + "\n[".join(own))[name]
     return {key: _frozen(value) for key, value in part.items()}
 
 

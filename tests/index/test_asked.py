@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -21,6 +22,7 @@ from familiar_cli.index.who_when import (
     spread_scores,
     wish_words,
 )
+from familiar_cli.languages import CODES, LATIN, questions
 from familiar_cli.spans import Span, folded
 from tests.support.cases import each
 
@@ -280,3 +282,10 @@ def test_of_what_fits_well_the_last_comes_first() -> None:
     scores = latest_scores([*turns, turn(9, "Tea?", 40)], [1.0, 0.9, 0.95, 0.1])
     assert max(range(4), key=scores.__getitem__) == 2
     assert scores[3] == pytest.approx(0.1)
+
+
+@each("code", sorted(set(CODES) - set(LATIN)))
+def test_questions_in_another_script_are_asked_in_that_script(code) -> None:
+    table = questions(code)
+    listed = (getattr(table, field.name).split("|") for field in fields(table))
+    assert not any(words.isascii() for alternatives in listed for words in alternatives)

@@ -105,8 +105,7 @@ class Skipped:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class FileListing:
+class FileListing(NamedTuple):
     """All files below a directory, sorted by path, and what had to be left out."""
 
     files: tuple[MemoryEntry, ...]
