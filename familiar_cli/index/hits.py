@@ -354,10 +354,9 @@ class _Writer:
     def _line(self, id_: int) -> _Line:
         """Return a line, and read the following ones with it."""
         select = "SELECT id, char_start, char_end, heading_path, text FROM chunks WHERE id IN"
-        while id_ not in self._lines:
-            for read, start, end, heading, text in rows_among(
-                self._connection, select, islice(self._ids, _AT_ONCE)
-            ):
+        if id_ not in self._lines:
+            ids = {id_, *islice(self._ids, _AT_ONCE)}
+            for read, start, end, heading, text in rows_among(self._connection, select, ids):
                 self._lines[read] = _Line(CharRange(start, end), heading, text)
         return self._lines[id_]
 
