@@ -153,6 +153,7 @@ def test_rules_that_are_kept_follow_who_speaks_and_what_files_say(familiar: Fami
     privacy = familiar.privacy
     familiar.history.append("new", "user", "a secret", author=ANNA)
     first = privacy.rules()
+    assert [first.scope_of_channel(one) for one in ("new", "old")] == [person_scope(ANNA.slug), ""]
     assert (first.one_to_one, privacy.rules()) == ({"new": person_scope(ANNA.slug)}, first)
     assert privacy.rules() is first
     familiar.history.append("new", "user", "hello", author=BO)

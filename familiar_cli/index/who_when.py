@@ -383,12 +383,18 @@ def named_in(connection: sqlite3.Connection, text: str) -> dict[int, int]:
 
 def _unspaced_names(connection: sqlite3.Connection, asked: list[str]) -> Iterator[tuple[str, int]]:
     """Yield the names within words of scripts that are written without spaces."""
-    for word in asked:
-        if fts.is_unspaced(word):
+    for word in filter(fts.is_unspaced, asked):
+        if len(word) <= _MOST_UNSPACED_CHARS:
+            sql = "SELECT name, document_id FROM names WHERE name IN"
+            ends = range(2, len(word) + 1)
+            parts = {word[start:end] for end in ends for start in range(end - 1)}
+            yield from rows_among(connection, sql, parts)
+        else:
             sql = "SELECT name, document_id FROM names WHERE length(name) > 1 AND instr(?, name)"
             yield from connection.execute(sql, (word,))
 
 
+_MOST_UNSPACED_CHARS: Final = 40  # so many have 780 parts; for more, all names are read
 _ASKED_WORD: Final = re.compile(r"\w+")
 _MOST_YEARS: Final = 20
 _DAY_MS: Final = 86_400_000

@@ -122,9 +122,10 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
 
     WHAT = "The graph of relations"
     FILE = "relations.sqlite"
-    VERSION = 2
+    VERSION = 3
     TABLES = (
         "CREATE TABLE pages (path TEXT PRIMARY KEY, signature TEXT, title TEXT, same TEXT)",
+        "CREATE INDEX same_person ON pages (same) WHERE same != ''",
         "CREATE TABLE names (key TEXT, path TEXT, PRIMARY KEY (key, path)) WITHOUT ROWID",
         "CREATE INDEX names_of_page ON names (path)",
         """CREATE TABLE edges (
@@ -254,7 +255,7 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
         Raises:
             FamiliarError: The index cannot be used.
         """
-        also = self._among("SELECT same, path FROM pages WHERE same IN", rel_paths)
+        also = self._among("SELECT same, path FROM pages WHERE same != '' AND same IN", rel_paths)
         asked = list(dict.fromkeys([*rel_paths, *(path for _, path in also)]))
         keys = {key for key, _ in self._among("SELECT key, path FROM names WHERE path IN", asked)}
         select = f"{_EDGES} WHERE line >= {0 if links else 1} AND"

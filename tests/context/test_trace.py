@@ -13,6 +13,7 @@ from familiar_cli.context.trace import (
     TRACE_VERSION,
     Trace,
     TracedMessage,
+    TraceEncoder,
     latest_trace,
     read_trace,
     trace_ids,
@@ -75,6 +76,17 @@ def test_writing_again_replaces_the_whole_file(tmp_path) -> None:
 
     assert read_trace(tmp_path, 7).error == "gone"
     assert [entry.name for entry in tmp_path.iterdir()] == ["7.json"]
+
+
+def test_what_was_encoded_before_the_reply_is_used_again(tmp_path) -> None:
+    encoder, asked = TraceEncoder(), trace(7)
+    write_trace(tmp_path / "turn", asked, encoder=encoder)
+    answered = replace(asked, reply_turn=8, model="m", notices=("one",))
+    for other in (answered, replace(answered, contributions=(piece("else"),))):
+        write_trace(tmp_path / "turn", other, encoder=encoder)
+        write_trace(tmp_path / "anew", other)
+        turn, anew = ((tmp_path / name / "7.json").read_bytes() for name in ("turn", "anew"))
+        assert turn == anew
 
 
 def test_no_record_is_a_clear_error(tmp_path) -> None:
