@@ -248,7 +248,8 @@ class Setting:
     def allowed(self) -> str:
         """Description of the allowed values."""
         if self.choices:
-            return "one of " + ", ".join(self.choices)
+            or_hub = ", or `owner/name` of the model hub" if self.rule == "hub_name" else ""
+            return "one of " + ", ".join(self.choices) + or_hub
         words = _TYPE_NAMES[type(self.default)]
         if self.minimum is None:
             return words
