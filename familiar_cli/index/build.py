@@ -48,7 +48,8 @@ _CORES: Final = threading.BoundedSemaphore(os.cpu_count() or 1)  # more at once 
 _FETCH: Final = 32 * BATCH  # sorted by length together, so that little of a batch is padding
 
 
-class Refreshed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Refreshed:
     """The result of updating the index from the files.
 
     Args:
@@ -68,7 +69,8 @@ class Refreshed(NamedTuple):
     closed: tuple[Skipped, ...] = ()
 
 
-class Embedded(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Embedded:
     """The number of pieces embedded and still waiting, and the model whose vectors were deleted.
 
     `busy` means that another process is embedding, so nothing was done here.
@@ -80,7 +82,8 @@ class Embedded(NamedTuple):
     busy: bool = False
 
 
-class Built(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Built:
     """What `build_if_stale` did."""
 
     refreshed: Refreshed
