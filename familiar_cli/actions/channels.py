@@ -163,7 +163,7 @@ def hear(familiar: Familiar, said: Said, at: datetime | None = None) -> KeptMess
     Args:
         familiar: The familiar.
         said: The message with its author and channel; `message_id` identifies it.
-        at: Time of the message, which determines its display order; None for now.
+        at: Time of the message, which determines its display order; defaults to the current time.
 
     Raises:
         UsageError: There are no words, or no such kind of conversation.

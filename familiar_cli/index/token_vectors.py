@@ -146,7 +146,7 @@ def scale_values(values: Matrix) -> Matrix:
 
 
 def _first_quartile(values: Matrix) -> float:
-    """Return what `np.percentile` does, which takes ten times as long."""
+    """Return the 25th percentile exactly as `np.percentile` does, in a tenth of the time."""
     import numpy as np  # noqa: PLC0415
 
     place, quarters = divmod(len(values) - 1, 4)

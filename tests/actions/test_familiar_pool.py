@@ -71,7 +71,7 @@ async def test_work_that_comes_late_to_a_closed_familiar_leaves_no_file_open(poo
 
 
 def files_of(familiar: Familiar) -> list[str]:
-    """Return what this process has open of a familiar."""
+    """List the files of a familiar that this process holds open."""
     targets = []
     for descriptor in Path("/proc/self/fd").iterdir():
         with suppress(OSError):  # the one that lists them
