@@ -7,6 +7,7 @@ from collections.abc import Callable  # noqa: TC003  # a field's type
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime  # noqa: TC003  # public functions can be asked for their types
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import errors
@@ -32,7 +33,7 @@ from familiar_cli.history.store import reply_to_turn, turn_of_message
 from familiar_cli.llm.slots import PRESETS, check_usable
 from familiar_cli.text import one_line
 from familiar_cli.visibility import Viewer  # noqa: TC001  # public functions can be asked for their types
-from familiar_cli.work.jobs import in_thread
+from familiar_cli.work.jobs import finish_in_thread, in_thread
 from familiar_cli.work.passes import Waiting, exclusive
 
 if TYPE_CHECKING:
@@ -265,17 +266,7 @@ async def take_turn(
     alone = nullcontext() if said.off_record else _hold_channel(familiar, channel_id, on_wait)
     async with alone:  # first of all: messages are answered in the order in which they came
         await in_thread(familiar.finder.load_embedder)
-        said = kept_question(familiar, replace_last_reply(familiar, said))
-        check_unanswered(familiar, said)
-        if said.off_record:
-            familiar.privacy.check_member(said.channel_id, said.author)
-        else:
-            familiar.privacy.enter(said.channel_id, said.author, said.kind)
-        setup = _turn_setup(familiar, said)
-        runner = _make_runner(familiar, said, setup, asking)
-        request = turn_request(familiar, said, setup)
-        if asking.memory_only:
-            request = prompt.for_memory(request, setup.allowance, familiar.counter)
+        runner, request = await finish_in_thread(partial(_begin_turn, familiar, said, asking))
         model = asking.model(familiar.models.open(on_wait=on_wait))
         try:
             result = await runner.run(request, model, on_text, stream=stream)
@@ -283,7 +274,26 @@ async def take_turn(
             if on_interrupted and runner.interrupted:
                 on_interrupted(runner.interrupted)
             raise
-    return result if said.off_record else _with_names(familiar, result)
+    if said.off_record:
+        return result
+    return await finish_in_thread(partial(_with_names, familiar, result))
+
+
+def _begin_turn(
+    familiar: Familiar, said: Said, asking: Asking
+) -> tuple[TurnRunner, ContextRequest]:
+    """Check that a message may be said and answered; return what runs its turn, and the request."""
+    said = kept_question(familiar, replace_last_reply(familiar, said))
+    check_unanswered(familiar, said)
+    if said.off_record:
+        familiar.privacy.check_member(said.channel_id, said.author)
+    else:
+        familiar.privacy.enter(said.channel_id, said.author, said.kind)
+    setup = _turn_setup(familiar, said)
+    request = turn_request(familiar, said, setup)
+    if asking.memory_only:
+        request = prompt.for_memory(request, setup.allowance, familiar.counter)
+    return _make_runner(familiar, said, setup, asking), request
 
 
 async def write_first(

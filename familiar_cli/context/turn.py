@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable  # a field's type
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,7 @@ from familiar_cli.history.rows import Turn, in_pairs, place_of
 from familiar_cli.identity import Labels, Me
 from familiar_cli.languages import ENGLISH, Phrases
 from familiar_cli.memory.pages.lines import KnownTexts
+from familiar_cli.work.jobs import finish_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -170,7 +172,7 @@ class Watcher:
     """Hooks of a caller before a request is sent.
 
     Args:
-        amend: Returns the trace as it is to be stored.
+        amend: Returns the trace as it is to be stored; called in a thread.
         begun: Called with the trace once the message is stored, before the model is asked.
     """
 
@@ -182,7 +184,7 @@ UNWATCHED: Final = Watcher()
 
 
 class TurnRunner:
-    """Runs one turn without storing anything; `OnRecord` adds that.
+    """Runs one turn without storing anything; `OnRecord` adds that, in a thread.
 
     Args:
         pipeline: The pipeline.
@@ -230,9 +232,10 @@ class TurnRunner:
         waits = bool(self._pipeline.post_processors)
         listener = Listener(on_text, self._keep_piece, waits=waits)
         prompt = await self._pipeline.prepare(request, model, stream=stream)
-        trace = self._save_question(prompt)
+        trace = await finish_in_thread(partial(self._save_question, prompt))
+        self._watcher.begun(trace)
         replied = await self._ask(prompt, trace, model, listener)
-        result = self._save_reply(replied, trace, model)
+        result = await finish_in_thread(partial(self._save_reply, replied, trace, model))
         if listener.gone is not None:
             raise listener.gone
         return result
@@ -243,9 +246,7 @@ class TurnRunner:
         trace = make_trace(assembled, model=sent.model, counter=self._pipeline.counter.name)
         self.notices += prompt_notices(assembled)
         trace = self._watcher.amend(replace(trace, request=sent))
-        trace = self._keep_question(assembled.request, trace)
-        self._watcher.begun(trace)
-        return trace
+        return self._keep_question(assembled.request, trace)
 
     async def _ask(
         self, prompt: OutgoingPrompt, trace: Trace, model: ChatModel, listener: Listener
@@ -254,21 +255,26 @@ class TurnRunner:
         try:
             replied = await self._pipeline.ask(prompt, model, listener)
         except asyncio.CancelledError:
-            trace = replace(trace, error="interrupted")
-            result = self._keep_reply(listener.text, _with_calls(trace, prompt), partial=True)
+            trace = _with_calls(replace(trace, error="interrupted"), prompt)
+            result = await self._keep_part(listener.text, trace)
             self.interrupted = replace(result, interrupted=True)
             raise
         except FamiliarError as error:
-            raise self._failed(error, listener.text, _with_calls(trace, prompt)) from error
+            trace = _with_calls(trace, prompt)
+            raise await self._failed(error, listener.text, trace) from error
         if not replied.text.strip() and replied.completion.finish_reason not in _CALLS:
-            raise self._failed(no_words(model.name, replied), "", _with_calls(trace, prompt))
+            trace = _with_calls(trace, prompt)
+            raise await self._failed(no_words(model.name, replied), "", trace)
         listener.close(replied.text)
         return replied
 
-    def _failed(self, error: FamiliarError, came: str, trace: Trace) -> FamiliarError:
+    async def _keep_part(self, came: str, trace: Trace) -> TurnResult:
+        return await finish_in_thread(partial(self._keep_reply, came, trace, partial=True))
+
+    async def _failed(self, error: FamiliarError, came: str, trace: Trace) -> FamiliarError:
         """Return `error` with what is stored nevertheless; store the partial reply."""
         why = str(error)
-        result = self._keep_reply(came, replace(trace, error=why), partial=True)
+        result = await self._keep_part(came, replace(trace, error=why))
         error.args = (f"{why}; {self._what_is_kept(result)}",)
         error.data = result.to_json()
         return error

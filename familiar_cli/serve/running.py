@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import math
 import os
 import secrets
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 _BACKLOG: Final = 256
 _MOST_CONNECTIONS: Final = 1_000
+_LOADED_S: Final = 20.0
 
 
 _POLL_S: Final = 2.0  # delay between a request and a visit to its familiar
@@ -240,6 +242,8 @@ async def serve(
         ConfigError: As `serve_until`.
     """
     stop, at_once = asyncio.Event(), asyncio.Event()
+    # What is loaded by then stays; without this, the garbage collector looks at it in every turn.
+    asyncio.get_running_loop().call_later(_LOADED_S, gc.freeze)
     with stopped_by_signals(stop, at_once):
         await serve_until(stop, home, listening, on_ready=on_ready, tell=tell, at_once=at_once)
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import FamiliarError
@@ -26,7 +26,7 @@ _PATIENCE_S: Final = 2.0  # for a job that was told to stop; then it is left to 
 
 _IDLE_S: Final = 2.0  # after it a worker ends
 
-_here = threading.local()  # of a worker: its runner, once it has one
+_here = threading.local()  # of a worker: its runner and the tasks of its call, once it has one
 _idle: list[_Worker] = []  # the one that worked last is last
 _idle_lock = threading.Lock()
 _quick_lock = threading.Lock()
@@ -60,6 +60,24 @@ async def in_thread(call: Callable[[], T]) -> T:
         worker = _idle.pop() if _idle else _Worker()
     worker.calls.put(run)
     return await answer
+
+
+async def finish_in_thread(call: Callable[[], T]) -> T:
+    """Run `call`, which may write, in a thread, and wait for its end without blocking the loop.
+
+    If the caller is cancelled meanwhile, its next `await` raises that.
+    """
+    work = asyncio.ensure_future(in_thread(call))
+    is_cancelled = False
+    while not work.done():
+        try:
+            await asyncio.wait({work})
+        except asyncio.CancelledError:
+            is_cancelled = True
+    if is_cancelled and (task := asyncio.current_task()):
+        task.uncancel()  # so that it counts once
+        task.cancel()
+    return work.result()
 
 
 class _Worker:
@@ -103,7 +121,8 @@ async def apart(start: Callable[[], Coroutine[object, object, T]]) -> T:
 
     def work() -> T:
         if not hasattr(_here, "runner"):  # its event loop holds three files
-            _here.runner = asyncio.Runner()
+            _here.runner, _here.tasks = asyncio.Runner(), []
+            _here.runner.get_loop().set_task_factory(_make_known_task)
         runner: asyncio.Runner = _here.runner
         return runner.run(reins.hold(start), context=copy_context())
 
@@ -112,6 +131,17 @@ async def apart(start: Callable[[], Coroutine[object, object, T]]) -> T:
     except asyncio.CancelledError:
         reins.stop()
         raise
+
+
+def _make_known_task(
+    loop: asyncio.AbstractEventLoop,
+    work: Coroutine[object, object, T],
+    **options: Any,  # noqa: ANN401  # as the loop gives them
+) -> asyncio.Task[T]:
+    """Make a task that this thread knows; `asyncio.all_tasks` looks at those of all threads."""
+    task = asyncio.Task(work, loop=loop, **options)
+    _here.tasks.append(task)
+    return task
 
 
 @contextmanager
@@ -151,8 +181,10 @@ class _Reins:
         try:
             return await start()
         finally:
-            for left in asyncio.all_tasks() - {task}:
-                left.cancel()
+            for left in _here.tasks:
+                if left is not task:
+                    left.cancel()
+            _here.tasks.clear()
 
     def stop(self) -> None:
         """Cancel it."""

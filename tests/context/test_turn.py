@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 import pytest
 
 from familiar_cli import tokens
+from familiar_cli.context import on_record
 from familiar_cli.context.budget import Allowance
 from familiar_cli.context.on_record import OnRecord
 from familiar_cli.context.pipeline import ContextPipeline
@@ -149,6 +151,53 @@ def test_cancelling_keeps_the_part_that_came(world) -> None:
     kept = asyncio.run(interrupt()).interrupted
 
     assert (kept.text, kept.reply.partial, kept.interrupted) == ("Once upon ", True, True)
+    assert latest_trace(world.traces).error == "interrupted"
+
+
+def test_saving_leaves_the_event_loop_to_others(world, monkeypatch) -> None:
+    writers = []
+
+    def noting(write):
+        def note(*args, **more):
+            writers.append(threading.get_ident())
+            return write(*args, **more)
+
+        return note
+
+    for name in ("keep_once", "write_trace"):
+        real = getattr(on_record, name)
+        monkeypatch.setattr(on_record, name, noting(real))
+    world.take("Hello.")
+    assert len(writers) == 4
+    assert threading.get_ident() not in writers
+
+
+def test_a_turn_cancelled_while_its_words_are_saved_is_kept_as_interrupted(
+    world, monkeypatch
+) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    class Waiting(ScriptedModel):
+        async def complete(self, *_):
+            await asyncio.sleep(60)
+
+    def slowly(*args, **more):
+        begun.set()
+        may_end.wait(20)
+        return keep_once(*args, **more)
+
+    async def cancel() -> None:
+        task = asyncio.ensure_future(world.runner().run(request("hi"), Waiting([])))
+        await asyncio.to_thread(begun.wait, 20)
+        task.cancel()
+        may_end.set()
+        await asyncio.wait({task})
+        assert task.cancelled()
+
+    keep_once = on_record.keep_once
+    monkeypatch.setattr(on_record, "keep_once", slowly)
+    asyncio.run(cancel())
+    assert world.turns() == [("user", "hi", False)]
     assert latest_trace(world.traces).error == "interrupted"
 
 

@@ -13,7 +13,14 @@ from contextlib import ExitStack
 import pytest
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.work.jobs import Drained, Jobs, apart, in_thread, quick_turns
+from familiar_cli.work.jobs import (
+    Drained,
+    Jobs,
+    apart,
+    finish_in_thread,
+    in_thread,
+    quick_turns,
+)
 
 
 async def test_it_returns_what_the_call_returns() -> None:
@@ -60,6 +67,38 @@ async def test_the_loop_goes_on_meanwhile() -> None:
 
     assert not slow.done()
     await slow
+
+
+async def test_what_writes_in_a_thread_is_finished_before_its_caller_is_cancelled() -> None:
+    begun, may_end, written = threading.Event(), threading.Event(), []
+
+    def write() -> None:
+        begun.set()
+        may_end.wait(20)
+        written.append("all")
+
+    async def call() -> None:
+        await finish_in_thread(write)
+        written.append("and what needs no waiting")
+        await asyncio.sleep(60)
+
+    task = asyncio.ensure_future(call())
+    await in_thread(lambda: begun.wait(20))
+    for _ in range(2):
+        task.cancel()
+        await asyncio.sleep(0)
+    assert not task.done()
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert written == ["all", "and what needs no waiting"]
+
+
+async def test_a_deadline_over_writing_in_a_thread_is_still_a_deadline() -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await finish_in_thread(lambda: time.sleep(0.2))
+            await asyncio.sleep(60)
 
 
 def test_a_program_ends_although_a_thread_does_not() -> None:
