@@ -16,7 +16,8 @@ import time
 from familiar_cli import tokens
 from familiar_cli.clock import now
 from familiar_cli.context.pipeline import ContextPipeline
-from familiar_cli.context.types import ContextRequest, Contribution, Layer, Modality, PromptSpan
+from familiar_cli.context.request import ContextRequest
+from familiar_cli.context.types import Contribution, Layer, Modality, PromptSpan
 from familiar_cli.visibility import OWNER
 
 LIMIT_MS = 50

@@ -26,9 +26,11 @@ import statistics
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from benchmarks.conversations import pages, read
 from familiar_cli.config.home import cache_dir
@@ -139,7 +141,7 @@ def ask(asking: Asking, question: Question, path_of: dict[TurnId, str], method: 
     """Ask one question twice, for files and for lines, and compare the hits with the evidence."""
     files = frozenset(path_of[turn] for turn in question.turns)
     turns = frozenset((path_of[turn], turn) for turn in question.turns)
-    options = SearchOptions(DEPTH, method, snippet_tokens=150, viewer=OWNER)
+    options = SearchOptions(k=DEPTH, method=method, snippet_tokens=150, viewer=OWNER)
     found = search_memory(asking.index, question.text, options, asking.opened)
     paths = [hit.rel_path for hit in found.hits]
     if not files.intersection(paths):
@@ -162,7 +164,7 @@ def ask(asking: Asking, question: Question, path_of: dict[TurnId, str], method: 
 
 def turns_hit(asking: Asking, question: Question, method: Wanted) -> list[tuple[str, TurnId]]:
     """Return the turns of the best lines, best first, each once."""
-    options = SearchOptions(2 * DEPTH, method, lines=True, viewer=OWNER)
+    options = SearchOptions(k=2 * DEPTH, method=method, lines=True, viewer=OWNER)
     lines = search_memory(asking.index, question.text, options, asking.opened)
     named: dict[tuple[str, TurnId], None] = {}
     for hit in lines.hits:

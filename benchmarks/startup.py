@@ -18,8 +18,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from familiar_cli.actions.talk import assemble
 from familiar_cli.context.trace import write_trace
@@ -31,9 +32,9 @@ COMMANDS = {
     "--help": (["--help"], 2.5),
     "memory cat": (["memory", "cat", "notes.md"], 1.8),
     "memory ls": (["memory", "ls"], 1.8),
-    "context --last": (["context", "--last"], 2.0),
-    "hear": (["hear", "Good morning."], 2.5),
-    "search by words": (["search", "--method", "lexical", "a warm drink"], 3.0),
+    "context --last": (["context", "--last"], 1.8),
+    "hear": (["hear", "Good morning."], 2.2),
+    "search by words": (["search", "--method", "lexical", "a warm drink"], 2.4),
 }
 BY_MEANING, BY_MEANING_LIMIT = ["search", "--method", "hybrid", "a warm drink"], 2.5
 

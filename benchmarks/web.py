@@ -19,12 +19,12 @@ import tempfile
 import threading
 import time
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
+from msgspec.structs import replace
 
 from benchmarks.assemble import ANNA, SETTINGS, text
 from familiar_cli.familiar import Familiar

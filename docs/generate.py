@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 import yaml
+from msgspec import Struct
 
 import familiar_cli
 from familiar_cli import cli, errors
@@ -211,6 +212,8 @@ def _signature(name: str, found: Callable[..., object]) -> str:
     parameters: Iterable[inspect.Parameter] = signature.parameters.values()
     if inspect.isclass(found) and issubclass(found, SettingsTable):
         parameters = map(_field_parameter, fields(found))
+    elif inspect.isclass(found) and issubclass(found, Struct):
+        parameters = (one.replace(annotation=_annotation(found, one.name)) for one in parameters)
     for parameter in parameters:
         if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
             keyword_only = True
@@ -222,6 +225,12 @@ def _signature(name: str, found: Callable[..., object]) -> str:
     if len(short) <= WIDTH:
         return short
     return "\n".join([f"{prefix}{name}(", *(f"    {line}," for line in lines), f"){returns}"])
+
+
+def _annotation(found: type[Struct], name: str) -> str:
+    """Return the annotation of a field as it is written."""
+    kinds = (kind.__annotations__ for kind in found.__mro__ if "__annotations__" in vars(kind))
+    return next(str(written[name]) for written in kinds if name in written)
 
 
 def _field_parameter(entry: Field[Any]) -> inspect.Parameter:

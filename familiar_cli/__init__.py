@@ -23,7 +23,8 @@ _MODULES = {
     "context.providers.history": "HistoryProvider",
     "context.trace": "Trace",
     "context.turn": "TurnResult",
-    "context.types": "ContextRequest Contribution Layer Modality Said",
+    "context.request": "ContextRequest",
+    "context.types": "Contribution Layer Modality Said",
     "errors": (
         "AnsweredError ChannelBusyError ConfigError ConflictError FamiliarError LimitError "
         "LockedError ModelError NotFoundError PartialError RateLimitError RefusedError UsageError"

@@ -33,9 +33,9 @@ from familiar_cli.context.providers.content_search import (
     ContentSearchProvider as ContentSearchProvider,
 )
 from familiar_cli.context.providers.history import HistoryProvider as HistoryProvider
+from familiar_cli.context.request import ContextRequest as ContextRequest
 from familiar_cli.context.trace import Trace as Trace
 from familiar_cli.context.turn import TurnResult as TurnResult
-from familiar_cli.context.types import ContextRequest as ContextRequest
 from familiar_cli.context.types import Contribution as Contribution
 from familiar_cli.context.types import Layer as Layer
 from familiar_cli.context.types import Modality as Modality

@@ -53,7 +53,7 @@ class Familiar:
 
     Attributes:
         published: The state of the memory directory when the list of names was last made from it;
-            see `memory.store.watch.quiet_since`.
+            see `index.scan.watched_digest`.
     """
 
     def __init__(self, paths: FamiliarPaths, tell: OnText = lambda _: None) -> None:
@@ -61,9 +61,8 @@ class Familiar:
         self.paths = paths
         self.tell = tell
         self._character: Character | None = None
-        self._character_since = 0
         self._language: str | None = None
-        self.published = 0
+        self.published = ""
 
     def __enter__(self) -> Self:
         return self
@@ -453,16 +452,12 @@ class Familiar:
         return SlotModels(self.config.llm, self.settings_files.note, lambda: self._own_account)
 
     def character(self) -> Character:
-        """Read the character from its files, unless they are certainly unchanged."""
+        """Read the character from its files."""
         from familiar_cli.context.character import read_character
-        from familiar_cli.memory.store.watch import quiet_since
 
-        since = quiet_since(str(self.paths.memory.resolve()))
-        if self._character is None or not since or since != self._character_since:
-            self._character = read_character(
-                self.memory, name=self.config.name, fallback_name=self.paths.id
-            )
-            self._character_since = since
+        self._character = read_character(
+            self.memory, name=self.config.name, fallback_name=self.paths.id
+        )
         return self._character
 
     @property

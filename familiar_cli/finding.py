@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import heapq
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property, partial
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.config.home import cache_dir

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.errors import UsageError
 from familiar_cli.text import fold, framed, is_hidden, is_visible, one_line, slugify
@@ -24,8 +27,7 @@ _WINDOWS_DEVICES = {"con", "prn", "aux", "nul"} | {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Author:
+class Author(Struct, frozen=True):
     """The author of a turn, with an id that their platform never changes.
 
     Args:
@@ -65,8 +67,7 @@ NEUTRAL = Author("cli", "user")
 """Default account for what is said here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Me:
+class Me(Struct, frozen=True):
     """An owner, whatever their name; the first one is the default speaker.
 
     Args:
@@ -132,8 +133,7 @@ class Me:
         return handle_of(next((o.account.slug for o in self.others if slug in o.slugs), slug))
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
+class Labels(Struct, frozen=True, dict=True):
     """People's labels in a text for a model.
 
     People who share a name with each other or with the familiar are distinguished by account: `Alex
@@ -148,16 +148,15 @@ class Labels:
     people: frozenset[Author] = frozenset()
     familiar: str = ""
     me: Me = Me()  # cache; the class is frozen
-    _shared: frozenset[str] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        """Find ambiguous names."""
+    @cached_property
+    def _shared(self) -> frozenset[str]:
+        """The names of more than one person."""
         owners: dict[str, set[str]] = {_key(framed(self.familiar)): {""}}
         for author in self.people:
             owner = self.me.handle(author.slug)
             owners.setdefault(_key(self.me.name_of(author)), set()).add(owner)
-        shared = frozenset(key for key, slugs in owners.items() if len(slugs) > 1)
-        object.__setattr__(self, "_shared", shared)
+        return frozenset(key for key, slugs in owners.items() if len(slugs) > 1)
 
     def joined(self, authors: Iterable[Author | None]) -> Labels:
         """Return labels for these people as well."""
@@ -203,8 +202,7 @@ def english_phrases() -> Phrases:
     return ENGLISH
 
 
-@dataclass(frozen=True, slots=True)
-class Who:
+class Who(Struct, frozen=True):
     """The familiar as described to a model that writes its memory.
 
     Args:
@@ -217,7 +215,7 @@ class Who:
     name: str
     voice: str = ""
     texts: tuple[str, ...] = ()
-    phrases: Phrases = field(default_factory=english_phrases, repr=False)
+    phrases: Phrases = field(default_factory=english_phrases)
 
 
 def handle_of(slug: str) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.config.channel_kinds import PRIVATE_KINDS, SHARED_KINDS, check_kind
 from familiar_cli.errors import RefusedError
@@ -26,8 +28,7 @@ if TYPE_CHECKING:
     from familiar_cli.identity import Author
 
 
-@dataclass(slots=True)
-class KeptRules:
+class KeptRules(Struct):
     """Cached rules, valid until speakers, a channel's file or an account change."""
 
     newest: tuple[Mapping[str, str], object, PrivacyRules] | None = None
@@ -76,8 +77,7 @@ class _OneToOne(Mapping[str, str]):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Privacy:
+class Privacy(Struct, frozen=True):
     """Reads the privacy rules of a familiar.
 
     Args:

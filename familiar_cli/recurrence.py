@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import calendar
 import re
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final, Literal, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.clock import to_utc, to_zone
 from familiar_cli.when import MONTHS, WEEKDAY_OF, WEEKDAYS, read_hour
@@ -56,8 +58,7 @@ _YEAR_DAY: Final = re.compile(
 _AND: Final = re.compile(r",? and |, ?| & |,")
 
 
-@dataclass(frozen=True, slots=True)
-class Recurrence:
+class Recurrence(Struct, frozen=True):
     """A recurrence rule.
 
     Args:

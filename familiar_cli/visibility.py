@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from familiar_cli.identity import NEUTRAL
 
@@ -35,8 +36,7 @@ def split_scope(scope: str) -> tuple[str, str]:
     return kind, scope[1:] if kind else ""
 
 
-@dataclass(frozen=True, slots=True)
-class PrivacyRules:
+class PrivacyRules(Struct, frozen=True):
     """Snapshot of a familiar's privacy rules.
 
     Args:
@@ -88,8 +88,7 @@ class PrivacyRules:
         return self.private.get(name, scope) if kind == "channel" else scope
 
 
-@dataclass(frozen=True, slots=True)
-class Viewer:
+class Viewer(Struct, frozen=True):
     """Reader for whom data is read: the owner, a channel with its people, or a program.
 
     Args:
@@ -138,6 +137,12 @@ class Viewer:
         """Slugs of the people whose one-to-one turns may be shown."""
         people = (split_scope(scope) for scope in self.scopes or ())
         return self.rules.own | {name for kind, name in people if kind == "person"}
+
+
+class Viewed(Struct, frozen=True, kw_only=True):
+    """A record for one viewer, who is always given by name."""
+
+    viewer: Viewer
 
 
 OWNER: Final = Viewer(PrivacyRules(), None)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from familiar_cli import spans
 from familiar_cli.clock import to_ms, to_utc
@@ -56,8 +57,7 @@ MONTHS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class When:
+class When(Struct, frozen=True):
     """A time that somebody typed.
 
     Args:
@@ -154,8 +154,7 @@ def _absolute(words: str) -> When | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Relative:
+class _Relative(Struct, frozen=True):
     """Reads times that depend on the present."""
 
     now: datetime
@@ -252,8 +251,7 @@ _QUOTED: Final = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|„[^“]*“|
 _STARTS_SENTENCE: Final = re.compile(r"(?:^|[.!?:]\s|\n)\W*$")
 
 
-@dataclass(frozen=True, slots=True)
-class RelativeDate:
+class RelativeDate(Struct, frozen=True):
     """One relative date in a text.
 
     Args:

@@ -13,12 +13,13 @@ import sys
 import threading
 from collections import Counter
 from contextlib import closing
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import get_type_hints
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 
 import familiar_cli
 from familiar_cli import (
@@ -247,6 +248,14 @@ def test_the_types_of_what_a_familiar_can_do_are_known_at_run_time() -> None:
     assert take_turn in functions
     for function in functions:
         assert get_type_hints(function)["familiar"] is Familiar
+
+
+def test_the_signature_of_each_public_record_can_be_asked_for() -> None:
+    public = [getattr(familiar_cli, name) for name in familiar_cli.__all__]
+    records = [one for one in public if isinstance(one, type) and issubclass(one, Struct)]
+    assert Said in records
+    for record in records:
+        assert [*inspect.signature(record).parameters] == [*record.__struct_fields__]
 
 
 def test_an_unknown_name_is_no_attribute() -> None:

@@ -13,12 +13,13 @@ import re
 import shutil
 import zlib
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
 from typing import IO, TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, to_builtins
 
 from familiar_cli import errors
 from familiar_cli.actions.forget import carry_out_known_orders
@@ -55,8 +56,7 @@ _SKIPPED: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Location of a piece of a file: pack, offset, length, and hash."""
 
     pack: str
@@ -65,8 +65,7 @@ class Piece:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class BackedUpFile:
+class BackedUpFile(Struct, frozen=True):
     """A file in a backup; `path` is POSIX, relative to the familiar, or `../me.toml`."""
 
     path: str
@@ -75,8 +74,7 @@ class BackedUpFile:
     pieces: tuple[Piece, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """The contents of one backup."""
 
     familiar: str
@@ -91,7 +89,7 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """Encode it."""
-        return zlib.compress(json.dumps(asdict(self), ensure_ascii=False).encode())
+        return zlib.compress(json.dumps(to_builtins(self), ensure_ascii=False).encode())
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Manifest:
@@ -223,8 +221,7 @@ def manifest_names(names: Iterable[str]) -> list[str]:
     return [name for name in names if name.removesuffix(SEALED).endswith(MANIFEST)]
 
 
-@dataclass(frozen=True, slots=True)
-class BackupReport:
+class BackupReport(Struct, frozen=True):
     """The result of a backup.
 
     Args:
@@ -515,8 +512,7 @@ def _unpack(pack: bytes, piece: Piece) -> bytes | None:
     return content if sha256(content).hexdigest() == piece.sha256 else None
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(Struct, frozen=True):
     """A restored familiar: its id, the backup's name, and the number of files."""
 
     familiar: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.context.types import Modality, Said, Spoken
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
@@ -110,8 +112,7 @@ def _retry_hint(last: Turn, channel_id: str) -> str:
 _LAST_TURNS: Final = 40  # newest turns searched for it
 
 
-@dataclass(frozen=True, slots=True)
-class StandingExchange:
+class StandingExchange(Struct, frozen=True):
     """A message and its replies that stand now."""
 
     said: Turn
@@ -123,8 +124,7 @@ class StandingExchange:
         return (self.said, *self.replies)
 
 
-@dataclass(frozen=True, slots=True)
-class Alternatives:
+class Alternatives(Struct, frozen=True):
     """Alternative replies, of which one stands, in the order of their creation."""
 
     replies: tuple[Turn, ...]
@@ -411,8 +411,7 @@ def take_note(familiar: Familiar, text: str) -> str:
     return NOTES
 
 
-@dataclass(frozen=True, slots=True)
-class Branched:
+class Branched(Struct, frozen=True):
     """A branch, and whether it is private."""
 
     branch: Branch

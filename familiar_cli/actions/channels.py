@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from datetime import datetime  # noqa: TC003  # public functions can be asked for their types
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from familiar_cli.clock import iso, now, to_ms
 from familiar_cli.config.home import check_here
@@ -22,8 +24,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.rows import ChannelSummary
 
 
-@dataclass(frozen=True, slots=True)
-class ListedChannel:
+class ListedChannel(Struct, frozen=True):
     """A channel in the list of channels.
 
     Args:
@@ -55,8 +56,7 @@ class ListedChannel:
     parent_turn: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShownChannel:
+class ShownChannel(Struct, frozen=True):
     """A channel with its effective settings and its token budget."""
 
     channel: Channel

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.clock import iso
 from familiar_cli.config.home import who_speaks
@@ -27,8 +29,7 @@ if TYPE_CHECKING:
 _MAX_NAME_CHARS: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class ClientChat:
+class ClientChat(Struct, frozen=True):
     """A chat as its program shows it.
 
     Args:
@@ -151,8 +152,7 @@ _LOOK_S: Final = 0.5
 _BATCH: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class ServedLine:
+class ServedLine(Struct, frozen=True):
     """A turn in the server's log: of which familiar, and who said it."""
 
     familiar: str

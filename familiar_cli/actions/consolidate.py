@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli import clock
 from familiar_cli.consolidation import calendar, digests, periods
@@ -33,8 +35,7 @@ if TYPE_CHECKING:
 SLOT: Final = "consolidation"
 
 
-@dataclass(frozen=True, slots=True)
-class ConsolidationOptions:
+class ConsolidationOptions(Struct, frozen=True):
     """Options of a consolidation.
 
     Args:
@@ -345,8 +346,7 @@ def _find_digest(set_to: DistillSettings, name: digests.Name) -> digests.Digest:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Consolidated:
+class Consolidated(Struct, frozen=True):
     """The result: files made, plans that await review by period, and failures."""
 
     made: tuple[str, ...]

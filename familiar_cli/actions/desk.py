@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from familiar_cli.clock import iso, now
 from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
 _LINE_CHARS: Final = 120
 
 
-@dataclass(frozen=True, slots=True)
-class ListedItem:
+class ListedItem(Struct, frozen=True):
     """One item of a list.
 
     Args:
@@ -54,16 +54,14 @@ class ListedItem:
     every: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Desk:
+class Desk(Struct, frozen=True):
     """A list, including done items."""
 
     rel_path: str
     items: tuple[ListedItem, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ItemChange:
+class ItemChange(Struct, frozen=True):
     """The result of changing an item.
 
     Args:

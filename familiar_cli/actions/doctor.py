@@ -8,10 +8,11 @@ import os
 import platform
 import sys
 import tempfile
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from familiar_cli.actions import doctor_checks
 from familiar_cli.actions.doctor_checks import CheckTarget, Diagnosis, fail, ok, warn

@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 import re
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 from familiar_cli import errors
 from familiar_cli.clock import now
@@ -35,8 +36,7 @@ if TYPE_CHECKING:
 Verdict = Literal["ok", "warn", "fail"]
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True):
     """The result of a check.
 
     Args:
@@ -67,8 +67,7 @@ def fail(detail: str, mend: str) -> Diagnosis:
     return Diagnosis("", "fail", detail, mend)
 
 
-@dataclass(frozen=True, slots=True)
-class CheckTarget:
+class CheckTarget(Struct, frozen=True):
     """The subject of the checks.
 
     Args:

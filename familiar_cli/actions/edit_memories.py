@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.actions import write_memories
 from familiar_cli.errors import RefusedError, UsageError
@@ -22,8 +24,7 @@ _NAMED: Final = 5  # positions of an ambiguous text
 _SECTION_LEVEL: Final = 2  # of an added section
 
 
-@dataclass(frozen=True, slots=True)
-class TextEdit:
+class TextEdit(Struct, frozen=True):
     """An edit of part of a page.
 
     Args:

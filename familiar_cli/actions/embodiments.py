@@ -8,9 +8,11 @@ write; one that would delete or halve much awaits review, whatever the program m
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli import errors
 from familiar_cli.actions import write_memories
@@ -53,16 +55,14 @@ Result = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """An embodiment's progress: the version of the memory, and what identifies the memory."""
 
     version: int
     hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class SharedEntry:
+class SharedEntry(Struct, frozen=True):
     """A file as sent to an embodiment.
 
     Args:
@@ -87,8 +87,7 @@ class SharedEntry:
         return sum(self.clock.values())
 
 
-@dataclass(frozen=True, slots=True)
-class EmbodimentPull:
+class EmbodimentPull(Struct, frozen=True):
     """The answer to a pull.
 
     Args:
@@ -107,8 +106,7 @@ class EmbodimentPull:
     is_known: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Struct, frozen=True):
     """One change sent by an embodiment.
 
     Args:
@@ -126,8 +124,7 @@ class Sent:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(Struct, frozen=True):
     """The result of one change.
 
     Args:
@@ -154,8 +151,7 @@ class Received:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Tombstone:
+class Tombstone(Struct, frozen=True):
     """A deleted file that embodiments must still be told of."""
 
     file: participants.SharedFile
@@ -163,8 +159,7 @@ class Tombstone:
     waiting_for: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SyncState:
+class SyncState(Struct, frozen=True):
     """The progress of each embodiment."""
 
     token: Token
@@ -290,8 +285,7 @@ def forget_device(familiar: Familiar, device_id: str) -> bool:
     return participants.Devices(familiar.paths.embodiments).forget(device_id)
 
 
-@dataclass(slots=True)
-class _Push:
+class _Push(Struct):
     """A push under way.
 
     Args:

@@ -6,9 +6,10 @@ import os
 import shutil
 import tempfile
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, to_builtins
 
 from familiar_cli.clock import iso, now
 from familiar_cli.config.home import find_familiar, list_familiars
@@ -64,8 +65,7 @@ familiar itself.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class FamiliarExport:
+class FamiliarExport(Struct, frozen=True):
     """The exported data of one familiar.
 
     Args:
@@ -93,8 +93,7 @@ class FamiliarExport:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Export:
+class Export(Struct, frozen=True):
     """The result of an export.
 
     Args:
@@ -139,7 +138,7 @@ def export_familiars(
     with _staging_for(directory, keep=not dry_run) as staging:
         found = tuple(_export_familiar(home, name, staging / name, public=public) for name in ids)
         done = Export(str(directory), public, found)
-        manifest = {"familiar_export": EXPORT_VERSION, "made": iso(now())} | asdict(done)
+        manifest = {"familiar_export": EXPORT_VERSION, "made": iso(now())} | to_builtins(done)
         del manifest["path"]
         write_result(staging / MANIFEST, (dump_json(manifest) + "\n").encode())
         write_result(staging / _README, _describe_export(done).encode())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
 
 from familiar_cli.errors import ConflictError, FamiliarError
 from familiar_cli.markdown import bullet, title_of, without_marker
@@ -47,8 +48,7 @@ _PINS_S: Final = 5.0  # thousands of files take a tenth of a second
 _NOT_KNOWN: Final = (LORE_DIR, SELF_DIR)  # its character, not what it learned
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KnownFact:
+class KnownFact(Struct, frozen=True, eq=False):
     """A line of a page that states a fact.
 
     Args:

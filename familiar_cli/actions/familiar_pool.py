@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from familiar_cli.config.home import FamiliarPaths, find_familiar
 from familiar_cli.familiar import Familiar
@@ -34,8 +35,7 @@ class Poolable(Protocol):
 T = TypeVar("T", bound=Poolable)
 
 
-@dataclass(slots=True)
-class _Entry(Generic[T]):
+class _Entry(Struct, Generic[T]):
     familiar_id: str
     item: T
     users: int = 0

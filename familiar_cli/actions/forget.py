@@ -6,8 +6,9 @@ import json
 import os
 import shutil
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from familiar_cli.actions.people import find_person
 from familiar_cli.clock import iso
@@ -57,8 +58,7 @@ _RECORDS: Final = ("traces", "runs", "quarantine")
 _TRIES: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetReport:
+class ForgetReport(Struct, frozen=True):
     """What forgetting a person erased, or would erase.
 
     Args:

@@ -10,9 +10,10 @@ import json
 import re
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from familiar_cli.errors import BadInputError, NotFoundError, UsageError
 from familiar_cli.files import read_plain, why
@@ -43,8 +44,7 @@ _EDGES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class EntityNode:
+class EntityNode(Struct, frozen=True):
     """A node: its id, its type such as `person`, and its label."""
 
     id: str
@@ -53,8 +53,7 @@ class EntityNode:
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class EntityEdge:
+class EntityEdge(Struct, frozen=True):
     """An edge between two nodes, by their ids, with days where they are known."""
 
     source: str
@@ -64,8 +63,7 @@ class EntityEdge:
     until: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class EntityGraph:
+class EntityGraph(Struct, frozen=True):
     """The undeleted part of a graph, and the number of unreadable entries."""
 
     nodes: tuple[EntityNode, ...]
@@ -176,8 +174,7 @@ MOST_NODES: Final = 200
 """More fit neither a screen nor a picture."""
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
+class Around(Struct, frozen=True):
     """A part of the graph.
 
     Args:
@@ -321,8 +318,7 @@ _DIRS: Final = {"person": f"{PEOPLE_DIR}/entity-", "place": f"{PLACES_DIR}/"}
 _OWN: Final = "self"
 
 
-@dataclass(slots=True)
-class ImportedGraph:
+class ImportedGraph(Struct):
     """The result of importing a graph.
 
     Args:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.clock import iso, now, to_zone
 from familiar_cli.errors import FamiliarError
@@ -34,8 +36,7 @@ SLOT: Final = "consolidation"
 _ID_CHARS: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class FindingWithPlan:
+class FindingWithPlan(Struct, frozen=True):
     """A finding with its plan and a model's judgement.
 
     Args:
@@ -69,8 +70,7 @@ class FindingWithPlan:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Tidied:
+class Tidied(Struct, frozen=True):
     """The result of a housekeeping run.
 
     Args:

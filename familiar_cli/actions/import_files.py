@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence  # noqa: TC003  # public functions can be asked for their types
+from collections.abc import Callable, Sequence  # public functions can be asked for their types
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.actions.client_chat import chat_reading
 from familiar_cli.actions.import_sillytavern import import_folder
@@ -47,16 +49,15 @@ if TYPE_CHECKING:
 
     from familiar_cli.memory.store.store import MemoryStore
 
-    OnProgress = Callable[[str, int], None]
-    Done = FamiliarReport | ImportedLorebook | ImportedChats | ImportedMemories | ImportedFolder
+OnProgress = Callable[[str, int], None]
+Done = FamiliarReport | ImportedLorebook | ImportedChats | ImportedMemories | ImportedFolder
 
 _KINDS: Final = {"sillytavern": "folder"}  # as a person calls it: as the importers do
 _FIRST: Final = ("folder", "export", "persona", "card", "lorebook", "memories", "vault", "chat")
 """The order of kinds: first those that make a familiar, for the others to go into."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileImportOptions:
+class FileImportOptions(Struct, frozen=True):
     """Options of `familiar import`.
 
     Args:
@@ -90,8 +91,7 @@ class FileImportOptions:
         return replace(self, dates="dmy" if value == "dmy" else "mdy")
 
 
-@dataclass(slots=True)
-class ImportItem:
+class ImportItem(Struct):
     """A file or directory, its kind, and the result of its import.
 
     Args:

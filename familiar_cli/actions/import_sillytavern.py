@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli import errors
 from familiar_cli.actions import client_chat
@@ -37,8 +39,7 @@ _FILES: Final = "files"
 _NOT_NAMED: Final = "not named by `--only`"
 
 
-@dataclass(slots=True)
-class _Character:
+class _Character(Struct):
     """A character of the folder: its file and its familiar."""
 
     file: sillytavern.FoundFile

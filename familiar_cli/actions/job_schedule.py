@@ -6,9 +6,11 @@ import json
 import re
 import tomllib
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from familiar_cli.clock import iso, now, parse_iso
 from familiar_cli.errors import ConfigError, FamiliarError, LockedError, NotFoundError, UsageError
@@ -48,8 +50,7 @@ _HEAD: Final = "# Jobs of this familiar; see `familiar job --help`. You may edit
 _RULES: Final = "Write e.g. `every day 8:00`, `every monday 9:00` or `every 2 hours`."
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """A job in `jobs.toml`.
 
     Args:
@@ -88,8 +89,7 @@ class Job:
         return self.run or f"say in {self.channel}: {one_line(self.say, 60)}"
 
 
-@dataclass(frozen=True, slots=True)
-class JobState:
+class JobState(Struct, frozen=True):
     """The last run of a job.
 
     Args:
@@ -178,7 +178,7 @@ def add_job(familiar: Familiar, wanted: Job, *, dry_run: bool = False) -> Job:
         path = familiar.paths.jobs
         document = tomlkit.parse(read_plain(path).decode("utf-8-sig") if path.exists() else _HEAD)
         entry = tomlkit.table()
-        entry.update({key: value for key, value in asdict(job).items() if value})
+        entry.update({key: value for key, value in to_builtins(job).items() if value})
         document.setdefault("job", tomlkit.aot()).append(entry)
         write_whole(path, tomlkit.dumps(document))
     return job
@@ -359,8 +359,8 @@ def _state_path(familiar: Familiar, job_id: str) -> Any:  # noqa: ANN401  # a pa
 
 
 def _write_state(familiar: Familiar, job: Job, state: JobState) -> None:
-    content = json.dumps({key: value for key, value in asdict(state).items() if value is not None})
-    write_own(_state_path(familiar, job.id), f"{content}\n".encode())
+    known = {key: value for key, value in to_builtins(state).items() if value is not None}
+    write_own(_state_path(familiar, job.id), f"{json.dumps(known)}\n".encode())
 
 
 CRONS: Final = f"{PERSONA_DIR}/CRONS.json"

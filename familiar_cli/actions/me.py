@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from familiar_cli.config.edit import Edit, set_values, unset_values
 from familiar_cli.config.home import ME_FILE, login_account, other_owners, who_speaks
@@ -23,8 +25,7 @@ if TYPE_CHECKING:
 NAMES = tuple(entry.name for entry in fields(MeSettings))
 
 
-@dataclass(frozen=True, slots=True)
-class ShownMe:
+class ShownMe(Struct, frozen=True):
     """Who I am, and where that is said.
 
     Args:
@@ -45,8 +46,7 @@ class ShownMe:
     owners: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MePlace:
+class MePlace(Struct, frozen=True):
     """A file that says who I am.
 
     Args:

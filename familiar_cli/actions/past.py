@@ -5,10 +5,11 @@ from __future__ import annotations
 import tempfile
 from collections import Counter, defaultdict
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from familiar_cli.actions.people import publish_names
 from familiar_cli.clock import now, to_utc, to_zone
@@ -36,8 +37,7 @@ if TYPE_CHECKING:
 _MOST_FILES: Final = 5_000  # a memory is written anew for the prompt of a day
 
 
-@dataclass(frozen=True, slots=True)
-class AsOf:
+class AsOf(Struct, frozen=True):
     """Memory as of a day.
 
     Args:
@@ -198,8 +198,7 @@ _DAY: Final = timedelta(days=1)
 _HOUR: Final = timedelta(hours=1)
 
 
-@dataclass(frozen=True, slots=True)
-class DayCount:
+class DayCount(Struct, frozen=True):
     """Number of turns on a day, and the id of one of the first."""
 
     day: date
@@ -207,8 +206,7 @@ class DayCount:
     first: int
 
 
-@dataclass(frozen=True, slots=True)
-class DatedFile:
+class DatedFile(Struct, frozen=True):
     """A file about a span of days, both ends included."""
 
     rel_path: str
@@ -216,8 +214,7 @@ class DatedFile:
     last: date
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(Struct, frozen=True):
     """A person, and the days on which they spoke.
 
     Args:
@@ -233,8 +230,7 @@ class Lane:
     turns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Struct, frozen=True):
     """A span of the past.
 
     Args:
@@ -353,8 +349,7 @@ def _last_day(familiar: Familiar, years: tuple[tuple[int, int], ...]) -> date | 
     return to_zone(last, familiar.zone).date() if last else None
 
 
-@dataclass(frozen=True, slots=True)
-class DiaryDay:
+class DiaryDay(Struct, frozen=True):
     """A day: its turns, files about it, and what memory learned.
 
     Args:

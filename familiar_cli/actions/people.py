@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli import markdown
 from familiar_cli.clock import iso
@@ -45,8 +47,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
 
 
-@dataclass(frozen=True, slots=True)
-class PeopleDraft:
+class PeopleDraft(Struct, frozen=True):
     """A change of people: the files, and the number of lines moved."""
 
     draft: Draft
@@ -360,8 +361,7 @@ def _rests_on(
     return bool(ids) and people == {slug} and numbering.holds(line)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownPerson:
+class KnownPerson(Struct, frozen=True):
     """A person.
 
     Args:
@@ -383,16 +383,14 @@ class KnownPerson:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownPeople:
+class KnownPeople(Struct, frozen=True):
     """Everyone a familiar knows, latest speaker first, and the names that several share."""
 
     people: tuple[KnownPerson, ...]
     collisions: tuple[Named, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PersonPage:
+class PersonPage(Struct, frozen=True):
     """A person's file, verbatim, with their names and those they share with others."""
 
     slug: str
@@ -540,8 +538,7 @@ def speakers_of(familiar: Familiar) -> dict[str, Speaker]:
     return {s.author.slug: replace(s, author=me.named(s.author)) for s in said}
 
 
-@dataclass(frozen=True, slots=True)
-class AliasChange:
+class AliasChange(Struct, frozen=True):
     """The result of changing an alias.
 
     Args:
@@ -565,8 +562,7 @@ class AliasChange:
     dry_run: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PeopleChange:
+class PeopleChange(Struct, frozen=True):
     """The result of merging, splitting or renaming.
 
     Args:

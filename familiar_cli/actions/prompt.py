@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.config.channel_kinds import MODES, OF_MODALITY
 from familiar_cli.context import types
@@ -26,6 +28,7 @@ from familiar_cli.context.providers.people import RelationsProvider, taking_part
 from familiar_cli.context.providers.pins import NotesProvider, Pinned, PinnedMemory, PinsProvider
 from familiar_cli.context.providers.retrieval import Memory, Retrieval
 from familiar_cli.context.replies import SAMPLING, ShortReply
+from familiar_cli.context.request import ContextProvider, ContextRequest
 from familiar_cli.context.tiers import DEEP, LARGE_WINDOW, STANDARD
 from familiar_cli.errors import FamiliarError, RefusedError
 from familiar_cli.index.build import Pins, find_pins, pins_in_files
@@ -46,8 +49,8 @@ if TYPE_CHECKING:
         SteppedThinkingPreProcessor,
     )
     from familiar_cli.context.providers.content_filter import Filter
+    from familiar_cli.context.types import Spoken
     from familiar_cli.familiar import Familiar
-    from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.tokens import TokenCounter
 
     Resolved = Iterator[tuple[str, Value, str]]
@@ -59,8 +62,7 @@ _FRAME_TOKENS: Final = 100  # the speaker's name and the separator of messages
 _LLAMA_CPP: Final = frozenset({"local", "llamacpp"})  # servers that accept its sampling parameters
 
 
-@dataclass(frozen=True, slots=True)
-class TurnSetup:
+class TurnSetup(Struct, frozen=True):
     """The settings of one turn, read once.
 
     Args:
@@ -68,14 +70,12 @@ class TurnSetup:
         character: The provider of the character.
         allowance: The token budget of its prompt.
         processors: Enabled processors whose slot is configured.
-        slot: The server and model that reply.
     """
 
     channel: Channel
     character: CharacterProvider
     allowance: Allowance
     processors: tuple[str, ...]
-    slot: ResolvedSlot
 
     @property
     def char(self) -> str:
@@ -94,8 +94,7 @@ def turn_setup(familiar: Familiar, channel_id: str, modality: str = "text") -> T
     Raises:
         ConfigError: The channel's file or `character.toml` is invalid.
     """
-    slot, set_to = familiar.models.slot(), familiar.config
-    channel = channel_in(familiar, channel_id, modality, slot)
+    channel, set_to = channel_in(familiar, channel_id, modality), familiar.config
     character = CharacterProvider(
         familiar.character(),
         system_prompt=set_to.system_prompt,
@@ -103,28 +102,20 @@ def turn_setup(familiar: Familiar, channel_id: str, modality: str = "text") -> T
     )
     switched = channel.processors.items()
     processors = tuple(name for name, on in switched if on and name in set_to.llm.slots)
-    allowed = allowance_in(familiar, channel, character.character, slot)
-    return TurnSetup(channel, character, allowed, processors, slot)
+    allowed = allowance_in(familiar, channel, character.character)
+    return TurnSetup(channel, character, allowed, processors)
 
 
-def channel_in(
-    familiar: Familiar,
-    channel_id: str,
-    modality: str = "text",
-    slot: ResolvedSlot | None = None,
-) -> Channel:
+def channel_in(familiar: Familiar, channel_id: str, modality: str = "text") -> Channel:
     """Return a channel's settings; the tier defaults to one that suits the model's context size."""
     channel = familiar.channel(channel_id, modality)
-    if Window.of(slot or familiar.models.slot()).context_tokens < LARGE_WINDOW:
+    if Window.of(familiar.models.slot()).context_tokens < LARGE_WINDOW:
         return channel
     return channel.with_usual_tier(DEEP, "model's window")
 
 
 def allowance_in(
-    familiar: Familiar,
-    channel: Channel,
-    character: Character | None = None,
-    slot: ResolvedSlot | None = None,
+    familiar: Familiar, channel: Channel, character: Character | None = None
 ) -> Allowance:
     """Return the token budget of prompts in a channel.
 
@@ -132,7 +123,6 @@ def allowance_in(
         familiar: The familiar.
         channel: The channel's settings.
         character: The character, if it has been read already.
-        slot: The server and model that reply, if they are known already.
 
     Raises:
         ConfigError: The model's settings leave no room for a prompt.
@@ -142,7 +132,7 @@ def allowance_in(
         max((me.persona(familiar.phrases) for me in familiar.me_in(channel).owners), key=len),
     ]
     needed = sum(MESSAGE_TOKENS + familiar.counter.count(text) for text in texts if text)
-    window = Window.of(slot or familiar.models.slot())
+    window = Window.of(familiar.models.slot())
     return prompt_allowance(
         channel.budget, mode=channel.mode, window=window, character_tokens=needed
     )
@@ -152,7 +142,7 @@ def pipeline(
     familiar: Familiar,
     setup: TurnSetup,
     *,
-    remembered: Sequence[types.Spoken] = (),
+    remembered: Sequence[Spoken] = (),
     dry: bool = False,
 ) -> ContextPipeline:
     """Build the pipeline for a turn's prompt.
@@ -164,9 +154,7 @@ def pipeline(
         dry: Leave out everything that asks a model.
     """
     used = () if dry else setup.processors
-    is_short = has_short_frame(familiar, setup.slot) and (
-        not dry or familiar.config.context.frame == "short"
-    )
+    is_short = has_short_frame(familiar) and (not dry or familiar.config.context.frame == "short")
     return ContextPipeline(
         _make_providers(familiar, setup, remembered, dry=dry),
         familiar.counter,
@@ -192,8 +180,8 @@ def memory_pipeline(familiar: Familiar, setup: TurnSetup) -> ContextPipeline:
 
 
 def for_memory(
-    request: types.ContextRequest, allowance: Allowance, counter: TokenCounter
-) -> types.ContextRequest:
+    request: ContextRequest, allowance: Allowance, counter: TokenCounter
+) -> ContextRequest:
     """Convert a request for another program's prompt, in which memory has a share of its own."""
     layers = (types.Layer.content, types.Layer.pinned)
     shares = {layer: allowance.layers[layer] for layer in layers if layer in allowance.layers}
@@ -206,7 +194,7 @@ def for_memory(
     )
 
 
-def has_short_frame(familiar: Familiar, slot: ResolvedSlot | None = None) -> bool:
+def has_short_frame(familiar: Familiar) -> bool:
     """Tell whether prompts and replies are short.
 
     They are if so configured; by default, if a small local model replies.
@@ -218,7 +206,7 @@ def has_short_frame(familiar: Familiar, slot: ResolvedSlot | None = None) -> boo
     frame = familiar.config.context.frame
     if frame != "auto":
         return frame == "short"
-    slot = slot or familiar.models.slot()
+    slot = familiar.models.slot()
     if slot.preset != "local" or slot.model not in CATALOG or not CATALOG[slot.model].is_small:
         return False
     return path_of(slot.model, cache_dir()) is not None
@@ -236,7 +224,7 @@ def _short_frame(familiar: Familiar, setup: TurnSetup) -> ShortFramePreProcessor
     )
 
 
-def _short_reply(familiar: Familiar, setup: TurnSetup, request: types.ContextRequest) -> ShortReply:
+def _short_reply(familiar: Familiar, setup: TurnSetup, request: ContextRequest) -> ShortReply:
     """Return the options for a small model; explicit settings take precedence."""
     set_to = familiar.config.llm
     style = ShortReply(setup.char, (setup.character.macros_of(request).user,))
@@ -244,7 +232,7 @@ def _short_reply(familiar: Familiar, setup: TurnSetup, request: types.ContextReq
         style = replace(style, max_tokens=None, sentences=0)
     if set_to.temperature != type(set_to)().temperature:
         style = replace(style, temperature=None)
-    known = SAMPLING if setup.slot.preset in _LLAMA_CPP else {}
+    known = SAMPLING if familiar.models.slot().preset in _LLAMA_CPP else {}
     return replace(style, sampling=known)
 
 
@@ -254,8 +242,8 @@ def has_filter(familiar: Familiar) -> bool:
 
 
 def _make_providers(
-    familiar: Familiar, setup: TurnSetup, remembered: Sequence[types.Spoken], *, dry: bool
-) -> list[types.ContextProvider]:
+    familiar: Familiar, setup: TurnSetup, remembered: Sequence[Spoken], *, dry: bool
+) -> list[ContextProvider]:
     set_to, memory = familiar.config, familiar.memory
     channel, character = setup.channel, setup.character
     deadline_s = set_to.context.provider_deadline_s
@@ -310,7 +298,7 @@ def pinned_memory(familiar: Familiar, setup: TurnSetup, find: Callable[[], Pins]
     """
     numbering = familiar.numbering
 
-    def sight(request: types.ContextRequest) -> Sight:
+    def sight(request: ContextRequest) -> Sight:
         # Lines that rest on turns in the prompt stay, so that a pin is the same in each prompt.
         macros = setup.character.macros_of(request)
         return Sight(request.viewer, frozenset, macros, request.phrases, numbering)
@@ -344,7 +332,7 @@ def _content_search(
 
 
 def _make_relations(
-    familiar: Familiar, named: Callable[[types.ContextRequest], Iterable[str]]
+    familiar: Familiar, named: Callable[[ContextRequest], Iterable[str]]
 ) -> RelationsProvider:
     return RelationsProvider(
         lambda request: dict(taking_part(familiar.history, request)),
@@ -540,8 +528,7 @@ _SELF: Final = frozenset(entry.rel_path for entry in SELF_FILES)
 _NO_ROOM: Final = "no room beside the other pins; prompts show what fits in the room left free"
 
 
-@dataclass(frozen=True, slots=True)
-class PinnedFile:
+class PinnedFile(Struct, frozen=True):
     """A pinned file.
 
     Args:
@@ -557,8 +544,7 @@ class PinnedFile:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PinnedFiles:
+class PinnedFiles(Struct, frozen=True):
     """All pinned files.
 
     Args:
@@ -617,7 +603,7 @@ def list_pins(familiar: Familiar, *, by_index: bool = True) -> PinnedFiles:
     from familiar_cli.clock import now
 
     setup = turn_setup(familiar, _CHANNEL)
-    request = types.ContextRequest(
+    request = ContextRequest(
         familiar_id=familiar.paths.root.name,
         channel_id=_CHANNEL,
         author=None,

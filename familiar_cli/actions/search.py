@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli import fts
 from familiar_cli.clock import iso, to_zone
@@ -112,8 +114,7 @@ _LOOKED_AT: Final = (
 _BEFORE_DAYS: Final = 1000  # so many turns are looked at when only some days count
 
 
-@dataclass(frozen=True, slots=True)
-class PastHit:
+class PastHit(Struct, frozen=True):
     """A turn found by a search.
 
     Args:
@@ -133,8 +134,7 @@ class PastHit:
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class PastFound:
+class PastFound(Struct, frozen=True):
     """Results of a search of past turns.
 
     Args:
@@ -240,8 +240,7 @@ _ENDING_CHARS: Final = 2
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
-@dataclass(frozen=True, slots=True)
-class SaidHit:
+class SaidHit(Struct, frozen=True):
     """A turn found by a search.
 
     Args:
@@ -385,8 +384,7 @@ def _is_of(familiar: Familiar, turn: Turn, user: str) -> bool:
     return user == account or any(name and fold(name) == fold(user) for name in names)
 
 
-@dataclass(frozen=True, slots=True)
-class IndexBuilt:
+class IndexBuilt(Struct, frozen=True):
     """What `build_index` did: files read, their pieces and turns that got a vector."""
 
     refreshed: Refreshed
@@ -395,8 +393,7 @@ class IndexBuilt:
     turns_waiting: int
 
 
-@dataclass(frozen=True, slots=True)
-class TurnsStatus:
+class TurnsStatus(Struct, frozen=True):
     """Search status of turns.
 
     Args:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from familiar_cli.clock import iso, since_1970
 from familiar_cli.context import types
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
+    from familiar_cli.context.request import ContextRequest, Explains
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import Turn
     from familiar_cli.llm.slots import ResolvedSlot
@@ -117,8 +120,7 @@ def _find_turn(familiar: Familiar, turn: int) -> Turn | None:
         store.close()
 
 
-@dataclass(frozen=True, slots=True)
-class PromptLayers:
+class PromptLayers(Struct, frozen=True):
     """The tokens of one prompt by layer.
 
     Args:
@@ -181,8 +183,7 @@ WHOLE: Final = "prompt"
 _TURN: Final = re.compile(r"(?:turns?:)?\s*((?:[-a-z0-9]+:)?\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Why:
+class Why(Struct, frozen=True):
     """Why a file or turn was in a prompt, or was not.
 
     Args:
@@ -348,15 +349,16 @@ def _why_absent(familiar: Familiar, trace: Trace, subject: types.Subject) -> lis
     return [*reasons, *_failed_parts(trace, providers)]
 
 
-def _explaining_providers(familiar: Familiar, trace: Trace) -> list[types.Explains]:
+def _explaining_providers(familiar: Familiar, trace: Trace) -> list[Explains]:
     from familiar_cli.actions.prompt import pipeline, turn_setup
+    from familiar_cli.context.request import Explains
 
     setup = turn_setup(familiar, trace.channel_id, trace.modality)
     providers = pipeline(familiar, setup).providers
-    return [provider for provider in providers if isinstance(provider, types.Explains)]
+    return [provider for provider in providers if isinstance(provider, Explains)]
 
 
-def _give_reason(trace: Trace, provider: types.Explains, answer: str) -> str:
+def _give_reason(trace: Trace, provider: Explains, answer: str) -> str:
     report = next((r for r in trace.providers if r.name == provider.name), None)
     if report is None:
         return f"{provider.name}: it was not used for this prompt."
@@ -372,7 +374,7 @@ def _verdict_text(verdict: str) -> str:
     return "was late" if verdict == "late" else "failed"
 
 
-def _failed_parts(trace: Trace, providers: list[types.Explains]) -> list[str]:
+def _failed_parts(trace: Trace, providers: list[Explains]) -> list[str]:
     """Describe each provider that failed and whose sources are unknown."""
     known = {provider.name for provider in providers}
     return [
@@ -383,14 +385,15 @@ def _failed_parts(trace: Trace, providers: list[types.Explains]) -> list[str]:
     ]
 
 
-def _restore_request(familiar: Familiar, trace: Trace) -> types.ContextRequest:
+def _restore_request(familiar: Familiar, trace: Trace) -> ContextRequest:
     """Rebuild the request, as far as trace and history allow."""
+    from familiar_cli.context.request import ContextRequest
     from familiar_cli.context.turn import labels_in
     from familiar_cli.history.rows import place_of
 
     turn = familiar.history.turn(trace.turn) if trace.turn is not None else None
     said = [piece.text for piece in trace.contributions if piece.source == "utterance"]
-    return types.ContextRequest(
+    return ContextRequest(
         familiar_id=trace.familiar,
         channel_id=trace.channel_id,
         author=turn.author if turn else None,
@@ -446,8 +449,7 @@ def _modified_at(familiar: Familiar, subject: types.Subject) -> datetime | None:
     return since_1970(status.st_mtime)
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayedReply:
+class ReplayedReply(Struct, frozen=True):
     """A reply and its metadata.
 
     Args:
@@ -467,8 +469,7 @@ class ReplayedReply:
     usage: Usage | None
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
+class Replayed(Struct, frozen=True):
     """A request that was sent again.
 
     Args:

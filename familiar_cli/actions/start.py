@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import tomlkit
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.actions.doctor import fetch_models, model_names
 from familiar_cli.config.environment import keys_file
@@ -32,8 +33,7 @@ SERVERS: Final[dict[str, tuple[str, str]]] = {
 """The servers that are looked for on this machine: their preset and their usual address."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServedModel:
+class ServedModel(Struct, frozen=True):
     """A model offered by a server on this machine.
 
     Args:
@@ -72,7 +72,7 @@ async def _ask_server(server: str, preset: str, base_url: str) -> list[ServedMod
 
 
 def _slot_at(preset: str, base_url: str) -> ResolvedSlot:
-    return resolve_slot(replace(LLMSettings(), preset=preset, base_url=base_url))
+    return resolve_slot(LLMSettings(preset=preset, base_url=base_url))
 
 
 def check_key(key: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
 
 from familiar_cli.clock import iso
 from familiar_cli.config.home import FamiliarPaths, chosen_familiar, list_familiars
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class LastTurn:
+class LastTurn(Struct, frozen=True):
     """The newest turn of any channel, without its text."""
 
     id: int
@@ -37,8 +37,7 @@ class LastTurn:
     partial: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryStatus:
+class SummaryStatus(Struct, frozen=True):
     """The state of the rolling summary.
 
     Args:
@@ -58,8 +57,7 @@ class SummaryStatus:
     private: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenStatus:
+class WrittenStatus(Struct, frozen=True):
     """How much of the history has been written to memory.
 
     Args:
@@ -71,8 +69,7 @@ class WrittenStatus:
     at: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CostStatus:
+class CostStatus(Struct, frozen=True):
     """Token costs of a background pass, in total and per hundred turns.
 
     Args:
@@ -94,8 +91,7 @@ class CostStatus:
     written_per_100_turns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DeskStatus:
+class DeskStatus(Struct, frozen=True):
     """Reminders, tasks and conflicts.
 
     Args:
@@ -113,8 +109,7 @@ class DeskStatus:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FamiliarStatus:
+class FamiliarStatus(Struct, frozen=True):
     """The state of one familiar.
 
     Args:
@@ -170,8 +165,7 @@ class FamiliarStatus:
     costs: tuple[CostStatus, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ListedFamiliar:
+class ListedFamiliar(Struct, frozen=True):
     """A familiar in the list of all; `problem` says why its numbers may be missing."""
 
     id: str
@@ -301,8 +295,7 @@ def _list_familiar(paths: FamiliarPaths, chosen: bool) -> ListedFamiliar:  # noq
         return ListedFamiliar(paths.id, "", 0, 0, chosen, str(error))
 
 
-@dataclass(frozen=True, slots=True)
-class _Past:
+class _Past(Struct, frozen=True):
     turns: int = 0
     unwritten: int = 0
     imported: int = 0

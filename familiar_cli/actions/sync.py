@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from familiar_cli import clock
 from familiar_cli.actions.sync_decisions import (
@@ -50,8 +51,7 @@ HUB: Final = "hub"
 """Name of the remote that another machine was set up from."""
 
 
-@dataclass(frozen=True, slots=True)
-class SyncReport:
+class SyncReport(Struct, frozen=True):
     """Result of a sync.
 
     Args:
@@ -156,8 +156,7 @@ def _refused_json(refused: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"path": path, "reason": why} for path, why in sorted(refused.items())]
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteStatus:
+class RemoteStatus(Struct, frozen=True):
     """Status of a remote.
 
     Args:
@@ -173,8 +172,7 @@ class RemoteStatus:
     ahead: int
 
 
-@dataclass(frozen=True, slots=True)
-class InstanceStatus:
+class InstanceStatus(Struct, frozen=True):
     """Status of an instance.
 
     Args:
@@ -192,8 +190,7 @@ class InstanceStatus:
     forgotten: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SyncStatus:
+class SyncStatus(Struct, frozen=True):
     """Sync status of a familiar, without contacting a remote.
 
     Args:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.errors import (
     BadInputError,
@@ -39,8 +41,7 @@ WAITING: Final = Waiting(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PendingDecisions:
+class PendingDecisions(Struct, frozen=True):
     """Decisions that a person has to make before a sync is complete.
 
     Args:
@@ -107,8 +108,7 @@ class PendingDecisions:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceTrust:
+class DeviceTrust(Struct, frozen=True):
     """A machine that shares this familiar.
 
     Args:
@@ -246,8 +246,7 @@ _SETTLE: Final[dict[Choice, Literal["ours", "theirs", "both"]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class OpenConflict:
+class OpenConflict(Struct, frozen=True):
     """A file with two versions.
 
     Args:
@@ -267,8 +266,7 @@ class OpenConflict:
     diff: str
 
 
-@dataclass(frozen=True, slots=True)
-class SettledFile:
+class SettledFile(Struct, frozen=True):
     """The result of resolving one conflict.
 
     Args:
@@ -284,8 +282,7 @@ class SettledFile:
     diff: str
 
 
-@dataclass(frozen=True, slots=True)
-class SettledConflicts:
+class SettledConflicts(Struct, frozen=True):
     """The resolved conflicts, and the number that remain.
 
     Args:
@@ -301,8 +298,7 @@ class SettledConflicts:
     skipped: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sides:
+class _Sides(Struct, frozen=True):
     """A conflict with its contents; None stands for a missing file."""
 
     conflict: Conflict

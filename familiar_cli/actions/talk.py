@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable  # noqa: TC003  # a field's type
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass, replace
 from datetime import datetime  # noqa: TC003  # public functions can be asked for their types
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli import errors
 from familiar_cli.actions import prompt
@@ -26,7 +28,7 @@ from familiar_cli.context.turn import (
     dry_run,
     request_for,
 )
-from familiar_cli.context.types import ContextRequest, Modality, Said
+from familiar_cli.context.types import Modality, Said
 from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.history.rows import Turn  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.history.store import reply_to_turn, turn_of_message
@@ -39,6 +41,7 @@ from familiar_cli.work.passes import Waiting, exclusive
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from familiar_cli.context.request import ContextRequest
     from familiar_cli.llm.types import ChatModel
 
 
@@ -138,8 +141,7 @@ def _same_model(model: ChatModel) -> ChatModel:
     return model
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
+class Asking(Struct, frozen=True):
     """Overrides for asking the model of a turn.
 
     Args:
@@ -179,7 +181,7 @@ async def assemble(familiar: Familiar, said: Said, *, viewer: Viewer | None = No
     assembled = await made_by.assemble(turn_request(familiar, said, setup, viewer))
     return dry_run(
         assembled,
-        model=setup.slot.model,
+        model=familiar.models.slot().model,
         counter=familiar.counter.name,
         told=(
             setup.allowance.notice,
@@ -379,9 +381,9 @@ def _make_runner(
 
 def _with_names(familiar: Familiar, result: TurnResult) -> TurnResult:
     """Update the list of names after a turn; failures do not affect the turn."""
-    from familiar_cli.memory.store.watch import quiet_since
+    from familiar_cli.index.scan import watched_digest
 
-    seen = quiet_since(str(familiar.paths.memory.resolve()))
+    seen = watched_digest(str(familiar.paths.memory.resolve()))
     if seen and seen == familiar.published:
         return result
     names = familiar.names()
@@ -395,8 +397,7 @@ def _with_names(familiar: Familiar, result: TurnResult) -> TurnResult:
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyEnd:
+class ReplyEnd(Struct, frozen=True):
     """The end of a reply.
 
     Args:
@@ -408,8 +409,7 @@ class ReplyEnd:
     error: Exception | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TurnNotice:
+class TurnNotice(Struct, frozen=True):
     """A message for the person waiting for a reply."""
 
     text: str
@@ -508,6 +508,6 @@ def turn_request(
     )
     if said.remake != "continue" or said.instead_of is None:
         return request
-    prefill = PRESETS[setup.slot.preset].prefill
-    exact = prefill and not prompt.has_short_frame(familiar, setup.slot)
+    prefill = PRESETS[familiar.models.slot().preset].prefill
+    exact = prefill and not prompt.has_short_frame(familiar)
     return replace(request, begun=PartialReply(said.instead_of.content, prefill, exact))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import asdict, dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from familiar_cli import clock, fts, markdown
 from familiar_cli.actions.sent import recalled_pieces
@@ -62,8 +64,7 @@ _FOLDERS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class UsedMemory:
+class UsedMemory(Struct, frozen=True):
     """A memory, or a part of a past conversation, that a prompt included.
 
     Args:
@@ -85,8 +86,7 @@ class UsedMemory:
     cause: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyExplanation:
+class ReplyExplanation(Struct, frozen=True):
     """The explanation of a reply.
 
     Args:

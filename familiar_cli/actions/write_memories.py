@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli import clock, errors
 from familiar_cli.consolidation.periods import read_period
@@ -27,7 +29,7 @@ from familiar_cli.review import pending
 from familiar_cli.sync.journal_past import EMBODIMENT
 from familiar_cli.sync.participants import is_shared
 from familiar_cli.text import harmless, is_visible, sha256_of, slugify
-from familiar_cli.visibility import NOBODY, Viewer
+from familiar_cli.visibility import NOBODY, Viewed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -82,8 +84,7 @@ def _count_chars(texts: Sequence[str]) -> int:
     return sum(map(len, texts))
 
 
-@dataclass(frozen=True, slots=True)
-class Writer:
+class Writer(Viewed, frozen=True):
     """Who writes.
 
     Args:
@@ -99,12 +100,10 @@ class Writer:
     session: str
     instance: str = ""
     may_write: bool = False
-    viewer: Viewer = field(kw_only=True)
     reads: ReadVersions = field(default_factory=ReadVersions)
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryAddress:
+class MemoryAddress(Struct, frozen=True):
     """Which memory is meant: a path, or a granularity with its date.
 
     Args:
@@ -122,8 +121,7 @@ class MemoryAddress:
     instance: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class WriteOutcome:
+class WriteOutcome(Struct, frozen=True):
     """What became of a change.
 
     Args:
@@ -143,8 +141,7 @@ class WriteOutcome:
     checksum: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionUndo:
+class SessionUndo(Struct, frozen=True):
     """What a session took back: files that are as before, and plans that wait no longer."""
 
     rel_paths: tuple[str, ...]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence  # noqa: TC003  # as the next
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.context.turn import TurnResult  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.errors import FamiliarError, NotFoundError
@@ -189,8 +191,7 @@ def write_later(familiar: Familiar, *, embeds: bool = False) -> int:
     return waiting if waiting and familiar.jobs.add(WRITER_SLOT, write) else 0
 
 
-@dataclass(frozen=True, slots=True)
-class DueWork:
+class DueWork(Struct, frozen=True):
     """Background work that was started.
 
     Args:

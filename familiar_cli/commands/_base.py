@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
+from msgspec import Struct
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command, get_command_from_info, get_command_name
 
@@ -30,8 +30,7 @@ _CLAUSE_END = re.compile(r"[:;,.](?:\s|$)")
 _DESCRIBED = re.compile(r"^    (\w+)(?: \((.+?)\))?: (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
-@dataclass(slots=True)
-class Globals:
+class Globals(Struct):
     """The options that may come before or after any command."""
 
     home: str | None = None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import asdict
 
 from familiar_cli.commands._base import App, globals_of, home_of, output
 from familiar_cli.errors import FamiliarError, PartialError, RemoteKeyError, UsageError

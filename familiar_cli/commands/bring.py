@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import closing, contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from msgspec.structs import asdict
 
 from familiar_cli.commands._base import App, globals_of, home_of, output
 from familiar_cli.commands._options import DryRun, Update, index_words, warn_of_pins

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import asdict
 
 from familiar_cli.actions.desk import mark_todo, read_todos
 from familiar_cli.clock import to_zone

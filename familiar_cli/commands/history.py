@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from msgspec.structs import replace
 
 from familiar_cli.commands import _options
 from familiar_cli.commands._base import familiar_of, group, moment_of, output, text_or_stdin

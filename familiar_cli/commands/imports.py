@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from msgspec.structs import asdict
 
 from familiar_cli.commands import _base as base
 from familiar_cli.commands import _options as options
@@ -291,7 +291,7 @@ def import_chat(
             transcript; default: detected from their content.
         dates: Order of day, month and year in dates such as 01/02/2024.
     """
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from familiar_cli.actions.client_chat import chat_reading
     from familiar_cli.imports.import_chat import ChatImportOptions, import_chats

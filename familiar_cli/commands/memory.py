@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import asdict
 
 from familiar_cli.commands._base import familiar_of, group, moment_of, output, text_or_stdin
 from familiar_cli.commands._options import DryRun, MemoryPath

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from msgspec.structs import asdict
 
 from familiar_cli.commands._base import App, day_of, familiar_of, output, text_or_stdin
 from familiar_cli.commands._options import most

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -246,11 +245,10 @@ def _tokens(given: str | None, home: Path, set_to: str) -> TokenFile:
     return read_tokens(home / Path(set_to).expanduser()) if set_to else TokenFile()
 
 
-@dataclass(frozen=True, slots=True)
-class _Logged(Output):
+class _Logged(Output, frozen=True, kw_only=True):
     """Output whose narration is logged, whether or not `--quiet` was given."""
 
-    log: Logger = field(kw_only=True)
+    log: Logger
 
     def note(self, *texts: str) -> None:
         """Log what is going on."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import json
 from contextlib import nullcontext, redirect_stdout
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import typer
+from msgspec import Struct, field
 
 from familiar_cli.commands._base import App, globals_of, home_of, output, run_async
 from familiar_cli.config.home import cache_dir, find_familiar, list_familiars
@@ -74,8 +74,7 @@ def start(
     wizard.talk(say)
 
 
-@dataclass(slots=True)
-class _Wizard:
+class _Wizard(Struct):
     """Asks for missing parts, and sets them up by running commands.
 
     Args:

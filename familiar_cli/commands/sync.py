@@ -381,7 +381,7 @@ def remove_remote(ctx: typer.Context, name: Name) -> None:
 def _sync(
     ctx: typer.Context, name: str | None, how: SyncOptions, trust: SignatureTrust | None = None
 ) -> None:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from familiar_cli.actions import sync as action
     from familiar_cli.ui.emit import is_terminal

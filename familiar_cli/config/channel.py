@@ -8,12 +8,15 @@ import re
 import time
 import tomllib
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import fields
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.config import schema
@@ -357,8 +360,7 @@ _LEFT_OPEN: Final = {
 """By setting or table, the value that defers to the more general settings."""
 
 
-@dataclass(frozen=True, slots=True)
-class EffectiveValue:
+class EffectiveValue(Struct, frozen=True):
     """The effective value of a channel's setting.
 
     Args:
@@ -372,8 +374,7 @@ class EffectiveValue:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Channel:
+class Channel(Struct, frozen=True):
     """A channel with its effective settings.
 
     Args:
@@ -548,8 +549,7 @@ MODALITIES: Final = ("text", "voice")
 _HINT: Final = "Fix the file by hand, or move it away: then the familiar listens to no channels."
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Subscription:
+class Subscription(Struct, frozen=True, order=True):
     """A subscribed channel and its modality, `text` or `voice`."""
 
     channel_id: str
@@ -615,7 +615,7 @@ class SubscriptionRegistry:
         import tomli_w  # noqa: PLC0415  # only who changes something pays for it
 
         write_whole(
-            self.path, tomli_w.dumps({"subscription": [asdict(entry) for entry in entries]})
+            self.path, tomli_w.dumps({"subscription": [to_builtins(entry) for entry in entries]})
         )
 
     def _broken(self, what: str) -> ConfigError:

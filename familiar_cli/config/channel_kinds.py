@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from familiar_cli.errors import UsageError
 from familiar_cli.text import one_line
@@ -98,8 +99,7 @@ def check_kind(kind: str) -> str:
     return kind
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelContext:
+class ChannelContext(Struct, frozen=True):
     """What a channel is called.
 
     Args:

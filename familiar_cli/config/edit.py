@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import tomllib
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from familiar_cli import files
 from familiar_cli.config.schema import CharacterConfig
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
 _LOCK_WAIT_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """A change of the whole file: its text before and after."""
 
     path: Path

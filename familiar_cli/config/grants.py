@@ -6,10 +6,12 @@ import json
 import secrets
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterator
-from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.config.home import (
@@ -38,8 +40,7 @@ _MINUTE_S: Final = 60
 _DAY_S: Final = 86_400
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Struct, frozen=True):
     """What a token opens.
 
     Args:
@@ -54,13 +55,17 @@ class Grant:
     """
 
     name: str
-    digest: str = field(repr=False)
+    digest: str
     familiars: tuple[str, ...]
     users: tuple[str, ...]
     per_minute: int = 0
     per_day: int = 0
     person_per_minute: int = 0
     person_per_day: int = 0
+
+    def __repr__(self) -> str:
+        """Leave out the digest."""
+        return f"Grant({self.to_json()})"
 
     def covers(self, author: Author, me: Me) -> bool:
         """Tell whether somebody may speak with the token.
@@ -74,7 +79,7 @@ class Grant:
 
     def to_json(self) -> dict[str, Any]:
         """Return its fields for display, without the digest."""
-        return {k: v for k, v in asdict(self).items() if k != "digest"}
+        return {k: v for k, v in to_builtins(self).items() if k != "digest"}
 
 
 class Access(Collection[str]):
@@ -220,7 +225,7 @@ class GrantFile:
             ) from error
 
     def _write(self, grants: list[Grant]) -> None:
-        text = json.dumps({"tokens": [asdict(one) for one in grants]}, indent=1)
+        text = json.dumps({"tokens": [to_builtins(one) for one in grants]}, indent=1)
         write_own(self._path, text.encode())
         self._stamp = None
 

@@ -18,9 +18,11 @@ import re
 import tomllib
 import unicodedata
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli import files
 from familiar_cli.errors import ConfigError, NotFoundError, RefusedError, UsageError
@@ -54,8 +56,7 @@ class _FamiliarFile:
         return paths.root / self._rel_path
 
 
-@dataclass(frozen=True, slots=True)
-class FamiliarPaths:
+class FamiliarPaths(Struct, frozen=True):
     """The files of one familiar. See docs/reference/layout.md."""
 
     root: Path
@@ -408,8 +409,7 @@ _NOTE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(Struct, frozen=True):
     """An installation of a familiar.
 
     Args:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from familiar_cli.config.settings import load_settings
-from familiar_cli.config.values import setting
+from familiar_cli.config.values import SettingsTable, setting
 from familiar_cli.errors import BadInputError, ConfigError
 from familiar_cli.files import read_plain
 
@@ -21,8 +22,7 @@ _LEAST_TOKEN_CHARS: Final = 16
 _MOST_TOKENS_BYTES: Final = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class ServeSettings:
+class ServeSettings(SettingsTable):
     """The settings of `familiar serve`; its options stand above them."""
 
     host: str = setting("127.0.0.1", "Address to listen on")
@@ -43,8 +43,7 @@ def load_serving(home: Path) -> ServeSettings:
     return load_settings(home / FILE, ServeSettings)
 
 
-@dataclass(frozen=True, slots=True)
-class TokenFile:
+class TokenFile(Struct, frozen=True):
     """The tokens of a file.
 
     Args:

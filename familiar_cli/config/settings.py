@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from dataclasses import MISSING, Field, dataclass, fields, replace
+from dataclasses import MISSING, Field, fields
 from functools import cache, lru_cache, reduce
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.config.schema import ANY_NAME, OF_PRESET, CharacterConfig
 from familiar_cli.config.values import Setting, Value, shown_value, switched, value_problem
@@ -272,8 +275,7 @@ _UNKNOWN_TABLE = "is not a known table"
 _UNKNOWN_SETTING = "is not a known setting"
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigProblem:
+class ConfigProblem(Struct, frozen=True):
     """An error in the file, and its key."""
 
     key: tuple[str, ...]
@@ -281,8 +283,7 @@ class ConfigProblem:
     hint: str = HINT
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FileSettings(Generic[T]):
+class FileSettings(Struct, Generic[T], frozen=True, eq=False):
     """Settings, and the file's own tables; values missing there are defaults."""
 
     settings: T
@@ -474,8 +475,7 @@ def _config_error(path: Path, text: str, problems: list[ConfigProblem]) -> Confi
 _SLOTS = "llm.slots."
 
 
-@dataclass(frozen=True, slots=True)
-class Effective:
+class Effective(Struct, frozen=True):
     """The effective value of a setting.
 
     Args:

@@ -8,6 +8,8 @@ from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, dataclass_transform
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from familiar_cli.errors import UsageError
 from familiar_cli.text import slugify, without_secrets
 
@@ -215,8 +217,7 @@ _RULES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One setting.
 
     Args:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import shlex
 from contextlib import closing
-from dataclasses import dataclass, field
 from datetime import date  # type of a field
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from familiar_cli import errors
 from familiar_cli.clock import iso
@@ -72,8 +73,7 @@ MOST_BAD_REPLIES: Final = 3
 """After so many replies in a row that are no use, a pass ends and is tried later."""
 
 
-@dataclass(frozen=True, slots=True)
-class MadeFile:
+class MadeFile(Struct, frozen=True):
     """A file that was made, or would be made.
 
     Args:
@@ -95,8 +95,7 @@ class MadeFile:
     after: str | None = None
 
 
-@dataclass(slots=True)
-class ConsolidationReport:
+class ConsolidationReport(Struct):
     """Result of a run, updated while it goes on.
 
     Attributes:
@@ -436,8 +435,7 @@ def survey_periods(
     return states
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
+class Rewritten(Struct, frozen=True):
     """A generated file that a person has rewritten.
 
     Args:

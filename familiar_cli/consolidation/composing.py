@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.clock import now
 from familiar_cli.consolidation.pages import sentence_key
@@ -482,8 +484,7 @@ _REPAIR_TOKENS: Final = 150
 _SHORTER: Final = 0.75
 
 
-@dataclass(slots=True)
-class Composer:
+class Composer(Struct):
     """Asks a model to condense sources.
 
     Args:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess  # a command that the person set, as a list, without a shell
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from familiar_cli.clock import iso, parse_iso
 from familiar_cli.config.environment import found_program
@@ -124,8 +126,7 @@ def read_schedule(text: str, key: str) -> Recurrence:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Digest:
+class Digest(Struct, frozen=True):
     """Settings of one digest.
 
     Args:
@@ -146,8 +147,7 @@ class Digest:
         return digest_path(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class DigestStatus:
+class DigestStatus(Struct, frozen=True):
     """Status of one digest.
 
     Args:
@@ -182,8 +182,7 @@ class DigestStatus:
         return asdict(self) | told
 
 
-@dataclass(frozen=True, slots=True)
-class Distilled:
+class Distilled(Struct, frozen=True):
     """Result of making a digest.
 
     Args:

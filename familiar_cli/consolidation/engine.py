@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import chain
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.clock import iso, now
 from familiar_cli.consolidation.composing import Composer, plan_text
@@ -70,8 +72,7 @@ def made_from(name: str, sources: int) -> str:
 _START = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """Consecutive blocks that a person wrote.
 
     Args:
@@ -87,8 +88,7 @@ class Run:
     heading: PageBlock | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PersonalEdit:
+class PersonalEdit(Struct, frozen=True):
     """A person's edits of a generated file.
 
     Args:
@@ -230,8 +230,7 @@ _HALF: Final = 0.5
 _LEAST_CHARS: Final = 400
 
 
-@dataclass(slots=True)
-class FileMaker:
+class FileMaker(Struct):
     """Makes generated files.
 
     Args:

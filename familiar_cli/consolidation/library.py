@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from hashlib import blake2b
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.consolidation import periods
 from familiar_cli.consolidation.pages import blocks, page_text, read_page
@@ -31,8 +33,7 @@ if TYPE_CHECKING:
 _TAG_CHARS: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class PrivateShelf:
+class PrivateShelf(Struct, frozen=True):
     """View of one private scope in memory, as if it were the whole memory and public.
 
     Consolidation works on public files. Through a shelf it works on those of one scope only:
@@ -130,8 +131,7 @@ def run_of(name: str) -> tuple[date, date]:
     return date.fromisoformat(first), date.fromisoformat(last or first)
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     """The days covered by the files of one tier, as runs like `2026-04-06..2026-04-09`.
 
     Args:
@@ -177,8 +177,7 @@ _VERSION: Final = 3
 _ROW: Final = 6
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedYear:
+class FinishedYear(Struct, frozen=True):
     """A year with nothing to do as long as its files are unchanged.
 
     Args:
@@ -190,8 +189,7 @@ class FinishedYear:
     coverage: Tiers
 
 
-@dataclass(slots=True)
-class Cache:
+class Cache(Struct):
     """State of the files at the last survey and at this one.
 
     Args:
@@ -272,8 +270,7 @@ def _is_row(row: Any) -> bool:  # noqa: ANN401
     )
 
 
-@dataclass(frozen=True, slots=True)
-class LibraryFile:
+class LibraryFile(Struct, frozen=True):
     """The facts about a file that consolidation needs.
 
     Args:
@@ -293,8 +290,7 @@ class LibraryFile:
     problem: str = ""
 
 
-@dataclass(slots=True)
-class Library:
+class Library(Struct):
     """All files that consolidation reads or writes, except those of finished years.
 
     Attributes:

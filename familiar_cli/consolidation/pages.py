@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct, field
 
 from familiar_cli.errors import UsageError
 from familiar_cli.languages import ENGLISH
@@ -45,8 +46,7 @@ _INDENTED: Final = re.compile(r"(?: {2,}|\t)\S")
 _MARK_CHARS: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class PageBlock:
+class PageBlock(Struct, frozen=True):
     """A block with the blank lines above it.
 
     Args:
@@ -77,8 +77,7 @@ def sentence_key(text: str) -> str:
     return " ".join(fold(shown).split()).strip(" .")
 
 
-@dataclass(slots=True)
-class _Cutting:
+class _Cutting(Struct):
     found: list[PageBlock] = field(default_factory=list)
     gap: str = ""
     is_inside: bool = False
@@ -127,8 +126,7 @@ _MARKS: Final = re.compile(r"(?:[0-9a-f]{8}(?: |\Z))*")
 _DIGEST_CHARS: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """What a file was made from.
 
     Args:
@@ -149,8 +147,7 @@ class Record:
         return sha256_of(told)[:_DIGEST_CHARS] if told else ""
 
 
-@dataclass(frozen=True, slots=True)
-class MadePage:
+class MadePage(Struct, frozen=True):
     """A parsed file.
 
     Args:
@@ -265,8 +262,7 @@ _SESSION: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
 _INDENT: Final = "  "
 
 
-@dataclass(frozen=True, slots=True)
-class EventBullet:
+class EventBullet(Struct, frozen=True):
     """One event.
 
     Args:
@@ -380,8 +376,7 @@ _SLUG_CHARS: Final = 40
 _MOST_NAMES: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
+class Remembered(Struct, frozen=True):
     """A stored memory. `unchanged`: an identical one existed before."""
 
     rel_path: str

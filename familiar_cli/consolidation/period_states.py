@@ -6,9 +6,10 @@ stale when sources have changed since it was made, or arrived late.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import date  # type of a field
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct, field
 
 from familiar_cli.consolidation.library import (
     Coverage,
@@ -39,8 +40,7 @@ if TYPE_CHECKING:
     from datetime import date, datetime, tzinfo
 
 
-@dataclass(slots=True)
-class _Year:
+class _Year(Struct):
     """The known days of a year, and the files of its periods."""
 
     days: set[date] = field(default_factory=set)
@@ -127,8 +127,7 @@ State = Literal["nothing", "made", "by_hand", "due", "stale", "waits"]
 _DONE = frozenset({"nothing", "made", "by_hand"})
 
 
-@dataclass(frozen=True, slots=True)
-class PeriodState:
+class PeriodState(Struct, frozen=True):
     """State of one period.
 
     Args:
@@ -149,8 +148,7 @@ class PeriodState:
         return self.state in {"due", "stale"}
 
 
-@dataclass(frozen=True, slots=True)
-class Today:
+class Today(Struct, frozen=True):
     """The current moment and day boundaries.
 
     Args:
@@ -168,8 +166,7 @@ class Today:
         return is_over(period, self.now, self.zone, self.cutoff_hour)
 
 
-@dataclass(slots=True)
-class PeriodStates:
+class PeriodStates(Struct):
     """States of all periods.
 
     Args:

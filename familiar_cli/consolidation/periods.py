@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct, field
 
 from familiar_cli.clock import to_zone
 from familiar_cli.errors import UsageError
@@ -40,8 +41,7 @@ _DAY: Final = timedelta(days=1)
 _THURSDAY: Final = timedelta(days=3)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Period:
+class Period(Struct, frozen=True, order=True):
     """One day, week, month or year.
 
     Args:
@@ -304,8 +304,7 @@ def _year_of_day(rel_path: str, cutoff_hour: int) -> str | None:
     return year_of(day).name if day else None
 
 
-@dataclass(frozen=True, slots=True)
-class SourceItem:
+class SourceItem(Struct, frozen=True):
     """A text to read: a day, a week, a session, or a condensation of several.
 
     Args:
@@ -324,16 +323,14 @@ class SourceItem:
         return self.sources or (self.label,)
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """A point to remember, with the labels of its sources."""
 
     text: str
     sources: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """A proposal rejected by a rule.
 
     Args:
@@ -347,8 +344,7 @@ class Refused:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DraftedSummary:
+class DraftedSummary(Struct, frozen=True):
     """A model's proposal.
 
     Args:
@@ -362,8 +358,7 @@ class DraftedSummary:
     refused: tuple[Refused, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedDigest:
+class PlannedDigest(Struct, frozen=True):
     """A file to be made.
 
     Args:
@@ -391,8 +386,7 @@ class PlannedDigest:
     may_shrink: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(Struct, frozen=True):
     """Result of making a file.
 
     Args:

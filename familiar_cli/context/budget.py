@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Self
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.config.channel_kinds import MODES, ChannelMode
 from familiar_cli.context.types import Fit, Fragment, Layer, LayerUse, PromptSpan
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from familiar_cli.config.schema import BudgetSettings
-    from familiar_cli.context.types import Contribution, Refill
+    from familiar_cli.context.request import Refill
+    from familiar_cli.context.types import Contribution
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.tokens import TokenCounter
 
@@ -55,8 +58,7 @@ MOST_RECALLED: Final = 6000
 """Most tokens of memory in a prompt, unless somebody set a number: more finds hardly anything."""
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(Struct, frozen=True):
     """A token budget.
 
     Args:
@@ -78,8 +80,7 @@ class Allowance:
     most_content: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """The context window of a model.
 
     Args:
@@ -290,8 +291,7 @@ START_MARK: Final = "[Start a new Chat]"
 """SillyTavern's words around example dialogues, so that a model takes none for what happened."""
 
 
-@dataclass(frozen=True, slots=True)
-class Filled:
+class Filled(Struct, frozen=True):
     """A filled prompt: a fragment per contribution, in the order given, and each layer's use.
 
     Args:
@@ -466,8 +466,7 @@ class Budgeter:
         return Fragment.of(offered, 0, cost, f"left out ({cost} tokens): {why}")
 
 
-@dataclass(slots=True)
-class _Room:
+class _Room(Struct):
     """The tokens left, and the priorities below which nothing more is served."""
 
     total: int

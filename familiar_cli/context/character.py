@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import random
 import re
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.config.schema import DEFAULT_TIER
 from familiar_cli.context.tiers import is_loaded
@@ -42,8 +44,7 @@ _DICE: Final = re.compile(r"(\d{0,4})d(\d{1,9})|(\d{1,9})", re.IGNORECASE | re.A
 _COMMA: Final = re.compile(r"(?<!\\),")
 
 
-@dataclass(frozen=True, slots=True)
-class Macros:
+class Macros(Struct, frozen=True):
     """The values of macros in one turn.
 
     Args:
@@ -167,8 +168,7 @@ _ROLES: Final[dict[object, Role]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class DepthPrompt:
+class DepthPrompt(Struct, frozen=True):
     """A text of the card, inserted `depth` turns above the end of the chat."""
 
     prompt: str
@@ -176,8 +176,7 @@ class DepthPrompt:
     role: Role = "system"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldOrigin:
+class FieldOrigin(Struct, frozen=True):
     """The file of a field.
 
     Args:
@@ -191,8 +190,7 @@ class FieldOrigin:
     first_line: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Character:
+class Character(Struct, frozen=True):
     """A character, as read from its files.
 
     Args:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+from msgspec.structs import replace
 
 from familiar_cli.clock import now, to_ms
 from familiar_cli.config.home import is_alive
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.pipeline import ContextPipeline
     from familiar_cli.context.replies import PartialReply
-    from familiar_cli.context.types import ContextRequest, Said
+    from familiar_cli.context.request import ContextRequest
+    from familiar_cli.context.types import Said
 
 DIRECTORY: Final = "replying"
 _PROCESS: Final = os.urandom(8).hex()  # in a container, the next process may have the same id

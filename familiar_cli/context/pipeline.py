@@ -8,14 +8,17 @@ the budget, the model and the post-processors follow.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.context import budget
 from familiar_cli.context.replies import ReplyFilter, ShortReply, ShortReplyFilter, without_hidden
-from familiar_cli.context.types import Assembled, Contribution, Fit, Layer, PromptSpan, Report, Role
+from familiar_cli.context.request import Assembled
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Report, Role
 from familiar_cli.errors import FamiliarError
 from familiar_cli.identity import NO_LABELS, Labels
 from familiar_cli.text import one_line
@@ -24,13 +27,13 @@ from familiar_cli.work.jobs import apart, quick_turns
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Sequence
 
-    from familiar_cli.context.types import (
+    from familiar_cli.context.request import (
         ContextProvider,
         ContextRequest,
-        Fragment,
         PostProcessor,
         PreProcessor,
     )
+    from familiar_cli.context.types import Fragment
     from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
     from familiar_cli.tokens import TokenCounter
 
@@ -161,8 +164,7 @@ INSTRUCTION: Final = (
 _abandoned: set[asyncio.Task[object]] = set()
 
 
-@dataclass(frozen=True, slots=True)
-class OutgoingPrompt:
+class OutgoingPrompt(Struct, frozen=True):
     """A prompt that is about to be sent.
 
     Args:
@@ -176,8 +178,7 @@ class OutgoingPrompt:
     style: ShortReply | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Replied:
+class Replied(Struct, frozen=True):
     """A complete reply.
 
     Args:

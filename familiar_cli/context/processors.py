@@ -8,8 +8,9 @@ sentences, the last turns and the message; everything else is left out, as the t
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.replies import mark_note, without_hidden
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from familiar_cli.context.character import Macros
-    from familiar_cli.context.types import ContextRequest
+    from familiar_cli.context.request import ContextRequest
     from familiar_cli.identity import Author, Labels
     from familiar_cli.llm.types import ChatModel, Message
     from familiar_cli.tokens import TokenCounter

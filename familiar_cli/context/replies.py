@@ -13,8 +13,9 @@ When a reply is continued, text that a model repeats from its beginning is remov
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from familiar_cli.fts import is_unspaced
 from familiar_cli.text import sentence_ends
@@ -118,8 +119,7 @@ _RULE: Final = re.compile(r"\s*(?:#|([-*_=])\1{2,}(?:\s|\Z))")
 _AROUND_LABEL: Final = 9  # most characters of a label beside its name
 
 
-@dataclass(frozen=True, slots=True)
-class ShortReply:
+class ShortReply(Struct, frozen=True):
     """Options for the reply of a small model.
 
     Args:
@@ -264,8 +264,7 @@ _CLOSING: Final = frozenset(".,;:!?…)]}»”’\"'")
 _WIDE: Final = frozenset("。！？、，：；…」』）】")
 
 
-@dataclass(frozen=True, slots=True)
-class PartialReply:
+class PartialReply(Struct, frozen=True):
     """A partial reply to be continued.
 
     Args:

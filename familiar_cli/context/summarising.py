@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from familiar_cli.clock import now, to_zone
 from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS
@@ -109,8 +110,7 @@ _LEAST_ROOM: Final = 100
 _TITLE_TOKENS: Final = 30  # at least, of what says that a summary is one
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryLimits:
+class SummaryLimits(Struct, frozen=True):
     """Limits of a summarising step.
 
     Args:
@@ -290,8 +290,7 @@ class Summariser:
 SLOT: Final = "history_summary"
 
 
-@dataclass(frozen=True, slots=True)
-class DueSummary:
+class DueSummary(Struct, frozen=True):
     """A due summary: its scope, the last turn to cover, and the number of turns."""
 
     scope: str

@@ -6,8 +6,9 @@ docs/reference/context-tiers.md, whose table is generated from this one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from familiar_cli.config.schema import TIERS
 from familiar_cli.memory import layout
@@ -27,8 +28,7 @@ MID: Final = f"{layout.DIGEST_DIR}/mid.md"
 LONG: Final = f"{layout.DIGEST_DIR}/long.md"
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """A file or directory, and the tier that loads it.
 
     Args:

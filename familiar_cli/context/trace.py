@@ -9,123 +9,31 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import types
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from datetime import datetime
-from enum import Enum
-from functools import cache
 from operator import attrgetter, is_
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Final,
-    Literal,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Struct
 
 from familiar_cli import __version__
-from familiar_cli.clock import iso, parse_iso
+from familiar_cli.clock import iso
 from familiar_cli.config.environment import install_command
 from familiar_cli.config.schema import DEFAULT_TIER
-from familiar_cli.context.types import Assembled, Fragment, LayerUse, Report, Role
+from familiar_cli.context.types import Fragment, LayerUse, Report, Role
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
 from familiar_cli.files import check_own, read_plain, write_own
 from familiar_cli.llm.types import PreparedRequest, SideCall, Usage  # noqa: TC001
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-
-T = TypeVar("T")
+    from familiar_cli.context.request import Assembled
 
 
 class Malformed(ValueError):  # noqa: N818  # it says what the value is
     """A value does not have the expected form."""
-
-
-def decode_value(kind: type[T], value: object) -> T:
-    """Decode `value` to an instance of the dataclass `kind`, ignoring unknown keys.
-
-    A missing key gets its default.
-
-    Raises:
-        Malformed: A key without a default is missing, or a value has the wrong type; the message
-            names it.
-    """
-    found: T = _decode_any(kind, value, "it")
-    return found
-
-
-def _decode_any(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401  # any JSON, any annotation
-    origin = get_origin(kind)
-    if origin in (Union, types.UnionType):
-        return _decode_union(get_args(kind), value, where)
-    if origin is tuple:
-        return _decode_tuple(get_args(kind)[0], value, where)
-    if origin is Literal:
-        return _expect_type(value in get_args(kind), value, where)
-    if is_dataclass(kind):
-        return _decode_dataclass(kind, value, where)
-    return _decode_plain(kind, value, where)
-
-
-def _decode_dataclass(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401
-    _expect_type(isinstance(value, dict), value, where)
-    hints = _hints_of(kind)
-    for field in fields(kind):
-        present = field.name in value or _has_default(field)
-        _expect_type(present, value, f"{where} has no {field.name!r}, or")
-    given = [f.name for f in fields(kind) if f.name in value]
-    return kind(**{name: _decode_any(hints[name], value[name], repr(name)) for name in given})
-
-
-_hints_of = cache(get_type_hints)  # a trace has a thousand values, and type hints take longest
-
-
-def _has_default(field: Field[Any]) -> bool:
-    return field.default is not MISSING or field.default_factory is not MISSING
-
-
-def _decode_tuple(item: Any, value: Any, where: str) -> Any:  # noqa: ANN401
-    _expect_type(isinstance(value, list | tuple), value, where)
-    return tuple(_decode_any(item, entry, where) for entry in value)
-
-
-def _decode_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:  # noqa: ANN401
-    if value is None and types.NoneType in kinds:
-        return None
-    return _decode_any(next(k for k in kinds if k is not types.NoneType), value, where)
-
-
-def _decode_plain(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401
-    if kind is datetime or issubclass(kind, Enum):
-        try:
-            return parse_iso(value) if kind is datetime else kind(value)
-        except (TypeError, ValueError) as error:
-            raise Malformed(f"{where} holds something else") from error
-    if kind is float:
-        return _decode_float(value, where)
-    is_kind = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-    return _expect_type(is_kind, value, where)
-
-
-def _decode_float(value: Any, where: str) -> float:  # noqa: ANN401
-    _expect_type(isinstance(value, int | float), value, where)
-    try:
-        return float(value)
-    except OverflowError as error:
-        raise Malformed(f"{where} holds too large a number") from error
-
-
-def _expect_type(met: bool, value: Any, where: str) -> Any:  # noqa: ANN401, FBT001
-    if not met:
-        raise Malformed(f"{where} holds something else")
-    return value
 
 
 _SHORT_CHARS: Final = 60  # a text no longer than saying where it stands
@@ -158,7 +66,7 @@ class TraceEncoder:
             record = trace.to_json(_PROMPT)
             record = _point_into_messages(_without_messages(record), record["messages"])
             self._lines = {key: _to_line(encoder, key, value) for key, value in record.items()}
-        names = _names_in(Trace)
+        names = trace.__struct_fields__
         rest = trace.to_json([name for name in names if name not in _PROMPT])
         lines = self._lines | {key: _to_line(encoder, key, value) for key, value in rest.items()}
         return "{\n" + ",\n".join(lines[name] for name in names) + "\n}\n"
@@ -302,16 +210,14 @@ _PIECE_KEYS: Final = (
 _read_piece: Final = attrgetter(*(key if key != "cut" else "is_cut" for key in _PIECE_KEYS))
 
 
-@dataclass(frozen=True, slots=True)
-class TracedMessage:
+class TracedMessage(Struct, frozen=True):
     """One message of the prompt."""
 
     role: Role
     content: str
 
 
-@dataclass(frozen=True, slots=True, repr=False)  # `asyncio.run` writes out what it returns
-class Trace:
+class Trace(Struct, frozen=True):
     """The trace of one turn.
 
     Args:
@@ -376,13 +282,17 @@ class Trace:
     budget_reason: str = ""
     client: str = ""
 
+    def __repr__(self) -> str:
+        """Name the turn only: `asyncio.run` writes out what it returns."""
+        return f"Trace(turn={self.turn}, familiar={self.familiar!r})"
+
     def to_json(self, keys: Iterable[str] = ()) -> dict[str, Any]:
         """Return the record as plain values; a body that is not text becomes base64.
 
         Args:
             keys: The keys to return; none for all.
         """
-        names = keys or _names_in(Trace)
+        names = keys or self.__struct_fields__
         record: dict[str, Any] = {name: _to_plain(getattr(self, name)) for name in names}
         if "at" in record:
             record["at"] = iso(self.at)
@@ -410,25 +320,18 @@ class Trace:
                 hint=f"Update this program: `{install_command()}`.",
             )
         try:
-            return decode_value(cls, complete_record(record))
-        except Malformed as error:
+            return msgspec.convert(complete_record(record), cls)
+        except (ValueError, msgspec.ValidationError) as error:
             raise damaged_record(origin, str(error)) from error
 
 
-@cache
-def _names_in(kind: Hashable) -> tuple[str, ...]:
-    """Return the names of a dataclass's fields; none for another type."""
-    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
-
-
-def _to_plain(value: Any) -> Any:  # noqa: ANN401  # what a trace holds, all of it immutable
-    """Convert dataclasses to dictionaries, also in tuples; `asdict` copies each text, too."""
+def _to_plain(value: object) -> Any:  # noqa: ANN401  # what a trace holds
+    """Convert records to dictionaries, also in tuples."""
     if isinstance(value, Fragment):
         return dict(zip(_PIECE_KEYS, _read_piece(value), strict=True))
     if isinstance(value, tuple):
         return tuple(map(_to_plain, value))
-    names = _names_in(value.__class__)
-    return {name: _to_plain(getattr(value, name)) for name in names} if names else value
+    return msgspec.to_builtins(value, builtin_types=(bytes, datetime))
 
 
 def make_trace(assembled: Assembled, *, model: str, counter: str) -> Trace:

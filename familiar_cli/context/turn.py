@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable  # a field's type
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from familiar_cli.config.schema import DEFAULT_TIER
 from familiar_cli.context.replies import GoingOn
+from familiar_cli.context.request import Assembled, ContextRequest
 from familiar_cli.context.trace import Trace, make_trace
-from familiar_cli.context.types import Assembled, ContextRequest, Report, Said
 from familiar_cli.errors import BadReplyError, FamiliarError, UsageError
 from familiar_cli.history.rows import Turn, in_pairs, place_of
 from familiar_cli.identity import Labels, Me
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.budget import Allowance
     from familiar_cli.context.pipeline import ContextPipeline, OutgoingPrompt, Replied
+    from familiar_cli.context.types import Report, Said
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.visibility import Viewer
@@ -127,8 +130,7 @@ _CALLS: Final = frozenset({"tool_calls", "function_call"})
 """A reply that ends so wants something done before it says anything."""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnResult:
+class TurnResult(Struct, frozen=True):
     """The outcome of a turn.
 
     Args:
@@ -167,8 +169,7 @@ class TurnResult:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Watcher:
+class Watcher(Struct, frozen=True):
     """Hooks of a caller before a request is sent.
 
     Args:

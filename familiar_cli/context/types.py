@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from datetime import datetime  # noqa: TC003  # the trace's reader resolves these annotations
 from enum import StrEnum
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Final, Literal, Self
 
-from familiar_cli.config.schema import DEFAULT_TIER
+from msgspec import Struct
+
 from familiar_cli.errors import UsageError
-from familiar_cli.identity import NO_LABELS, Author, Labels, check_id, english_phrases, parse_author
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from familiar_cli.context.replies import PartialReply
-    from familiar_cli.history.rows import Turn
-    from familiar_cli.languages import Phrases
-    from familiar_cli.llm.types import Message, SideCall
-    from familiar_cli.memory.pages.lines import KnownTexts
-    from familiar_cli.visibility import Viewer
-
-    Repack = Callable[[Sequence["Contribution"], int], Sequence["Contribution"]]
+from familiar_cli.history.rows import Turn  # noqa: TC001  # `help()` resolves these annotations
+from familiar_cli.identity import Author, check_id, parse_author
 
 Role = Literal["system", "user", "assistant"]
 
@@ -89,16 +77,14 @@ class Fit(StrEnum):
     required = "required"
 
 
-@dataclass(frozen=True, slots=True)
-class ExampleLine:
+class ExampleLine(Struct, frozen=True):
     """One message of an example dialogue."""
 
     role: Role
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Spoken:
+class Spoken(Struct, frozen=True):
     """A message that is not in the history.
 
     Args:
@@ -112,8 +98,7 @@ class Spoken:
     author: Author | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """A message to the familiar.
 
     Args:
@@ -180,87 +165,7 @@ class Said:
             raise UsageError("The message contains bytes that are not UTF-8 text; nothing was sent")
 
 
-class Refill(NamedTuple):
-    """Packs a provider's contributions again, into more room.
-
-    Args:
-        repack: Returns all contributions, the provider's own packed into a number of tokens.
-        before_digests: They answer a question that no digest does, so they take its room, too.
-    """
-
-    repack: Repack
-    before_digests: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ContextRequest:
-    """The request for a prompt.
-
-    Args:
-        familiar_id: The familiar.
-        channel_id: The channel.
-        author: The author; None if there is none.
-        utterance: The message.
-        modality: Its modality.
-        at: Its time, in UTC.
-        budget_tokens: Maximum tokens of the whole prompt.
-        viewer: The reader of the reply: nothing hidden from them is in the prompt.
-        budget_reason: What `budget_tokens` follows from, in words.
-        layer_tokens: Maximum tokens of each layer; a missing layer has no limit of its own.
-        before_id: Only turns before this one are history; None for all.
-        opening: The greeting of a channel without turns, with macros expanded; or empty.
-        seed: Seed of `{{random:…}}` and `{{roll:…}}`; the same seed gives the same prompt.
-        guild_id: The server of the channel, for readers of the trace.
-        pending_turns: People's turns since the familiar last spoke, oldest first, without the
-            utterance. They are in the history already.
-        tier: How much of the memory is used; see `context.tiers`.
-        off_record: Store nothing of this turn.
-        labels: Labels of people in the prompt.
-        phrases: Titles and labels of the prompt, in the familiar's language.
-        reply_to: The turn of the history that is answered; None for a new message.
-        begun: The partial reply to be continued, if any.
-        beside: What a chat program has already put into the prompt.
-        side_calls: Collects calls of other models.
-        most_content: Maximum tokens of memory and recall, including free room; 0 for no limit.
-        refills: Collects what packs a provider's contributions again if there is room.
-    """
-
-    familiar_id: str
-    channel_id: str
-    author: Author | None
-    utterance: str
-    modality: Modality
-    at: datetime
-    budget_tokens: int
-    viewer: Viewer
-    layer_tokens: dict[Layer, int] = field(default_factory=dict)
-    before_id: int | None = None
-    opening: str = ""
-    seed: str = ""
-    guild_id: str | None = None
-    pending_turns: tuple[Turn, ...] = ()
-    tier: int = DEFAULT_TIER
-    off_record: bool = False
-    labels: Labels = NO_LABELS
-    phrases: Phrases = field(default_factory=english_phrases, repr=False)
-    reply_to: int | None = None
-    budget_reason: str = ""
-    begun: PartialReply | None = None
-    beside: KnownTexts | None = None
-    side_calls: list[SideCall] = field(default_factory=list, compare=False, repr=False)
-    most_content: int = 0
-    refills: list[Refill] = field(default_factory=list, compare=False, repr=False)
-
-    @property
-    def query(self) -> str:
-        """The search query: the utterance, without its middle if it is very long."""
-        from familiar_cli.fts import bounded_query  # noqa: PLC0415  # what shows a trace needs none
-
-        return bounded_query(self.utterance)
-
-
-@dataclass(frozen=True, slots=True)
-class Contribution:
+class Contribution(Struct, frozen=True):
     """A piece that a provider offers for the prompt.
 
     Args:
@@ -316,19 +221,17 @@ class Contribution:
     remark: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """A memory file or a turn whose absence from a prompt is to be explained."""
 
     rel_path: str | None = None
     turn_id: int | None = None
 
 
-_OFFERED: Final = attrgetter(*(entry.name for entry in fields(Contribution)))
+_OFFERED: Final = attrgetter(*Contribution.__struct_fields__)
 
 
-@dataclass(frozen=True, slots=True)
-class Fragment(Contribution):
+class Fragment(Contribution, frozen=True):
     """The result of the budget for a contribution.
 
     `text` is its part in the prompt, or all that was offered if it is left out.
@@ -356,8 +259,7 @@ class Fragment(Contribution):
         return self.kept and self.tokens < self.offered_tokens
 
 
-@dataclass(frozen=True, slots=True)
-class LayerUse:
+class LayerUse(Struct, frozen=True):
     """How much of its budget a layer used.
 
     Args:
@@ -376,8 +278,7 @@ class LayerUse:
 Verdict = Literal["answered", "late", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """The outcome of one provider or processor.
 
     Args:
@@ -393,101 +294,3 @@ class Report:
     elapsed_ms: float
     reason: str = ""
     deadline_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Assembled:
-    """An assembled prompt. The model has not been asked.
-
-    Args:
-        request: The request.
-        messages: The messages.
-        fragments: The result for each contribution, in the providers' order.
-        layers: The budget of each layer and its use.
-        providers: The outcome of each provider, in order.
-        processors: The outcome of each pre-processor, in order.
-        used_tokens: Total tokens of the messages.
-        elapsed_ms: Duration of assembling.
-    """
-
-    request: ContextRequest
-    messages: tuple[Message, ...]
-    fragments: tuple[Fragment, ...]
-    layers: tuple[LayerUse, ...]
-    providers: tuple[Report, ...]
-    processors: tuple[Report, ...]
-    used_tokens: int
-    elapsed_ms: float
-
-
-class ContextProvider(Protocol):
-    """Provides contributions to a prompt.
-
-    It runs in parallel with others, in a thread and an event loop of its own; the prompt is made at
-    its deadline in any case. A late provider is cancelled, but may still be running afterwards. So
-    it reads, and never writes.
-    """
-
-    @property
-    def name(self) -> str:
-        """The name in a trace."""
-
-    @property
-    def deadline_s(self) -> float | None:
-        """Maximum time before the prompt is made without it; None for no limit."""
-
-    async def contribute(self, request: ContextRequest) -> Sequence[Contribution]:
-        """Return its contributions; equals keep this order."""
-
-
-@runtime_checkable
-class Explains(Protocol):
-    """A provider that can explain why something is not in a prompt."""
-
-    @property
-    def name(self) -> str:
-        """The name in a trace."""
-
-    @property
-    def looks_at(self) -> str:
-        """The files or turns that it reads, in words."""
-
-    def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
-        """Explain why it would not offer `subject` for `request` now.
-
-        Returns:
-            A reason, as the end of a sentence; empty if nothing prevents it; None if it never reads
-            such a subject.
-        """
-
-
-class PreProcessor(Protocol):
-    """Changes contributions before the budget is filled."""
-
-    @property
-    def name(self) -> str:
-        """The name in a trace."""
-
-    @property
-    def deadline_s(self) -> float:
-        """Maximum time before the prompt is made without it."""
-
-    async def process(
-        self, request: ContextRequest, contributions: Sequence[Contribution]
-    ) -> Sequence[Contribution]:
-        """Return the contributions that replace the given ones."""
-
-
-class PostProcessor(Protocol):
-    """Changes a reply before it is shown and stored."""
-
-    @property
-    def name(self) -> str:
-        """The name in a trace."""
-
-    @property
-    def deadline_s(self) -> float:
-        """Maximum time before the reply stays as it is."""
-
-    async def process(self, request: ContextRequest, reply: str) -> str:
-        """Return the text that replaces the reply."""

@@ -17,8 +17,9 @@ copies of one message kept by two machines share a place.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from familiar_cli.clock import now
 from familiar_cli.errors import ConflictError, NotFoundError, RefusedError, UsageError
@@ -181,16 +182,14 @@ def settle_marks(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> Non
     _write_states(connection, wanted)
 
 
-@dataclass(frozen=True, slots=True)
-class _Member:
+class _Member(Struct, frozen=True):
     """A turn at a place; a node is there in its own right, without having taken another's place."""
 
     turn_id: int
     is_node: bool
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class _Mark:
+class _Mark(Struct, frozen=True, order=True):
     rank: tuple[Any, ...]
     turn_id: int
     kind: str
@@ -261,8 +260,7 @@ _FAMILY: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """The point at which a channel branched off another one.
 
     Args:
@@ -280,8 +278,7 @@ class Branch:
     is_new: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BranchPart:
+class BranchPart(Struct, frozen=True):
     """A part of a channel's past: turns of `channel_id` whose place is before `end`."""
 
     channel_id: str

@@ -10,8 +10,10 @@ import hmac
 import re
 import secrets
 from collections import Counter
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.errors import BadInputError, ForgottenPersonError
 from familiar_cli.files import remove
@@ -49,8 +51,7 @@ _TELLING_CHARS: Final = 20  # minimum words to recognise a line, whoever it is a
 _TRUNCATE_TRIES: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetOrder:
+class ForgetOrder(Struct, frozen=True):
     """A person's order to forget somebody.
 
     Args:
@@ -183,8 +184,7 @@ def accounts_covered(history: HistoryFile, order: ForgetOrder) -> list[Author]:
     return [author for author in found if order.covers(author)]
 
 
-@dataclass(frozen=True, slots=True)
-class Traces:
+class Traces(Struct, frozen=True):
     """Evidence by which unattributed text is recognised as a forgotten person's.
 
     Args:
@@ -227,8 +227,7 @@ def _runs(words: list[str], length: int) -> Iterator[tuple[str, ...]]:
     return (tuple(words[at : at + length]) for at in range(len(words) - length + 1))
 
 
-@dataclass(frozen=True, slots=True)
-class Forgotten:
+class Forgotten(Struct, frozen=True):
     """The turns affected by forgetting somebody.
 
     Args:

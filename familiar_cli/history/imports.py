@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import Struct, field
 
 from familiar_cli.errors import ConflictError, RefusedError
 from familiar_cli.history import store
@@ -70,8 +71,7 @@ _EXTRAS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ChatOrigin:
+class ChatOrigin(Struct, frozen=True):
     """The source of a chat.
 
     Args:
@@ -300,8 +300,7 @@ class _Gap(NamedTuple):
     after: Turn | None
 
 
-@dataclass(frozen=True, slots=True)
-class ShownChat:
+class ShownChat(Struct, frozen=True):
     """A chat as its source shows it.
 
     Args:
@@ -463,8 +462,7 @@ _TRIED: Final = 8  # candidate starts of a run, capped to keep the time linear
 _LIVE: Final = frozenset({SERVED, "edit", GREETING})
 
 
-@dataclass(slots=True)
-class DoubledChannel:
+class DoubledChannel(Struct):
     """A channel that repeats turns of another one.
 
     Args:

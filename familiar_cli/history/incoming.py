@@ -6,8 +6,10 @@ A line that refers to a turn which has not arrived yet is stored as pending unti
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.errors import RefusedError
 from familiar_cli.history import events, lines, selection
@@ -34,8 +36,7 @@ REFUSED: Final = "refused"
 """In `lines_waiting`: the line is kept, and never applied."""
 
 
-@dataclass(frozen=True, slots=True)
-class FactScope:
+class FactScope(Struct, frozen=True):
     """Policy for the facts of one instance.
 
     Args:
@@ -168,8 +169,7 @@ class InstanceTwiceError(RefusedError):
         self.name = name
 
 
-@dataclass(slots=True)
-class Taken:
+class Taken(Struct):
     """Counts of newly received items.
 
     Args:
@@ -276,8 +276,7 @@ def take_lines(
         taking.finish()
 
 
-@dataclass(slots=True)
-class Intake:
+class Intake(Struct):
     """Applies lines inside a transaction; see `take_lines`."""
 
     connection: sqlite3.Connection

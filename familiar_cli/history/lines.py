@@ -20,10 +20,12 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from dataclasses import MISSING, asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast, get_args
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from familiar_cli.clock import to_ms
 from familiar_cli.errors import BadInputError
@@ -74,8 +76,7 @@ class TurnName(NamedTuple):
         return f"{self.instance}:{self.id}"
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Struct, frozen=True):
     """What the source of an imported turn states about it.
 
     Args:
@@ -93,8 +94,7 @@ class Imported:
     nth: Count | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TurnLine:
+class TurnLine(Struct, frozen=True):
     """One turn.
 
     Args:
@@ -136,8 +136,7 @@ class TurnLine:
     more: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class MarkLine:
+class MarkLine(Struct, frozen=True):
     """A mark on a turn: `value` is the turn that replaces it, or 1; 0 takes the mark back."""
 
     id: int
@@ -148,8 +147,7 @@ class MarkLine:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelMarkLine:
+class ChannelMarkLine(Struct, frozen=True):
     """A whole channel was withdrawn or restored."""
 
     id: int
@@ -159,8 +157,7 @@ class ChannelMarkLine:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class BranchLine:
+class BranchLine(Struct, frozen=True):
     """A channel branched off another one after a turn; None: before its first."""
 
     id: int
@@ -171,8 +168,7 @@ class BranchLine:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class ChatLine:
+class ChatLine(Struct, frozen=True):
     """An imported chat."""
 
     id: int
@@ -185,8 +181,7 @@ class ChatLine:
     head: SourceText = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ThroughLine:
+class ThroughLine(Struct, frozen=True):
     """Cursor: the last turn and fact among the lines before it, and the writer's read position.
 
     Args:
@@ -212,9 +207,17 @@ _KINDS: Final[Mapping[str, type[Any]]] = {
     "chat": ChatLine,
     "through": ThroughLine,
 }
+
+
+def _fields_of(kind: type[Any]) -> list[tuple[str, str, bool]]:
+    names = kind.__struct_fields__
+    required = names[: len(names) - len(kind.__struct_defaults__)]
+    return [(name, kind.__annotations__[name], name not in required) for name in names]
+
+
+_READ: Final[tuple[type[Any], ...]] = (*_KINDS.values(), Imported, Author)
 _FIELDS: Final[Mapping[type[Any], Sequence[tuple[str, str, bool]]]] = {
-    kind: [(field.name, str(field.type), field.default is not MISSING) for field in fields(kind)]
-    for kind in (*_KINDS.values(), Imported, Author)
+    kind: _fields_of(kind) for kind in _READ
 }
 """Name and type of each field, and whether it has a default."""
 
@@ -224,12 +227,12 @@ _KIND_OF: Final = {kind: name for name, kind in _KINDS.items()}
 def encode_line(line: Line) -> bytes:
     """Encode a line, with its line end. Equal lines have equal bytes."""
     told: dict[str, Any] = {"v": VERSION, "kind": _KIND_OF[type(line)]}
-    for field in fields(line):
-        if field.name == "more":
+    for name in line.__struct_fields__:
+        if name == "more":
             continue
-        value = _plain_value(getattr(line, field.name))
+        value = _plain_value(getattr(line, name))
         if value is not None and value is not False and value not in ("", ()):
-            told[field.name] = value
+            told[name] = value
     if isinstance(line, TurnLine) and "content" not in told:
         told["content"] = ""
     try:
@@ -260,7 +263,8 @@ def parse_line(text: str | bytes) -> Line | None:
     if isinstance(line, MarkLine):
         _check_mark(line)
     if isinstance(line, TurnLine):
-        more = {k: v for k, v in told.items() if k not in {"v", "kind", *TurnLine.__slots__}}
+        known = {"v", "kind", *TurnLine.__struct_fields__}
+        more = {key: value for key, value in told.items() if key not in known}
         return replace(line, more=_to_json(more, ascii_only=True) if more else "")
     return line
 

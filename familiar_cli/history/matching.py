@@ -13,12 +13,13 @@ import json
 import re
 import unicodedata
 from bisect import bisect_right
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import IntEnum
 from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from familiar_cli.errors import NotFoundError
 from familiar_cli.history import events
@@ -59,8 +60,7 @@ class LineMatch(IntEnum):
         return cls.there if same and by_one else cls.edited
 
 
-@dataclass(frozen=True, slots=True)
-class IncomingLine:
+class IncomingLine(Struct, frozen=True):
     """One line of a chat.
 
     Args:
@@ -361,8 +361,7 @@ def shared_run(history: HistoryStore, channel_id: str, lines: Sequence[IncomingL
 _SAMPLE: Final = 50  # first lines by which a chat is recognised
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(Struct, frozen=True):
     """A chat to be imported.
 
     Args:
@@ -388,8 +387,7 @@ class Arrival:
     is_apart: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ChatPlacement:
+class ChatPlacement(Struct, frozen=True):
     """Target channel of a chat.
 
     Args:
@@ -418,8 +416,7 @@ class ChatPlacement:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Beginning:
+class _Beginning(Struct, frozen=True):
     """The common beginning of a channel's past and a chat.
 
     Args:

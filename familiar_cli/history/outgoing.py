@@ -9,9 +9,10 @@ instance that never comes back can be handed over.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from familiar_cli.history import lines
 from familiar_cli.history import rows as turn_rows
@@ -36,8 +37,7 @@ _OURS: Final = (
 """SQL condition for turns that are read on this instance."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadFilter:
+class UnreadFilter(Struct, frozen=True):
     """Filter on the unread turns.
 
     Args:

@@ -9,9 +9,10 @@ understood, or found, without its neighbours.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_checkable
+
+from msgspec import Struct, field
 
 from familiar_cli import fts
 from familiar_cli.clock import stopwatch_s
@@ -579,8 +580,7 @@ def _allowed(
     return {i for (i,) in rows_among(connection, select, ids, values)}
 
 
-@dataclass(slots=True)
-class _Meaning:
+class _Meaning(Struct):
     """Semantic similarity of turns.
 
     Args:

@@ -6,10 +6,11 @@ moved to its time, and each reply next to its question.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
+
+from msgspec import Struct
 
 from familiar_cli.clock import to_ms
 from familiar_cli.errors import BadInputError
@@ -36,8 +37,7 @@ Role = Literal["user", "assistant", "system"]
 _ROLES: Final = get_args(Role)
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """One immutable turn of a conversation.
 
     Args:
@@ -70,11 +70,10 @@ class Turn:
     reply_to: int | None = None
     place: int | None = None
     stands: bool = True
-    one_to_one: Author | None = field(default=None, compare=False)
+    one_to_one: Author | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelSummary:
+class ChannelSummary(Struct, frozen=True):
     """A channel with its number of turns and the time of its last one (UTC)."""
 
     channel_id: str
@@ -82,8 +81,7 @@ class ChannelSummary:
     last_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Speaker:
+class Speaker(Struct, frozen=True):
     """A person with their number of turns in all channels and the time of the last one (UTC)."""
 
     author: Author

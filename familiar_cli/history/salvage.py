@@ -10,8 +10,10 @@ import os
 import sqlite3
 import struct
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from familiar_cli.clock import now
 from familiar_cli.errors import FamiliarError, NotFoundError
@@ -248,8 +250,7 @@ _DERIVED: Final = ("sqlite_", "turns_fts", "speakers")  # rebuilt from the turns
 _ENDS: Final = ("", "-wal", "-shm", "-journal")
 
 
-@dataclass(slots=True)
-class Salvaged:
+class Salvaged(Struct):
     """Result of a salvage.
 
     Args:

@@ -8,8 +8,10 @@ when it was said stays so, even if others join the channel later. How that is ap
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.history.events import END, BranchPart, parts_condition, parts_of
 from familiar_cli.history.rows import (
@@ -196,8 +198,7 @@ _ALL: Final = ""  # not the name of any channel
 _FEW: Final = 50  # moved turns examined per query
 
 
-@dataclass(frozen=True, slots=True)
-class TurnFilter:
+class TurnFilter(Struct, frozen=True):
     """Filter on turns.
 
     Args:
@@ -246,8 +247,7 @@ class TurnFilter:
         return f" AND {of_past}{sql}", [*past, *values]
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """A turn with its source's metadata.
 
     Args:
@@ -265,8 +265,7 @@ class Kept:
     message_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedFrom:
+class ImportedFrom(Struct, frozen=True):
     """A chat that was imported into a channel.
 
     Args:
@@ -409,8 +408,7 @@ def oldest_rows(
     return rows, low if len(rows) >= limit else high
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
+class _Span(Struct, frozen=True):
     """A range of places in one part of a past, or in all channels."""
 
     part: BranchPart

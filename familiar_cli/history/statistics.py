@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.history.rows import from_ms, in_ms, pack, to_author, unpack
 from familiar_cli.visibility import OWNER, Viewer
@@ -28,8 +30,7 @@ _NOT_SHOWN: Final = (
 _SAMPLE: Final = 2000  # sample size for counting tokens
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelCount:
+class ChannelCount(Struct, frozen=True):
     """Statistics of one channel.
 
     Args:
@@ -49,24 +50,21 @@ class ChannelCount:
     imported_from: str
 
 
-@dataclass(frozen=True, slots=True)
-class AuthorCount:
+class AuthorCount(Struct, frozen=True):
     """An author and their number of turns; None is the familiar."""
 
     author: Author | None
     turns: int
 
 
-@dataclass(frozen=True, slots=True)
-class MonthCount:
+class MonthCount(Struct, frozen=True):
     """A month, as `2026-01` in UTC, and its number of turns."""
 
     month: str
     turns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
+class Statistics(Struct, frozen=True):
     """Statistics of the whole history or one channel.
 
     Args:

@@ -10,8 +10,10 @@ There are three views of turns: `standing`, for prompts; `shown`, for people, wi
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.clock import now, to_ms
 from familiar_cli.errors import ConflictError, NotFoundError, RefusedError
@@ -57,8 +59,7 @@ _OF_ID: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class KeptMessage:
+class KeptMessage(Struct, frozen=True):
     """A stored message; `is_new` is false if its id was stored before."""
 
     turn: Turn
@@ -484,8 +485,7 @@ def _raise_watermark(connection: sqlite3.Connection, name: str, turn_id: int) ->
     connection.execute(sql, (name, turn_id))
 
 
-@dataclass(frozen=True, slots=True)
-class TurnStatus:
+class TurnStatus(Struct, frozen=True):
     """Status of a turn.
 
     Args:

@@ -7,9 +7,10 @@ can be rebuilt from the turns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from familiar_cli.history.events import END, PLACED, BranchPart, parts_condition, parts_of
 from familiar_cli.history.rows import (
@@ -37,8 +38,7 @@ PUBLIC: Final = ""
 _STANDING: Final = f"SELECT {SELECTED} FROM standing AS turns"  # noqa: S608
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """A summary of all turns of its scope up to one.
 
     Args:

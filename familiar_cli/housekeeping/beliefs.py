@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from familiar_cli.housekeeping.lines import (
     DAY,
@@ -125,8 +126,7 @@ HEADS: Final = heads_of(
 """Words of which a line that says an attribute holds one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(Struct, frozen=True):
     """An attribute of somebody, as stated by a line.
 
     Args:

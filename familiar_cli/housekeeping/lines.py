@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from familiar_cli.errors import FamiliarError
 from familiar_cli.languages import ENGLISH, Phrases
@@ -31,8 +32,7 @@ _TO_SPACES: Final = {code: " " for code in range(128) if not chr(code).isalnum()
 _FIRST_UNSPACED: Final = "\u0e00"  # from Thai on, words are not separated
 
 
-@dataclass(frozen=True, slots=True)
-class Wordings:
+class Wordings(Struct, frozen=True):
     """Phrases to search for in many texts.
 
     Args:
@@ -108,8 +108,7 @@ MOST_QUOTES: Final = 20
 _OWN_LISTS: Final = (layout.REMINDERS, layout.TASKS, layout.SCRATCH)
 
 
-@dataclass(frozen=True)
-class MemoryText:
+class MemoryText(Struct, frozen=True, dict=True):
     """A text file of the memory.
 
     Args:
@@ -159,8 +158,7 @@ class MemoryText:
         return self.directory not in _NOT_BELIEFS and self.rel_path not in _OWN_LISTS
 
 
-@dataclass(frozen=True)
-class Corpus:
+class Corpus(Struct, frozen=True, dict=True):
     """All text files, sorted by path, and every other path that there is.
 
     Args:
@@ -188,8 +186,7 @@ class Corpus:
         return {path for path in targets if path}
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """Settings of the checks.
 
     Args:
@@ -212,11 +209,10 @@ class Options:
     fallen: Callable[[Collection[int]], Mapping[int, str]] = lambda _: {}
     numbering: memory_lines.Numbering = memory_lines.PLAIN
     doubles: Callable[[], Iterable[DoubledChannel]] = tuple
-    phrases: Phrases = field(default=ENGLISH, repr=False)
+    phrases: Phrases = ENGLISH
 
 
-@dataclass(frozen=True, slots=True)
-class Quote:
+class Quote(Struct, frozen=True):
     """A line that is evidence for a finding, counted from 1. Secrets in it are masked."""
 
     rel_path: str
@@ -224,8 +220,7 @@ class Quote:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """A finding for a person to review.
 
     Args:
@@ -245,8 +240,7 @@ class Finding:
     check: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """One check.
 
     Args:
@@ -276,8 +270,7 @@ MOST_CHARS: Final = 2_000
 """A longer line is no statement."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """A line that states something.
 
     Args:

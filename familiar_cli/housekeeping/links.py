@@ -5,9 +5,10 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from familiar_cli.fts import content_words, is_unspaced
 from familiar_cli.housekeeping.lines import (
@@ -40,8 +41,7 @@ _FILES: Final = (*SUFFIXES, ".json", ".toml", ".yaml", ".yml", ".csv", ".png", "
 _MOST_NAMED: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class _Broken:
+class _Broken(Struct, frozen=True):
     """A broken link.
 
     Args:
@@ -330,8 +330,7 @@ def _move_links(body: str, path: str) -> str:
 _MOST_STEPS: Final = 50
 
 
-@dataclass(frozen=True, slots=True)
-class _Stated:
+class _Stated(Struct, frozen=True):
     """A relation with its location and the page it refers to."""
 
     note: MemoryText

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.errors import FamiliarError, ModelError, NotFoundError, UnusableReplyError
 from familiar_cli.housekeeping import beliefs, duplicates, hazards, links
@@ -44,8 +46,7 @@ _MOST_CHARS: Final = 400
 _MOST_MASKED: Final = 4_000
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResults:
+class CheckResults(Struct, frozen=True):
     """Results of the checks.
 
     Args:
@@ -163,16 +164,14 @@ _SCHEMA: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """A model's verdict on a finding: `real`, `not` or `unsure`, with a reason."""
 
     verdict: Verdict
     reason: str
 
 
-@dataclass(slots=True)
-class FindingJudgements:
+class FindingJudgements(Struct):
     """Verdicts by index of the finding, and why some are missing."""
 
     judgements: dict[int, Judgement] = field(default_factory=dict)

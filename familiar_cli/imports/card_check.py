@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
 
 from familiar_cli.imports import containers
 from familiar_cli.imports.cards import FILE_FIELDS, KNOWN_FIELDS, Card
@@ -35,8 +36,7 @@ _ROLES: Final = ("system", "user", "assistant", 0, 1, 2)  # SillyTavern also wri
 _START: Final = re.compile(r"<START>", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class CardFinding:
+class CardFinding(Struct, frozen=True):
     """Something wrong or unusual in a card.
 
     Args:
@@ -206,8 +206,7 @@ def _check_size(card: Card, counter: TokenCounter) -> Iterator[CardFinding]:
 DEFAULT_DEPTH: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSummary:
+class FieldSummary(Struct, frozen=True):
     """A text field of the card, with its length."""
 
     field: str
@@ -216,8 +215,7 @@ class FieldSummary:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class EntrySummary:
+class EntrySummary(Struct, frozen=True):
     """An entry of the card's book."""
 
     title: str
@@ -227,8 +225,7 @@ class EntrySummary:
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class CardSummary:
+class CardSummary(Struct, frozen=True):
     """Overview of a card before it is imported.
 
     Args:

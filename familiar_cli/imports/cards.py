@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
+
+from msgspec import Struct
 
 from familiar_cli.errors import BadInputError
 from familiar_cli.imports.containers import SUFFIXES, V1_FIELDS, CardFile, open_container
@@ -168,8 +169,7 @@ _ENOUGH_FIELDS: Final = 2
 _LOREBOOK_SIGNS: Final = ("entries", "lorebookVersion")
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct, frozen=True):
     """A character card of any version, with the fields of V3.
 
     Args:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec.structs import replace
 
 from familiar_cli.clock import iso
 from familiar_cli.errors import NotFoundError, UsageError

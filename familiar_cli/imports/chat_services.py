@@ -6,10 +6,11 @@ import csv
 import io
 import json
 import re
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from familiar_cli.identity import Author
 from familiar_cli.imports.chat_times import read_time, stated_time
@@ -42,8 +43,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.rows import Role
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationParts:
+class ConversationParts(Struct, frozen=True):
     """A parsed conversation.
 
     Args:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.clock import in_zone, to_ms
 from familiar_cli.imports.foreign_chat import DateOrder, ForeignMessage, Skip
@@ -250,8 +252,7 @@ _WORD: Final = re.compile(rf"(?<![^\W\d])(?:{_MONTH})(?![^\W\d])", re.IGNORECASE
 _CENTURY: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenTime:
+class WrittenTime(Struct, frozen=True):
     """A timestamp as written.
 
     Args:
@@ -353,8 +354,7 @@ def with_offset(moment: datetime, offset: timedelta) -> datetime:
     return moment.replace(tzinfo=timezone(offset if possible else timedelta(0)))
 
 
-@dataclass(slots=True)
-class DateReading:
+class DateReading(Struct):
     """Infers the order of a file's dates from the unambiguous ones.
 
     Args:

@@ -10,9 +10,10 @@ import zipfile
 import zlib
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from familiar_cli.errors import BadInputError
 from familiar_cli.imports.foreign_files import (
@@ -159,16 +160,14 @@ _TEXT_KINDS: Final = (b"tEXt", b"zTXt", b"iTXt")
 _FRAME_BYTES: Final = 12  # length, type and CRC of a chunk
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     """A chunk: its four-letter type and its content, without length and CRC."""
 
     kind: bytes
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Png:
+class Png(Struct, frozen=True):
     """A PNG file: its chunks in order, and any data after the last one."""
 
     chunks: tuple[Chunk, ...]
@@ -296,8 +295,7 @@ _PICTURES: Final = ((b"\xff\xd8\xff", "JPEG"), (b"GIF8", "GIF"), (b"BM", "BMP"))
 _HINT: Final = "A card is a PNG with a card in it, a .charx, a .json or a .yaml file."
 
 
-@dataclass(frozen=True, slots=True)
-class CardFile:
+class CardFile(Struct, frozen=True):
     """A file that contains a card.
 
     Args:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.errors import BadInputError, NotFoundError, RefusedError, UsageError
@@ -150,8 +151,7 @@ def _is_equal(rel_path: str, there: bytes, new: bytes) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class _BookPlan:
+class _BookPlan(Struct, frozen=True):
     """Plan for the card's book, or the reason for having none."""
 
     plan: import_plan.ImportPlan | None = None
@@ -258,8 +258,7 @@ _MAX_PERSONA_NAME_CHARS = 200
 _OVERWRITE_PERSONA = "Add `--overwrite` to replace them with the persona's text, or use another ID."
 
 
-@dataclass(frozen=True, slots=True)
-class PersonaCard:
+class PersonaCard(Struct, frozen=True):
     """A persona that was read.
 
     Args:

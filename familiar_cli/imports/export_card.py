@@ -9,9 +9,10 @@ import math
 import mimetypes
 import zlib
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+from msgspec import Struct
 
 from familiar_cli.errors import BadInputError, FamiliarError, LimitError, NotFoundError
 from familiar_cli.imports import cards, containers, lorebook_shelf
@@ -103,8 +104,7 @@ _MAIN_PICTURE: Final = "assets/icon/images/main.png"
 _MAX_PNG_PATH_CHARS: Final = 60  # longest name that fits a PNG keyword
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
+class Carried(Struct, frozen=True):
     """The files embedded in a card's original besides the card.
 
     Args:
@@ -324,8 +324,7 @@ def format_of_file(path: PurePath) -> CardFormat:
     return formats.get(path.suffix.lower(), "png")
 
 
-@dataclass(frozen=True, slots=True)
-class Exported:
+class Exported(Struct, frozen=True):
     """An exported card.
 
     Args:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, UsageError
 from familiar_cli.imports import lorebook, lorebook_shelf
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
 
 
-@dataclass(frozen=True, slots=True)
-class LoreFile:
+class LoreFile(Struct, frozen=True):
     """A Markdown file in its current state."""
 
     path: str
@@ -33,8 +34,7 @@ class LoreFile:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class EntryFiles:
+class EntryFiles(Struct, frozen=True):
     """The files in a directory, matched with its entries.
 
     Args:

@@ -6,8 +6,9 @@ import json
 import os
 import re
 import stat
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from familiar_cli import errors
 from familiar_cli.files import is_directory, patiently
@@ -96,8 +97,7 @@ def _source_digest(source: str) -> str:
 _VERSION: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedFile:
+class ImportedFile(Struct, frozen=True):
     """A file of the imported folder.
 
     Args:
@@ -153,8 +153,7 @@ def _read_entry(given: dict[str, Any]) -> ImportedFile:
     return ImportedFile(str(given["sha256"]), wrote, str(given["original"]))
 
 
-@dataclass(frozen=True, slots=True)
-class FolderPage:
+class FolderPage(Struct, frozen=True):
     """A page of memory made from a file of the folder, possibly one of several.
 
     Args:
@@ -174,8 +173,7 @@ class FolderPage:
     aside: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FolderImportOptions:
+class FolderImportOptions(Struct, frozen=True):
     """What an import may overwrite.
 
     Args:
@@ -362,8 +360,7 @@ _SHOWN_CHARS: Final = 120
 _OPEN: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
-@dataclass(slots=True)
-class FolderContents:
+class FolderContents(Struct):
     """The contents of a folder.
 
     Args:
@@ -467,8 +464,7 @@ _MERGED: Final = (layout.DAILY_DIR, layout.SIGNIFICANT_DIR)
 _BELOW: Final = ("", "memories", "data/memories")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedMemories(import_plan.ImportReport):
+class ImportedMemories(import_plan.ImportReport, frozen=True, kw_only=True):
     """Result of an import.
 
     Args:

@@ -9,10 +9,12 @@ import shutil
 import sys
 import tempfile
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli import errors
 from familiar_cli.clock import since_1970, to_ms
@@ -48,8 +50,7 @@ TITLES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignMessage:
+class ForeignMessage(Struct, frozen=True):
     """A message of a chat.
 
     Args:
@@ -93,8 +94,7 @@ class ForeignMessage:
         return blake2b(said.encode("utf-8", errors="surrogatepass"), digest_size=16).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(Struct, frozen=True):
     """A skipped line.
 
     Args:
@@ -108,8 +108,7 @@ class Skip:
     damaged: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(Struct, frozen=True):
     """Identities of the speakers in the chats that are imported.
 
     Args:
@@ -220,8 +219,7 @@ class Cast:
         return self.character or self.known
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """Options for reading chat files.
 
     Args:
@@ -244,8 +242,7 @@ class Reading:
         return self.format == TRANSCRIPT
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignChat:
+class ForeignChat(Struct, frozen=True):
     """One chat of a file.
 
     Args:
@@ -353,8 +350,7 @@ def with_my_names(cast: Cast, names: Collection[str], *, origin: str) -> Cast:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Casting:
+class Casting(Struct, frozen=True):
     """Identities of the speakers in one chat.
 
     Args:
@@ -469,8 +465,7 @@ _BLOCK_BYTES: Final = MIB
 _START_BYTES: Final = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class ChatFile:
+class ChatFile(Struct, frozen=True):
     """A file in UTF-8.
 
     Args:
@@ -607,8 +602,7 @@ _TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]"]', re.DOTALL)
 _DEPTH: Final = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 
 
-@dataclass(frozen=True, slots=True)
-class ByteSpan:
+class ByteSpan(Struct, frozen=True):
     """Byte range of an element in its file."""
 
     start: int

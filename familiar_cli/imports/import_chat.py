@@ -6,11 +6,13 @@ import os
 import tempfile
 from collections import Counter
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli import errors
 from familiar_cli.history import imports, matching, store
@@ -59,8 +61,7 @@ _REASONS: Final = {
 _SHARED: Final = "it differs from the chat that this one left; the turns that both share stay"
 
 
-@dataclass(slots=True)
-class ImportedChat:
+class ImportedChat(Struct):
     """Result of importing one chat.
 
     Args:
@@ -116,8 +117,7 @@ class ImportedChat:
     first: tuple[ForeignMessage, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SpeakerCount:
+class SpeakerCount(Struct, frozen=True):
     """A speaker of a chat.
 
     Args:
@@ -131,8 +131,7 @@ class SpeakerCount:
     turns: int
 
 
-@dataclass(frozen=True, slots=True)
-class ChatImportOptions:
+class ChatImportOptions(Struct, frozen=True):
     """Options for importing chats.
 
     Args:
@@ -428,16 +427,14 @@ _NEVER_REWRITTEN: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NotImported:
+class NotImported(Struct, frozen=True):
     """A file, or a chat in one, that was not imported."""
 
     file: str
     error: errors.FamiliarError
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedChats:
+class ImportedChats(Struct, frozen=True):
     """Result of an import.
 
     Args:

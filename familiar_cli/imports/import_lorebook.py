@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.errors import BadInputError, ConflictError, RefusedError, UnsafePathError
 from familiar_cli.imports import import_plan, lorebook, lorebook_shelf
@@ -119,8 +121,7 @@ def _is_default(name: str, value: Any) -> bool:  # noqa: ANN401
 _SHOWN_DIFF_LINES: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class LorebookPlan(ImportPlan):
+class LorebookPlan(ImportPlan, frozen=True):
     """Plan for importing a lorebook.
 
     Args:
@@ -389,8 +390,7 @@ SOURCE: Final = "import-lorebook"
 _OPENERS: Final = ("{", "[")
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedLorebook:
+class ImportedLorebook(Struct, frozen=True):
     """Result of an import, actual or planned. See `ImportPlan` for the lists.
 
     Args:

@@ -8,9 +8,10 @@ import re
 import shutil
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from familiar_cli.config.edit import write_new
 from familiar_cli.config.home import FamiliarPaths, ensure_instance, is_alive
@@ -44,8 +45,7 @@ class Effects(NamedTuple):
     kept_unmapped: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportReport:
+class ImportReport(Struct, frozen=True, kw_only=True):
     """Outcome for each file, actual or planned.
 
     Args:
@@ -74,7 +74,7 @@ class ImportReport:
 
     def values(self) -> dict[str, Any]:
         """Return its fields, as the start of a larger report."""
-        return {field.name: getattr(self, field.name) for field in fields(ImportReport)}
+        return {name: getattr(self, name) for name in ImportReport.__struct_fields__}
 
     def problem(self, of: str = "") -> PartialError | None:
         """Return the error for an incomplete import, or None.
@@ -93,8 +93,7 @@ class ImportReport:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FamiliarReport(ImportReport):
+class FamiliarReport(ImportReport, frozen=True, kw_only=True):
     """Result of creating a familiar, actual or planned.
 
     Args:
@@ -110,8 +109,7 @@ class FamiliarReport(ImportReport):
     is_new: bool
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadFile:
+class UnreadFile(Struct, frozen=True):
     """A file of a folder that was not read, and the reason."""
 
     file: str
@@ -135,8 +133,7 @@ class FileToWrite(NamedTuple):
     any_size: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ImportPlan:
+class ImportPlan(Struct, frozen=True):
     """Plan of an import; nothing is changed before `stage`.
 
     Args:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.imports.foreign_files import as_object
 from familiar_cli.text import sha256_of
@@ -79,8 +81,7 @@ _SILENT: Final[Mapping[Shape, Mapping[str, Any]]] = {
 _UID: Final[Mapping[Shape, str]] = {"worldinfo": "uid", "book": "id"}
 
 
-@dataclass(frozen=True, slots=True)
-class LoreEntry:
+class LoreEntry(Struct, frozen=True):
     """An entry, with every setting of its source.
 
     Args:
@@ -160,8 +161,7 @@ class LoreEntry:
         return replace(self, raw=raw)
 
 
-@dataclass(frozen=True, slots=True)
-class Lorebook:
+class Lorebook(Struct, frozen=True):
     """A lorebook, normalised to one of the two `Shape`s.
 
     Args:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.errors import BadInputError, LimitError
 from familiar_cli.imports.foreign_files import as_object, check_depth, json_line
@@ -20,8 +22,7 @@ _KEY: Final = re.compile(r"\s*(/(?:\\.|[^/\\])+/[a-z]*\s*(?=,|\Z)|[^,]*)(?:,|\Z)
 _NO: Final = frozenset(("", "0", "false", "no", "off", "null"))
 
 
-@dataclass(slots=True)
-class Notes:
+class Notes(Struct):
     """Oddities in the entries of one book: each kind once, with a count."""
 
     seen: dict[str, list[str]] = field(default_factory=dict)
@@ -35,8 +36,7 @@ class Notes:
         return tuple(f"{what} ({_which_entries(labels)})" for what, labels in self.seen.items())
 
 
-@dataclass(frozen=True, slots=True)
-class Mending:
+class Mending(Struct, frozen=True):
     """An entry under repair.
 
     Args:
@@ -183,8 +183,7 @@ def _mend_required(mending: Mending) -> None:
 _NOVELAI_ORDER: Final = 400  # NovelAI's own default
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """A lorebook format of another program.
 
     Args:

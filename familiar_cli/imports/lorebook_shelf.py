@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct, field, to_builtins
 
 from familiar_cli.errors import BadInputError, NotFoundError
 from familiar_cli.imports import import_plan
@@ -170,8 +171,7 @@ _KINDS: Final[Mapping[str, type]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BookRecord:
+class BookRecord(Struct, frozen=True):
     """A book in the directory. See `Lorebook` for the fields of the same name.
 
     Args:
@@ -187,8 +187,7 @@ class BookRecord:
     unreadable: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class EntryRecord:
+class EntryRecord(Struct, frozen=True):
     """An entry in the directory.
 
     Args:
@@ -210,8 +209,7 @@ class EntryRecord:
     raw: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class BookSettings:
+class BookSettings(Struct, frozen=True):
     """All books and entries of one directory, by id."""
 
     books: dict[str, BookRecord] = field(default_factory=dict)
@@ -255,7 +253,7 @@ def dump_settings(settings: BookSettings) -> str:
 
 
 def _rows(name: str, records: Mapping[str, BookRecord | EntryRecord]) -> str:
-    rows = [f'"{key}": {json.dumps(asdict(records[key]))}' for key in sorted(records)]
+    rows = [f'"{key}": {json.dumps(to_builtins(records[key]))}' for key in sorted(records)]
     return f'"{name}": {{' + ",".join(f"\n{row}" for row in rows) + "}"
 
 
@@ -291,8 +289,7 @@ def _check_record(record: R) -> R:
 _NAMELESS: Final = "book"
 
 
-@dataclass(frozen=True, slots=True)
-class ShelvedBook:
+class ShelvedBook(Struct, frozen=True):
     """A previously imported book.
 
     Args:

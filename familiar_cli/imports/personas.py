@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from familiar_cli.errors import BadInputError
 from familiar_cli.imports import folders
@@ -148,8 +149,7 @@ _MOST_NAME_WORDS: Final = 4
 _MOST_NAME_CHARS: Final = 80
 
 
-@dataclass(frozen=True, slots=True)
-class PersonaDir:
+class PersonaDir(Struct, frozen=True):
     """A persona folder.
 
     Args:
@@ -252,8 +252,7 @@ def _persona_parts(files: Mapping[str, bytes]) -> dict[str, str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Mapping:
+class _Mapping(Struct, frozen=True):
     """Maps each file to pages for people, search and prompts."""
 
     user: Author

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct, field
 
 from familiar_cli import errors
 from familiar_cli.imports import foreign_files
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 _TEXTS: Final = ("description", "personality", "scenario", "first_mes", "mes_example")
 
 
-@dataclass(frozen=True, slots=True)
-class Face:
+class Face(Struct, frozen=True):
     """Features of a card for recognising it.
 
     Args:
@@ -120,8 +120,7 @@ _SURE: Final = frozenset(("characters", "chats", "group chats"))
 _NOISE: Final = frozenset((".ds_store", ".gitkeep", "desktop.ini", "thumbs.db"))
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFile:
+class FoundFile(Struct, frozen=True):
     """A file, or a directory skipped as a whole.
 
     Args:
@@ -147,8 +146,7 @@ class FoundFile:
         return self.path.parent.name
 
 
-@dataclass(frozen=True, slots=True)
-class SillyTavernFolder:
+class SillyTavernFolder(Struct, frozen=True):
     """A data folder.
 
     Args:
@@ -157,7 +155,7 @@ class SillyTavernFolder:
     """
 
     root: Path
-    files: tuple[FoundFile, ...] = field(repr=False)
+    files: tuple[FoundFile, ...]
 
     def of(self, kind: Kind) -> list[FoundFile]:
         """Return the readable files of a kind."""
@@ -297,8 +295,7 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
     return os.path.isfile(entry.path)  # noqa: PTH113  # as above
 
 
-@dataclass(frozen=True, slots=True)
-class CharacterGroup:
+class CharacterGroup(Struct, frozen=True):
     """A group of characters.
 
     Args:
@@ -312,8 +309,7 @@ class CharacterGroup:
     chats: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class BookLinks:
+class BookLinks(Struct, frozen=True):
     """Assignment of books by the settings, by file stem.
 
     Args:
@@ -399,8 +395,7 @@ OUTCOMES: Final[tuple[Outcome, ...]] = (
 _SHOWN: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
-class FileReport:
+class FileReport(Struct, frozen=True):
     """Outcome for one file.
 
     Args:
@@ -422,8 +417,7 @@ class FileReport:
     incomplete: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FamiliarInFolder:
+class FamiliarInFolder(Struct, frozen=True):
     """Outcome for one character.
 
     Args:
@@ -447,8 +441,7 @@ class FamiliarInFolder:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedFolder:
+class ImportedFolder(Struct, frozen=True):
     """Result of importing a folder, actual or planned."""
 
     folder: str
@@ -469,8 +462,7 @@ class ImportedFolder:
         )
 
 
-@dataclass(slots=True)
-class Register:
+class Register(Struct):
     """Collects the outcome of each file, which several familiars may share."""
 
     _notes: dict[str, list[FileReport]] = field(default_factory=dict)
@@ -511,8 +503,7 @@ def _join_reports(notes: list[FileReport]) -> FileReport:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SillyTavernPersona:
+class SillyTavernPersona(Struct, frozen=True):
     """A persona of a SillyTavern user.
 
     Args:

@@ -6,9 +6,10 @@ import codecs
 import io
 import re
 from collections import Counter
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from familiar_cli.clock import now
 from familiar_cli.errors import RefusedError
@@ -100,8 +101,7 @@ _TIME_LIKE: Final = re.compile(r"\d[:.]\d\d|\d[-/.]\d|\d{4}|年")
 _STAMP_WITHIN: Final = 150
 
 
-@dataclass(frozen=True, slots=True)
-class MessageHeader:
+class MessageHeader(Struct, frozen=True):
     """The beginning of a message.
 
     Args:
@@ -127,8 +127,7 @@ _SAYS: Final = r"(?P<name>[^:：\n]{1,80}?)[ ]?[:：](?P<text>.*)"
 _QUOTED: Final = r"<[ ]?(?P<name>[^<>\n]{1,60})>[ ]?(?P<text>.*)"
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
+class _Way(Struct, frozen=True):
     """One way in which a message can begin.
 
     Args:
@@ -346,8 +345,7 @@ _HEADER_LINES: Final = 12
 _ORDER_NAMES: Final = {"dmy": "day first", "mdy": "month first", "ymd": "year first"}
 
 
-@dataclass(slots=True)
-class _Style:
+class _Style(Struct):
     """Statistics of one header style."""
 
     names: Counter[str] = field(default_factory=Counter)
@@ -357,8 +355,7 @@ class _Style:
     is_timed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptShape:
+class TranscriptShape(Struct, frozen=True):
     """Layout of a transcript.
 
     Args:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from familiar_cli.errors import BadInputError, ConflictError, UnsafePathError
 from familiar_cli.identity import check_familiar_id
@@ -100,8 +101,7 @@ def _is_note(source: str) -> bool:
     return source.lower().endswith(_NOTE)
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedFamiliar:
+class ExportedFamiliar(Struct, frozen=True):
     """A familiar in an export.
 
     Args:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
 
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
 from familiar_cli.memory.layout import PERIOD_DIRS, PRIVATE_DIRS, SIGNIFICANT_DIR
@@ -65,8 +66,7 @@ _KINDS_HINT: Final = (
 _NO_CHATS: Final = (".yaml", ".yml")  # a key and its value look like a speaker and their words
 
 
-@dataclass(frozen=True, slots=True)
-class Recognized:
+class Recognized(Struct, frozen=True):
     """Detected kind of a file or directory.
 
     Args:

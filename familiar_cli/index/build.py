@@ -6,9 +6,10 @@ import contextlib
 import os
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
 from sqlite3 import OperationalError
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, NotFoundError
@@ -48,8 +49,7 @@ _CORES: Final = threading.BoundedSemaphore(os.cpu_count() or 1)  # more at once 
 _FETCH: Final = 32 * BATCH  # sorted by length together, so that little of a batch is padding
 
 
-@dataclass(frozen=True, slots=True)
-class Refreshed:
+class Refreshed(Struct, frozen=True):
     """The result of updating the index from the files.
 
     Args:
@@ -69,8 +69,7 @@ class Refreshed:
     closed: tuple[Skipped, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Embedded:
+class Embedded(Struct, frozen=True):
     """The number of pieces embedded and still waiting, and the model whose vectors were deleted.
 
     `busy` means that another process is embedding, so nothing was done here.
@@ -82,24 +81,21 @@ class Embedded:
     busy: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
+class Built(Struct, frozen=True):
     """What `build_if_stale` did."""
 
     refreshed: Refreshed
     embedded: Embedded
 
 
-@dataclass(frozen=True, slots=True)
-class IndexProblem:
+class IndexProblem(Struct, frozen=True):
     """A file that cannot be searched, and why."""
 
     rel_path: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class IndexStatus:
+class IndexStatus(Struct, frozen=True):
     """The state of the index; `token_vectors` counts rows of their file, `waiting` counts lines."""
 
     exists: bool

@@ -8,9 +8,10 @@ docs/reference/index.md for the rules.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
 
 from familiar_cli.index.who_when import day_in, instance_in
 from familiar_cli.markdown import split_front_matter, without_marks
@@ -61,8 +62,7 @@ class TextBlock(NamedTuple):
     speaker: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedMarkdown:
+class ParsedMarkdown(Struct, frozen=True):
     """A Markdown text as blocks, and the settings in its front matter."""
 
     blocks: tuple[TextBlock, ...]

@@ -8,12 +8,13 @@ from __future__ import annotations
 import atexit
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeGuard
+
+from msgspec import Struct
 
 from familiar_cli.clock import check_work_limit
 from familiar_cli.config.environment import install_command
@@ -130,8 +131,7 @@ def token_version(embedder: Embedder) -> str:
     return embedder.token_version if _reads_tokens(embedder) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
+class Spec(Struct, frozen=True):
     """Properties of one model.
 
     Args:

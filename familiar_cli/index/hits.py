@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import date, datetime, tzinfo
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct, field
 
 from familiar_cli import fts
 from familiar_cli.clock import now, since_1970, to_zone
@@ -40,8 +41,7 @@ def holds_any(text: str, query: str) -> bool:
     return any(fts.holds_word(folded, word) for word in fts.wanted_words(query))
 
 
-@dataclass(slots=True)
-class ShownHits:
+class ShownHits(Struct):
     """Judges the hits of one search by their visible text, and renders them.
 
     Args:
@@ -509,8 +509,7 @@ def _fold_text(text: str) -> str:
     return fold_word(text)
 
 
-@dataclass(frozen=True, slots=True)
-class _FoundFile:
+class _FoundFile(Struct, frozen=True):
     share: float
     count: int
     rel_path: str
@@ -535,8 +534,7 @@ def _files_holding(store: MemoryStore, words: list[str]) -> Iterator[_FoundFile]
             yield _FoundFile(share, count, entry.rel_path, text, mtime_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class _Cutter:
+class _Cutter(Struct, frozen=True):
     """Makes the hits of one file."""
 
     file: _FoundFile

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from familiar_cli import fts
 from familiar_cli.clock import now, to_zone
 from familiar_cli.index import who_when
+from familiar_cli.index.types import Weights
 from familiar_cli.spans import Span, Yearly, times_asked
 from familiar_cli.sqlite import rows_among
 
@@ -28,39 +29,6 @@ if TYPE_CHECKING:
 
 RECENCY_RATE_PER_DAY: Final = 0.007
 _NOTHING: Final[Mapping[int, float]] = MappingProxyType({})
-
-
-class Weights(NamedTuple):
-    """How much each signal counts. Chosen by measurement: docs/reference/ranking.md.
-
-    Args:
-        file: BM25 of the whole file, within the lexical score.
-        passage: BM25 of the passage, within the lexical score.
-        line: BM25 of the line, within the lexical score.
-        dense: Share of meaning against words, where only whole texts have vectors.
-        maxsim: Share of meaning against words, where tokens have vectors; half for the line, half
-            for its passage.
-        speaker: Added to a line whose speaker the question names.
-        people: Added to a line in a file where all speak whom the question names.
-        time: Added to a line of the time that the question names.
-        relevance: Share of words and meaning in the final score.
-        recency: Share of how fresh the file is.
-        links: Share of being, or being linked with, a person or topic that the question names.
-        instance: Share of having been written by the same instance.
-    """
-
-    file: float = 0.5
-    passage: float = 1.0
-    line: float = 0.5
-    dense: float = 0.5
-    maxsim: float = 0.625
-    speaker: float = 0.1
-    people: float = 0.4
-    time: float = 0.2
-    relevance: float = 0.8
-    recency: float = 0.05
-    links: float = 0.05
-    instance: float = 0.1
 
 
 WEIGHTS: Final = Weights()

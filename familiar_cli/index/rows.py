@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from familiar_cli import fts
 from familiar_cli.index import chunking, schema
@@ -156,8 +157,7 @@ def _insert_document(
     return int(cursor.lastrowid or 0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunks:
+class _Chunks(Struct, frozen=True):
     """Writes the passages and lines of one file, with ids that follow on each other."""
 
     connection: sqlite3.Connection

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli import fts
 from familiar_cli.clock import now, stopwatch_s, to_zone
@@ -148,8 +150,7 @@ class _Meaning(NamedTuple):
     cosines: Cosines
 
 
-@dataclass(slots=True)
-class _Asked:
+class _Asked(Struct):
     """One query of the index."""
 
     index: EmbeddingIndex

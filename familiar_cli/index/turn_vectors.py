@@ -10,9 +10,10 @@ question's, reads the rows of the nearest few, and the tokens of the best of tho
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from familiar_cli.errors import LockedError
 from familiar_cli.files import check_own, locked, remove
@@ -51,16 +52,14 @@ _FETCH: Final = 8 * BATCH  # sorted by length together, so that little of a batc
 _WORD_BITS: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedTurns:
+class EmbeddedTurns(Struct, frozen=True):
     """The number of turns embedded; `busy` if another process is embedding them."""
 
     done: int = 0
     busy: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TurnVectorStatus:
+class TurnVectorStatus(Struct, frozen=True):
     """The model, the last turn, the number of vectors, their size on disk, and of token vectors."""
 
     model: str = ""
@@ -70,8 +69,7 @@ class TurnVectorStatus:
     token_vectors: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class NearTurns:
+class NearTurns(Struct, frozen=True):
     """Similarities of turns to a question.
 
     Args:

@@ -2,27 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence  # noqa: TC003  # `help()` resolves these annotations
 from copy import copy
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast, get_args
+from datetime import date, tzinfo  # noqa: TC003
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, cast, get_args
+
+from msgspec import Struct, field
 
 from familiar_cli.errors import FamiliarError, UsageError
+from familiar_cli.visibility import Viewed, Viewer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import date, tzinfo
-
-    from familiar_cli.index.build import EmbeddingIndex
-    from familiar_cli.index.rank import Weights
     from familiar_cli.memory.store.store import MemoryStore, OnChange
-    from familiar_cli.visibility import Viewer
 
 Method = Literal["hybrid", "lexical", "dense", "grep"]
 Wanted = Literal["auto", "hybrid", "lexical", "dense", "grep"]
 
 
-@dataclass(frozen=True, slots=True)
-class SearchOptions:
+class Weights(NamedTuple):
+    """How much each signal counts. Chosen by measurement: docs/reference/ranking.md.
+
+    Args:
+        file: BM25 of the whole file, within the lexical score.
+        passage: BM25 of the passage, within the lexical score.
+        line: BM25 of the line, within the lexical score.
+        dense: Share of meaning against words, where only whole texts have vectors.
+        maxsim: Share of meaning against words, where tokens have vectors; half for the line, half
+            for its passage.
+        speaker: Added to a line whose speaker the question names.
+        people: Added to a line in a file where all speak whom the question names.
+        time: Added to a line of the time that the question names.
+        relevance: Share of words and meaning in the final score.
+        recency: Share of how fresh the file is.
+        links: Share of being, or being linked with, a person or topic that the question names.
+        instance: Share of having been written by the same instance.
+    """
+
+    file: float = 0.5
+    passage: float = 1.0
+    line: float = 0.5
+    dense: float = 0.5
+    maxsim: float = 0.625
+    speaker: float = 0.1
+    people: float = 0.4
+    time: float = 0.2
+    relevance: float = 0.8
+    recency: float = 0.05
+    links: float = 0.05
+    instance: float = 0.1
+
+
+class SearchOptions(Viewed, frozen=True):
     """Options of a search.
 
     Args:
@@ -62,7 +92,6 @@ class SearchOptions:
     weights: Weights | None = None
     naming: tuple[str, ...] = ()
     min_score: float = 0.0
-    viewer: Viewer = field(kw_only=True)
 
     @property
     def has_days(self) -> bool:
@@ -171,8 +200,7 @@ class Hit(NamedTuple):
     best: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResult:
+class SearchResult(Struct, frozen=True):
     """The result of a search, best first.
 
     Args:
@@ -200,13 +228,20 @@ class SearchResult:
     named: tuple[str, ...] = ()
 
 
+class WordIndex(Protocol):
+    """An index, as what changes files sees it."""
+
+    def touch(self, rel_paths: Sequence[str]) -> None:
+        """Make the words of these files searchable."""
+
+
 MOST_AT_ONCE: Final = 200
 """Files of one change that are indexed before the write returns."""
 
 
 def IndexingMemoryStore(  # noqa: N802  # it stands where a class stood
     inner: MemoryStore,
-    index: Callable[[], EmbeddingIndex | None],
+    index: Callable[[], WordIndex | None],
     on_change: OnChange | None = None,
 ) -> MemoryStore:
     """Return a store on the directory of `inner` that reports its changes to an index.
@@ -222,7 +257,7 @@ def IndexingMemoryStore(  # noqa: N802  # it stands where a class stood
 
 
 def index_changes(
-    index: Callable[[], EmbeddingIndex | None], on_change: OnChange | None = None
+    index: Callable[[], WordIndex | None], on_change: OnChange | None = None
 ) -> OnChange:
     """Return a callback for the files that a `MemoryStore` changed.
 

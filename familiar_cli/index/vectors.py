@@ -11,11 +11,12 @@ import os
 import sqlite3
 import struct
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from familiar_cli.files import write_whole
 from familiar_cli.index.rank import number_runs
@@ -170,8 +171,7 @@ def drop_others(directory: Path, prefix: str, name: str) -> None:
                 path.unlink()
 
 
-@dataclass(frozen=True, slots=True)
-class Vectors:
+class Vectors(Struct, frozen=True):
     """Vectors by chunk id, as records of `id` and `vector`, float32[d]."""
 
     parts: tuple[Records, ...]
@@ -191,8 +191,7 @@ class Vectors:
         return Cosines(ids[order], np.concatenate(scores)[order])
 
 
-@dataclass(frozen=True, slots=True)
-class Cosines:
+class Cosines(Struct, frozen=True):
     """The similarity of every chunk to a question; `ids` ascend."""
 
     ids: Ids

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from tomllib import loads
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from familiar_cli.text import LANGUAGES, fold_letters
 
@@ -40,8 +41,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Language:
+class Language(Struct, frozen=True, eq=False):
     """Words and forms. Alternatives of a word are separated by `|`; case counts for nothing.
 
     A form is a regular expression with names in braces: `{month}`, `{weekday}` and `{season}` are
@@ -107,8 +107,7 @@ class Language:
     spaced: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Beliefs:
+class Beliefs(Struct, frozen=True, kw_only=True, eq=False):
     """Wordings of statements. Alternatives are separated by `|`, or stand on lines of their own.
 
     Args:
@@ -135,8 +134,7 @@ class Beliefs:
     dating: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class QuestionWords:
+class QuestionWords(Struct, frozen=True, kw_only=True, eq=False):
     """How people ask for more than one thing. Regular expressions, but for `wish_words`.
 
     Args:
@@ -174,8 +172,7 @@ _FEW: Final = 10
 _MINUTES_OF: Final = (("day", 1440), ("hour", 60), ("minute", 1))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Phrases:
+class Phrases(Struct, frozen=True, kw_only=True, eq=False):
     """The wordings of one language.
 
     Args:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import BadReplyError, RequestRefusedError, UnusableReplyError
@@ -29,8 +31,7 @@ _VOICE_SHARE: Final = 0.08
 _VOICE_TOKENS: Final = 150
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(Struct, frozen=True):
     """The cost of asking a model.
 
     Args:
@@ -52,8 +53,7 @@ class Spent:
     model_s: float = 0.0
 
 
-@dataclass(slots=True)
-class Asker:
+class Asker(Struct):
     """Asks one model for JSON.
 
     Args:

@@ -14,10 +14,11 @@ import secrets
 import sys
 import threading
 from contextlib import aclosing
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from familiar_cli.config import environment
 from familiar_cli.config.environment import install_command

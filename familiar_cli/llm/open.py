@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli import clock
 from familiar_cli.config import environment
@@ -126,8 +128,7 @@ class SlotModels:
 _QUESTION: list[Message] = [{"role": "user", "content": "Say hello in one short sentence."}]
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(Struct, frozen=True):
     """Measurements of the answer to a small question.
 
     Args:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from familiar_cli.config import environment
 from familiar_cli.config.home import cache_dir
@@ -29,8 +31,7 @@ if TYPE_CHECKING:
 LOCAL_MODEL = "smollm2-135m-instruct"
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
+class Preset(Struct, frozen=True):
     """The defaults for one kind of server.
 
     Args:
@@ -56,7 +57,7 @@ class Preset:
     key_needed: bool = False
     limit_name: str = "max_tokens"
     prefill: bool = False
-    extra: Mapping[str, object] = field(default_factory=dict)
+    extra: Mapping[str, object] = {}
     start: str = ""
     choose: str = "Run `familiar config set llm.model NAME`."
     title: str = ""
@@ -176,8 +177,7 @@ MAIN = "main"
 _PLAN_TEMPERATURE = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedSlot:
+class ResolvedSlot(Struct, frozen=True):
     """Everything needed to talk to one model. The key is left out of reprs.
 
     Args:
@@ -201,7 +201,7 @@ class ResolvedSlot:
     preset: str
     base_url: str
     model: str
-    api_key: str = field(repr=False)
+    api_key: str
     api_key_env: str
     context_tokens: int
     max_tokens: int
@@ -210,6 +210,10 @@ class ResolvedSlot:
     deadline_s: float
     retries: int
     context_source: str = "preset"
+
+    def __repr__(self) -> str:
+        """Name the slot, and never show the key."""
+        return f"ResolvedSlot({self.slot!r}, {self.model!r}, {self.base_url!r})"
 
     @property
     def where(self) -> str:

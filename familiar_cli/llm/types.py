@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypedDict
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.errors import BadInputError, ModelError
 
@@ -22,8 +24,7 @@ class Message(TypedDict):
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedRequest:
+class PreparedRequest(Struct, frozen=True):
     """A request ready to send. It contains no key, so it may be stored and shown.
 
     Args:
@@ -39,8 +40,7 @@ class PreparedRequest:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """The cost of a reply, as far as the server reports it.
 
     Args:
@@ -54,8 +54,7 @@ class Usage:
     cost: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(Struct, frozen=True):
     """A complete reply.
 
     Args:
@@ -72,8 +71,7 @@ class Completion:
     usage: Usage | None
 
 
-@dataclass(frozen=True, slots=True)
-class SideCall:
+class SideCall(Struct, frozen=True):
     """An additional model call during a turn.
 
     Args:

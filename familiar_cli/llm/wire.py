@@ -15,11 +15,12 @@ import math
 import re
 import ssl
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from familiar_cli import __version__, clock, errors
 from familiar_cli.config import environment
@@ -77,8 +78,7 @@ _MOVED = (errors.ModelError, "has moved", "Run `familiar config set llm.base_url
 _FAILED = (errors.ModelError, "failed", "Try again later; the server's log may say why.")
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """A failed attempt.
 
     Args:

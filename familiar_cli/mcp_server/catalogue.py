@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote, urlsplit
+
+from msgspec import Struct
 
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.mcp_server import desk_tools, reading_tools, writing_tools
@@ -117,8 +118,7 @@ MOST_VALUES: Final = 100
 _TOOLS: Final = {tool.name: tool for tool in TOOLS}
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """A prompt.
 
     Args:

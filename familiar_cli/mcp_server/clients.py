@@ -6,9 +6,10 @@ import json
 import os
 import shutil
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from familiar_cli.errors import UsageError
 from familiar_cli.text import typed
@@ -24,8 +25,7 @@ _CLAUDE_DESKTOP: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ClientConfig:
+class ClientConfig(Struct, frozen=True):
     """Settings of one client.
 
     Args:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from msgspec.structs import replace
 
 from familiar_cli.mcp_server.server import SESSION, MemoryServer, ServerOptions
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from familiar_cli.actions.search import MOST_RESULTS, cited_turns, search_memories
 from familiar_cli.actions.write_memories import GRANULARITIES
@@ -89,8 +90,7 @@ def memory_list(caller: Caller, arguments: Arguments) -> Answer:
     return Answer([_file_item(caller, one) for one in wanted], notes, {"total": len(files)})
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(Struct, frozen=True):
     entry: MemoryEntry
     day: str
 

@@ -7,7 +7,6 @@ import re
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mcp import types
@@ -19,6 +18,8 @@ from mcp.server.subscriptions import (
     ResourceUpdated,
 )
 from mcp.shared.exceptions import MCPError
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli import __version__
 from familiar_cli.actions.write_memories import ReadVersions
@@ -139,8 +140,7 @@ T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ServerOptions:
+class ServerOptions(Struct, frozen=True):
     """How a server treats its callers.
 
     Args:

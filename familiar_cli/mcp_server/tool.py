@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote, unquote
+
+from msgspec import Struct, field
 
 from familiar_cli.actions.write_memories import ReadVersions, checksum_of
 from familiar_cli.clock import in_zone
@@ -65,8 +66,7 @@ def choice_of(description: str, *words: str, default: str = "") -> Schema:
     return {**TEXT, "enum": list(words), **usual, "description": description}
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """The caller of a tool.
 
     Args:
@@ -98,8 +98,7 @@ class Caller:
         return self.familiar.privacy.program(self.channel_id or "")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolItem:
+class ToolItem(Struct, frozen=True):
     """One item of a result.
 
     Args:
@@ -111,8 +110,7 @@ class ToolItem:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The result of a tool, of which one page is sent.
 
     Args:
@@ -134,8 +132,7 @@ class Answer:
     cut: Literal["anywhere", "between", "nowhere"] = "anywhere"
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """A tool, as declared in the tables of tools.
 
     Args:
@@ -200,8 +197,7 @@ _ATTRIBUTE_CHARS: Final = 200
 _KEY_BYTES: Final = 6
 
 
-@dataclass(frozen=True, slots=True)
-class ToolPage:
+class ToolPage(Struct, frozen=True):
     """One page of a result.
 
     Args:
@@ -213,8 +209,7 @@ class ToolPage:
     data: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Cursor:
+class Cursor(Struct, frozen=True):
     """Where a page begins.
 
     Args:
@@ -377,8 +372,7 @@ _NEAR_LINES: Final = 3  # lines around a requested text
 _MOST_LINES: Final = 60  # lines per item, and so the precision of a citation
 
 
-@dataclass(frozen=True, slots=True)
-class SeenFile:
+class SeenFile(Struct, frozen=True):
     """A file as a caller may see it.
 
     Args:

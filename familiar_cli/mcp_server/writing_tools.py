@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from familiar_cli.actions.write_memories import GRANULARITIES, MemoryAddress, WriteOutcome, Writer
 from familiar_cli.consolidation.periods import read_period
@@ -170,10 +171,10 @@ def writer_of(caller: Caller, instance: str = "") -> Writer:
     from familiar_cli.actions.write_memories import Writer
 
     return Writer(
-        caller.source,
-        caller.session,
-        instance,
-        caller.allow_write,
+        source=caller.source,
+        session=caller.session,
+        instance=instance,
+        may_write=caller.allow_write,
         viewer=caller.viewer,
         reads=caller.reads,
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from familiar_cli.clock import wall_ns
 from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
@@ -244,16 +245,14 @@ _SUFFIX: Final = ".md"
 _MOST_NAMED: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """A case-folded name and the slugs of everyone who has it."""
 
     name: str
     slugs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NamedPerson:
+class NamedPerson(Struct, frozen=True):
     """A person with a file in `people/`.
 
     Args:
@@ -334,8 +333,6 @@ class Aliases(PageIndex[NamedPerson]):
         Raises:
             FamiliarError: The directory or the index cannot be used.
         """
-        if self._is_current():
-            return
         signature = self._signature_of_directory()
         if signature is None and not self._exists():
             return

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli import clock
 from familiar_cli.clock import to_utc, to_zone
@@ -39,8 +41,7 @@ _RULE_ALONE: Final = re.compile(
 _MINUTE: Final = timedelta(minutes=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(Struct, frozen=True):
     """A due date.
 
     Args:
@@ -91,8 +92,7 @@ class Due:
         return self.moment if is_counted or self.moment is None else self.moment.date()
 
 
-@dataclass(frozen=True, slots=True)
-class FoundDue:
+class FoundDue(Struct, frozen=True):
     """A due date in a line, and its character range."""
 
     due: Due
@@ -196,8 +196,7 @@ class ItemStatus(StrEnum):
     dropped = "-"
 
 
-@dataclass(frozen=True, slots=True)
-class DeskItem:
+class DeskItem(Struct, frozen=True):
     """An item of a list.
 
     Args:
@@ -325,8 +324,7 @@ def item_words(text: str) -> str:
     return words
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Struct, frozen=True):
     line: int
     mark: ItemStatus
     words: str
@@ -379,8 +377,7 @@ def _end_of(lines: list[str], last: int) -> int:
 _MESSAGE_CHARS: Final = 60
 
 
-@dataclass(frozen=True, slots=True)
-class ListChange:
+class ListChange(Struct, frozen=True):
     """A change to a list, made or planned.
 
     Args:

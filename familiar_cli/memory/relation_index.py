@@ -10,10 +10,11 @@ import json
 import os
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
 from heapq import nsmallest
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from familiar_cli.clock import wall_ns
 from familiar_cli.errors import FamiliarError
@@ -53,8 +54,7 @@ _EDGES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Struct, frozen=True):
     """A relation or link between two pages.
 
     Args:
@@ -83,8 +83,7 @@ class Edge:
         return not self.line
 
 
-@dataclass(frozen=True, slots=True)
-class GraphPage:
+class GraphPage(Struct, frozen=True):
     """A page of the graph.
 
     Args:
@@ -167,8 +166,6 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
             FamiliarError: The index cannot be used.
         """
         self._kinds = None
-        if self._is_current():
-            return 0
         known_kinds = sha256_of(json.dumps(sorted(self.kinds.known)))
         state = self._state()
         if not thorough and _is_fresh(self._root, state, known_kinds):

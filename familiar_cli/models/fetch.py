@@ -15,9 +15,10 @@ import sys
 import tempfile
 import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
+
+from msgspec import Struct
 
 from familiar_cli.config import environment
 from familiar_cli.config.environment import install_command
@@ -88,8 +89,7 @@ def _copy(source: IO[bytes], target: Path, limit: int) -> None:
             file.write(block)
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """How far a download is.
 
     Args:
@@ -293,8 +293,7 @@ _STAGING = ".staging"
 _FROM_HUB = ".hub"
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedModel:
+class FetchedModel(Struct, frozen=True):
     """A model that is on disk now.
 
     Args:

@@ -10,9 +10,10 @@ import hashlib
 import json
 import shutil
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from familiar_cli.config.values import is_hub_name
 from familiar_cli.errors import FamiliarError, NotFoundError
@@ -43,8 +44,7 @@ TOKEN_ENCODING = "cl100k_base"  # noqa: S105  # the name of an encoding
 State = Literal["ready", "partial", "absent"]
 
 
-@dataclass(frozen=True, slots=True)
-class Removed:
+class Removed(Struct, frozen=True):
     """What `remove` did: bytes freed, 0 when there was nothing."""
 
     name: str
@@ -210,8 +210,7 @@ def receipt(directory: Path) -> dict[str, ModelFile]:
         return {}  # unreadable is the same as not there: the files are fetched again
 
 
-@dataclass(frozen=True, slots=True)
-class ListedModel:
+class ListedModel(Struct, frozen=True):
     """One model of the catalog.
 
     Args:

@@ -6,8 +6,10 @@ import difflib
 import json
 import re
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct, field, to_builtins
+from msgspec.structs import replace
 
 from familiar_cli import errors
 from familiar_cli.history.imports import withdraw_doubles
@@ -30,8 +32,7 @@ DECISION: Final = "review"
 """How the journal's message of a decision on a plan begins."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(Struct, frozen=True):
     """Change of one file: `create` or `update`, and the numbers of lines added and removed."""
 
     rel_path: str
@@ -40,8 +41,7 @@ class FileChange:
     removed: int
 
 
-@dataclass(frozen=True, slots=True)
-class DraftFile:
+class DraftFile(Struct, frozen=True):
     """A file with a pending change.
 
     Args:
@@ -189,8 +189,7 @@ def _rel_path(plan_id: str) -> str:
 _CONTEXT: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Hunk:
+class Hunk(Struct, frozen=True):
     """One piece of a change.
 
     Args:
@@ -282,8 +281,7 @@ PieceRef = int | tuple[int, int]
 """A piece of a plan, or one line of it; both are numbered from 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedFile:
+class PlannedFile(Struct, frozen=True):
     """A file before and after a planned change.
 
     Args:
@@ -327,8 +325,7 @@ class PlannedFile:
         return unified_file(self.rel_path, self.before, after)
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewPlan:
+class ReviewPlan(Struct, frozen=True):
     """A plan that awaits approval.
 
     Args:
@@ -368,11 +365,10 @@ class ReviewPlan:
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as it is stored."""
-        return {"version": _VERSION, **asdict(self)}
+        return {"version": _VERSION, **to_builtins(self)}
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
+class Decided(Struct, frozen=True):
     """Result of a decision: the files changed or deleted, and the rest of the plan."""
 
     changed: tuple[str, ...]
@@ -644,8 +640,7 @@ def _stage_file(
         tx.write(file.rel_path, merged, expect=expect)
 
 
-@dataclass(frozen=True, slots=True)
-class Plans:
+class Plans(Struct, frozen=True):
     """Snapshot of the plans of one memory.
 
     Args:

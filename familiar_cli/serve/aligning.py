@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from msgspec import Struct
+
 from familiar_cli.history.matching import normal_words
 
 if TYPE_CHECKING:
@@ -43,8 +45,7 @@ class RequestLine:
     author: Author | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class KeptLine:
+class KeptLine(Struct, frozen=True):
     """One turn of a stored conversation.
 
     Args:
@@ -62,8 +63,7 @@ class KeptLine:
     is_greeting: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(Struct, frozen=True):
     """Where a request belongs in a conversation, and what to do with it.
 
     Args:

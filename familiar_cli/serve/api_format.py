@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from familiar_cli import errors
 from familiar_cli.history.matching import kept_words, without_fence
@@ -142,8 +143,7 @@ MOST_CHARS: Final = 4_000_000
 """Most characters of all texts of a request; about a million tokens."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyRequest:
+class ReplyRequest(Struct, frozen=True):
     """A request for a reply.
 
     Args:
@@ -195,8 +195,7 @@ class ReplyRequest:
         return Sampling(longest, body.get("temperature"), extra)
 
 
-@dataclass(frozen=True, slots=True)
-class Sampling:
+class Sampling(Struct, frozen=True):
     """Sampling settings sent by a chat program; None and empty values mean the configured ones."""
 
     max_tokens: int | None = None

@@ -5,11 +5,13 @@ from __future__ import annotations
 import secrets
 import sqlite3
 import threading
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from hashlib import blake2b
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.actions.change_turns import EDIT, edit_turn
 from familiar_cli.actions.client_chat import SOURCE
@@ -142,8 +144,7 @@ _FROM_CLIENTS: Final = frozenset({SOURCE, IMPORTED, GREETING, EDIT})
 _MERGED_CHARS: Final = 40  # of a reply quoted in a person's message
 
 
-@dataclass(frozen=True, slots=True)
-class FoundConversation:
+class FoundConversation(Struct, frozen=True):
     """The conversation of a request.
 
     Args:

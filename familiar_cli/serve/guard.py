@@ -10,10 +10,11 @@ import asyncio
 import hmac
 import json
 import math
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from familiar_cli.clock import WorkLimit, limited
 from familiar_cli.config.grants import ACCESS, Access, Grant, GrantFile, RequestRates
@@ -54,8 +55,7 @@ _MOST_ESCAPES: Final = 4_000_000  # long texts are slow to process
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """Access rules and limits.
 
     Args:
@@ -74,14 +74,18 @@ class Rules:
 
     hosts: frozenset[str]
     origins: frozenset[str] = frozenset()
-    tokens: tuple[str, ...] = field(default=(), repr=False)
-    owner_tokens: frozenset[str] = field(default=frozenset(), repr=False)
+    tokens: tuple[str, ...] = ()
+    owner_tokens: frozenset[str] = frozenset()
     most_body_bytes: int = 32 * 1024 * 1024
     most_bodies_bytes: int = 96 * 1024 * 1024
     body_s: float = 30.0
     work_s: float = 8.0
     grants: GrantFile | None = None
     has_door: Callable[[str, dict[str, str]], bool] = lambda *_: False
+
+    def __repr__(self) -> str:
+        """Show no token."""
+        return f"Rules(hosts={self.hosts}, origins={self.origins})"
 
 
 class BodyPool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from familiar_cli.actions.client_chat import SOURCE, ClientChat
 from familiar_cli.actions.talk import LiveTurn, ReplyEnd, TurnEvent, find_memory
 from familiar_cli.context.trace import Trace, TracedMessage
-from familiar_cli.context.types import Fragment, Role, Said
+from familiar_cli.context.types import Said
 from familiar_cli.history.matching import kept_words, without_fence
 from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest, Wrapping
 from familiar_cli.serve import api_format
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
+    from familiar_cli.context.types import Fragment, Role
     from familiar_cli.serve.aligning import RequestLine
     from familiar_cli.serve.conversations import Served
 

@@ -10,10 +10,10 @@ import secrets
 import socket
 import threading
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
+from msgspec import Struct, field
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from familiar_cli.actions.daemon import LOOK_S, Daemon
@@ -49,8 +49,7 @@ _REST_S: Final = 3600.0  # maximum between visits to an idle familiar
 _PATIENCE_S: Final = 10.0  # for a pass to stop between two steps
 
 
-@dataclass(slots=True)
-class _Visits:
+class _Visits(Struct):
     """When a familiar is visited next (event loop time in seconds), and its last error."""
 
     due_s: float
@@ -188,8 +187,7 @@ class Background:
             self._tell(f"{familiar_id}: {error}")
 
 
-@dataclass(frozen=True, slots=True)
-class Listening:
+class Listening(Struct, frozen=True):
     """Address, access and limits of a server.
 
     Args:

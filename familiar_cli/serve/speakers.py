@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
+
+from msgspec import Struct
 
 from familiar_cli.actions.me import author_in_channel
 from familiar_cli.config.channel_kinds import check_kind
@@ -177,8 +179,7 @@ _MOST_CHARS: Final = 100_000  # of an instruction
 _PREFIX: Final = re.compile(r"([^\n:]{1,100}): ?(?=\S)")
 
 
-@dataclass(frozen=True, slots=True)
-class ChatParticipants:
+class ChatParticipants(Struct, frozen=True):
     """The participants of a chat.
 
     Args:
@@ -317,8 +318,7 @@ def is_client_job(lines: tuple[RequestLine, ...], headers: Headers) -> bool:
     return bool(lines) and _JOB.match(lines[-1].text) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class RequestIdentity:
+class RequestIdentity(Struct, frozen=True):
     """The identity of a request: its author, conversation and message.
 
     Args:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+from msgspec.structs import replace
 
 from familiar_cli.actions.client_chat import SOURCE
 from familiar_cli.actions.talk import Asking, LiveTurn, take_turn

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct, field
 
 from familiar_cli import errors
 from familiar_cli.config.environment import offline
@@ -39,8 +40,7 @@ SEEN: Final = "familiar-folders"
 """Directory in the journal that records what was seen in folders."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sender:
+class Sender(Struct, frozen=True):
     """Encryption of outgoing data.
 
     Args:
@@ -155,7 +155,7 @@ def begin_from(
     address: Address,
     *,
     chosen: str = "",
-    sender: Sender = Sender(),  # frozen
+    sender: Sender = Sender(),  # noqa: B008  # frozen
     name: str = "hub",
     ask: bool = False,
 ) -> Instance:

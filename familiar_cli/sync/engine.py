@@ -10,6 +10,8 @@ from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from familiar_cli.config.home import Instance, replace_id
 from familiar_cli.errors import (
     BadInputError,
@@ -52,8 +54,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.forgetting import ForgetOrder
 
 
-@dataclass(frozen=True, slots=True)
-class Synced:
+class Synced(Struct, frozen=True):
     """What a sync with one remote did, or would do.
 
     Args:
@@ -74,13 +75,12 @@ class Synced:
     pushed: int = 0
     turns_in: int = 0
     turns_out: int = 0
-    outcome: Outcome = field(default_factory=Outcome)
-    instances: Mapping[str, str] = field(default_factory=dict)
+    outcome: Outcome = Outcome()
+    instances: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SyncOptions:
+class SyncOptions(Struct, frozen=True):
     """Sync options.
 
     Args:
@@ -146,7 +146,12 @@ class SyncEngine:
             self.repository, lambda: hold_lock(store.lock_path, store.lock_timeout_s)
         )
 
-    def sync(self, name: str, address: Address, how: SyncOptions = SyncOptions()) -> Synced:
+    def sync(
+        self,
+        name: str,
+        address: Address,
+        how: SyncOptions = SyncOptions(),  # noqa: B008  # frozen
+    ) -> Synced:
         """Sync with one remote.
 
         Raises:

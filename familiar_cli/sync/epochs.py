@@ -7,8 +7,9 @@ list their orders in a separate file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from familiar_cli.errors import OlderEpochError
 from familiar_cli.history.forgetting import ForgetOrder
@@ -62,8 +63,7 @@ def turn_orders(read: Read, head: str, instance: str) -> tuple[ForgetOrder, ...]
     return tuple(map(ForgetOrder.from_line, lines))
 
 
-@dataclass(frozen=True, slots=True)
-class EpochCheck:
+class EpochCheck(Struct, frozen=True):
     """Tells versions of this epoch from older ones, and finds orders of a newer one.
 
     Args:

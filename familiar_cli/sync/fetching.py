@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from familiar_cli.config.home import Instance, is_instance_id
 from familiar_cli.errors import (
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
 _TRIES: Final = 3  # retries when refs vanish after being listed, while others push
 
 
-@dataclass(slots=True, kw_only=True)
-class RemoteFetch:
+class RemoteFetch(Struct, kw_only=True):
     """Fetches from one remote.
 
     Args:

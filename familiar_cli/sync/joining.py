@@ -17,9 +17,10 @@ replaced by the versions it merged.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import Struct, field
 
 from familiar_cli.errors import ConflictError, FamiliarError, RefusedError
 from familiar_cli.memory.journal.edits import list_absent
@@ -301,8 +302,7 @@ MOST_BYTES: Final = MAX_READ_BYTES // 8
 _TRIES: Final = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What a merge did, or would do.
 
     Args:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Literal, TypeVar, cast
+
+from msgspec import Struct, field
 
 from familiar_cli.memory.journal.edits import is_recordable
 from familiar_cli.memory.journal.history import History
@@ -161,8 +162,7 @@ EMBODIMENT: Final = "Embodiment"
 HASH_CHARS: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """One version of a file.
 
     Args:
@@ -291,8 +291,7 @@ Kept = Literal["", "deletion", "edit"]
 """Which of a deletion and an edit at the same time was not followed: the deletion, always."""
 
 
-@dataclass(frozen=True, slots=True)
-class EmbodimentChange:
+class EmbodimentChange(Struct, frozen=True):
     """A change to a file by an embodiment.
 
     Args:
@@ -308,8 +307,7 @@ class EmbodimentChange:
     since: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FileHere:
+class FileHere(Struct, frozen=True):
     """A local file and its history.
 
     Args:
@@ -323,8 +321,7 @@ class FileHere:
     text: Callable[[Version], str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """How a change relates to the local file.
 
     Args:
@@ -340,8 +337,7 @@ class Judged:
     since: Sequence[Version] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(Struct, frozen=True):
     """Result of a merge.
 
     Args:

@@ -12,9 +12,10 @@ import json
 import os
 import re
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field, to_builtins
 
 from familiar_cli.errors import NotFoundError, RefusedError
 from familiar_cli.files import locked, read_plain, write_own, write_whole
@@ -46,8 +47,7 @@ class Trust(StrEnum):
     """Nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(Struct, frozen=True):
     """What is accepted from each instance.
 
     Args:
@@ -167,8 +167,7 @@ FILE_NAME: Final = "embodiments.json"
 _TEXT_FIELDS: Final = ("id", "type", "name", "last_sync")
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Struct, frozen=True):
     """An embodiment.
 
     Args:
@@ -219,7 +218,7 @@ class Devices:
         with locked(lock, what=str(self._path)):
             known = self.all()
             yield known
-            rows = [asdict(device) for _, device in sorted(known.items())]
+            rows = [to_builtins(device) for _, device in sorted(known.items())]
             write_whole(self._path, json.dumps({"version": 1, "devices": rows}, indent=1) + "\n")
 
 
@@ -234,8 +233,7 @@ _MOST_FILES: Final = 10
 _MOST_SHARE: Final = 4  # one file in so many
 
 
-@dataclass(frozen=True, slots=True)
-class LargeDeletion:
+class LargeDeletion(Struct, frozen=True):
     """A merge held back because it would delete many files.
 
     Args:
@@ -293,7 +291,7 @@ class PendingDeletions:
         now = (*kept, *found)
         if now != before:
             with suppress(OSError):
-                rows = [asdict(one) for one in now]
+                rows = [to_builtins(one) for one in now]
                 write_own(self._path, json.dumps(rows).encode(), durable=False)
 
 
@@ -301,8 +299,7 @@ CATEGORIES: Final = (layout.SELF_DIR, "user", "relationship", "custom")
 _NAME: Final = re.compile(r"[^./_][^/]*\.md")
 
 
-@dataclass(frozen=True, slots=True)
-class SharedFile:
+class SharedFile(Struct, frozen=True):
     """A file as embodiments see it: part of the identity, or a memory.
 
     Args:

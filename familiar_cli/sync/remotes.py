@@ -8,10 +8,11 @@ import re
 import shutil
 import subprocess
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+from msgspec import Struct, to_builtins
 
 from familiar_cli.config.environment import sync_token
 from familiar_cli.errors import ConfigError, NotFoundError, RefusedError, UsageError
@@ -46,8 +47,7 @@ MAIN_REF: Final = "refs/heads/main"
 """The branch that people see first, and where git users commit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """The address of a remote.
 
     Args:
@@ -64,8 +64,7 @@ class Address:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class PushedRef:
+class PushedRef(Struct, frozen=True):
     """The result of pushing a ref.
 
     Args:
@@ -212,12 +211,15 @@ _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 _PATIENCE_S: Final = 120.0  # a helper may open a window and wait for the user
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
+class Login(Struct, frozen=True):
     """A user name and a secret, which is never displayed."""
 
     user: str
-    secret: str = field(repr=False)
+    secret: str
+
+    def __repr__(self) -> str:
+        """Name the user only."""
+        return f"Login({self.user!r})"
 
 
 def find_login(url: str, *, ask: bool) -> Login | None:
@@ -458,8 +460,7 @@ def _read_number(file: Any, key: str, *, is_super: bool = False) -> Any:  # noqa
 _ASIDE: Final = "familiar-aside"
 
 
-@dataclass(frozen=True, slots=True)
-class RefAside:
+class RefAside(Struct, frozen=True):
     """A remote ref that is not accepted.
 
     Args:
@@ -526,7 +527,7 @@ class SeenRefs:
 
     def note_aside(self, refs: Mapping[str, RefAside]) -> None:
         """Record the refs that are not accepted, if possible."""
-        rows = [asdict(one) for _, one in sorted(refs.items())]
+        rows = [to_builtins(one) for _, one in sorted(refs.items())]
         if refs != self.aside():
             with suppress(OSError):
                 write_own(self._aside_path, json.dumps(rows).encode(), durable=False)

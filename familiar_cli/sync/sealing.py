@@ -23,8 +23,9 @@ import re
 import secrets
 import stat
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, BinaryIO, Final
+
+from msgspec import Struct
 
 from familiar_cli.config.environment import install_command
 from familiar_cli.errors import RemoteDamagedError, RemoteKeyError
@@ -306,8 +307,7 @@ def fingerprint(key: bytes) -> str:
     return hashlib.sha256(key).hexdigest()[:_FINGERPRINT_CHARS]
 
 
-@dataclass(frozen=True, slots=True)
-class SignatureTrust:
+class SignatureTrust(Struct, frozen=True):
     """What the user accepts without proof, for one command.
 
     Args:
@@ -327,7 +327,11 @@ class SigningKey:
         trust: What the user accepts without proof.
     """
 
-    def __init__(self, path: Path, trust: SignatureTrust = SignatureTrust()) -> None:
+    def __init__(
+        self,
+        path: Path,
+        trust: SignatureTrust = SignatureTrust(),  # noqa: B008  # frozen
+    ) -> None:
         self._path = path
         self._trust = trust
 
@@ -453,8 +457,7 @@ def _bundle_digest(file: BinaryIO, key: bytes, place: str) -> str:
     return digest.hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class BundleFile:
+class BundleFile(Struct, frozen=True):
     """A complete bundle.
 
     Args:
@@ -473,7 +476,7 @@ class BundleFile:
     header: Header
     is_sealed: bool
     proof: str = ""
-    signer: bytes | None = field(default=None, compare=False)
+    signer: bytes | None = None
     refused: str = ""
 
     @property
@@ -495,8 +498,7 @@ _MOST_LINE_BYTES: Final = 4_096
 _REF: Final = re.compile(r"HEAD|refs/heads/[a-z0-9][a-z0-9/-]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """Header of a bundle.
 
     Args:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.actions.change_turns import (
     again,
@@ -72,8 +75,7 @@ Tab completes commands, channels and paths.
 A message that begins with / is sent with a space or another / before it."""  # noqa: E501
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A command of the chat.
 
     Args:

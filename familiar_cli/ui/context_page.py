@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, cast
+
+from msgspec import Struct
 
 from familiar_cli.text import counted, harmless, one_line
 from familiar_cli.ui.page import (
@@ -381,8 +382,7 @@ def replay_page(found: Replayed) -> PagePart:
     return Stack(*parts, SideBySide(old, new), plain(""), plain(told, "dim"))
 
 
-@dataclass(frozen=True, slots=True)
-class SideBySide:
+class SideBySide(Struct, frozen=True):
     """Two texts, side by side if there is room."""
 
     then: Words

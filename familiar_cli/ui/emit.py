@@ -10,10 +10,12 @@ import json
 import os
 import sys
 from contextlib import suppress
-from dataclasses import asdict, dataclass, is_dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from familiar_cli.clock import iso
 from familiar_cli.errors import FamiliarError, PartialError
@@ -33,8 +35,7 @@ if TYPE_CHECKING:
 ENVELOPE_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """The output of one command.
 
     Args:
@@ -193,7 +194,7 @@ def _write_to(stream: Any, text: str) -> None:  # noqa: ANN401  # whatever stdou
 
 
 def _json_value(value: object) -> object:
-    if is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, Struct):
         return asdict(value)
     if isinstance(value, datetime):
         return iso(value)

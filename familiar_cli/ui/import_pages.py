@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import asdict, replace
 from rich import box
 from rich.console import Group, RenderableType
 from rich.panel import Panel

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import asdict
 
 from familiar_cli.memory.journal.history import SHORT, FileDiff, LoggedChange
 from familiar_cli.memory.relation_index import LINKS, Edge, GraphPage

@@ -8,6 +8,8 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
+from msgspec import Struct
+
 from familiar_cli.clock import parse_iso, to_zone
 from familiar_cli.text import harmless, one_line
 
@@ -29,8 +31,7 @@ class PagePart(Protocol):
         """Return its lines for a pipe with that encoding."""
 
 
-@dataclass(slots=True)
-class Words:
+class Words(Struct):
     """Untrusted text in pieces with a style each: `bold`, `dim`, a colour, or empty."""
 
     spans: list[tuple[str, str]]
@@ -56,8 +57,7 @@ class Words:
         return text
 
 
-@dataclass(slots=True)
-class Indented:
+class Indented(Struct):
     """A part that keeps its indentation where a terminal wraps it."""
 
     part: PagePart

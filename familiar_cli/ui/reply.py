@@ -6,7 +6,6 @@ import signal
 import sys
 from collections import deque
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from familiar_cli.actions.write_memory import WRITER_SLOT, leave_due_work
@@ -347,8 +346,7 @@ def _job_kind(job: str) -> str:
     return {WRITER_SLOT: "memory", INDEX_JOB: "index", _JOBS: "jobs"}.get(job, "summary")
 
 
-@dataclass(frozen=True, slots=True)
-class ChatOutput(Output):
+class ChatOutput(Output, frozen=True):
     """The output of a chat with a person."""
 
     def note(self, *texts: str) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
 import regex
+from msgspec import Struct
 from rich.cells import cell_len
 from rich.text import Text
 
@@ -149,8 +149,7 @@ _CLINGS_BACK: Final = frozenset(
 _CLINGS_ON: Final = frozenset("（「『【〔〈《〖“‘([{«*\"'`_")
 
 
-@dataclass(frozen=True, slots=True)
-class StyledText:
+class StyledText(Struct, frozen=True):
     """A styled part of the text.
 
     Args:
@@ -165,8 +164,7 @@ class StyledText:
     style: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Cluster:
+class _Cluster(Struct, frozen=True):
     text: str
     style: str
     cells: int

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qs, quote, urlencode
+
+from msgspec import Struct, field
 
 from familiar_cli import errors
 
@@ -25,8 +26,7 @@ _MOST_FIELDS: Final = 1000
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class PageRequest:
+class PageRequest(Struct, frozen=True):
     """A request for a page.
 
     Args:
@@ -92,8 +92,7 @@ class PageRequest:
         return page_address(self.base, *parts, **query)
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """A page to draw.
 
     Args:
@@ -107,8 +106,7 @@ class Shown:
     status: int = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Redirect:
+class Redirect(Struct, frozen=True):
     """Redirect after a change, so that reloading does not repeat it.
 
     Args:
@@ -120,8 +118,7 @@ class Redirect:
     told: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Data:
+class Data(Struct, frozen=True):
     """Raw response data.
 
     Args:
@@ -140,8 +137,7 @@ class Data:
 Answer = Shown | Redirect | Data
 
 
-@dataclass(frozen=True, slots=True)
-class WebPage:
+class WebPage(Struct, frozen=True):
     """A page.
 
     Args:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from contextlib import closing, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from familiar_cli.actions.graph import Around, neighbourhood, overview
 from familiar_cli.errors import FamiliarError, UsageError

@@ -391,7 +391,7 @@ def _last_controls(familiar: Familiar, channel_id: str, turns: Sequence[Turn]) -
 
 def _greetings(familiar: Familiar, channel_id: str) -> list[tuple[int, str]]:
     """Return the greetings that can open a conversation, each with its number."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     said = Said("", author_in_channel(familiar, channel_id), channel_id)
     numbers = range(1, len(familiar.character().greetings) + 1)

@@ -267,7 +267,7 @@ def show_search(asked: PageRequest) -> Shown:
 
 
 def _search_memory(asked: PageRequest, values: dict[str, Any]) -> dict[str, Any]:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     since = asked.day("since")
     options = options_from(

@@ -9,9 +9,10 @@ import sys
 import threading
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import FamiliarError
@@ -194,8 +195,7 @@ class _Reins:
                 self._cancel()
 
 
-@dataclass(frozen=True, slots=True)
-class Drained:
+class Drained(Struct, frozen=True):
     """Outcomes of jobs: names of those done, failed (with the error), and cancelled."""
 
     done: tuple[str, ...] = ()

@@ -10,9 +10,11 @@ import asyncio
 import json
 import signal
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+from msgspec import Struct, field, to_builtins
+from msgspec.structs import replace
 
 from familiar_cli import clock
 from familiar_cli.clock import stopwatch_s
@@ -55,8 +57,7 @@ _MESSAGE_CHARS: Final = 300
 _KEY_CHARS: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class PassFailure:
+class PassFailure(Struct, frozen=True):
     """The last failure of a pass.
 
     Args:
@@ -148,8 +149,7 @@ class Failures:
         return self._directory / f"{name.replace(' ', '-')}.json"
 
 
-@dataclass(frozen=True, slots=True)
-class PassCost:
+class PassCost(Struct, frozen=True):
     """What the requests of one kind of pass have cost.
 
     Args:
@@ -209,7 +209,9 @@ class PassCosts:
         with suppress(OSError, UnsafePathError):
             check_own(self._directory.parent)
             check_own(self._directory)
-            write_own(self._path(name), f"{json.dumps(asdict(made))}\n".encode(), durable=False)
+            write_own(
+                self._path(name), f"{json.dumps(to_builtins(made))}\n".encode(), durable=False
+            )
 
     def _path(self, name: str) -> Path:
         return self._directory / f"{name.replace(' ', '-')}.json"
@@ -234,8 +236,7 @@ def as_failure(error: Exception) -> FamiliarError:
 _STEP_S: Final = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """Messages for somebody waiting for a lock; `{who}` is its holder.
 
     Args:
@@ -256,7 +257,7 @@ async def exclusive(
     lock_path: Path,
     wait_s: float,
     on_wait: Callable[[str], None] = lambda _: None,
-    waiting: Waiting = Waiting(),  # frozen
+    waiting: Waiting = Waiting(),  # noqa: B008  # frozen
 ) -> AsyncIterator[None]:
     """Hold the lock at `lock_path`. A crash of the holder frees it.
 
@@ -307,8 +308,7 @@ PATIENCE_S: Final = 3600.0
 """How long whoever can wait does so while another process runs the same pass."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(Struct, frozen=True):
     """One kind of background work.
 
     Args:
@@ -413,8 +413,7 @@ class Passes:
 Kind = Literal["started", "wrote", "made", "held", "failed", "note"]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """One thing that happened.
 
     Args:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from familiar_cli import markdown
 from familiar_cli.clock import iso
@@ -259,8 +261,7 @@ _SHOWN_CHARS: Final = 200
 _TITLE_CHARS: Final = 80
 
 
-@dataclass(slots=True)
-class Applying:
+class Applying(Struct):
     """Applies the operations of one batch to a draft.
 
     Args:
@@ -454,8 +455,7 @@ def _link_text(text: str, rel_path: str) -> str:
 _TRIES: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedBatch:
+class JudgedBatch(Struct, frozen=True):
     """A batch after its reply: accepted, refused and held operations."""
 
     grounds: Grounds
@@ -464,8 +464,7 @@ class JudgedBatch:
     held: tuple[Operation, ...] = ()
 
 
-@dataclass(slots=True)
-class StepOutcome:
+class StepOutcome(Struct):
     """Result of a step.
 
     Args:
@@ -620,7 +619,7 @@ class Runs:
 
 
 def _plain_value(value: object) -> object:
-    if is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, Struct):
         return asdict(value)
     if isinstance(value, set | frozenset):
         return sorted(value)
@@ -675,8 +674,7 @@ def _turn_digest(turn: Turn) -> str:
     return sha256_of("\x00".join(parts))
 
 
-@dataclass(frozen=True, slots=True)
-class WriterSettings:
+class WriterSettings(Struct, frozen=True):
     """Settings of the writer.
 
     Args:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from msgspec import Struct, field
 
 from familiar_cli.errors import FamiliarError, UnusableReplyError
 from familiar_cli.llm.asking import Spent, values_in
 from familiar_cli.memory.layout import SESSIONS_DIR, TOPICS_DIR
 from familiar_cli.text import fold, harmless, one_line
+from familiar_cli.visibility import Viewed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from familiar_cli.history.rows import Turn
     from familiar_cli.llm.types import Completion
     from familiar_cli.review.pending import FileChange
-    from familiar_cli.visibility import Viewer
 
 Op = Literal["set_summary", "add_bullets", "replace_section", "supersede", "add_aliases", "create"]
 Kind = Literal["said", "play", "felt"]
@@ -29,8 +30,7 @@ REWRITES: Final = frozenset({"set_summary", "replace_section"})
 """What takes away words that were there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Viewed, frozen=True):
     """The turns of one question to the model, oldest first.
 
     Args:
@@ -41,19 +41,16 @@ class Batch:
 
     turns: tuple[Turn, ...]
     private: str | None = None
-    viewer: Viewer = field(kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
-class ProposedLine:
+class ProposedLine(Struct, frozen=True):
     """A line proposed by the model, with the turns it cites."""
 
     text: str
     turns: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """A change of one file.
 
     Args:
@@ -82,8 +79,7 @@ class Operation:
         return tuple(sorted({turn_id for line in self.lines for turn_id in line.turns}))
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """A proposal that was not written, and why.
 
     Args:
@@ -104,8 +100,7 @@ class Refusal:
 Outcome = Literal["wrote", "nothing", "review", "failed"]
 
 
-@dataclass(slots=True)
-class WriterReport:
+class WriterReport(Struct):
     """Result of a pass, updated while it goes on.
 
     Attributes:
@@ -203,8 +198,7 @@ _TOPIC_PATTERN: Final = f"^{TOPICS_DIR}/[a-z0-9-]{{3,40}}\\.md$"
 _ANY_TOPIC_PATTERN: Final = f"^{TOPICS_DIR}/[^/.<>#]{{1,40}}\\.md$"
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """Size limits of a reply, as stated in the prompt, the schema and the reference page.
 
     Args:
@@ -365,8 +359,7 @@ _SPELLINGS: Final[dict[str, Op]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(Struct, frozen=True):
     """The valid proposals in a reply, and the invalid ones."""
 
     operations: tuple[Operation, ...]

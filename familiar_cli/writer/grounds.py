@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from familiar_cli import fts
 from familiar_cli.clock import to_zone
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
 _ENOUGH: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Caps:
+class Caps(Struct, frozen=True):
     """Size limits of a step.
 
     Args:
@@ -86,7 +86,11 @@ def by_privacy(turns: Sequence[Turn], rules: PrivacyRules) -> tuple[Batch, ...]:
         scope = PUBLIC if rules.shares else rules.scope_of_turn(turn)
         found.setdefault(scope, []).append(turn)
     return tuple(
-        Batch(tuple(of_one), scope or None, viewer=Viewer(rules, frozenset({scope} - {PUBLIC})))
+        Batch(
+            turns=tuple(of_one),
+            private=scope or None,
+            viewer=Viewer(rules, frozenset({scope} - {PUBLIC})),
+        )
         for scope, of_one in found.items()
     )
 
@@ -110,8 +114,7 @@ def _is_enough(costs: Sequence[int], caps: Caps) -> bool:
 _MOST_NAMES: Final = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
+class Person(Struct, frozen=True):
     """A participant.
 
     Args:
@@ -138,8 +141,7 @@ class Person:
         return people_path(self.slug)
 
 
-@dataclass(frozen=True, slots=True)
-class Roster:
+class Roster(Struct, frozen=True):
     """All participants of a batch, most talkative first."""
 
     people: tuple[Person, ...]
@@ -254,8 +256,7 @@ _LEAST_WORD_CHARS: Final = 3
 _FEW_WORDS: Final = 4  # "Yes, both of them" says something only together with the question
 
 
-@dataclass(frozen=True, slots=True)
-class ShownFile:
+class ShownFile(Struct, frozen=True):
     """A memory file as the model saw it.
 
     Args:
@@ -294,8 +295,7 @@ def seen_of(text: str, viewer: Viewer, numbering: memory_lines.Numbering, phrase
     return memory_lines.without_references(with_days(seen, numbering, viewer, phrases))
 
 
-@dataclass(frozen=True)
-class Grounds:
+class Grounds(Struct, frozen=True, dict=True):
     """Evidence used to validate a plan.
 
     Args:
@@ -325,8 +325,8 @@ class Grounds:
     strict: bool = False
     zone: tzinfo | None = None
     topics: Sequence[str] = ()
-    phrases: Phrases = field(default=ENGLISH, repr=False)
-    numbering: memory_lines.Numbering = field(default=memory_lines.PLAIN, repr=False)
+    phrases: Phrases = ENGLISH
+    numbering: memory_lines.Numbering = memory_lines.PLAIN
 
     @cached_property
     def turns(self) -> dict[int, Turn]:

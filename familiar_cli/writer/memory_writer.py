@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec.structs import replace
 
 from familiar_cli.clock import iso, now
 from familiar_cli.errors import FamiliarError

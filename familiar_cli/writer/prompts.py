@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from familiar_cli.clock import to_zone
 from familiar_cli.errors import ConfigError, FamiliarError
@@ -222,8 +223,7 @@ _MOST_TOPIC_NAMES: Final = 40
 _LEAST_WORD_CHARS: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
+class Gathered(Struct, frozen=True):
     """The files to show to the model, and the names of other topics.
 
     Args:
@@ -401,8 +401,7 @@ _FRAME_TOKENS: Final = 100  # headings and markers of a question, and a repair r
 _LISTED_TOKENS: Final = 24  # a person, a session or a channel in a list
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A question about a batch.
 
     Args:
@@ -420,8 +419,7 @@ class Question:
     cut_turns: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Questions:
+class Questions(Struct, frozen=True, dict=True):
     """Builds questions for one model.
 
     Args:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.errors import UsageError
 from familiar_cli.languages import Phrases, begins_with, heading_in
@@ -88,8 +90,7 @@ _DEFAULT_SECTION: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RailsResult:
+class RailsResult(Struct, frozen=True):
     """Operations sorted by the rules: accepted, refused and held.
 
     Args:

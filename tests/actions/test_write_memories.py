@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from familiar_cli.actions.write_memories import (
     MemoryAddress,
@@ -20,7 +19,7 @@ from familiar_cli.memory.pages.items import tag_bullets
 from familiar_cli.visibility import NOBODY
 from tests.support.world import data, home, live, run
 
-PLANS = Writer("mcp:desk", "5e5510", "phone", viewer=NOBODY)
+PLANS = Writer(source="mcp:desk", session="5e5510", instance="phone", viewer=NOBODY)
 WRITES = replace(PLANS, may_write=True)
 DAY = MemoryAddress(granularity="daily", date="2026-01-31", instance="phone")
 DAYS_FILE = "daily/2026-01-31_phone.md"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from familiar_cli import tokens
 from familiar_cli.config.channel_kinds import ChannelMode
@@ -22,15 +22,8 @@ from familiar_cli.context.budget import (
     prompt_allowance,
 )
 from familiar_cli.context.pipeline import render_messages
-from familiar_cli.context.types import (
-    Contribution,
-    ExampleLine,
-    Fit,
-    Fragment,
-    Layer,
-    PromptSpan,
-    Refill,
-)
+from familiar_cli.context.request import Refill
+from familiar_cli.context.types import Contribution, ExampleLine, Fit, Fragment, Layer, PromptSpan
 from familiar_cli.errors import LimitError
 
 COUNTER = tokens.heuristic()

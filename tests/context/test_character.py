@@ -10,7 +10,8 @@ import pytest
 
 from familiar_cli.context.character import read_character
 from familiar_cli.context.providers.character import CharacterProvider
-from familiar_cli.context.types import ContextRequest, Layer, Modality, PromptSpan, Subject
+from familiar_cli.context.request import ContextRequest
+from familiar_cli.context.types import Layer, Modality, PromptSpan, Subject
 from familiar_cli.errors import UsageError
 from familiar_cli.identity import Author
 from familiar_cli.memory.pages.front_matter import field_markdown

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from familiar_cli import tokens
 from familiar_cli.context.character import Macros

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
+from msgspec.structs import replace
 
 from familiar_cli import tokens
 from familiar_cli.context.on_record import OnRecord

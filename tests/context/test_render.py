@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from familiar_cli.context.pipeline import name_speakers, render_messages
 from familiar_cli.context.types import Contribution, ExampleLine, Fit, Fragment, Layer, PromptSpan

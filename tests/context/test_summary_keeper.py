@@ -68,7 +68,7 @@ def trace(store, *, recent=8, channel="cli"):
     asked = request("now", channel_id=channel)
     assembled = asyncio.run(ContextPipeline([provider], tokens.heuristic()).assemble(asked))
     turn = store.append(channel, "user", "now", author=ANNA)
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     return replace(make_trace(assembled, model="m", counter="c"), turn=turn.id)
 
@@ -121,7 +121,7 @@ def test_zero_means_never(store) -> None:
 
 def test_a_dry_run_makes_nothing_due(store) -> None:
     talk(store, 99)
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     look, _ = past(store)
     assert look.look_back(replace(trace(store), turn=None)) is None

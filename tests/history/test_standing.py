@@ -6,12 +6,12 @@ import asyncio
 import json
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from familiar_cli.context.providers.history import HistoryProvider
 from familiar_cli.errors import NotFoundError, RefusedError

@@ -6,10 +6,10 @@ import json
 import logging
 import socket
 import time
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from familiar_cli.config.schema import LLMSettings
 from familiar_cli.errors import (

@@ -4,7 +4,6 @@ import asyncio
 import inspect
 import socket
 import ssl
-from dataclasses import replace
 
 import anyio
 import h11
@@ -12,6 +11,7 @@ import httpcore
 import httpx
 import httpx_sse
 import pytest
+from msgspec.structs import replace
 
 from familiar_cli.config.schema import LLMSettings
 from familiar_cli.errors import (

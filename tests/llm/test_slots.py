@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from familiar_cli.config.schema import PRESETS as PRESET_NAMES
 from familiar_cli.config.schema import SLOTS, LLMSettings, SlotSettings

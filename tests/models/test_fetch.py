@@ -8,9 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from familiar_cli.errors import FetchError
 from familiar_cli.models import store

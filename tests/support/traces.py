@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
+
+from msgspec.structs import replace
 
 from familiar_cli.context.trace import TRACE_VERSION, Trace, TracedMessage
 from familiar_cli.context.types import Fragment, Layer, LayerUse, PromptSpan, Report

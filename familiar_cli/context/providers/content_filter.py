@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 import regex
+from msgspec import Struct
 
 from familiar_cli.errors import FamiliarError, LimitError, UsageError
 from familiar_cli.llm.asking import ask_side_model
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.providers.packing import Passage
     from familiar_cli.context.providers.passages import Seen, Sight
-    from familiar_cli.context.types import ContextRequest
+    from familiar_cli.context.request import ContextRequest
     from familiar_cli.llm.types import ChatModel, Message
     from familiar_cli.memory.store.files import GrepHit
     from familiar_cli.memory.store.store import MemoryStore
@@ -51,8 +51,7 @@ _MOST_PEOPLE: Final = 20
 _PATH_CHARS: Final = 160
 
 
-@dataclass(frozen=True, slots=True)
-class FilterQuestion:
+class FilterQuestion(Struct, frozen=True):
     """The question to the filter.
 
     Args:
@@ -122,8 +121,7 @@ _NOTHING: Final = frozenset(
 _WRAPPING: Final = " \t\r\n.()[]<>*_`\"'-–—"
 
 
-@dataclass(frozen=True, slots=True)
-class FilterChoice:
+class FilterChoice(Struct, frozen=True):
     """A parsed reply.
 
     Args:
@@ -211,8 +209,7 @@ MOST_PATTERN_CHARS: Final = 200
 _TOKENS_A_WORD: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """The filter's selection.
 
     Args:

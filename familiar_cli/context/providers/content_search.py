@@ -6,24 +6,18 @@ Whatever the second and third tier do, the results of the first are provided.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.providers.people import RECENT_AUTHORS, REST_PRIORITY, PeopleSource
 from familiar_cli.context.providers.people import SOURCE as PEOPLE
 from familiar_cli.context.providers.retrieval import Candidates, LeftOutPiece, Retrieval
-from familiar_cli.context.types import (
-    ContextRequest,
-    Contribution,
-    Fit,
-    Layer,
-    PromptSpan,
-    Refill,
-    Subject,
-)
+from familiar_cli.context.request import ContextRequest, Refill
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.errors import FamiliarError
 from familiar_cli.memory.layout import PEOPLE_DIR
 from familiar_cli.memory.pages.lines import PLAIN, Numbering

@@ -5,12 +5,14 @@ Also the system block, the off-the-record turns, and a limit by tier.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from familiar_cli.context.budget import first_kept
-from familiar_cli.context.types import Contribution, Explains, Fit, Layer, PromptSpan
+from familiar_cli.context.request import Explains
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.history.rows import Turn, in_pairs, place_of
 from familiar_cli.history.summaries import PUBLIC, Summaries
 from familiar_cli.identity import NO_LABELS, Labels
@@ -20,7 +22,8 @@ from familiar_cli.text import framed
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from familiar_cli.context.types import ContextProvider, ContextRequest, Role, Spoken, Subject
+    from familiar_cli.context.request import ContextProvider, ContextRequest
+    from familiar_cli.context.types import Role, Spoken, Subject
     from familiar_cli.history.store import HistoryStore
 
 LOOK_BACK_TURNS: Final = 200
@@ -80,8 +83,7 @@ PRIVATE_SUMMARY_SOURCE: Final = "history.summary.here"
 ELSEWHERE_SOURCE: Final = "history.elsewhere"
 
 
-@dataclass(frozen=True, slots=True)
-class Beyond:
+class Beyond(Struct, frozen=True):
     """Sources beyond the recent turns.
 
     Args:

@@ -8,12 +8,14 @@ dropped first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded, why_withheld
-from familiar_cli.context.types import ContextRequest, Contribution, Fit, Layer, PromptSpan, Subject
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.markdown import body_start, sections
 from familiar_cli.memory import layout
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import tzinfo
 
+    from familiar_cli.context.request import ContextRequest
     from familiar_cli.languages import Phrases
     from familiar_cli.memory.store.files import MemoryHead
     from familiar_cli.memory.store.store import MemoryStore
@@ -37,8 +40,7 @@ SCRATCH_PRIORITY: Final = 53
 CONFLICTS_PRIORITY: Final = 52
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(Struct, frozen=True):
     """A file, and its visible part in a channel."""
 
     head: MemoryHead

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct, field
 
 from familiar_cli import fts
 from familiar_cli.languages import ENGLISH, Phrases
@@ -230,8 +231,7 @@ class Filling(NamedTuple):
     left: dict[str, str]
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     """A source from which something was taken."""
 
     pieces: list[Excerpt] = field(default_factory=list)
@@ -412,8 +412,7 @@ class _Precision(NamedTuple):
         return by_turns or self.said.get(fact.said, vague) < vague
 
 
-@dataclass(slots=True)
-class _Filler:
+class _Filler(Struct):
     sources: Mapping[str, PieceSource]
     room: int
     counter: TokenCounter

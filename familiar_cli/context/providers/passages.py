@@ -7,8 +7,9 @@ are expanded; anything else in memory is data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct, field
 
 from familiar_cli import fts
 from familiar_cli.context.providers.packing import EXCHANGE, Excerpt, Fact, Passage, PieceSource
@@ -49,8 +50,7 @@ NAME_ALONE: Final = "the only match is a word that may be its person's name"
 _EMPTY: Final = "it is empty apart from headings and comments"
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """A file, and its parts that are hidden from the model.
 
     Args:
@@ -97,8 +97,7 @@ class Whole(NamedTuple):
     is_part: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
+class Sight(Struct, frozen=True):
     """Decides what a model may see of memory in one turn.
 
     Args:
@@ -113,8 +112,8 @@ class Sight:
     viewer: Viewer
     window: Callable[[], frozenset[int]]
     macros: Macros
-    phrases: Phrases = field(default=ENGLISH, repr=False)
-    numbering: memory_lines.Numbering = field(default=memory_lines.PLAIN, repr=False)
+    phrases: Phrases = ENGLISH
+    numbering: memory_lines.Numbering = memory_lines.PLAIN
     has_past: bool = False
 
     def of(self, rel_path: str, text: str) -> Seen:
@@ -177,8 +176,7 @@ class Sight:
         ) and self.numbering.holds(line)
 
 
-@dataclass(slots=True)
-class Gatherer:
+class Gatherer(Struct):
     """Collects found lines, best first, if they are visible.
 
     Args:
@@ -337,8 +335,7 @@ class Gatherer:
         )
 
 
-@dataclass(slots=True)
-class _File:
+class _File(Struct):
     """A file with matches.
 
     Args:

@@ -5,9 +5,10 @@ Turns of one channel and one part of a day are one source, so that they stay tog
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from familiar_cli.clock import now, to_zone
 from familiar_cli.context.providers.packing import Excerpt, Packed, Passage, PieceSource
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import date, tzinfo
 
-    from familiar_cli.context.types import ContextRequest
+    from familiar_cli.context.request import ContextRequest
     from familiar_cli.finding import Finder
     from familiar_cli.history.recall import Nearness, Recalled
     from familiar_cli.history.rows import Turn
@@ -38,8 +39,7 @@ _MOST_LOOKED_AT: Final = 300
 _ASKING: Final = ("?", "？", "؟", '?"', "?*")
 
 
-@dataclass(frozen=True, slots=True)
-class Recall:
+class Recall(Struct, frozen=True):
     """Turns of the past that match the message.
 
     Args:
@@ -58,7 +58,7 @@ class Recall:
     unread: int = 0
     waiting: int = 0
     by_meaning: bool = False
-    asked: who_when.Asked = who_when.Asked()  # noqa: RUF009  # frozen
+    asked: who_when.Asked = who_when.Asked()  # frozen
     why: Callable[[int], str | None] = lambda _: None
     missed: bool = False
 
@@ -77,8 +77,7 @@ class Recall:
         return packed.passage()._replace(turns=span, origin=packed.source.origin)
 
 
-@dataclass(frozen=True, slots=True)
-class Recaller:
+class Recaller(Struct, frozen=True):
     """Searches the past.
 
     Args:
@@ -276,8 +275,7 @@ def _stands_beside(turn: Turn, request: ContextRequest) -> bool:
     return beside is not None and (beside.is_one(turn.content) or beside.cover(turn.content))
 
 
-@dataclass(frozen=True, slots=True)
-class _Pieces:
+class _Pieces(Struct, frozen=True):
     """Converts turns to pieces.
 
     Args:

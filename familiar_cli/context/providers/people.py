@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import closing
-from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from familiar_cli.clock import to_zone
 from familiar_cli.context.budget import percent_of
-from familiar_cli.context.types import ContextRequest, Contribution, Fit, Layer, PromptSpan, Subject
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.fts import content_words
 from familiar_cli.markdown import Section, TextLine, sections, title_of
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from datetime import tzinfo
 
+    from familiar_cli.context.request import ContextRequest
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.identity import Labels
     from familiar_cli.languages import Phrases
@@ -58,8 +61,7 @@ _HEAD_SHARE: Final = 0.5
 _MOST_CHARS_A_TOKEN: Final = 16  # no text has so few tokens; a longer one need not be counted
 
 
-@dataclass(frozen=True, slots=True)
-class PersonParts:
+class PersonParts(Struct, frozen=True):
     """A file in two parts.
 
     Args:
@@ -233,8 +235,7 @@ _DEPTH: Final = 1  # where passages of memory stand, so that the prompt keeps it
 _NAMES_SHARE: Final = 0.6  # of the time, for finding names
 
 
-@dataclass(slots=True)
-class _Gathered:
+class _Gathered(Struct):
     """The results so far, which remain available at a timeout."""
 
     sharers: int = 1

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.tiers import loaded_whole
-from familiar_cli.context.types import ContextRequest, Contribution, Fit, Layer, PromptSpan, Subject
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index.build import Pins
 from familiar_cli.memory.pages.front_matter import SELF_FILES
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from familiar_cli.config.schema import InjectSettings, NoteSettings
     from familiar_cli.context.character import Macros
     from familiar_cli.context.providers.passages import Sight
+    from familiar_cli.context.request import ContextRequest
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.tokens import TokenCounter
@@ -36,8 +39,7 @@ _CUT_PRIVATE: Final = "without what was said in private elsewhere"
 _CUT_HEAD: Final = "only the beginning of the file is read: memory.max_file_bytes"
 
 
-@dataclass(frozen=True, slots=True)
-class Pinned:
+class Pinned(Struct, frozen=True):
     """The pins of one prompt.
 
     Args:

@@ -8,9 +8,11 @@ first, so that a slowly loading model delays nothing else.
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli import fts
 from familiar_cli.context.providers.packing import (
@@ -24,7 +26,7 @@ from familiar_cli.context.providers.packing import (
 from familiar_cli.context.providers.passages import Gatherer, Sight
 from familiar_cli.context.providers.past_turns import Recall, Recaller
 from familiar_cli.context.tiers import loaded_whole
-from familiar_cli.context.types import ContextRequest, Contribution, Layer, Subject
+from familiar_cli.context.types import Contribution, Layer, Subject
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index.build import Refreshed
 from familiar_cli.index.embedder import EmbedderError
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.character import Macros
     from familiar_cli.context.providers.pins import Pinned
+    from familiar_cli.context.request import ContextRequest
     from familiar_cli.finding import Finder
     from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
@@ -67,8 +70,7 @@ _LORE: Final = f"{LORE_DIR}/"
 _SELF: Final = frozenset(entry.rel_path for entry in SELF_FILES)
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """The searched memory, and how to query it.
 
     Args:
@@ -106,8 +108,7 @@ class LeftOutPiece(NamedTuple):
     origin: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(Struct, frozen=True):
     """The results of a search.
 
     Args:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from familiar_cli.errors import FamiliarError, RefLimitError, RemoteDamagedError
 from familiar_cli.files import read_plain
@@ -436,8 +437,7 @@ WORTH_IT: Final = 2000  # number of loose objects from which `doctor` advises to
 _MOST_PACKS = 8  # number of packs from which they are merged into one
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
+class Compacted(Struct, frozen=True):
     """What compaction did, or would do.
 
     Args:

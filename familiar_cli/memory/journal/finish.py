@@ -10,8 +10,9 @@ import json
 import os
 import stat
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, to_builtins
 
 from familiar_cli.errors import FamiliarError, NotFoundError, UnsafePathError
 from familiar_cli.files import TEMP_PREFIX, Disk, is_misspelled, read_plain
@@ -39,8 +40,7 @@ if TYPE_CHECKING:
 FORMER_BRANCH = "familiar-former"
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(Struct, frozen=True):
     """A change that is decided but not applied.
 
     Args:
@@ -83,7 +83,7 @@ def invalid_mark(why: str) -> FamiliarError:
 
 def write_mark(directory: str, mark: Pending, disk: Disk) -> None:
     """Mark a change as decided, durably. May raise OSError."""
-    disk.put(os.path.join(directory, PENDING_MARK), (json.dumps(asdict(mark)) + "\n").encode())
+    disk.put(os.path.join(directory, PENDING_MARK), (json.dumps(to_builtins(mark)) + "\n").encode())
 
 
 def clear_mark(directory: str, disk: Disk) -> None:

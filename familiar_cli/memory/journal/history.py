@@ -5,8 +5,9 @@ from __future__ import annotations
 import heapq
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 from familiar_cli.clock import to_zone
 from familiar_cli.errors import NotFoundError, UsageError
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from dulwich.objects import TreeEntry
 
 
-@dataclass(frozen=True, slots=True)
-class FileDiff:
+class FileDiff(Struct, frozen=True):
     """The difference in one file: a unified diff, or one line for a binary file."""
 
     rel_path: str
@@ -132,8 +132,7 @@ _BACK = re.compile(r"(?:HEAD|@)(?:~(\d*))?")
 _MOST_LISTED = 8
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedChange:
+class LoggedChange(Struct, frozen=True):
     """One commit and the files it changed.
 
     Args:
@@ -341,8 +340,7 @@ def _change_kind(was: str | None, now: str | None) -> Literal["added", "changed"
 _KEPT: Final = 16  # comparisons
 
 
-@dataclass(frozen=True, slots=True)
-class JournalDay:
+class JournalDay(Struct, frozen=True):
     """A day on which memory changed.
 
     Args:

@@ -7,8 +7,9 @@ import os
 import re
 import zlib
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 from familiar_cli.errors import FamiliarError, RemoteDamagedError
 from familiar_cli.files import Disk, read_plain
@@ -112,8 +113,7 @@ _MOST_DIGITS: Final = 20
 _BY_NUMBER: Final = {number: kind for kind, number in TYPE_NUMBERS.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class GitObject:
+class GitObject(Struct, frozen=True):
     """One object: a file's content, a directory or a commit."""
 
     kind: Kind

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from familiar_cli import errors
 from familiar_cli.memory.journal.edits import list_absent
@@ -48,8 +49,7 @@ _MOST_LINES = 20
 _MOST_FILES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """The difference between two states of the memory.
 
     Args:
@@ -63,8 +63,7 @@ class Difference:
     files: tuple[FileDiff, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BlamedLine:
+class BlamedLine(Struct, frozen=True):
     """A line, numbered from 1, and the commit that last changed it."""
 
     line: int
@@ -72,8 +71,7 @@ class BlamedLine:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Undone:
+class Undone(Struct, frozen=True):
     """What reverting changes did, or would do.
 
     Args:

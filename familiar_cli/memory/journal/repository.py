@@ -12,9 +12,10 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from msgspec import Struct
 
 from familiar_cli.clock import since_1970
 from familiar_cli.errors import FamiliarError
@@ -47,16 +48,14 @@ _PAIR: Final = re.compile(r"(\d{1,18}|-)>(\d{1,18}|-)", re.ASCII)
 _KINDS: Final = {"Added": "added", "Changed": "changed", "Deleted": "deleted"}
 
 
-@dataclass(frozen=True, slots=True)
-class Touched:
+class Touched(Struct, frozen=True):
     """A file changed by a commit."""
 
     kind: Literal["added", "changed", "deleted"]
     rel_path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Length:
+class Length(Struct, frozen=True):
     """Size of a file in bytes before and after a commit; None where it did not exist."""
 
     rel_path: str
@@ -64,8 +63,7 @@ class Length:
     bytes_after: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """One change of the memory.
 
     Args:

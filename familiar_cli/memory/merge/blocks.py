@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from msgspec import Struct
 
 from familiar_cli.languages import heading_in
 from familiar_cli.markdown import TextLine, body_start, bullet, comments, scan
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-@dataclass(frozen=True, slots=True)
-class Clash:
+class Clash(Struct, frozen=True):
     """A place that both sides changed differently.
 
     Args:
@@ -272,8 +272,7 @@ class Row(NamedTuple):
     is_code: bool
 
 
-@dataclass(slots=True)
-class MergePage:
+class MergePage(Struct):
     """A parsed page.
 
     Args:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
+
+from msgspec import Struct, field
 
 from familiar_cli.errors import ConflictError
 from familiar_cli.memory.merge.blocks import (
@@ -51,8 +52,7 @@ _T = TypeVar("_T")
 Key = tuple[tuple[str, ...], int]
 
 
-@dataclass(slots=True)
-class MergeFindings:
+class MergeFindings(Struct):
     """What a merge came across.
 
     Args:
@@ -539,8 +539,7 @@ WHOLE: Final = "file"
 """Kind of a clash that can only be resolved for the whole file."""
 
 
-@dataclass(frozen=True, slots=True)
-class MergedContent:
+class MergedContent(Struct, frozen=True):
     """A merged file that both sides changed.
 
     Args:

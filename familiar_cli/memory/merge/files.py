@@ -20,12 +20,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain, count
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.memory import layout
 from familiar_cli.memory.merge.content import merge_content
@@ -212,8 +214,7 @@ them.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """A file with two versions that cannot be merged.
 
     Args:
@@ -333,8 +334,7 @@ def _parse_conflict(data: str) -> Conflict | None:
 HUMAN: Final = "human"
 
 
-@dataclass(frozen=True, slots=True)
-class MergeNote:
+class MergeNote(Struct, frozen=True):
     """A user-facing note about a merged file.
 
     Args:
@@ -346,8 +346,7 @@ class MergeNote:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class MergedTree:
+class MergedTree(Struct, frozen=True):
     """Result of merging several versions of a memory.
 
     Args:
@@ -368,16 +367,14 @@ class MergedTree:
         return gone | dict(sorted(self.files.items() - tree.items()))
 
 
-@dataclass(frozen=True, slots=True)
-class Editor:
+class Editor(Struct, frozen=True):
     """Author of a change to a file: a machine, and a part of the program or `human`."""
 
     instance: str
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """One of two versions.
 
     Args:
@@ -437,8 +434,7 @@ class Rule(StrEnum):
     order = "order"
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """How a file changed on both sides is resolved.
 
     Args:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from familiar_cli.markdown import body_start, split_lines
 from familiar_cli.memory import layout
@@ -23,8 +25,7 @@ _OF_THE_FAMILIAR: Final = frozenset(
 _BEGINS: Final = re.compile(r"\s*(?:[-*+]\s|\d+[.)]\s|#{1,6}\s|>|<!--|---)")
 
 
-@dataclass(frozen=True, slots=True)
-class PageEraser:
+class PageEraser(Struct, frozen=True, dict=True):
     """Decides which files and lines are about a person; deterministic on every machine.
 
     Args:
@@ -40,10 +41,10 @@ class PageEraser:
     names: Callable[[str], bool]
     resembles: Callable[[str], bool]
     channels: Collection[str] = ()
-    _private: frozenset[str] = field(init=False, default=frozenset())
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_private", frozenset(map(person_scope, self.slugs)))
+    @cached_property
+    def _private(self) -> frozenset[str]:
+        return frozenset(map(person_scope, self.slugs))
 
     def drops(self, rel_path: str) -> bool:
         """Tell whether a whole file is about them."""

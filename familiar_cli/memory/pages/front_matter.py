@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.errors import BadInputError
 from familiar_cli.markdown import (
@@ -38,8 +40,7 @@ _COMMENT: Final = re.compile(r"(?:^|[ \t]+)#.*")
 _QUOTES: Final = "\"'"
 
 
-@dataclass(frozen=True, slots=True)
-class FrontKey:
+class FrontKey(Struct, frozen=True):
     """A top-level key with its value.
 
     Args:
@@ -55,8 +56,7 @@ class FrontKey:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class FrontMatter:
+class FrontMatter(Struct, frozen=True):
     """The front matter of a page.
 
     Args:
@@ -264,8 +264,7 @@ _REGEX_KEY: Final = re.compile(r"/.+/[a-z]*", re.DOTALL)
 _EXPRESSION: Final = re.compile(r"/.+/[dgimsuvy]*", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class LorePage:
+class LorePage(Struct, frozen=True):
     """The editable part of a lore entry.
 
     Args:
@@ -438,8 +437,7 @@ TIERS_NOTE: Final = f"{PERSONA_DIR}/CONTEXT_TIERS.md"
 ORIGINAL_STEM: Final = ".original"  # the suffix names the container format: .png .json .yaml .charx
 
 
-@dataclass(frozen=True, slots=True)
-class SelfFile:
+class SelfFile(Struct, frozen=True):
     """A card field with its own file.
 
     Args:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote, unquote
+
+from msgspec import Struct
 
 from familiar_cli import markdown
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
@@ -59,8 +60,7 @@ class Cited(NamedTuple):
         return range(self.first, min(self.last, self.first + _MOST_IN_RANGE) + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Numbering:
+class Numbering(Struct, frozen=True):
     """Maps citations to local turns and back.
 
     Args:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
+
+from msgspec import Struct
 
 from familiar_cli import markdown
 from familiar_cli.errors import FamiliarError
@@ -51,8 +52,7 @@ _HIDDEN: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LinkPlace:
+class LinkPlace(Struct, frozen=True):
     """A link and its position.
 
     Args:
@@ -152,8 +152,7 @@ UNNAMEABLE: Final = re.compile(r"[\[\]#|^\n]")
 """Characters that a wiki link cannot contain."""
 
 
-@dataclass(frozen=True, slots=True)
-class WikiLink:
+class WikiLink(Struct, frozen=True):
     """A wiki link in a text.
 
     Args:
@@ -317,8 +316,7 @@ _ANCHOR: Final = re.compile(r"[#?].*", re.DOTALL)
 Edit = tuple[int, int, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Relabel:
+class Relabel(Struct, frozen=True):
     """Update the displayed title in links to a file."""
 
     rel_path: str
@@ -326,8 +324,7 @@ class Relabel:
     new: str
 
 
-@dataclass(frozen=True)
-class Relinking:
+class Relinking(Struct, frozen=True, dict=True):
     """Changes to apply to links.
 
     Args:
@@ -415,8 +412,7 @@ class Relinking:
         return _CANVAS_TEXT.sub(changed, text)
 
 
-@dataclass(frozen=True, slots=True)
-class Relinked:
+class Relinked(Struct, frozen=True):
     """A file with updated links.
 
     Args:
@@ -430,8 +426,7 @@ class Relinked:
     after: str
 
 
-@dataclass(frozen=True, slots=True)
-class MoveResult:
+class MoveResult(Struct, frozen=True):
     """What a move did, or would do.
 
     Args:

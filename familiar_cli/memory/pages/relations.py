@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.fts import is_unspaced
@@ -53,8 +55,7 @@ _NOTE: Final = re.compile(r"[(（][^()（）]{0,500}[)）]")
 _AROUND: Final = " \t:：—–-,;*_"
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(Struct, frozen=True):
     """A line of the section.
 
     Args:
@@ -78,8 +79,7 @@ class Relation:
     private: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class RelationLines:
+class RelationLines(Struct, frozen=True):
     """The parsed section.
 
     Args:
@@ -279,8 +279,7 @@ _WORD: Final = re.compile(r"\w+")
 _MIN_NAME_CHARS: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """A link between two files.
 
     Args:
@@ -296,8 +295,7 @@ class Link:
     relation: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkStep:
+class LinkStep(Struct, frozen=True):
     """A file reached in a graph, its distance, and the previous file."""
 
     rel_path: str
@@ -305,8 +303,7 @@ class LinkStep:
     link: Link
 
 
-@dataclass(frozen=True, slots=True)
-class Graph:
+class Graph(Struct, frozen=True):
     """All files, their links, broken links, and unreadable files."""
 
     files: tuple[str, ...]
@@ -494,8 +491,7 @@ _ROW: Final = re.compile(r"^\s{0,3}\|([^|\n]{1,200})\|([^|\n]{1,200})\|\s*$", re
 _MOST_CHARS: Final = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Kinds:
+class Kinds(Struct, frozen=True):
     """Known kinds of relations.
 
     Args:

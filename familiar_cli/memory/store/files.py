@@ -11,9 +11,10 @@ import re
 import stat
 import sys
 import unicodedata
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
 
 from familiar_cli import errors, files
 from familiar_cli.files import TEMP_PREFIX, FileStamp, is_misspelled, read_plain
@@ -47,8 +48,7 @@ class Limits(NamedTuple):
     grep_timeout_s: float = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryEntry:
+class MemoryEntry(Struct, frozen=True):
     """One file or directory.
 
     Args:
@@ -66,8 +66,7 @@ class MemoryEntry:
     stamp: FileStamp | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryFile:
+class MemoryFile(Struct, frozen=True):
     """One text file, as read. `sha256` is what a writer passes as `expect`."""
 
     rel_path: str
@@ -86,8 +85,7 @@ class MemoryHead(NamedTuple):
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class GrepHit:
+class GrepHit(Struct, frozen=True):
     """One line that matches, counted from 1; `text[start:end]` is its first match."""
 
     rel_path: str
@@ -97,8 +95,7 @@ class GrepHit:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(Struct, frozen=True):
     """Something a walk or a search could not use, and why."""
 
     rel_path: str
@@ -112,8 +109,7 @@ class FileListing(NamedTuple):
     skipped: tuple[Skipped, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GrepResult:
+class GrepResult(Struct, frozen=True):
     """What a search gave, sorted by path and line; `truncated` when there was more to find."""
 
     hits: tuple[GrepHit, ...]
@@ -121,8 +117,7 @@ class GrepResult:
     truncated: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """What a transaction did (or would do), each sorted by path.
 
     Args:

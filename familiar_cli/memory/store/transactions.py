@@ -10,8 +10,9 @@ import os
 import stat
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
+
+from msgspec import Struct
 
 from familiar_cli import errors
 from familiar_cli.files import (
@@ -47,8 +48,7 @@ def retry_on_conflict(work: Callable[[], _T], tries: int) -> _T:
     return work()
 
 
-@dataclass(frozen=True, slots=True)
-class StagedStep:
+class StagedStep(Struct, frozen=True):
     """A staged change, not validated yet.
 
     Args:
@@ -420,8 +420,7 @@ def _check_expected(step: StagedStep, content: bytes | None) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class WritePlan:
+class WritePlan(Struct, frozen=True):
     """The changed files of a transaction, sorted by path, and their summary.
 
     Args:
@@ -490,8 +489,7 @@ _MANY: Final = 16  # number of files from which one common flush is faster
 _OWN: Final = 0o600  # permissions that this requires
 
 
-@dataclass(slots=True)
-class _Move:
+class _Move(Struct):
     """A change being applied.
 
     Args:

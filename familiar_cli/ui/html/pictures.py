@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
 from itertools import groupby
 from math import atan2, cos, pi, sin
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.context.types import Fragment, Layer, LayerUse
 from familiar_cli.memory.relation_index import LINKS, Edge, GraphPage
@@ -26,8 +28,7 @@ MOST_FLOWS: Final = 36
 MARKS: Final = {"kept": "●", "cut": "◐", "out": "○"}
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Struct, frozen=True):
     """One piece, or several similar ones.
 
     Args:
@@ -138,8 +139,7 @@ BAR: Final = 9.0
 """The width of a node."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """The size of a diagram and its labels.
 
     Args:
@@ -161,8 +161,7 @@ WIDE: Final = Frame("wide", 1000.0, (0.0, 190.0, 500.0), 58, with_origin=True)
 NARROW: Final = Frame("narrow", 360.0, (0.0, 46.0, 184.0), 16, with_origin=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Ribbon:
+class Ribbon(Struct, frozen=True):
     """A band of constant thickness between two columns."""
 
     x0: float
@@ -186,8 +185,7 @@ class Ribbon:
         return f"{there} {self.x1:.1f} {self.y1:.1f}V{low1:.1f}{back}"
 
 
-@dataclass(frozen=True, slots=True)
-class SankeyNode:
+class SankeyNode(Struct, frozen=True):
     """A bar at which ribbons begin or end, with its label."""
 
     x: float
@@ -202,8 +200,7 @@ class SankeyNode:
     state: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Diagram:
+class Diagram(Struct, frozen=True):
     """A laid-out diagram."""
 
     frame: Frame

@@ -9,12 +9,12 @@ import subprocess
 import sys
 import time
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from familiar_cli.errors import ConflictError, LockedError, RefusedError
 from familiar_cli.history import HistoryStore

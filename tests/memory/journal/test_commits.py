@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from familiar_cli.errors import ConflictError, UnsafePathError
 from familiar_cli.memory.journal.repository import Length, decode_commit
