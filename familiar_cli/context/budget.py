@@ -286,7 +286,7 @@ _EARLY: Final = (Layer.core, Layer.character, Layer.pinned, Layer.digest)
 _AFTER_MEMORY: Final = (Layer.content, Layer.recent_history, Layer.digest)
 _STEPS: Final = 16  # into so many the prompt is divided when free room is short
 LEAST_CHAT: Final = 10  # a tenth of the prompt is for the newest turns, whatever else there is
-EARLY_STEPS: Final = 4  # where everything after it would change
+EARLY_STEPS: Final = 8  # where everything after it would change
 START_MARK: Final = "[Start a new Chat]"
 """SillyTavern's words around example dialogues, so that a model takes none for what happened."""
 
@@ -600,7 +600,10 @@ def _grant_more(
         if missing > 0 and fragment.layer in shares:
             lacking[fragment.layer] = lacking.get(fragment.layer, 0) + missing
     used = {Layer(use.name): use.used_tokens for use in made.layers}
-    waiting = sum(max(shares.get(layer, 0) - used[layer], 0) for layer in _VOLATILE)
+    offered = {Layer.content, *(f.layer for f in made.fragments if f.offered_tokens)}
+    waiting = sum(
+        max(shares.get(layer, 0) - used[layer], 0) for layer in offered.intersection(_VOLATILE)
+    )
     for layer, missing in lacking.items():
         free = total - made.taken
         step = max(total // (_STEPS if layer not in _EARLY else EARLY_STEPS), 1)

@@ -199,6 +199,20 @@ def test_a_share_is_guaranteed_to_its_layer(sizes, total, percent) -> None:
         assert use.used_tokens >= by_itself - PROMPT_TOKENS
 
 
+def test_room_is_kept_back_only_for_layers_that_have_something() -> None:
+    total, shares = 1600, {Layer.digest: 100, Layer.author_note: 500, Layer.content: 100}
+    digest = piece("word " * 4000, layer=Layer.digest, fit=Fit.cut)
+    note = piece("word", layer=Layer.author_note)
+
+    def digest_tokens(*pieces):
+        filled = BUDGETER.fill(pieces, shares, total)
+        return next(use.used_tokens for use in filled.layers if use.name == "digest")
+
+    step = total // EARLY_STEPS
+    assert total - digest_tokens(digest) < 2 * step
+    assert step < digest_tokens(digest) - digest_tokens(digest, note) < 500 + step
+
+
 def turns_of(sizes):
     run = {"layer": Layer.recent_history, "priority": 80, "fit": Fit.run}
     return [piece("word " * n, turn_id=number, **run) for number, n in enumerate(sizes, 1)]
