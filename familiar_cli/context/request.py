@@ -100,6 +100,11 @@ class ContextRequest(Struct, frozen=True):
     refills: list[Refill] = field(default_factory=list)
 
     @property
+    def is_content_set(self) -> bool:
+        """Whether a person has set how many tokens memory and recall take."""
+        return 0 < self.most_content == self.layer_tokens.get(Layer.content)
+
+    @property
     def query(self) -> str:
         """The search query: the utterance, without its middle if it is very long."""
         from familiar_cli.fts import bounded_query  # noqa: PLC0415  # what shows a trace needs none

@@ -237,6 +237,9 @@ OF_PASSAGE: Final = 1.0
 OF_SESSION: Final = 0.5
 """Shares of a turn's own words, of those beside it, and of its session, in what turns score."""
 
+CITED_FIRST: Final = 0.4
+"""Share of the score for being cited that a turn has from the start; the rest is its lift."""
+
 _FIRST_LOOK: Final = 2 * DEPTH
 _DEEPER: Final = 8
 _HELD_BY: Final = 20  # turns with such words for each turn of a person that may be found
@@ -267,11 +270,13 @@ class Recalled(NamedTuple):
         turn: The turn.
         score: Relevance in [0, 1]; the best match of a query has about 1.
         before: The preceding turn in its channel, if it was among the turns examined.
+        lift: What a line of memory that cites the turn would add to its score.
     """
 
     turn: Turn
     score: float
     before: Turn | None
+    lift: float = 0.0
 
 
 class Recollection(NamedTuple):
@@ -348,7 +353,8 @@ def recall(
         history: The history.
         query: A message. It has no query syntax.
         near: Similarity scorer; None: search by words alone.
-        cited: Turns cited by a line of memory, with the line's score, which they inherit.
+        cited: Turns cited by a line of memory, with the score that they have at most for it, of
+            which they inherit `CITED_FIRST` at once.
         channel_id: Only turns of this channel's past; None: of all channels.
         here: The channel in which the result is used. Of channels that share a beginning, only this
             one's past is searched, wherever it was said; None: no particular channel.
@@ -375,7 +381,7 @@ def recall(
             alike = _by_meaning(connection, near, own, condition)
         alike = dict.fromkeys(spread, 0.0) | alike
         places = _placed(connection, own, alike, condition)
-        scores = _word_scores(own, places)
+        scores, lifts = _word_scores(own, places), dict[int, float]()
         early = places.keys() if before_id is None else _before(connection, places, before_id)
         if near:
             able = [i for i in sorted(places) if i in early and i not in leave_out]
@@ -393,12 +399,18 @@ def recall(
             known = _allowed(connection, cited, condition)
             places |= _places_alone(connection, known - places.keys())
             early = places.keys() if before_id is None else _before(connection, places, before_id)
-            scores |= {i: max(cited[i], scores.get(i, 0.0)) for i in known}
-        ranked = sorted((-score, turn_id) for turn_id, score in scores.items())
+            scores |= {i: max(CITED_FIRST * cited[i], scores.get(i, 0.0)) for i in known}
+            lifts = {i: max(cited[i] - scores[i], 0.0) for i in known}
+        ranked = sorted((-score - lifts.get(i, 0.0), i) for i, score in scores.items())
         best = [i for _, i in ranked if i in early and i not in leave_out][:limit]
         turns = _read_turns(connection, [*best, *(places[i].before for i in best)])
     found = (
-        Recalled(turns[turn_id], scores[turn_id], turns.get(places[turn_id].before))
+        Recalled(
+            turns[turn_id],
+            scores[turn_id],
+            turns.get(places[turn_id].before),
+            lifts.get(turn_id, 0.0),
+        )
         for turn_id in best
         if turn_id in turns
     )

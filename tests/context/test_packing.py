@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
 from familiar_cli.context.providers.packing import (
+    OWN_TOKENS,
     Excerpt,
     Fact,
     PieceSource,
@@ -69,6 +71,44 @@ def test_no_passage_is_without_a_letter(pieces, room) -> None:
 def test_nothing_is_said_twice(pieces, room) -> None:
     lines = [normal_line(p.text) for packed in filled(pieces, room).passages for p in packed.pieces]
     assert len(lines) == len(set(lines))
+
+
+turns_and_lines = st.tuples(
+    st.lists(st.tuples(st.floats(0.5, 1), st.integers(1, 40)), max_size=12),
+    st.lists(st.tuples(st.floats(0, 2), st.integers(1, 40)), max_size=12),
+)
+
+
+@given(turns_and_lines, st.integers(0, 300))
+def test_where_quotes_come_first_lines_take_nothing_from_them(scored, room) -> None:
+    turns = [
+        piece("past", 2 * n, f"Bo: {n} {'word ' * length}", score, is_turn=True, turns={n})
+        for n, (score, length) in enumerate(scored[0])
+    ]
+    lines = [
+        piece(f"days/{n}", 0, f"told {n} {'line ' * length}", score, vague=1, turns={100 + n})
+        for n, (score, length) in enumerate(scored[1])
+    ]
+
+    def quoted(pieces):
+        packed = filled(pieces, room, quotes_first=True).passages
+        return {p.start for one in packed if one.source.key == "past" for p in one.pieces}
+
+    assert quoted([*lines, *turns]) == quoted(turns)
+
+
+@pytest.mark.parametrize(("room", "shown"), [(40, "own"), (OWN_TOKENS + 400, "cited")])
+def test_turns_that_a_line_points_to_come_after_the_first_quotes(room, shown) -> None:
+    turns = [
+        piece("past", 2 * n, f"Bo: own {n} {'word ' * 20}", 0.7, is_turn=True)
+        for n in range(room // 20 + 20)
+    ]
+    cited = piece("past", 999, f"Bo: cited {'word ' * 20}", 0.4, is_turn=True, lift=0.5)
+    (packed,) = filled([*turns, cited], room, quotes_first=True).passages
+    assert shown in packed.text
+    assert ("cited" in packed.text) == (shown == "cited")
+    (packed,) = filled([*turns, cited], room).passages
+    assert "cited" in packed.text
 
 
 def test_a_lore_entry_goes_in_whole_with_the_answer_below_its_question() -> None:

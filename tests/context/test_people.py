@@ -109,6 +109,18 @@ def test_a_long_file_is_cut_at_a_sentence_and_says_so(world) -> None:
     assert "longer than its share" in piece.shortened
 
 
+def test_who_is_only_named_waits_for_quotes_where_the_tokens_of_memory_are_set(world) -> None:
+    world.person(ANNA)
+    world.person(CY, LONG, "Nick Cy")
+
+    def priorities(**more):
+        return [piece.priority for piece in world.offers("What does Nick Cy do?", **more)]
+
+    room = {Layer.content: 500}
+    assert priorities(layer_tokens=room, most_content=900) == [85, 85]
+    assert priorities(layer_tokens=room, most_content=500) == [85, 66]
+
+
 def test_who_is_only_named_has_little_before_what_is_searched_for(world) -> None:
     world.person(BO, LONG, "Bodil")
     world.person(CY, LONG, "Cyril")

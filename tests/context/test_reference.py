@@ -60,6 +60,7 @@ def test_the_priorities_are_the_programs() -> None:
         history.SUMMARY,
         content_search.PRIORITY,
         processors.THINKING_PRIORITY,
+        people.WAITING_PRIORITY,
         people.REST_PRIORITY,
         character.EXAMPLES,
         memory_files.PRIORITIES[SHORT],

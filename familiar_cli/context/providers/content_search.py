@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.context.budget import MESSAGE_TOKENS
-from familiar_cli.context.providers.people import RECENT_AUTHORS, REST_PRIORITY, PeopleSource
+from familiar_cli.context.providers.people import RECENT_AUTHORS, PeopleSource
 from familiar_cli.context.providers.people import SOURCE as PEOPLE
 from familiar_cli.context.providers.retrieval import Candidates, LeftOutPiece, Retrieval
 from familiar_cli.context.request import ContextRequest, Refill
@@ -302,7 +302,7 @@ def _by_path(pieces: Sequence[Contribution]) -> dict[str, Contribution]:
     return {
         piece.rel_path: piece
         for piece in pieces
-        if piece.rel_path and not piece.problem and piece.priority > REST_PRIORITY
+        if piece.rel_path and not piece.problem and piece.priority > PRIORITY
     }
 
 
@@ -313,7 +313,7 @@ def _without_said(
     quoted = {line for piece in found for line in piece.text.split("\n")}
     return [
         replace(piece, text=_without_quoted(quoted, piece.text))
-        if piece.source == PEOPLE and piece.priority == REST_PRIORITY
+        if piece.source == PEOPLE and piece.priority < PRIORITY
         else piece
         for piece in people
     ]

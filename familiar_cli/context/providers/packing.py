@@ -19,7 +19,7 @@ from familiar_cli.memory.pages.lines import normal_line
 from familiar_cli.text import USEFUL_TOKENS, framed, sentence_ends, whole_sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from familiar_cli.tokens import TokenCounter
 
@@ -41,6 +41,12 @@ RESTING_SHARE: Final = 0.2
 
 Measured with `benchmarks.life`: at 0.2 a prompt with files holds as much evidence word for word as
 one without them, and more of the answers' words; at 1.0 it holds less."""
+
+OWN_TOKENS: Final = 2500
+"""Where quotes come first, so many tokens of turns are chosen by their own match alone.
+
+Measured with `benchmarks.life`: turns that only a line of memory points to add evidence where there
+is more room, and cost some where there is less."""
 
 PART_BYTES: Final = 240
 """A turn of more than twice as many, about 120 tokens, is offered in parts of about so many."""
@@ -128,6 +134,7 @@ class Excerpt(NamedTuple):
         is_part: Some of its sentences are left out.
         span: For a part of a long turn, where it begins and ends there, without the speaker.
         gap_after: The white space after such a part.
+        lift: Added to its score because a line cites it, but not among the first quotes.
     """
 
     source: str
@@ -145,6 +152,7 @@ class Excerpt(NamedTuple):
     is_part: bool = False
     span: tuple[int, int] = (0, 0)
     gap_after: str = ""
+    lift: float = 0.0
 
     @property
     def place(self) -> tuple[int, int]:
@@ -290,6 +298,7 @@ def fill_room(
     guaranteed: int = 0,
     wide: bool = False,
     in_order: bool = False,
+    quotes_first: bool = False,
 ) -> Filling:
     """Choose the pieces that fill `room` tokens best.
 
@@ -307,11 +316,12 @@ def fill_room(
             matches; 0 for all of it.
         wide: Many turns are wanted, including those that score far lower than the best.
         in_order: Order passages by day instead of score.
+        quotes_first: Turns that match by themselves come first, and lines that rest on turns last.
     """
     filler = _Filler(
         sources, room, counter, most_sources, line_tokens, query, ranked.precision, set(known)
     )
-    for piece, highest in ranked.pieces:
+    for piece, highest in _in_turn(ranked, filler, quotes_first=quotes_first):
         is_beyond = filler.spent[piece.is_turn] > (guaranteed or room)
         floor = highest * (FREE_FLOOR if is_beyond else WEAK)
         if piece.score < floor and not (piece.named or (wide and piece.is_turn)):
@@ -319,6 +329,28 @@ def fill_room(
         else:
             filler.take(piece)
     return filler.filling(in_order=in_order)
+
+
+def _in_turn(
+    ranked: Ranked, filler: _Filler, *, quotes_first: bool
+) -> Iterator[tuple[Excerpt, float]]:
+    """Yield candidates by their own match, then those that need their lift, or wait for turns."""
+    late = [] if quotes_first else ranked.pieces
+    for number, (piece, highest) in enumerate(ranked.pieces if quotes_first else ()):
+        if filler.spent[True] >= OWN_TOKENS:
+            late += ranked.pieces[number:]
+            break
+        is_weak = bool(piece.lift) and piece.score < FREE_FLOOR * highest
+        if is_weak or _rests_on_turns(piece):
+            late.append((piece, highest))
+        else:
+            yield piece, highest
+    lifted = [(piece._replace(score=piece.score + piece.lift), highest) for piece, highest in late]
+
+    def rank(pair: tuple[Excerpt, float]) -> tuple[object, ...]:
+        return quotes_first and _rests_on_turns(pair[0]), *_rank_piece(pair[0])
+
+    yield from sorted(lifted, key=rank)
 
 
 def _parts_of(piece: Excerpt, query: str) -> list[Excerpt]:

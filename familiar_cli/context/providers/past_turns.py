@@ -296,7 +296,8 @@ class _Pieces(Struct, frozen=True):
         """Return a found turn with the one before it."""
         before = found.before if found.before and found.before.id not in self.shown else None
         preceding = self._piece(before, source, 0.0) if before else None
-        return self._piece(found.turn, source, score, preceding)
+        piece = self._piece(found.turn, source, score, preceding)
+        return piece._replace(lift=WEIGHTS.relevance * found.lift)
 
     def _piece(
         self, turn: Turn, source: str, score: float, before: Excerpt | None = None

@@ -215,6 +215,9 @@ NAMED_TOKENS: Final = 120
 Measured with `benchmarks.life`: prompts hold as much of the answers' words as with more, and, where
 `budget.content` is small, more of the evidence."""
 
+WAITING_PRIORITY: Final = 66
+"""Of who is only named, where a person has set the tokens of memory: quotes fill them first."""
+
 REST_PRIORITY: Final = 65
 """Of the rest of a long file, which is served after what was searched for."""
 
@@ -240,6 +243,7 @@ class _Gathered(Struct):
 
     sharers: int = 1
     most: int = FILE_TOKENS
+    priority: int = PRIORITY
     pieces: list[Contribution] = field(default_factory=list)
     problems: list[Contribution] = field(default_factory=list)
 
@@ -346,6 +350,7 @@ class PeopleSource:
         gathered.problems += [_problem_contribution(ALIASES_JSON, notice) for notice in notices]
         causes = list(_named_people(named))
         gathered.sharers, gathered.most = min(len(causes), _SHARERS), NAMED_TOKENS
+        gathered.priority = WAITING_PRIORITY if request.is_content_set else PRIORITY
         for slug, cause in causes[:MOST_NAMED]:
             self._take(slug, cause, request, gathered)
         if causes[MOST_NAMED:]:
@@ -432,7 +437,7 @@ class PeopleSource:
         kept_back = "" if visible == head.text else "without what was said in private elsewhere"
         first = Contribution(
             layer=Layer.content,
-            priority=PRIORITY,
+            priority=gathered.priority,
             text=made.first,
             source=SOURCE,
             place=PromptSpan.world_after,

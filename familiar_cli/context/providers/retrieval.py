@@ -272,7 +272,7 @@ class Retrieval:
         found = [(pieces[n].text, pieces[n].score) for n in fitting]
         scores, note = self.memory.finder.rescore(query, found)
         for n, score in zip(fitting, scores, strict=True):
-            pieces[n] = pieces[n]._replace(score=score)
+            pieces[n] = pieces[n]._replace(score=score, lift=0.0)
         of_files = len(gatherer.pieces)
         past = replace(past, pieces=tuple(pieces[of_files:]))
         return replace(gatherer, pieces=pieces[:of_files]), past, note
@@ -421,6 +421,7 @@ class Retrieval:
                 guaranteed=guaranteed,
                 wide=asked.is_wide,
                 in_order=asked.in_order,
+                quotes_first=request.is_content_set,
             )
 
         return fill
