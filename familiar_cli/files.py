@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import stat
 import time
@@ -11,6 +10,8 @@ import unicodedata
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeVar
+
+import msgspec
 
 from familiar_cli.errors import LockedError, UnsafePathError
 
@@ -81,13 +82,17 @@ def read_plain(path: str | Path, most_bytes: int = -1) -> bytes:
         os.close(descriptor)
 
 
-def read_object(path: str | Path) -> dict[str, Any]:
-    """Parse a file of JSON that can be made again; empty if it is missing, or no object."""
+def read_record(path: str | Path, kind: type[_T]) -> _T | None:
+    """Read a file of JSON that can be made again; None if it is missing, or holds no `kind`."""
     try:
-        found = json.loads(read_plain(path))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        return msgspec.json.decode(read_plain(path), type=kind)
+    except (OSError, ValueError, RecursionError, msgspec.DecodeError):
+        return None
+
+
+def read_object(path: str | Path) -> dict[str, Any]:
+    """Read any object in the same way; empty if there is none."""
+    return read_record(path, dict[str, Any]) or {}
 
 
 class FileStamp(NamedTuple):

@@ -19,6 +19,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import IO, TYPE_CHECKING, Any, Final
 
+import msgspec
 from msgspec import Struct, to_builtins
 
 from familiar_cli import errors
@@ -105,17 +106,8 @@ class Manifest(Struct, frozen=True):
                     f"The backup has format {told['format']}, and this version reads {FORMAT}",
                     hint="Install a newer version of the program.",
                 )
-            files = tuple(
-                BackedUpFile(
-                    one["path"],
-                    one["size"],
-                    one["sha256"],
-                    tuple(Piece(**piece) for piece in one["pieces"]),
-                )
-                for one in told["files"]
-            )
-            return cls(told["familiar"], told["at"], files)
-        except (ValueError, KeyError, TypeError, zlib.error) as error:
+            return msgspec.convert(told, cls)
+        except (ValueError, KeyError, TypeError, zlib.error, msgspec.ValidationError) as error:
             raise errors.RemoteDamagedError(f"The manifest is damaged: {error}") from error
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from familiar_cli.actions.people import find_person
 from familiar_cli.clock import iso
 from familiar_cli.errors import ConflictError, FamiliarError, NotFoundError, RefusedError
-from familiar_cli.files import read_plain, remove, write_own, write_whole
+from familiar_cli.files import read_plain, read_record, remove, write_own, write_whole
 from familiar_cli.history.forgetting import (
     ForgetOrder,
     Forgotten,
@@ -320,11 +320,7 @@ def _orders_path(familiar: Familiar) -> Path:
 
 
 def _read_orders(path: Path) -> dict[str, list[str]]:
-    try:
-        found = json.loads(read_plain(path))
-        return {str(name): list(map(str, lines)) for name, lines in found.items()}
-    except (OSError, ValueError, AttributeError, TypeError):
-        return {}
+    return read_record(path, dict[str, list[str]]) or {}
 
 
 def _note_order(familiar: Familiar, order: ForgetOrder) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from familiar_cli.clock import iso, now, parse_iso
 from familiar_cli.errors import ConfigError, FamiliarError, LockedError, NotFoundError, UsageError
-from familiar_cli.files import read_plain, remove, write_own, write_whole
+from familiar_cli.files import read_plain, read_record, remove, write_own, write_whole
 from familiar_cli.identity import check_id
 from familiar_cli.memory.pages.front_matter import PERSONA_DIR
 from familiar_cli.recurrence import Recurrence, last_occurrence, next_occurrence, parse_recurrence
@@ -208,11 +208,11 @@ def remove_job(familiar: Familiar, job_id: str, *, dry_run: bool = False) -> Job
 
 def read_state(familiar: Familiar, job: Job) -> JobState:
     """Read the last run of a job; a damaged file counts as empty."""
+    state = read_record(_state_path(familiar, job.id), JobState) or JobState()
     try:
-        state = JobState(**json.loads(read_plain(_state_path(familiar, job.id))))
         if state.last:
             parse_iso(state.last)
-    except (OSError, ValueError, TypeError):
+    except ValueError:
         return JobState()
     return state
 

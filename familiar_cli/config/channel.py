@@ -30,8 +30,8 @@ from familiar_cli.config.channel_kinds import (
 from familiar_cli.config.edit import Edit, locked
 from familiar_cli.config.home import ME_FILE
 from familiar_cli.config.settings import FileSettings, is_written, load_written, read_text, value_at
-from familiar_cli.errors import BadInputError, ConfigError, FamiliarError, UsageError
-from familiar_cli.files import read_plain, write_own, write_whole
+from familiar_cli.errors import ConfigError, FamiliarError, UsageError
+from familiar_cli.files import read_plain, read_record, write_own, write_whole
 from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
@@ -295,11 +295,8 @@ def _file_look(entry: os.DirEntry[str]) -> tuple[int, ...]:
 
 def _load_kinds(path: Path) -> dict[str, _ReadKind]:
     """Read the cached kinds, skipping invalid entries."""
-    try:
-        rows = json.loads(read_plain(path))
-        return {name: (tuple(stamp), str(i), str(kind)) for name, stamp, i, kind in rows}
-    except (OSError, ValueError, TypeError, BadInputError, RecursionError):
-        return {}
+    rows = read_record(path, list[tuple[str, tuple[int, ...], str, str]]) or ()
+    return {name: (stamp, channel_id, kind) for name, stamp, channel_id, kind in rows}
 
 
 def _keep_kinds(path: Path, kinds: Mapping[str, _ReadKind]) -> None:

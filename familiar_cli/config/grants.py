@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
@@ -143,6 +144,10 @@ def access_of(scope: Any, home: Path) -> Access:  # noqa: ANN401  # an ASGI scop
     return found if isinstance(found, Access) else Access(home)
 
 
+class _GrantRows(Struct, frozen=True):
+    tokens: list[Grant]
+
+
 class GrantFile:
     """The tokens in a file of a home; only their hashes are kept.
 
@@ -216,22 +221,18 @@ class GrantFile:
 
     def _read(self) -> list[Grant]:
         try:
-            rows = json.loads(read_plain(self._path, _MOST_BYTES))["tokens"]
-            return [_read_grant(row) for row in rows]
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            content = read_plain(self._path, _MOST_BYTES)
+            return msgspec.json.decode(content, type=_GrantRows).tokens
+        except (OSError, ValueError, msgspec.DecodeError) as error:
             raise ConfigError(
                 f"The tokens in {str(self._path)!r} cannot be read: {error}",
                 hint="Delete the file, and make the tokens again with `familiar serve token add`.",
             ) from error
 
     def _write(self, grants: list[Grant]) -> None:
-        text = json.dumps({"tokens": [to_builtins(one) for one in grants]}, indent=1)
+        text = json.dumps(to_builtins(_GrantRows(grants)), indent=1)
         write_own(self._path, text.encode())
         self._stamp = None
-
-
-def _read_grant(row: dict[str, Any]) -> Grant:
-    return Grant(**{**row, "familiars": tuple(row["familiars"]), "users": tuple(row["users"])})
 
 
 def digest_of(token: str) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field, to_builtins
 
 from familiar_cli.errors import NotFoundError, RefusedError
-from familiar_cli.files import locked, read_plain, write_own, write_whole
+from familiar_cli.files import locked, read_record, write_own, write_whole
 from familiar_cli.memory import layout
 from familiar_cli.memory.pages.front_matter import value_of
 from familiar_cli.text import nearest
@@ -164,7 +164,6 @@ class SyncParticipants:
 
 
 FILE_NAME: Final = "embodiments.json"
-_TEXT_FIELDS: Final = ("id", "type", "name", "last_sync")
 
 
 class Device(Struct, frozen=True):
@@ -185,6 +184,11 @@ class Device(Struct, frozen=True):
     seen: int = 0
 
 
+class _DeviceFile(Struct, frozen=True, kw_only=True):
+    version: int = 1
+    devices: list[Device]
+
+
 class Devices:
     """The embodiments of one familiar. Processes may share the file.
 
@@ -197,10 +201,8 @@ class Devices:
 
     def all(self) -> dict[str, Device]:
         """Return all known embodiments by id; empty if the file is missing or damaged."""
-        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            rows = json.loads(read_plain(self._path))["devices"]
-            return {row["id"]: _to_device(row) for row in rows}
-        return {}
+        found = read_record(self._path, _DeviceFile)
+        return {device.id: device for device in found.devices} if found else {}
 
     def put(self, device: Device) -> None:
         """Store an embodiment."""
@@ -218,14 +220,8 @@ class Devices:
         with locked(lock, what=str(self._path)):
             known = self.all()
             yield known
-            rows = [to_builtins(device) for _, device in sorted(known.items())]
-            write_whole(self._path, json.dumps({"version": 1, "devices": rows}, indent=1) + "\n")
-
-
-def _to_device(row: dict[str, object]) -> Device:
-    texts = {name: str(row.get(name, "")) for name in _TEXT_FIELDS}
-    seen = row.get("seen")
-    return Device(**texts, seen=seen if isinstance(seen, int) and seen > 0 else 0)
+            file = _DeviceFile(devices=[device for _, device in sorted(known.items())])
+            write_whole(self._path, json.dumps(to_builtins(file), indent=1) + "\n")
 
 
 _FILE: Final = "familiar-deletions.json"
@@ -272,11 +268,7 @@ class PendingDeletions:
 
     def all(self) -> tuple[LargeDeletion, ...]:
         """Return every merge held back."""
-        try:
-            rows = json.loads(read_plain(self._path))
-            return tuple(LargeDeletion(**row) for row in rows)
-        except (OSError, ValueError, TypeError, RecursionError):
-            return ()
+        return read_record(self._path, tuple[LargeDeletion, ...]) or ()
 
     def note(self, found: Iterable[LargeDeletion], heads: Collection[str]) -> None:
         """Record the merges held back, if possible.

@@ -16,7 +16,16 @@ from msgspec import Struct, to_builtins
 
 from familiar_cli.config.environment import sync_token
 from familiar_cli.errors import ConfigError, NotFoundError, RefusedError, UsageError
-from familiar_cli.files import ON_WINDOWS, locked, read_plain, remove, why, write_own, write_whole
+from familiar_cli.files import (
+    ON_WINDOWS,
+    locked,
+    read_plain,
+    read_record,
+    remove,
+    why,
+    write_own,
+    write_whole,
+)
 from familiar_cli.memory.journal.epochs import dead_commits
 from familiar_cli.memory.journal.objects import is_id
 from familiar_cli.text import nearest
@@ -519,11 +528,7 @@ class SeenRefs:
 
     def aside(self) -> dict[str, RefAside]:
         """Return the refs that are not accepted, by name."""
-        try:
-            rows = json.loads(read_plain(self._aside_path))
-            return {row["ref"]: RefAside(**row) for row in rows}
-        except (OSError, ValueError, TypeError, KeyError, RecursionError):
-            return {}
+        return {one.ref: one for one in read_record(self._aside_path, list[RefAside]) or ()}
 
     def note_aside(self, refs: Mapping[str, RefAside]) -> None:
         """Record the refs that are not accepted, if possible."""
