@@ -36,7 +36,7 @@ import numpy as np
 from benchmarks.startup import measure as measure_process
 from familiar_cli import fts
 from familiar_cli.config.home import cache_dir
-from familiar_cli.index import scan, schema, vectors
+from familiar_cli.index import schema, vectors
 from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.embedder import (
     AT_ONCE,
@@ -50,6 +50,7 @@ from familiar_cli.index.embedder import (
 )
 from familiar_cli.index.search import search_memory
 from familiar_cli.index.types import SearchOptions
+from familiar_cli.memory.store import watch
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.visibility import OWNER
 
@@ -192,7 +193,7 @@ def refresh(directory: Path, files: int, runs: int) -> dict[str, float]:
                 os.stat(f"{folder}/{name}")  # noqa: PTH116  # the barest there is
 
     def once() -> None:
-        scan.stop_watching()
+        watch.stop_watching()
         index.refresh()
 
     found = pairs(once, bare, runs)

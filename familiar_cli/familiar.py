@@ -53,7 +53,7 @@ class Familiar:
 
     Attributes:
         published: The state of the memory directory when the list of names was last made from it;
-            see `index.scan.watched_digest`.
+            see `memory.store.watch.quiet_since`.
     """
 
     def __init__(self, paths: FamiliarPaths, tell: OnText = lambda _: None) -> None:
@@ -62,7 +62,7 @@ class Familiar:
         self.tell = tell
         self._character: Character | None = None
         self._language: str | None = None
-        self.published = ""
+        self.published = 0
 
     def __enter__(self) -> Self:
         return self

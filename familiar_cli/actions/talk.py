@@ -381,9 +381,9 @@ def _make_runner(
 
 def _with_names(familiar: Familiar, result: TurnResult) -> TurnResult:
     """Update the list of names after a turn; failures do not affect the turn."""
-    from familiar_cli.index.scan import watched_digest
+    from familiar_cli.memory.store.watch import quiet_since
 
-    seen = watched_digest(str(familiar.paths.memory.resolve()))
+    seen = quiet_since(str(familiar.paths.memory.resolve()))
     if seen and seen == familiar.published:
         return result
     names = familiar.names()

@@ -333,6 +333,8 @@ class Aliases(PageIndex[NamedPerson]):
         Raises:
             FamiliarError: The directory or the index cannot be used.
         """
+        if self._is_current():
+            return
         signature = self._signature_of_directory()
         if signature is None and not self._exists():
             return

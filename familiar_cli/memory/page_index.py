@@ -14,6 +14,7 @@ from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import FamiliarError, LockedError
 from familiar_cli.files import remove, stamp_of
 from familiar_cli.memory.layout import INDEX_DIR
+from familiar_cli.memory.store.watch import quiet_since
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _BUSY_S: Final = 0.5
 _BATCH: Final = 500
+_current: dict[str, tuple[int, int]] = {}  # the listing and inode at which each index was complete
 _SMALL_BATCH: Final = 50  # when a user is waiting, check the time between batches
 
 PageT = TypeVar("PageT")
@@ -47,6 +49,7 @@ class PageIndex(ABC, Generic[PageT]):
         self._root = os.path.realpath(store.root)
         self._path = os.path.join(self._root, INDEX_DIR, self.FILE)
         self._database: sqlite3.Connection | None = None
+        self._looked = (0, 0)
 
     def close(self) -> None:
         """Close the database."""
@@ -57,6 +60,18 @@ class PageIndex(ABC, Generic[PageT]):
     def _exists(self) -> bool:
         """Tell whether the index exists."""
         return self._database is not None or os.path.exists(self._path)
+
+    def _look(self) -> tuple[int, int]:
+        """Return the state of the memory, see `quiet_since`, and which file the index is in."""
+        try:
+            return quiet_since(self._root), os.stat(self._path).st_ino
+        except OSError:
+            return 0, 0
+
+    def _is_current(self) -> bool:
+        """Tell whether nothing has changed since this process last read all changed pages."""
+        self._looked = self._look()
+        return self._looked[0] > 0 and _current.get(self._path) == self._looked
 
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:
         if not self._exists():
@@ -114,6 +129,8 @@ class PageIndex(ABC, Generic[PageT]):
         state = self._state()
         if any(state.get(name) != value for name, value in seen.items()):
             self._keep(seen)
+        if self._looked[0] and self._looked == self._look():
+            _current[self._path] = self._looked
         return 0
 
     @abstractmethod

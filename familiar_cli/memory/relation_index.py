@@ -166,6 +166,8 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
             FamiliarError: The index cannot be used.
         """
         self._kinds = None
+        if self._is_current():
+            return 0
         known_kinds = sha256_of(json.dumps(sorted(self.kinds.known)))
         state = self._state()
         if not thorough and _is_fresh(self._root, state, known_kinds):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
-from familiar_cli.index import scan
+from familiar_cli.memory.aliases import Aliases
+from familiar_cli.memory.relation_index import RelationIndex
+from familiar_cli.memory.store import watch
+from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.memory.store.walk import list_all
 
 if TYPE_CHECKING:
@@ -21,8 +25,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tell
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A memory large enough to be watched, on a disk that counts as local."""
-    monkeypatch.setattr(scan, "WORTH_FILES", 2)
-    monkeypatch.setattr(scan, "_is_local", lambda _: True)
+    monkeypatch.setattr(watch, "WORTH_FILES", 2)
+    monkeypatch.setattr(watch, "_is_local", lambda _: True)
     root = tmp_path.resolve() / "memory"
     for name in ("people/anna.md", "people/bo.md", "notes.md"):
         path = root / name
@@ -34,7 +38,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def trusted(root: Path) -> str:
     """Look until the memory is watched, and return how it looks."""
     for _ in range(3):
-        _, digest = scan.list_tree(str(root))
+        _, digest = watch.list_tree(str(root))
     return digest
 
 
@@ -90,16 +94,16 @@ CHANGES = [
 
 def test_what_nobody_touched_is_not_looked_at(root: Path) -> None:
     digest = trusted(root)
-    assert scan.is_unchanged(str(root), digest)
-    assert scan.is_unchanged(str(root), digest)
+    assert watch.is_unchanged(str(root), digest)
+    assert watch.is_unchanged(str(root), digest)
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_is_seen(root: Path, change: Callable[[Path], None]) -> None:
     digest = trusted(root)
     change(root)
-    assert not scan.is_unchanged(str(root), digest)
-    assert scan.list_tree(str(root))[1] == list_all(str(root)).digest()
+    assert not watch.is_unchanged(str(root), digest)
+    assert watch.list_tree(str(root))[1] == list_all(str(root)).digest()
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -110,10 +114,10 @@ def test_it_is_trusted_again_after_a_change_and_a_further_one_is_seen(
     change(root)
     for name in ("one.md", "two.md"):  # that it stays large enough
         (root / name).write_text("# More\n")
-    assert scan.is_unchanged(str(root), trusted(root))
+    assert watch.is_unchanged(str(root), trusted(root))
     digest = trusted(root)
     (root / "one.md").write_text("# Changed\n")
-    assert not scan.is_unchanged(str(root), digest)
+    assert not watch.is_unchanged(str(root), digest)
 
 
 def test_a_change_in_a_new_folder_is_seen(root: Path) -> None:
@@ -122,37 +126,37 @@ def test_a_change_in_a_new_folder_is_seen(root: Path) -> None:
     (root / "topics" / "far" / "tea.md").write_text("# Tea\n")
     digest = trusted(root)
     (root / "topics" / "far" / "tea.md").write_text("# Coffee\n")
-    assert not scan.is_unchanged(str(root), digest)
+    assert not watch.is_unchanged(str(root), digest)
 
 
 def test_what_is_hidden_is_no_change(root: Path) -> None:
     digest = trusted(root)
     (root / ".index").mkdir()
     (root / ".index" / "embeddings.sqlite").write_text("x")
-    assert scan.is_unchanged(str(root), digest)
+    assert watch.is_unchanged(str(root), digest)
 
 
 def test_a_file_with_two_names_is_looked_at_each_time(root: Path, tmp_path: Path) -> None:
     os.link(root / "notes.md", tmp_path / "elsewhere.md")
-    assert not scan.is_unchanged(str(root), trusted(root))
+    assert not watch.is_unchanged(str(root), trusted(root))
 
 
 def test_after_a_while_nothing_is_trusted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     digest = trusted(root)
-    monkeypatch.setattr(scan, "TRUSTED_S", 0.0)
-    assert not scan.is_unchanged(str(root), digest)
+    monkeypatch.setattr(watch, "TRUSTED_S", 0.0)
+    assert not watch.is_unchanged(str(root), digest)
 
 
 def test_another_digest_than_the_last_one_is_not_trusted(root: Path) -> None:
     trusted(root)
-    assert not scan.is_unchanged(str(root), "0" * 32)
+    assert not watch.is_unchanged(str(root), "0" * 32)
 
 
 def test_a_disk_that_others_write_to_is_not_watched(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scan, "_is_local", lambda _: False)
-    assert not scan.is_unchanged(str(root), trusted(root))
+    monkeypatch.setattr(watch, "_is_local", lambda _: False)
+    assert not watch.is_unchanged(str(root), trusted(root))
 
 
 def test_few_memories_are_watched_at_once(root: Path) -> None:
@@ -161,5 +165,47 @@ def test_few_memories_are_watched_at_once(root: Path) -> None:
         other = root / f"other-{number}"
         other.mkdir()
         (other / "one.md").write_text("# One\n")
-        scan.list_tree(str(other))
-    assert not scan.is_unchanged(str(root), digest)
+        watch.list_tree(str(other))
+    assert not watch.is_unchanged(str(root), digest)
+
+
+def test_a_small_memory_is_watched_once_it_is_scanned_often(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "WORTH_FILES", 1_000)
+    assert not watch.is_unchanged(str(root), trusted(root))
+    assert watch.is_unchanged(str(root), trusted(root))
+
+
+def test_no_number_comes_back_with_a_state_that_looks_the_same(root: Path) -> None:
+    trusted(root)
+    number = watch.quiet_since(str(root))
+    assert number == watch.quiet_since(str(root)) > 0
+    edit_in_place(root)
+    assert watch.quiet_since(str(root)) == 0
+    trusted(root)
+    assert watch.quiet_since(str(root)) > number
+
+
+@pytest.mark.parametrize("kind", [Aliases, RelationIndex])
+def test_derived_tables_are_not_brought_up_to_date_while_nothing_changes(
+    root: Path, kind: type[Aliases | RelationIndex], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refreshed() -> int:
+        """Count the scans of one refresh by a new index."""
+        scans: list[int] = []
+        with closing(kind(MemoryStore(root))) as pages:
+            scan = pages._scan
+            monkeypatch.setattr(pages, "_scan", lambda: scans.append(1) or scan())
+            pages.refresh(thorough=True)
+        return len(scans)
+
+    refreshed()
+    trusted(root)
+    assert [refreshed(), refreshed(), refreshed()] == [1, 0, 0]
+    edit_in_place(root)
+    assert refreshed() == 1
+    trusted(root)
+    assert [refreshed(), refreshed()] == [1, 0]
+    (root / ".index" / kind.FILE).unlink()
+    assert refreshed() == 1
