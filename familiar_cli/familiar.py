@@ -61,6 +61,7 @@ class Familiar:
         self.paths = paths
         self.tell = tell
         self._character: Character | None = None
+        self._character_since = 0
         self._language: str | None = None
         self.published = 0
 
@@ -452,12 +453,16 @@ class Familiar:
         return SlotModels(self.config.llm, self.settings_files.note, lambda: self._own_account)
 
     def character(self) -> Character:
-        """Read the character from its files."""
+        """Read the character from its files, unless they are certainly unchanged."""
         from familiar_cli.context.character import read_character
+        from familiar_cli.memory.store.watch import quiet_since
 
-        self._character = read_character(
-            self.memory, name=self.config.name, fallback_name=self.paths.id
-        )
+        since = quiet_since(str(self.paths.memory.resolve()))
+        if self._character is None or not since or since != self._character_since:
+            self._character = read_character(
+                self.memory, name=self.config.name, fallback_name=self.paths.id
+            )
+            self._character_since = since
         return self._character
 
     @property

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.providers.content_filter import Filter
     from familiar_cli.context.types import Spoken
     from familiar_cli.familiar import Familiar
+    from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.tokens import TokenCounter
 
     Resolved = Iterator[tuple[str, Value, str]]
@@ -70,12 +71,14 @@ class TurnSetup(Struct, frozen=True):
         character: The provider of the character.
         allowance: The token budget of its prompt.
         processors: Enabled processors whose slot is configured.
+        slot: The server and model that reply.
     """
 
     channel: Channel
     character: CharacterProvider
     allowance: Allowance
     processors: tuple[str, ...]
+    slot: ResolvedSlot
 
     @property
     def char(self) -> str:
@@ -94,7 +97,8 @@ def turn_setup(familiar: Familiar, channel_id: str, modality: str = "text") -> T
     Raises:
         ConfigError: The channel's file or `character.toml` is invalid.
     """
-    channel, set_to = channel_in(familiar, channel_id, modality), familiar.config
+    slot, set_to = familiar.models.slot(), familiar.config
+    channel = channel_in(familiar, channel_id, modality, slot)
     character = CharacterProvider(
         familiar.character(),
         system_prompt=set_to.system_prompt,
@@ -102,20 +106,28 @@ def turn_setup(familiar: Familiar, channel_id: str, modality: str = "text") -> T
     )
     switched = channel.processors.items()
     processors = tuple(name for name, on in switched if on and name in set_to.llm.slots)
-    allowed = allowance_in(familiar, channel, character.character)
-    return TurnSetup(channel, character, allowed, processors)
+    allowed = allowance_in(familiar, channel, character.character, slot)
+    return TurnSetup(channel, character, allowed, processors, slot)
 
 
-def channel_in(familiar: Familiar, channel_id: str, modality: str = "text") -> Channel:
+def channel_in(
+    familiar: Familiar,
+    channel_id: str,
+    modality: str = "text",
+    slot: ResolvedSlot | None = None,
+) -> Channel:
     """Return a channel's settings; the tier defaults to one that suits the model's context size."""
     channel = familiar.channel(channel_id, modality)
-    if Window.of(familiar.models.slot()).context_tokens < LARGE_WINDOW:
+    if Window.of(slot or familiar.models.slot()).context_tokens < LARGE_WINDOW:
         return channel
     return channel.with_usual_tier(DEEP, "model's window")
 
 
 def allowance_in(
-    familiar: Familiar, channel: Channel, character: Character | None = None
+    familiar: Familiar,
+    channel: Channel,
+    character: Character | None = None,
+    slot: ResolvedSlot | None = None,
 ) -> Allowance:
     """Return the token budget of prompts in a channel.
 
@@ -123,6 +135,7 @@ def allowance_in(
         familiar: The familiar.
         channel: The channel's settings.
         character: The character, if it has been read already.
+        slot: The server and model that reply, if they are known already.
 
     Raises:
         ConfigError: The model's settings leave no room for a prompt.
@@ -132,7 +145,7 @@ def allowance_in(
         max((me.persona(familiar.phrases) for me in familiar.me_in(channel).owners), key=len),
     ]
     needed = sum(MESSAGE_TOKENS + familiar.counter.count(text) for text in texts if text)
-    window = Window.of(familiar.models.slot())
+    window = Window.of(slot or familiar.models.slot())
     return prompt_allowance(
         channel.budget, mode=channel.mode, window=window, character_tokens=needed
     )
@@ -154,7 +167,9 @@ def pipeline(
         dry: Leave out everything that asks a model.
     """
     used = () if dry else setup.processors
-    is_short = has_short_frame(familiar) and (not dry or familiar.config.context.frame == "short")
+    is_short = has_short_frame(familiar, setup.slot) and (
+        not dry or familiar.config.context.frame == "short"
+    )
     return ContextPipeline(
         _make_providers(familiar, setup, remembered, dry=dry),
         familiar.counter,
@@ -194,7 +209,7 @@ def for_memory(
     )
 
 
-def has_short_frame(familiar: Familiar) -> bool:
+def has_short_frame(familiar: Familiar, slot: ResolvedSlot | None = None) -> bool:
     """Tell whether prompts and replies are short.
 
     They are if so configured; by default, if a small local model replies.
@@ -206,7 +221,7 @@ def has_short_frame(familiar: Familiar) -> bool:
     frame = familiar.config.context.frame
     if frame != "auto":
         return frame == "short"
-    slot = familiar.models.slot()
+    slot = slot or familiar.models.slot()
     if slot.preset != "local" or slot.model not in CATALOG or not CATALOG[slot.model].is_small:
         return False
     return path_of(slot.model, cache_dir()) is not None
@@ -232,7 +247,7 @@ def _short_reply(familiar: Familiar, setup: TurnSetup, request: ContextRequest) 
         style = replace(style, max_tokens=None, sentences=0)
     if set_to.temperature != type(set_to)().temperature:
         style = replace(style, temperature=None)
-    known = SAMPLING if familiar.models.slot().preset in _LLAMA_CPP else {}
+    known = SAMPLING if setup.slot.preset in _LLAMA_CPP else {}
     return replace(style, sampling=known)
 
 

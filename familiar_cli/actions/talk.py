@@ -181,7 +181,7 @@ async def assemble(familiar: Familiar, said: Said, *, viewer: Viewer | None = No
     assembled = await made_by.assemble(turn_request(familiar, said, setup, viewer))
     return dry_run(
         assembled,
-        model=familiar.models.slot().model,
+        model=setup.slot.model,
         counter=familiar.counter.name,
         told=(
             setup.allowance.notice,
@@ -508,6 +508,6 @@ def turn_request(
     )
     if said.remake != "continue" or said.instead_of is None:
         return request
-    prefill = PRESETS[familiar.models.slot().preset].prefill
-    exact = prefill and not prompt.has_short_frame(familiar)
+    prefill = PRESETS[setup.slot.preset].prefill
+    exact = prefill and not prompt.has_short_frame(familiar, setup.slot)
     return replace(request, begun=PartialReply(said.instead_of.content, prefill, exact))

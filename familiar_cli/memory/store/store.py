@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["MISSING", "Limits", "MemoryStore"]
 
 _T = TypeVar("_T")
+_REMEMBERED, _REMEMBERED_CHARS = 256, 16_000  # texts, at most 4 MB of ASCII
 _TRIES = 3  # pause for readers between two changes before writers must wait
 
 
@@ -73,6 +74,7 @@ class MemoryStore:
         self._disk = disk
         self.on_change, self._before_change = on_change, before_change
         self._tree = files.Tree(root)
+        self._texts_since, self._texts = 0, dict[str, str]()
         self.run_id = os.urandom(6).hex()
 
     def list_dir(self, rel_path: str = "", *, hidden: bool = False) -> list[files.MemoryEntry]:
@@ -131,12 +133,26 @@ class MemoryStore:
         return self._tree.read_text(rel_path)
 
     def reader(self) -> Callable[[str], str]:
-        """Return a function like `read_file` for a task that reads many files."""
+        """Return a function like `read_file` for a task that reads many files.
+
+        It remembers texts for the next such task, for as long as nothing changes.
+        """
+        from familiar_cli.memory.store.watch import quiet_since
+
         tree = self._tree.settled()
+        since = quiet_since(tree.real)
+        if since != self._texts_since:
+            self._texts_since, self._texts = since, {}
+        texts = self._texts if since else {}
 
         def read(rel_path: str) -> str:
             self._wait_for_pending()
-            return tree.read_text(rel_path)
+            text = texts.get(rel_path)
+            if text is None:
+                text = tree.read_text(rel_path)
+                if since and len(text) <= _REMEMBERED_CHARS and len(texts) < _REMEMBERED:
+                    texts[rel_path] = text
+            return text
 
         return read
 

@@ -209,3 +209,16 @@ def test_derived_tables_are_not_brought_up_to_date_while_nothing_changes(
     assert [refreshed(), refreshed()] == [1, 0]
     (root / ".index" / kind.FILE).unlink()
     assert refreshed() == 1
+
+
+def test_a_text_is_read_once_while_nothing_changes(root: Path) -> None:
+    store = MemoryStore(root)
+    trusted(root)
+    read = store.reader()
+    assert read("people/bo.md") == "# One\n"
+    before = store.reader()
+    edit_in_place(root)
+    assert before("people/bo.md") == "# One\n"  # a task that has begun goes on with it
+    assert store.reader()("people/bo.md") == "# Two\n"
+    trusted(root)
+    assert store.reader()("people/bo.md") == "# Two\n"
