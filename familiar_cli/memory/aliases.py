@@ -42,7 +42,7 @@ from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from familiar_cli.memory.store.store import MemoryStore
 
@@ -289,8 +289,9 @@ class Aliases(PageIndex[NamedPerson]):
 
     WHAT = "The name index"
     FILE = "aliases.sqlite"
-    VERSION = 2
+    VERSION = 3
     TABLES = (
+        # `names` is an object: each name with its key.
         "CREATE TABLE people (slug TEXT PRIMARY KEY, signature TEXT, names TEXT, problem TEXT)",
         "CREATE TABLE names (key TEXT, slug TEXT, PRIMARY KEY (key, slug)) WITHOUT ROWID",
         "CREATE INDEX names_of_slug ON names (slug)",
@@ -401,8 +402,9 @@ class Aliases(PageIndex[NamedPerson]):
 
         Both spellings of a name (`mary-jane`, `mary jane`) are listed, each with everyone.
         """
-        spelled = {fold(name) for person in self.people() for name in person.names}
-        keys = {name: key_of(name) for name in sorted(spelled)}
+        rows = self._rows("SELECT names FROM people")
+        spelled = {fold(name): key for (names,) in rows for name, key in json.loads(names).items()}
+        keys = dict(sorted(spelled.items()))
         slugs = self._slugs(set(keys.values()))
         named = {name: slugs[key] for name, key in keys.items() if key in slugs}
         plain = {name: found[0] if len(found) == 1 else found for name, found in named.items()}
@@ -447,7 +449,7 @@ class Aliases(PageIndex[NamedPerson]):
 
     def _read_page(self, page: str, signature: str) -> NamedPerson:
         try:
-            head = self._store.read_head(people_path(page), self._store.limits.max_file_bytes)
+            head = self._read_head(people_path(page), self._store.limits.max_file_bytes)
         except FamiliarError as error:
             return NamedPerson(page, (), str(error), signature)
         # A secondary account has no names of its own; they refer to the main file.
@@ -459,8 +461,7 @@ class Aliases(PageIndex[NamedPerson]):
         with self._writing() as database:
             database.executemany("DELETE FROM people WHERE slug = ?", listed)
             database.executemany("DELETE FROM names WHERE slug = ?", listed)
-            for person in pages:
-                _insert_person(database, person)
+            _insert_people(database, [*pages])
             database.execute("INSERT OR REPLACE INTO state VALUES ('changed', '1')")
 
     def _heads(self, heads: Collection[str]) -> dict[str, NamePrefix]:
@@ -491,17 +492,27 @@ def _unreadable_people(error: OSError) -> FamiliarError:
     )
 
 
-def _insert_person(database: sqlite3.Connection, person: NamedPerson) -> None:
-    names = json.dumps(person.names, ensure_ascii=True)
-    database.execute(
+def _insert_people(database: sqlite3.Connection, people: Sequence[NamedPerson]) -> None:
+    keys = [{name: key_of(name) for name in person.names} for person in people]
+    database.executemany(
         "INSERT INTO people VALUES (?, ?, ?, ?)",
-        (person.slug, person.signature, names, person.problem),
+        [
+            (person.slug, person.signature, json.dumps(own, ensure_ascii=True), person.problem)
+            for person, own in zip(people, keys, strict=True)
+        ],
     )
-    for key in {key_of(name) for name in person.names} - {""}:
-        head, length = head_of(key)
-        database.execute("INSERT OR IGNORE INTO names VALUES (?, ?)", (key, person.slug))
-        database.execute(
-            "INSERT INTO heads VALUES (?, ?, ?) ON CONFLICT (head) DO UPDATE SET"
-            " words = max(words, excluded.words), chars = max(chars, excluded.chars)",
-            (head, *length),
-        )
+    named = [
+        (key, person.slug)
+        for person, own in zip(people, keys, strict=True)
+        for key in {*own.values()} - {""}
+    ]
+    database.executemany("INSERT OR IGNORE INTO names VALUES (?, ?)", named)
+    heads: dict[str, NamePrefix] = {}
+    for head, length in (head_of(key) for key, _ in named):
+        known = heads.get(head, length)
+        heads[head] = NamePrefix(max(known.words, length.words), max(known.chars, length.chars))
+    database.executemany(
+        "INSERT INTO heads VALUES (?, ?, ?) ON CONFLICT (head) DO UPDATE SET"
+        " words = max(words, excluded.words), chars = max(chars, excluded.chars)",
+        [(head, *length) for head, length in heads.items()],
+    )

@@ -121,20 +121,27 @@ def key_of(name: str) -> str:
 
     Words of scripts without spaces are joined. Empty if `name` cannot be a name.
     """
-    words = _stamp_words(name.strip())
-    key = fold_kana(_join_words(words))
-    most = MOST_RUN_CHARS if any(word.runs_on for word in words) else MOST_NAME_CHARS
+    if name.isascii():
+        plain = _ASCII_WORD.findall(name.lower())
+        key = " ".join(plain)
+        return key if len(plain) <= MOST_WORDS and len(key) <= MOST_NAME_CHARS else ""
+    words = _folded_words(name.strip())
+    key = fold_kana(_join_spaced(words))
+    most = MOST_RUN_CHARS if any(runs_on for _, runs_on in words) else MOST_NAME_CHARS
     return key if len(words) <= MOST_WORDS and len(key) <= most else ""
 
 
 @lru_cache(maxsize=16_384)
 def head_of(key: str) -> tuple[str, NamePrefix]:
     """Return the first characters of a key, and its length."""
-    words = _stamp_words(key)
-    first = words[0]
-    if first.runs_on:
-        return first.forms[0][0], NamePrefix(len(words), len(key))
-    return first.forms[0], NamePrefix(len(words), 0)
+    if key.isascii():
+        first_word, _, others = key.partition(" ")
+        return first_word, NamePrefix(1 + len(others.split()), 0)
+    words = _folded_words(key)
+    first, runs_on = words[0]
+    if runs_on:
+        return first[0], NamePrefix(len(words), len(key))
+    return first, NamePrefix(len(words), 0)
 
 
 def find_mentions(
@@ -261,6 +268,13 @@ def _stamp_words(written: str) -> list[_Word]:
     return [word for word in made if word.forms[0]]
 
 
+def _folded_words(written: str) -> list[tuple[str, bool]]:
+    """Return the folded words of a name, each with whether its script has no spaces."""
+    text = unicodedata.normalize("NFKC", written)
+    words = ((_fold_name(text[at:end]), runs_on) for at, end, runs_on in _word_spans(text))
+    return [word for word in words if word[0]]
+
+
 def _make_word(text: str, start: int, runs_on: bool, before: str, *, is_first: bool) -> _Word:  # noqa: FBT001
     folded = _fold_name(text)
     forms = (folded,) if runs_on else (folded, *_without_particles(folded))
@@ -312,10 +326,6 @@ def _merge_spaced(words: list[_Word]) -> list[_Word]:
         else:
             made.append(word)
     return made
-
-
-def _join_words(words: list[_Word]) -> str:
-    return _join_spaced([(word.forms[0], word.runs_on) for word in words])
 
 
 def _join_spaced(pieces: list[tuple[str, bool]]) -> str:

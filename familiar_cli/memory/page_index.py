@@ -17,8 +17,9 @@ from familiar_cli.memory.layout import INDEX_DIR
 from familiar_cli.memory.store.watch import quiet_since
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+    from familiar_cli.memory.store.files import MemoryHead
     from familiar_cli.memory.store.store import MemoryStore
 
 _BUSY_S: Final = 0.5
@@ -50,6 +51,7 @@ class PageIndex(ABC, Generic[PageT]):
         self._path = os.path.join(self._root, INDEX_DIR, self.FILE)
         self._database: sqlite3.Connection | None = None
         self._looked = (0, 0)
+        self._read_head: Callable[[str, int], MemoryHead] = store.read_head
 
     def close(self) -> None:
         """Close the database."""
@@ -120,6 +122,7 @@ class PageIndex(ABC, Generic[PageT]):
         changed = [page for page, signature in there.items() if known.get(page) != signature]
         if gone:
             self._replace(gone, ())
+        self._read_head = self._store.head_reader()
         size = _BATCH if within_s == inf else _SMALL_BATCH
         for at in range(0, len(changed), size):
             if stopwatch_s() - began_s >= within_s:

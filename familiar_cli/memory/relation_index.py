@@ -365,7 +365,7 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
 
     def _read_page(self, page: str, signature: str) -> tuple[str, str, str | None]:
         try:
-            head = self._store.read_head(page, self._store.limits.max_file_bytes)
+            head = self._read_head(page, self._store.limits.max_file_bytes)
         except FamiliarError:
             return page, signature, None  # reported by the memory's own checks
         return page, signature, head.text

@@ -163,6 +163,10 @@ class MemoryStore:
         """
         return self._tree.read_head(rel_path, most_bytes)
 
+    def head_reader(self) -> Callable[[str, int], files.MemoryHead]:
+        """Return a function like `read_head` for a task that reads many files."""
+        return self._tree.settled().read_head
+
     def read_bytes(self, rel_path: str) -> bytes:
         """Return a file's bytes. Raises `NotFoundError` if it does not exist."""
         self._wait_for_pending()
