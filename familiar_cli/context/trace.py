@@ -322,7 +322,8 @@ class Trace(Struct, frozen=True):
         try:
             return msgspec.convert(complete_record(record), cls)
         except (ValueError, msgspec.ValidationError) as error:
-            raise damaged_record(origin, str(error)) from error
+            why = str(error)
+            raise damaged_record(origin, why[:1].lower() + why[1:]) from error
 
 
 def _to_plain(value: object) -> Any:  # noqa: ANN401  # what a trace holds
