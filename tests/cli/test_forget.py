@@ -12,7 +12,16 @@ from familiar_cli.familiar import Familiar
 from familiar_cli.files import remove
 from familiar_cli.memory.journal import epochs
 from tests.cli.test_sync import Home
-from tests.support.remotes import HAS_GIT, bare, bare_by_hand, git, http_server, ssh_stand_in
+from tests.support.remotes import (
+    HAS_GIT,
+    HAS_OPENSSL,
+    bare,
+    bare_by_hand,
+    certificate,
+    git,
+    http_server,
+    ssh_stand_in,
+)
 
 GROUP = "Quibbrax flurmed the zantholite yesterday"
 DM = "My vexlorn is hidden under the plimbuck tree"
@@ -42,7 +51,13 @@ def address(request, hub, tmp_path, monkeypatch):
         yield f"ssh://localhost{hub}"
         return
     git(hub, "config", "http.receivepack", "true")
-    with http_server(tmp_path) as url:
+    encrypted_by = None
+    if request.param == "https":
+        if not HAS_OPENSSL:
+            pytest.skip("there is no openssl program")
+        encrypted_by = certificate(tmp_path)
+        monkeypatch.setenv("SSL_CERT_FILE", str(encrypted_by))
+    with http_server(tmp_path, encrypted_by=encrypted_by) as url:
         yield f"{url}/{hub.name}"
 
 
@@ -110,7 +125,9 @@ def _leftovers(home: Home) -> list[str]:
             content = path.read_bytes().lower().decode("latin-1")
             found += [f"{where}: {s}" for s in SECRETS if s in content]
             found += [f"name {where}" for s in SECRETS if s in where.lower()]
-    return found + _in_objects(home.path / "ada" / "journal.git")
+    journal = home.path / "ada" / "journal.git"
+    log = git(journal, "log", "-p", "--all").lower() if HAS_GIT else ""
+    return found + [f"git log -p: {s}" for s in SECRETS if s in log] + _in_objects(journal)
 
 
 def _in_objects(path, *, reachable: bool = False) -> list[str]:
@@ -138,7 +155,7 @@ def _reach(repo, heads) -> set[bytes]:
     return seen
 
 
-@pytest.mark.parametrize("address", ["path", "ssh", "http"], indirect=True)
+@pytest.mark.parametrize("address", ["path", "ssh", "http", "https"], indirect=True)
 def test_nothing_is_left_on_two_machines_and_their_hub(first, second, hub) -> None:
     assert _leftovers(first) != []
     first.run("people", "forget", NAME, "--yes")

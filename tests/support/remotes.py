@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import shutil
+import ssl
 import stat
 import subprocess
 import sys
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HAS_GIT = shutil.which("git") is not None
+HAS_OPENSSL = shutil.which("openssl") is not None
 
 
 def git(where: Path | str, *argv: str) -> str:
@@ -118,16 +120,32 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+def certificate(directory: Path) -> Path:
+    """Make a certificate for this machine, with its key in the same file."""
+    made, key = directory / "certificate.pem", directory / "key.pem"
+    given = ["-x509", "-nodes", "-newkey", "rsa:2048", "-days", "2", "-subj", "/CN=here"]
+    named = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(made)]
+    subprocess.run(["openssl", "req", *given, *named], check=True, capture_output=True)
+    made.write_bytes(made.read_bytes() + key.read_bytes())
+    return made
+
+
 @contextmanager
-def http_server(root: Path, login: tuple[str, str] | None = None) -> Iterator[str]:
+def http_server(
+    root: Path, login: tuple[str, str] | None = None, encrypted_by: Path | None = None
+) -> Iterator[str]:
     """Serve the repositories below `root` with git's own program; give the address."""
 
     handler = type("Handler", (_Handler,), {"root": root, "login": login})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    if encrypted_by:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(encrypted_by)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"http{'s' * bool(encrypted_by)}://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()
