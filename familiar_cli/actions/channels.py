@@ -13,7 +13,7 @@ from familiar_cli.config.home import check_here
 from familiar_cli.context.types import Said  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.errors import ConfigError, UsageError
 from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
-from familiar_cli.history.rows import HEARD, Turn
+from familiar_cli.history.rows import HEARD, new_turn
 from familiar_cli.history.store import KeptMessage, keep_once, withdrawn_channels
 
 if TYPE_CHECKING:
@@ -172,18 +172,16 @@ def hear(familiar: Familiar, said: Said, at: datetime | None = None) -> KeptMess
         LockedError: Another process kept writing to the history for too long.
         FamiliarError: The history cannot be written to.
     """
-    said.check()
+    said.check(is_sent=False)
     check_here(familiar.paths)
     familiar.privacy.enter(said.channel_id, said.author, said.kind)
-    turn = Turn(
-        id=0,
-        channel_id=said.channel_id,
+    turn = new_turn(
+        said.channel_id,
+        "user",
+        said.text,
+        to_ms(at or now()),
         author=said.author,
-        role="user",
-        content=said.text,
-        at=to_ms(at or now()),
         modality=str(said.modality),
         source=HEARD,
-        partial=False,
     )
     return keep_once(familiar.history, turn, said.message_id)

@@ -14,6 +14,7 @@ import shutil
 import stat
 import sys
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,9 +74,19 @@ def llm_threads() -> int | None:
     return int(given)
 
 
-def certificates() -> tuple[str, str]:
-    """Return the file and directory of certificates to trust; empty if not set."""
-    return os.environ.get("SSL_CERT_FILE", ""), os.environ.get("SSL_CERT_DIR", "")
+def certificates() -> tuple[tuple[str, int], ...]:
+    """Return the file and directory of certificates to trust, with their modification times.
+
+    Empty and 0 where one is not set.
+    """
+    found = []
+    for variable in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        path, changed_ns = os.environ.get(variable, ""), 0
+        if path:
+            with suppress(OSError):  # what cannot be used is told where a connection is opened
+                changed_ns = Path(path).stat().st_mtime_ns
+        found.append((path, changed_ns))
+    return tuple(found)
 
 
 def offline() -> bool:

@@ -15,7 +15,7 @@ from familiar_cli.context.trace import Trace, TraceEncoder, write_trace
 from familiar_cli.context.turn import UNWATCHED, TurnResult, TurnRunner, Watcher
 from familiar_cli.errors import FamiliarError
 from familiar_cli.files import append, check_own, read_plain, remove
-from familiar_cli.history.rows import Turn
+from familiar_cli.history.rows import Turn, new_turn
 from familiar_cli.history.store import HistoryStore, keep_once, supersede_turn
 from familiar_cli.visibility import OWNER
 
@@ -112,13 +112,11 @@ def _keep_partial(history: HistoryStore, head: dict[str, Any], text: str) -> Tur
     is_kept = any(t.reply_to == head["question"] and t.content.startswith(text) for t in later)
     if question is None or is_kept or not text.strip():
         return None
-    reply = Turn(
-        id=0,
-        channel_id=head["channel"],
-        author=None,
-        role="assistant",
-        content=text,
-        at=to_ms(now()),
+    reply = new_turn(
+        head["channel"],
+        "assistant",
+        text,
+        to_ms(now()),
         modality=head["modality"],
         source=head["source"],
         partial=True,
@@ -174,13 +172,11 @@ class OnRecord(TurnRunner):
             )
         self._question = self._answered(request) or self._kept(request)
         self._begun = request.begun
-        self._reply = Turn(
-            id=0,
-            channel_id=request.channel_id,  # a branch may share the question with its parent
-            author=None,
-            role="assistant",
-            content=self._begun.text if self._begun else "",
-            at=request.at,
+        self._reply = new_turn(
+            request.channel_id,  # a branch may share the question with its parent
+            "assistant",
+            self._begun.text if self._begun else "",
+            request.at,
             modality=self._question.modality,
             source=self._said.source,
             partial=True,
@@ -195,16 +191,14 @@ class OnRecord(TurnRunner):
         return None if request.reply_to is None else self._history.turn(request.reply_to)
 
     def _kept(self, request: ContextRequest) -> Turn:
-        question = Turn(
-            id=0,
-            channel_id=request.channel_id,
+        question = new_turn(
+            request.channel_id,
+            "user",
+            request.utterance,
+            request.at,
             author=request.author,
-            role="user",
-            content=request.utterance,
-            at=request.at,
             modality=request.modality,
             source=self._said.source,
-            partial=False,
         )
         return keep_once(self._history, question, self._said.message_id).turn
 
@@ -286,13 +280,11 @@ class FirstMessage(TurnRunner):
     def _keep_reply(self, text: str, trace: Trace, *, partial: bool) -> TurnResult:
         if trace.error or not text.strip():
             return super()._keep_reply(text, trace, partial=partial)
-        message = Turn(
-            id=0,
-            channel_id=self._said.channel_id,
-            author=None,
-            role="assistant",
-            content=text,
-            at=to_ms(now()),
+        message = new_turn(
+            self._said.channel_id,
+            "assistant",
+            text,
+            to_ms(now()),
             modality=self._said.modality,
             source=self._said.source,
             partial=partial,

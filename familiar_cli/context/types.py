@@ -153,16 +153,23 @@ class Said(Struct, frozen=True):
         if self.author:
             parse_author(f"{self.author.platform}:{self.author.user_id}")
 
-    def check(self) -> None:
+    def check(self, *, is_sent: bool = True) -> None:
         """Check that the message has text.
+
+        Args:
+            is_sent: It asks for a reply; otherwise it is only saved.
 
         Raises:
             UsageError: It is empty, or not valid text.
         """
+        undone = "sent" if is_sent else "saved"
         if not self.text.strip():
-            raise UsageError("The message is empty; nothing was sent", hint="Run `familiar chat`.")
+            hint = "Run `familiar chat`." if is_sent else 'Run `familiar hear "Good morning"`.'
+            raise UsageError(f"The message is empty; nothing was {undone}", hint=hint)
         if any("\ud800" <= character <= "\udfff" for character in self.text):
-            raise UsageError("The message contains bytes that are not UTF-8 text; nothing was sent")
+            raise UsageError(
+                f"The message contains bytes that are not UTF-8 text; nothing was {undone}"
+            )
 
 
 class Contribution(Struct, frozen=True):

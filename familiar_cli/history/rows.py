@@ -185,6 +185,33 @@ def to_row(turn: Turn) -> Row:
     return (*texts, in_ms(turn.at), pack(turn.modality), pack(turn.source), int(turn.partial))
 
 
+def new_turn(
+    channel_id: str,
+    role: Role,
+    content: str,
+    at: datetime,
+    *,
+    author: Author | None = None,
+    modality: str,
+    source: str,
+    partial: bool = False,
+    reply_to: int | None = None,
+) -> Turn:
+    """Build a turn that is to be added, which gives it its number."""
+    return Turn(
+        id=0,
+        channel_id=channel_id,
+        author=author,
+        role=role,
+        content=content,
+        at=at,
+        modality=modality,
+        source=source,
+        partial=partial,
+        reply_to=reply_to,
+    )
+
+
 def to_turn(row: Row) -> Turn:
     """Convert the values of `SELECTED`, or an id and those of `COLUMNS`, to a turn.
 

@@ -16,7 +16,7 @@ import re
 import ssl
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -470,8 +470,8 @@ def _open_connection(slot: ResolvedSlot, url: str) -> httpx.AsyncClient:
         raise FailedError(from_environment(slot, error)) from None
 
 
-@cache  # reading all certificates takes 20 ms
-def _tls_context(trust_env: bool, _: tuple[str, str]) -> ssl.SSLContext:  # noqa: FBT001
+@lru_cache(maxsize=4)  # reading all certificates takes 20 ms
+def _tls_context(trust_env: bool, _: tuple[object, ...]) -> ssl.SSLContext:  # noqa: FBT001
     import httpx  # noqa: PLC0415
 
     return httpx.create_ssl_context(trust_env=trust_env)

@@ -63,7 +63,7 @@ class PageIndex(ABC, Generic[PageT]):
         """Tell whether the index exists."""
         return self._database is not None or os.path.exists(self._path)
 
-    def _look(self) -> tuple[int, int]:
+    def _state_now(self) -> tuple[int, int]:
         """Return the state of the memory, see `quiet_since`, and which file the index is in."""
         try:
             return quiet_since(self._root), os.stat(self._path).st_ino
@@ -72,7 +72,7 @@ class PageIndex(ABC, Generic[PageT]):
 
     def _is_current(self) -> bool:
         """Tell whether nothing has changed since this process last read all changed pages."""
-        self._looked = self._look()
+        self._looked = self._state_now()
         return self._looked[0] > 0 and _current.get(self._path) == self._looked
 
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:
@@ -132,7 +132,7 @@ class PageIndex(ABC, Generic[PageT]):
         state = self._state()
         if any(state.get(name) != value for name, value in seen.items()):
             self._keep(seen)
-        if self._looked[0] and self._looked == self._look():
+        if self._looked[0] and self._looked == self._state_now():
             _current[self._path] = self._looked
         return 0
 

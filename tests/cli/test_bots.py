@@ -101,6 +101,12 @@ def test_what_cannot_be_heard_has_its_exit_code(root, argv, code) -> None:
     assert not (root / "history.db").exists()
 
 
+def test_an_empty_message_is_not_saved_and_says_so(root) -> None:
+    told = run("hear", " ", "--channel", "c").stderr
+    assert "nothing was saved" in told
+    assert "familiar hear" in told
+
+
 def test_a_message_is_heard_while_a_reply_is_made_and_while_somebody_writes(root, serve) -> None:
     server = serve(Stall("", 3.0))
     with start("ask", "Hello?", "--channel", "c") as asking:

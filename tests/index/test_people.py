@@ -8,7 +8,7 @@ import pytest
 from familiar_cli import fts
 from familiar_cli.index.embedder import Encoded
 from familiar_cli.index.rank import WEIGHTS
-from familiar_cli.index.who_when import named_shares, people_among, people_named
+from familiar_cli.index.who_when import named_in, named_shares, people_among, people_named
 
 
 def talk(*speakers: str, about: str = "the garden") -> str:
@@ -133,3 +133,28 @@ def test_who_spoke_in_a_file_that_is_gone_is_not_known_any_more(two) -> None:
     two.index.refresh()
     (two.root / "sessions/b.md").unlink()
     assert named(two, "Where is Cleo?") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("昨日は青森港まで行った", ["topics/harbour.md"]),
+        ("明天我们去茶馆吧", ["topics/tea.md"]),
+        ("茶馆在青森港旁边", ["topics/harbour.md", "topics/tea.md"]),
+        ("青森は寒い", []),
+        ("Where is 茶馆?", ["topics/tea.md"]),
+        ("茶 馆", []),
+    ],
+)
+@pytest.mark.parametrize(
+    "before", ["", "あの日のことはいまでもよくおぼえているつもりだけれども" * 2]
+)
+def test_titles_within_words_of_scripts_without_spaces_are_named(
+    world, text, paths, before
+) -> None:
+    world.put("topics/harbour.md", "# 青森港\n\n- cold\n")
+    world.put("topics/tea.md", "# 茶馆\n\n- green\n")
+    world.index.refresh()
+    known = dict(world.rows("SELECT id, rel_path FROM documents"))
+    found = world.index.use(lambda c: named_in(c, before + text))
+    assert sorted(known[id_] for id_ in found) == paths

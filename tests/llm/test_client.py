@@ -4,13 +4,17 @@ import asyncio
 import email.utils
 import json
 import logging
+import os
 import socket
 import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import certifi
 import pytest
 from msgspec.structs import replace
 
+from familiar_cli.config import environment
 from familiar_cli.config.schema import LLMSettings
 from familiar_cli.errors import (
     BadReplyError,
@@ -25,6 +29,7 @@ from familiar_cli.errors import (
     RateLimitError,
     RequestRefusedError,
 )
+from familiar_cli.llm import wire
 from familiar_cli.llm.client import LLMClient
 from familiar_cli.llm.open import open_model
 from familiar_cli.llm.slots import resolve_slot
@@ -449,6 +454,23 @@ async def test_a_server_without_tls_behind_an_https_address_is_an_error() -> Non
         url = server.base_url.replace("http:", "https:")
         with pytest.raises(ModelUnreachableError, match="not secure"):
             await ask(client(url, retries=0))
+
+
+def test_certificates_are_read_again_once_their_file_is_another(monkeypatch, tmp_path) -> None:
+    file = tmp_path / "company.pem"
+    file.write_bytes(Path(certifi.where()).read_bytes())
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+
+    def used() -> object:
+        return wire._tls_context(True, environment.certificates())
+
+    first = used()
+    assert used() is first
+    os.utime(file, (1, 1))
+    assert used() is not first
+    file.unlink()
+    with pytest.raises(OSError, match=r"company\.pem|No such file"):
+        used()
 
 
 async def test_a_broken_proxy_in_the_environment_is_an_error(monkeypatch) -> None:
