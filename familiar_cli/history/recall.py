@@ -10,7 +10,7 @@ understood, or found, without its neighbours.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -381,20 +381,21 @@ def recall(
             alike = _by_meaning(connection, near, own, condition)
         alike = dict.fromkeys(spread, 0.0) | alike
         places = _placed(connection, own, alike, condition)
-        scores, lifts = _word_scores(own, places), dict[int, float]()
+        around = {turn_id: _turns_around(turn_id, places) for turn_id in places}
+        scores, lifts = _word_scores(own, places, around), dict[int, float]()
         early = places.keys() if before_id is None else _before(connection, places, before_id)
         if near:
             able = [i for i in sorted(places) if i in early and i not in leave_out]
             meaning = _Meaning(near.of(sorted(places)), near.share if own else 1.0)
             if isinstance(near, TokenNearness) and is_ready(connection):
                 passages = {
-                    i: [n for n in _beside(i, places, TOKENS_REACH) if n in early] for i in able
+                    i: [n for n in _beside(around[i], TOKENS_REACH) if n in early] for i in able
                 }
                 meaning.by_tokens = near.by_tokens(
                     connection, passages, _speakers(connection, able)
                 )
                 meaning.tokens_share = near.tokens_share if own else 1.0
-            scores = dict.fromkeys(spread, 0.0) | _fused(scores, meaning, places)
+            scores = dict.fromkeys(spread, 0.0) | _fused(scores, meaning, around)
         if cited:
             known = _allowed(connection, cited, condition)
             places |= _places_alone(connection, known - places.keys())
@@ -455,6 +456,10 @@ def newest_saying(
 def _match_phrases(phrases: tuple[str, ...]) -> str:
     wanted = (fts.indexable(phrase).join('""') for phrase in phrases if '"' not in phrase)
     return " OR ".join(wanted)
+
+
+_Around: TypeAlias = list[tuple[int, float]]
+"""A turn and its neighbours in one session, each with its weight."""
 
 
 class _Place(NamedTuple):
@@ -609,7 +614,7 @@ class _Meaning(Struct):
 
 
 def _fused(
-    words: dict[int, float], meaning: _Meaning, places: dict[int, _Place]
+    words: dict[int, float], meaning: _Meaning, around: Mapping[int, _Around]
 ) -> dict[int, float]:
     """Combine word scores and similarity; a turn without a vector keeps its word score."""
     fused = {}
@@ -621,15 +626,15 @@ def _fused(
             share, value = meaning.tokens_share, by_tokens
             if value is None:
                 share = meaning.share
-                passage = max(meaning.near.get(i, 0.0) for i in _beside(turn_id, places, 1))
+                passage = max(meaning.near.get(i, 0.0) for i in _beside(around[turn_id], 1))
                 value = (own + passage) / 2
             fused[turn_id] = (1 - share) * by_words + share * value
     return fused
 
 
-def _beside(turn_id: int, places: dict[int, _Place], reach: int) -> list[int]:
+def _beside(around: _Around, reach: int) -> list[int]:
     """Return a turn and those of its session at most `reach` turns away."""
-    return [i for i, weight in _turns_around(turn_id, places) if weight >= BESIDE[reach]]
+    return [i for i, weight in around if weight >= BESIDE[reach]]
 
 
 def _placed(
@@ -694,15 +699,15 @@ def _places_alone(connection: sqlite3.Connection, ids: Collection[int]) -> dict[
     return {id_: _Place((channel, session), (), ()) for id_, channel, session in found}
 
 
-def _word_scores(own: dict[int, float], places: dict[int, _Place]) -> dict[int, float]:
+def _word_scores(
+    own: dict[int, float], places: dict[int, _Place], around: Mapping[int, _Around]
+) -> dict[int, float]:
     """Return the word score of each turn examined; the best has 1."""
     if not own:
         return dict.fromkeys(places, 0.0)
     passages = {
-        turn_id: sum(
-            weight * own.get(other, 0.0) for other, weight in _turns_around(turn_id, places)
-        )
-        for turn_id in places
+        turn_id: sum([weight * own[other] for other, weight in beside if other in own])
+        for turn_id, beside in around.items()
     }
     sessions: dict[tuple[object, int], float] = {}
     for turn_id, score in own.items():
@@ -720,14 +725,15 @@ def _word_scores(own: dict[int, float], places: dict[int, _Place]) -> dict[int, 
     return {turn_id: score / top for turn_id, score in raw.items()}
 
 
-def _turns_around(turn_id: int, places: dict[int, _Place]) -> list[tuple[int, float]]:
+def _turns_around(turn_id: int, places: dict[int, _Place]) -> _Around:
     """Return a turn and its neighbours in one session, each with its weight."""
-    place = places[turn_id]
+    session, above, below = places[turn_id]
     found = [(turn_id, BESIDE[0])]
-    for side in (place.above, place.below):
-        for distance, other in enumerate(side, 1):
-            if other in places and places[other].session == place.session:
-                found.append((other, BESIDE[distance]))
+    for side in (above, below):
+        for other, weight in zip(side, BESIDE[1:], strict=False):
+            there = places.get(other)
+            if there and there.session == session:
+                found.append((other, weight))
     return found
 
 

@@ -287,10 +287,14 @@ def linked_with(connection: sqlite3.Connection, named: AbstractSet[int]) -> Abst
 @lru_cache(maxsize=512)  # of one prompt; what stands before a turn was often found as well
 def query_coverage(text: str, query: str) -> float:
     """Return the share of the content words of `query` that occur in `text` in the same form."""
-    wanted = fts.content_words(query)
-    held = set(fts.words(text))
+    wanted, held = fts.content_words(query), _words_held(text)
     found = sum(word in held or _is_in_run(word, text) for word in wanted)
     return found / len(wanted) if wanted else 0.0
+
+
+@lru_cache(maxsize=2048)  # a memory's lines are found again, by one question after another
+def _words_held(text: str) -> frozenset[str]:
+    return frozenset(fts.words(text))
 
 
 def _is_in_run(word: str, text: str) -> bool:
