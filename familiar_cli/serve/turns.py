@@ -89,7 +89,9 @@ class ServedTurn(LiveTurn):
         wanted, familiar = self._wanted, self._served.familiar
         async with self._alone.hold(key_of(wanted)):
             said = await asyncio.to_thread(self._placed)
-            return await take_turn(familiar, said, self._on_text, asking=self._asking())
+            result = await take_turn(familiar, said, self._on_text, asking=self._asking())
+        familiar.finder.load_embedder(optimised=True)  # halves what questions cost from now on
+        return result
 
     def _placed(self) -> Said:
         """Find and prepare the conversation, in a thread, since it uses the history."""

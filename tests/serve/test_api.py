@@ -13,6 +13,7 @@ import httpx
 import openai
 import pytest
 
+from familiar_cli.finding import Finder
 from familiar_cli.history.store import HistoryStore
 from tests.support.server import CutOff, Fail, Raw, Say, Stall, chunk, sse
 from tests.support.serving import assistant, serving, user
@@ -56,6 +57,17 @@ def test_a_message_and_its_reply_are_kept(api) -> None:
     assert turns() == [("user", "Hello Ada"), ("assistant", "Reply 1 of a script.")]
     assert reply.headers["x-familiar-turn"] == "1"
     assert reply.headers["x-familiar-kept"] == "yes"
+
+
+def test_a_server_takes_the_time_to_make_questions_cheaper_once(api, monkeypatch) -> None:
+    server, _ = api
+    loads: list[bool] = []
+    monkeypatch.setattr(
+        Finder, "load_embedder", lambda _, *, optimised=False: loads.append(optimised)
+    )
+    server.post(messages=[user("Hello Ada")])
+    assert not loads[0]  # the first reply does not wait for that
+    assert loads[-1]
 
 
 def test_the_same_messages_again_keep_a_superseding_reply(api) -> None:
