@@ -259,7 +259,7 @@ def parse_line(text: str | bytes) -> Line | None:
     if kind not in _KINDS:
         return None
     told.pop("more", None)  # it is built from the unknown fields
-    line: Line = _read_dataclass(_KINDS[kind], told)
+    line: Line = _read_struct(_KINDS[kind], told)
     if isinstance(line, MarkLine):
         _check_mark(line)
     if isinstance(line, TurnLine):
@@ -298,8 +298,8 @@ def _plain_value(value: object) -> object:
     return value
 
 
-def _read_dataclass(kind: type[T], told: Mapping[str, Any]) -> T:
-    """Build a dataclass from a mapping; fields without a default are required."""
+def _read_struct(kind: type[T], told: Mapping[str, Any]) -> T:
+    """Build a struct from a mapping; fields without a default are required."""
     values = {}
     for key, expected, has_default in _FIELDS[kind]:
         if key in told or not has_default:
@@ -375,7 +375,7 @@ def _read_pairs(value: object, key: str) -> tuple[tuple[int, int], ...]:
 def _read_object(kind: type[T], value: object, key: str) -> T:
     if not isinstance(value, dict):
         raise BadLineError(f"its {key!r} is not an object")
-    return _read_dataclass(kind, value)
+    return _read_struct(kind, value)
 
 
 _READERS: Final[Mapping[str, Callable[[Any, str], Any]]] = {

@@ -60,7 +60,7 @@ class Output(Struct, frozen=True):
         """Print the whole answer: `data` with `--json`, else its page.
 
         Args:
-            data: The envelope's data; a dataclass contributes its fields.
+            data: The envelope's data; a struct contributes its fields.
             page: Text, a page or its parts, None for nothing, or a function that returns or prints
                 these.
             errors: What failed in part. They are printed, too, and the command ends.
