@@ -39,6 +39,15 @@ def test_the_slim_requirements_are_the_others_without_what_has_no_wheels() -> No
 
 @pytest.mark.skipif(not UV, reason="uv is not installed")
 @pytest.mark.skipif(os.environ.get("FAMILIAR_TEST_OFFLINE") == "1", reason="no package index")
+def test_a_wheel_is_built_with_what_the_build_asks_for_alone(tmp_path) -> None:
+    argv = [UV, "build", "-q", "--wheel", "--out-dir", str(tmp_path)]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len([*tmp_path.glob("familiar_memory-*.whl")]) == 1
+
+
+@pytest.mark.skipif(not UV, reason="uv is not installed")
+@pytest.mark.skipif(os.environ.get("FAMILIAR_TEST_OFFLINE") == "1", reason="no package index")
 @pytest.mark.parametrize(
     ("platform", "python", "what"),
     [
