@@ -18,7 +18,9 @@ import unicodedata
 from bisect import bisect_left
 from collections import Counter
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -55,6 +57,19 @@ def without_secrets(address: str) -> str:
     """Strip user, password, query and fragment from an address, or what looks like one."""
     address = re.sub(r"([?#]).*", r"\1***", address, flags=re.DOTALL)
     return re.sub(r"^([\w+.-]*://)?.*@", r"\1***@", address, flags=re.DOTALL)
+
+
+class Discreet(Struct, frozen=True):
+    """A record with secrets: only the fields named in `shown` are ever written out."""
+
+    shown: ClassVar[tuple[str, ...]] = ()
+
+    def __rich_repr__(self) -> list[tuple[str, object]]:
+        return [(name, getattr(self, name)) for name in self.shown]
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"{type(self).__name__}({fields})"
 
 
 def harmless(text: str) -> str:

@@ -8,7 +8,7 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 from msgspec import Struct, to_builtins
@@ -23,6 +23,7 @@ from familiar_cli.config.home import (
 )
 from familiar_cli.errors import ConfigError, NotFoundError, RefusedError, UsageError
 from familiar_cli.files import locked, read_plain, write_own
+from familiar_cli.text import Discreet
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +42,7 @@ _MINUTE_S: Final = 60
 _DAY_S: Final = 86_400
 
 
-class Grant(Struct, frozen=True):
+class Grant(Discreet, frozen=True):
     """What a token opens.
 
     Args:
@@ -55,6 +56,8 @@ class Grant(Struct, frozen=True):
         person_per_day: Most requests of one person in a day.
     """
 
+    shown: ClassVar = ("name", "familiars", "users")
+
     name: str
     digest: str
     familiars: tuple[str, ...]
@@ -63,10 +66,6 @@ class Grant(Struct, frozen=True):
     per_day: int = 0
     person_per_minute: int = 0
     person_per_day: int = 0
-
-    def __repr__(self) -> str:
-        """Leave out the digest."""
-        return f"Grant({self.to_json()})"
 
     def covers(self, author: Author, me: Me) -> bool:
         """Tell whether somebody may speak with the token.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -21,7 +21,7 @@ from familiar_cli.config.schema import SLOTS, LLMSettings, SlotSettings
 from familiar_cli.errors import ConfigError
 from familiar_cli.files import read_object, write_whole
 from familiar_cli.models.catalog import CATALOG
-from familiar_cli.text import nearest, one_line, without_secrets
+from familiar_cli.text import Discreet, nearest, one_line, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -177,7 +177,7 @@ MAIN = "main"
 _PLAN_TEMPERATURE = 0.2
 
 
-class ResolvedSlot(Struct, frozen=True):
+class ResolvedSlot(Discreet, frozen=True):
     """Everything needed to talk to one model. The key is left out of reprs.
 
     Args:
@@ -197,6 +197,8 @@ class ResolvedSlot(Struct, frozen=True):
         retries: Number of retries for a busy or failing server.
     """
 
+    shown: ClassVar = ("slot", "preset", "base_url", "model")
+
     slot: str
     preset: str
     base_url: str
@@ -210,10 +212,6 @@ class ResolvedSlot(Struct, frozen=True):
     deadline_s: float
     retries: int
     context_source: str = "preset"
-
-    def __repr__(self) -> str:
-        """Name the slot, and never show the key."""
-        return f"ResolvedSlot({self.slot!r}, {self.model!r}, {self.base_url!r})"
 
     @property
     def where(self) -> str:

@@ -11,16 +11,15 @@ import hmac
 import json
 import math
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 from urllib.parse import urlsplit
-
-from msgspec import Struct
 
 from familiar_cli.clock import WorkLimit, limited
 from familiar_cli.config.grants import ACCESS, Access, Grant, GrantFile, RequestRates
 from familiar_cli.errors import ConfigError
 from familiar_cli.serve import api_format
 from familiar_cli.serve.api_format import ApiError, to_api_error, too_many_requests
+from familiar_cli.text import Discreet
 from familiar_cli.web.drawing import refused_page
 from familiar_cli.web.site import BY_OWNER, OPEN_TO_PROGRAMS, SAFE_HEADERS, add_headers
 from familiar_cli.work.jobs import apart, in_thread
@@ -55,7 +54,7 @@ _MOST_ESCAPES: Final = 4_000_000  # long texts are slow to process
 T = TypeVar("T")
 
 
-class Rules(Struct, frozen=True):
+class Rules(Discreet, frozen=True):
     """Access rules and limits.
 
     Args:
@@ -72,6 +71,8 @@ class Rules(Struct, frozen=True):
         has_door: Tells for a path and headers whether the route checks a key of its own.
     """
 
+    shown: ClassVar = ("hosts", "origins")
+
     hosts: frozenset[str]
     origins: frozenset[str] = frozenset()
     tokens: tuple[str, ...] = ()
@@ -82,10 +83,6 @@ class Rules(Struct, frozen=True):
     work_s: float = 8.0
     grants: GrantFile | None = None
     has_door: Callable[[str, dict[str, str]], bool] = lambda *_: False
-
-    def __repr__(self) -> str:
-        """Show no token."""
-        return f"Rules(hosts={self.hosts}, origins={self.origins})"
 
 
 class BodyPool:

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from msgspec import Struct, to_builtins
@@ -28,7 +28,7 @@ from familiar_cli.files import (
 )
 from familiar_cli.memory.journal.epochs import dead_commits
 from familiar_cli.memory.journal.objects import is_id
-from familiar_cli.text import nearest
+from familiar_cli.text import Discreet, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -220,15 +220,13 @@ _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 _PATIENCE_S: Final = 120.0  # a helper may open a window and wait for the user
 
 
-class Login(Struct, frozen=True):
+class Login(Discreet, frozen=True):
     """A user name and a secret, which is never displayed."""
+
+    shown: ClassVar = ("user",)
 
     user: str
     secret: str
-
-    def __repr__(self) -> str:
-        """Name the user only."""
-        return f"Login({self.user!r})"
 
 
 def find_login(url: str, *, ask: bool) -> Login | None:

@@ -126,6 +126,7 @@ def test_a_key_comes_from_the_environment_and_shows_in_no_repr(monkeypatch) -> N
     slot = resolve_slot(LLMSettings(preset="openrouter", model="m"))
     assert slot.api_key == "sk-or-secret"
     assert "secret" not in repr(slot)
+    assert "secret" not in repr([*slot.__rich_repr__()])
 
 
 def test_a_prompt_can_be_assembled_without_key_or_model() -> None:
