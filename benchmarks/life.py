@@ -264,8 +264,14 @@ def _kind_of(layer: Layer, source: str) -> str:
 
 
 def is_refused_with_room(trace: Trace) -> bool:
-    """Return whether something that was found stays out for want of tokens while there are some."""
+    """Return whether something that was found stays out for want of tokens that memory could have.
+
+    Memory can have what the prompt leaves, but no more than `budget.content`.
+    """
     free = trace.budget_tokens - trace.used_tokens
+    content = next(layer for layer in trace.layers if layer.name == Layer.content)
+    if content.budget_tokens == content.share_tokens:
+        free = min(free, content.budget_tokens - content.used_tokens)
     return any(
         not piece.kept
         and piece.layer == Layer.content
