@@ -13,10 +13,13 @@ import sys
 import threading
 import tomllib
 from contextlib import contextmanager
+from functools import partial
 from html import escape
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from familiar_cli.work import jobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,13 +99,22 @@ def record_calls() -> Iterator[list[str]]:
         if event == "call" and module.startswith(f"{PACKAGE}."):
             called.append(f"{module.removeprefix(f'{PACKAGE}.')}:{frame.f_code.co_qualname}")
 
-    threading.setprofile(profile)
-    sys.setprofile(profile)
+    _set_profile(profile)
     try:
         yield called
     finally:
-        sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        _set_profile(None)
+
+
+def _set_profile(profile: Any) -> None:  # noqa: ANN401  # as `sys.setprofile`
+    """Set what is called with each event, here, in new threads, and in workers that are idle."""
+    sys.setprofile(profile)
+    threading.setprofile(profile)
+    with jobs._idle_lock:  # noqa: SLF001
+        workers = [*jobs._idle]  # noqa: SLF001
+        jobs._idle.clear()  # noqa: SLF001  # each is back when it has done this
+    for worker in workers:
+        worker.calls.put(partial(sys.setprofile, profile))
 
 
 def draw_architecture() -> dict[str, str]:
