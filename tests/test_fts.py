@@ -48,7 +48,7 @@ def test_stemming_finds_other_forms(found) -> None:
     assert found("painted", "she paints", "she sings") == [0]
 
 
-@pytest.mark.parametrize(
+@each(
     ("query", "text"),
     [
         ("Zoë", "Zoe came"),

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tests.support.cases import each
 from tests.support.world import home, live, run
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes")
@@ -58,7 +59,7 @@ def in_ten_seconds():
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-@pytest.mark.parametrize(("place", "argv"), CASES, ids=[f"{p} {' '.join(a)}" for p, a in CASES])
+@each(("place", "argv"), CASES, ids=[f"{p} {' '.join(a)}" for p, a in CASES])
 def test_it_is_never_waited_for(place, argv, kind) -> None:
     root = live("ada", other="words")
     path = root / place

@@ -12,6 +12,7 @@ import pytest
 from familiar_cli import clock
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
+from tests.support.cases import each
 from tests.support.terminals import on_terminal
 from tests.support.world import data, live, run
 
@@ -106,7 +107,7 @@ def test_what_is_kept_may_be_of_yesterday(root) -> None:
         ("task", "add", "Call", "--due"),
     ],
 )
-@pytest.mark.parametrize("typed", ["soon", ""])
+@each("typed", ["soon", ""])
 def test_a_bad_time_is_refused_in_the_same_words(root, command, typed) -> None:
     before = sorted(p.name for p in (root / "memory").iterdir())
     result = run(*command, typed)

@@ -16,6 +16,7 @@ from familiar_cli.config.edit import new_config, set_values, unset_values, write
 from familiar_cli.config.settings import all_settings, load_config
 from familiar_cli.config.values import value_problem
 from familiar_cli.errors import ConfigError, ConflictError, LockedError, NotFoundError
+from tests.support.cases import each
 
 COMMENTED = """\
 # mine
@@ -52,7 +53,7 @@ def read(data, key):
 
 
 @pytest.mark.parametrize("before", SHAPES)
-@pytest.mark.parametrize(
+@each(
     ("key", "text", "value"),
     [
         ("name", "Bo", "Bo"),
@@ -88,7 +89,7 @@ def test_a_file_that_is_not_there_is_made(path) -> None:
     assert load_config(path).llm.preset == "ollama"
 
 
-@pytest.mark.parametrize(
+@each(
     ("key", "text"),
     [
         ("llm.presett", "x"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.config.settings import build_settings, load_config
 from familiar_cli.errors import ConfigError
+from tests.support.cases import each
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(read) -> None:
     assert read(b'\xef\xbb\xbfname = "a"\r\n[llm]\r\nmodel = "b"\r\n').llm.model == "b"
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "line", "message"),
     [
         (

@@ -15,6 +15,7 @@ from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
 from familiar_cli.visibility import OWNER
 from tests.support.cards import as_json, v3
+from tests.support.cases import each
 from tests.support.lorebooks import book_entry
 from tests.support.server import ChatServer, Fail, Say
 from tests.support.terminals import encoded, into_closed_pipe, on_terminal
@@ -178,7 +179,7 @@ def assert_harmless(printed: str) -> None:
     assert "Traceback" not in printed
 
 
-@pytest.mark.parametrize("argv", CALLS, ids=shown)
+@each("argv", CALLS, ids=shown)
 def test_no_text_steers_a_terminal_or_stops_a_command(argv, world, evil_card) -> None:
     words = filled(argv, evil_card)
     for more in ((), ("--json",)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli.errors import NotFoundError
+from tests.support.cases import each
 
 
 def test_a_link_to_a_file_that_moved_would_lead_there(look) -> None:
@@ -19,7 +20,7 @@ def test_a_link_to_a_file_that_moved_would_lead_there(look) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "[a](b.md)",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.housekeeping.hazards import mask_secrets, passes_luhn
+from tests.support.cases import each
 
 SECRETS = [
     ("my key sk-proj-" + "a1B2" * 8, "a1B2a1B2"),
@@ -51,7 +51,7 @@ HARMLESS = [
 ]
 
 
-@pytest.mark.parametrize(("line", "secret"), SECRETS)
+@each(("line", "secret"), SECRETS)
 def test_a_secret_is_found_and_masked(look, line, secret) -> None:
     (finding,) = look("secrets", {"people/a.md": f"# A\n\n{line}\n"})
     assert finding.paths == ("people/a.md",)
@@ -60,7 +60,7 @@ def test_a_secret_is_found_and_masked(look, line, secret) -> None:
     assert finding.repair == ()
 
 
-@pytest.mark.parametrize("line", HARMLESS)
+@each("line", HARMLESS)
 def test_what_is_no_secret_is_left_alone(look, line) -> None:
     assert look("secrets", {"notes.md": line}) == ()
     assert mask_secrets(line) == line

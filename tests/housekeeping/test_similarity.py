@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.housekeeping.duplicates import Sketches, words_of
+from tests.support.cases import each
 
 ENGLISH = " ".join(f"word{n} and then thing{n * 7}" for n in range(40))
 JAPANESE = (
@@ -59,7 +60,7 @@ def test_a_line_said_twice_in_a_list_would_be_taken_out_once(look) -> None:
     assert [quote.line for quote in finding.evidence] == [3, 5]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "- Keeps three bees in a box\n\n# B\n- Keeps three bees in a box\n",

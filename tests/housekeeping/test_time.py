@@ -7,6 +7,8 @@ from datetime import date
 
 import pytest
 
+from tests.support.cases import each
+
 
 @pytest.mark.parametrize(
     ("older", "newer"),
@@ -52,7 +54,7 @@ def test_two_sentences_on_two_days_contradict_in_each_language(look, older, newe
     assert len(finding.evidence) == 2
 
 
-@pytest.mark.parametrize(
+@each(
     "lines",
     [
         "- Anna wohnt nicht in Köln (2024-01-02)\n- Anna wohnt in Bonn (2026-01-02)",
@@ -101,7 +103,7 @@ def test_a_diary_contradicts_nothing(look) -> None:
     assert look("contradictions", {"daily/2026-01-02_a.md": text}) == ()
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "- Goes to Rome next week (2026-04-01)",
@@ -124,7 +126,7 @@ def test_what_time_has_overtaken(look, line) -> None:
     assert [quote.text for quote in finding.evidence] == [line]
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "- Goes to Rome next week (2026-05-28)",

@@ -38,7 +38,7 @@ async def outcome(name: str, **limits: float) -> tuple[str, object]:
             return name, error
 
 
-@pytest.mark.parametrize("name", FAST)
+@each("name", FAST)
 async def test_a_hostile_server_ends_in_an_error_of_the_model(name, small) -> None:
     begun = time.monotonic()
     _, ended = await outcome(name, timeout_s=20)

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from familiar_cli.context.trace import TracedMessage, write_trace
+from tests.support.cases import each
 from tests.support.terminals import into_closed_pipe
 from tests.support.traces import trace
 from tests.support.world import live, spawn
@@ -25,7 +26,7 @@ def root():
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
-@pytest.mark.parametrize("argv", [(), ("--messages",), ("--json",), ("--diff", "7")])
+@each("argv", [(), ("--messages",), ("--json",), ("--diff", "7")])
 def test_no_code_page_stops_what_was_sent(root, argv, encoding) -> None:
     result = spawn("context", *argv, PYTHONIOENCODING=encoding)
     assert (result.returncode, b"Traceback" in result.stderr) == (0, False)

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from familiar_cli.errors import UnsafePathError
+from tests.support.cases import each
 
 FILES = [
     "notes.md",
@@ -27,7 +28,7 @@ def full(store):
     return store
 
 
-@pytest.mark.parametrize(
+@each(
     ("pattern", "found"),
     [
         ("*.md", ["notes.md"]),
