@@ -50,8 +50,8 @@ def pytest_configure(config) -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Use one worker more than there are cores: tests wait for programs that they start."""
-    return (os.cpu_count() or 1) + 1
+    """Use two workers more than there are cores: tests wait for programs that they start."""
+    return (os.cpu_count() or 1) + 2
 
 
 def pytest_collection_finish() -> None:
