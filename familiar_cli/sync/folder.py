@@ -19,10 +19,9 @@ import os
 import re
 import shutil
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO, Final
-
-from msgspec.structs import replace
 
 from familiar_cli import errors
 from familiar_cli.files import TEMP_PREFIX, Disk, SharedDisk, is_disk_full, open_patiently, why

@@ -23,6 +23,7 @@ import re
 import secrets
 import stat
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, BinaryIO, Final
 
 from msgspec import Struct
@@ -457,7 +458,8 @@ def _bundle_digest(file: BinaryIO, key: bytes, place: str) -> str:
     return digest.hexdigest()
 
 
-class BundleFile(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class BundleFile:
     """A complete bundle.
 
     Args:
@@ -476,7 +478,7 @@ class BundleFile(Struct, frozen=True):
     header: Header
     is_sealed: bool
     proof: str = ""
-    signer: bytes | None = None
+    signer: bytes | None = field(default=None, compare=False)
     refused: str = ""
 
     @property
