@@ -284,7 +284,7 @@ async def take_turn(
 def _begin_turn(
     familiar: Familiar, said: Said, asking: Asking
 ) -> tuple[TurnRunner, ContextRequest]:
-    """Check that a message may be said and answered; return what runs its turn, and the request."""
+    """Check that the message may be stored and answered, and prepare its turn."""
     said = kept_question(familiar, replace_last_reply(familiar, said))
     check_unanswered(familiar, said)
     if said.off_record:
