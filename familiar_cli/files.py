@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 import time
@@ -85,8 +86,9 @@ def read_plain(path: str | Path, most_bytes: int = -1) -> bytes:
 def read_record(path: str | Path, kind: type[_T]) -> _T | None:
     """Read a file of JSON that can be made again; None if it is missing, or holds no `kind`."""
     try:
-        return msgspec.json.decode(read_plain(path), type=kind)
-    except (OSError, ValueError, RecursionError, msgspec.DecodeError):
+        # `json` takes what an editor may leave: a byte order mark, or half a character.
+        return msgspec.convert(json.loads(read_plain(path)), kind)
+    except (OSError, ValueError, RecursionError, msgspec.ValidationError):
         return None
 
 

@@ -26,6 +26,7 @@ from familiar_cli.files import (
     locked,
     open_patiently,
     read_plain,
+    read_record,
     remove,
     stamp_of,
     temp_in,
@@ -375,3 +376,16 @@ def test_files_are_renamed_and_removed_in_one_place_which_waits() -> None:
         if calls.search(line) and "disk.unlink(" not in line and "Disk().unlink" not in line
     }
     assert found - IMPATIENT == set()
+
+
+def test_a_record_is_read_as_editors_leave_it_and_is_none_where_it_has_another_form(
+    tmp_path,
+) -> None:
+    path = tmp_path / "record.json"
+    for content in (b'\xef\xbb\xbf{"a": ["b"]}', b'{"a": ["\\ud800"]}'):
+        path.write_bytes(content)
+        assert read_record(path, dict[str, list[str]])
+    for content in (b'{"a": "b"}', b"[]", b'{"a": [1]}', b"{", b"[" * 100_000, b"\xff"):
+        path.write_bytes(content)
+        assert read_record(path, dict[str, list[str]]) is None
+    assert read_record(tmp_path / "none.json", dict[str, list[str]]) is None

@@ -221,8 +221,8 @@ class GrantFile:
     def _read(self) -> list[Grant]:
         try:
             content = read_plain(self._path, _MOST_BYTES)
-            return msgspec.json.decode(content, type=_GrantRows).tokens
-        except (OSError, ValueError, msgspec.DecodeError) as error:
+            return msgspec.convert(json.loads(content), _GrantRows).tokens
+        except (OSError, ValueError, msgspec.ValidationError) as error:
             raise ConfigError(
                 f"The tokens in {str(self._path)!r} cannot be read: {error}",
                 hint="Delete the file, and make the tokens again with `familiar serve token add`.",
