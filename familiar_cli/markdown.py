@@ -67,9 +67,9 @@ class TextLine(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The text of a heading without closing marks; empty for other lines."""
+        """The text of a heading without closing marks and comments; empty for other lines."""
         found = None if self.in_code else _HEADING.match(self.text)
-        words = self.text[found.end() :].strip(" \t\r\n") if found else ""
+        words = heading_text(self.text[found.end() :]) if found else ""
         bare = words.rstrip("#")
         return bare.rstrip(" \t") if bare[-1:] in ("", " ", "\t") else words
 
@@ -285,8 +285,20 @@ def title_of(text: str) -> str:
             return line.title
         if above and not line.in_code and _UNDERLINE.match(line.text):
             return above
-        above = "" if line.in_code or line.level else line.text.strip("\ufeff \t\r\n")
+        above = "" if line.in_code or line.level else heading_text(line.text.lstrip("\ufeff"))
     return ""
+
+
+def heading_text(words: str) -> str:
+    """Return the words of a heading without the comments at its end, such as marks of privacy."""
+    shown = words.strip(" \t\r\n")
+    end = len(shown)
+    while shown.endswith(_COMMENT_ENDS, 0, end):
+        start = shown.rfind(_COMMENT_OPENS, 0, end)
+        if start < 0 or shown.find(_COMMENT_ENDS, start, end) + len(_COMMENT_ENDS) < end:
+            break
+        end = len(shown[:start].rstrip(" \t"))
+    return shown[:end]
 
 
 def bullet(text: str) -> ListMarker | None:

@@ -47,7 +47,8 @@ from familiar_cli.actions.sent import replay_trace
 from familiar_cli.finding import Finder
 from familiar_cli.index.build import count_waiting
 from familiar_cli.index.embedder import EmbedderChoice
-from familiar_cli.visibility import OWNER
+from familiar_cli.memory.pages.lines import as_private
+from familiar_cli.visibility import OWNER, person_scope
 from tests.support.embedders import BrokenEmbedder, WordEmbedder
 from tests.support.pages import ROOT
 from tests.support.server import Fail, Say, Stall
@@ -178,6 +179,26 @@ async def test_a_prompt_is_assembled_replayed_and_memory_looked_through(ada, ser
         again = await replay_trace(familiar, result.trace)
         assert (again.then.text, again.now.text) == ("Fair winds.", "Foul winds.")
         assert (await tidy_up(familiar)).files == 1
+
+
+async def test_a_private_past_is_told_in_the_order_of_days_without_marks(ada, serve) -> None:
+    serve("I see.")
+    scope = person_scope(ANNA.slug)
+    pages = {
+        "sessions/2025-10-12-evening.md": "2025-10-12, evening",
+        "weekly/2025-W20.md": "2025-W20, 12 May 2025 to 18 May 2025",
+        "sessions/2025-05-10-evening.md": "2025-05-10, evening",
+    }
+    async with Familiar.load_from_disk(ada, "ada") as familiar:
+        for number, (path, title) in enumerate(pages.items()):
+            text = f"# {title}\n\nAnna mended the kayak of neighbour {number}.\n"
+            own = path.replace("/", f"/@{ANNA.slug}/")
+            familiar.memory.write_file(own, as_private(text, scope, title))
+        said = Said("In which order did I mend the kayaks?", ANNA, "dm-1", kind="dm")
+        await take_turn(familiar, replace(said, text="Hello"))
+        prompt = "\n".join(one.content for one in (await assemble(familiar, said)).messages)
+    found = re.findall(r"\[From memory: (.+)]\nAnna mended", prompt)
+    assert found == sorted(pages.values(), key=lambda title: title.replace("W20", "05-12"))
 
 
 async def test_closing_ends_every_model_and_breaks_off_what_is_under_way(ada) -> None:

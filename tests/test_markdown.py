@@ -110,6 +110,27 @@ def test_the_title_is_the_first_h1_that_is_no_code() -> None:
     assert title_of("~~~\na\n==\n~~~\n") == ""
 
 
+@pytest.mark.parametrize(
+    ("heading", "title"),
+    [
+        ("# A day <!-- private @discord-1 -->", "A day"),
+        ("# A day <!-- a --> <!-- b -->  ", "A day"),
+        ("A day <!-- a -->\n===", "A day"),
+        ("# The mark `<!-- x -->`", "The mark `<!-- x -->`"),
+        ("# Half <!-- a --> of -->", "Half <!-- a --> of -->"),
+        ("# --> <!-", "--> <!-"),
+        ("# <!-- only -->", ""),
+    ],
+)
+def test_a_title_is_without_the_comments_at_its_end(heading, title) -> None:
+    assert title_of(f"{heading}\n\nWords.\n") == title
+
+
+def test_many_comments_in_a_heading_are_read_in_moments() -> None:
+    assert title_of("# A " + "<!-- x -->" * 100_000 + "\n") == "A"
+    assert title_of("# A " + "<!--" * 100_000 + "-->--> -->\n").startswith("A <!--")
+
+
 def test_code_is_what_stands_between_the_fences() -> None:
     assert list(code_in("a\n```py\nb\n```\n~~~\nc\n```\n")) == ["b\n", "c\n```\n"]
 

@@ -100,7 +100,7 @@ def facts_in(familiar: Familiar, rel_path: str, text: str, viewer: Viewer) -> li
         KnownFact(
             rel_path,
             line,
-            section.title.partition("<!--")[0].strip(),
+            section.title,
             days if citations_in(line) else None,
             is_private=bool(scopes),
         )

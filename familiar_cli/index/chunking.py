@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct
 
 from familiar_cli.index.who_when import day_in, instance_in
-from familiar_cli.markdown import split_front_matter, without_marks
+from familiar_cli.markdown import heading_text, split_front_matter, without_marks
 from familiar_cli.memory.pages.lines import readable_text
 from familiar_cli.tokens import heuristic, reach
 from familiar_cli.when import day_words
@@ -105,7 +105,7 @@ def _block_starts(text: str, skip: int, starts: list[int]) -> Iterator[tuple[int
             continue
         heads = before is not None and before.type == "heading_open" and before.level == 0
         level = int(before.tag[1]) if heads and before is not None else 0
-        yield starts[first], (level, token.content.strip() if heads else "")
+        yield starts[first], (level, heading_text(token.content) if heads else "")
         if token.type == "inline" and not level:
             for line in range(first + 1, min(last, len(starts))):
                 if _SPEAKER.match(text, starts[line]):

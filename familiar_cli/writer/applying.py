@@ -74,7 +74,7 @@ def with_title(text: str, old: str, new: str) -> str:
     """Replace the H1 of `text`, also in its underlined form."""
     said = [line for line in markdown.scan(text) if not line.in_code and old in line.text]
     for line in sorted(said, key=lambda line: line.level != 1):
-        if old in {line.title, line.text.strip("\ufeff \t\r\n")}:
+        if old in {line.title, markdown.heading_text(line.text.lstrip("\ufeff"))}:
             return text[: line.start] + line.text.replace(old, new, 1) + text[line.end :]
     return text
 
@@ -129,17 +129,16 @@ def _summary_section(text: str) -> markdown.Section:
 
 def _find_section(text: str, heading: str) -> markdown.Section | None:
     """Find the section of `heading`: by its channel if private, else by title."""
-    channel = private_scope(heading)
-    wanted = section_key(heading.lstrip("# "))
-    are_wishes = heading_in(heading.lstrip("# ").partition("<!--")[0]) == "wishes"
+    channel, title = private_scope(heading), markdown.heading_text(heading.lstrip("# "))
+    wanted, are_wishes = section_key(title), heading_in(title) == "wishes"
     for section in markdown.sections(text, DEEPEST):
-        owner = private_scope(section.title)
-        is_it = owner == channel and (
-            section_key(section.title) == wanted
-            if channel is None
-            else (heading_of(section) == "wishes") == are_wishes
-        )
-        if is_it and section.level == DEEPEST:
+        if section.level != DEEPEST or private_scope(section.lines[0].text) != channel:
+            continue
+        if channel is None:
+            is_it = section_key(section.title) == wanted
+        else:  # a private section is found by its channel
+            is_it = (heading_of(section) == "wishes") == are_wishes
+        if is_it:
             return section
     return None
 

@@ -15,6 +15,7 @@ from familiar_cli import fts
 from familiar_cli.context.providers.packing import EXCHANGE, Excerpt, Fact, Passage, PieceSource
 from familiar_cli.index.hits import DENSE_FLOOR as NEAR
 from familiar_cli.index.hits import below_heading, holds_any, label_of
+from familiar_cli.index.who_when import period_of
 from familiar_cli.languages import ENGLISH, Phrases
 from familiar_cli.markdown import body_start, bullet, scan, title_of
 from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
@@ -323,6 +324,7 @@ class Gatherer(Struct):
         may_be_whole = hit.rel_path not in self.loaded and (len(shown) <= _SHORT_CHARS or is_lore)
         below = _below_title(shown, hit.title) if may_be_whole else ""
         whole = self.sight.words(hit.rel_path, below)
+        period = period_of(hit.rel_path)
         return PieceSource(
             key=hit.rel_path,
             label=label_of(hit, self.sight.phrases, is_whole=bool(whole)),
@@ -331,6 +333,7 @@ class Gatherer(Struct):
             whole=whole,
             is_entry=is_lore,
             size_tokens=len(shown) // _CHARS_A_TOKEN,
+            day=hit.day or (period.first.isoformat() if period else ""),
             facts=tuple(_read_facts(seen, self.sight)) if whole and not is_lore else (),
         )
 

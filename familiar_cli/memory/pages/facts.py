@@ -227,4 +227,4 @@ def _past_words() -> re.Pattern[str]:
 
 def heading_of(section: Section) -> str:
     """Return the topic of a section, such as `wishes`, whether private or not."""
-    return heading_in(section.title.partition("<!--")[0])
+    return heading_in(section.title)
