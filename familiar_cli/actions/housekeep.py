@@ -20,7 +20,7 @@ from familiar_cli.llm.asking import Asker
 from familiar_cli.memory.layout import HOUSEKEEPING, new_run_id, pass_trailers
 from familiar_cli.memory.store.files import Skipped
 from familiar_cli.review.pending import Plans, ReviewPlan, read_plans, stage_plan
-from familiar_cli.text import sha256_of
+from familiar_cli.text import counted, sha256_of
 from familiar_cli.work.jobs import in_thread
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ def _propose_plans(store: MemoryStore, new: Collection[ReviewPlan], run: str) ->
     """Store plans for review in one transaction."""
     if not new:
         return
-    message = f"propose {len(new)} repairs"
+    message = f"propose {counted(len(new), 'repair')}"
     with store.transaction(HOUSEKEEPING, message, trailers=pass_trailers(run)) as tx:
         for plan in new:
             stage_plan(tx, store, replace(plan, run=run))

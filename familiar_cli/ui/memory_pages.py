@@ -337,11 +337,10 @@ def summary_line(done: Tidied) -> str:
         bool(one.finding.repair) and not one.plan_id and not one.rejected for one in done.found
     )
     more = f" `--propose` makes plans for {mendable} of them." if mendable else ""
-    new = (
-        f" {len(done.proposed)} new plans await review: `familiar review ls`."
-        if done.proposed
-        else ""
-    )
+    new = ""
+    if proposed := len(done.proposed):
+        awaits = "awaits" if proposed == 1 else "await"
+        new = f" {counted(proposed, 'new plan')} {awaits} review: `familiar review ls`."
     return f"{looked}: {counted(len(done.found), 'finding')}.{new or ' Nothing was changed.'}{more}"
 
 
