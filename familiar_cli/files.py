@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import stat
+import sys
 import time
 import unicodedata
 from contextlib import contextmanager, suppress
@@ -72,13 +73,17 @@ def read_plain(path: str | Path, most_bytes: int = -1) -> bytes:
     """
     descriptor = patiently(os.open, path, _READING)
     try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(mode):
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "It is not a regular file", str(path))
-        with open(descriptor, "rb", closefd=False) as file:
-            return file.read(most_bytes)
+        left = most_bytes if most_bytes >= 0 else sys.maxsize
+        parts = []
+        while left and (part := os.read(descriptor, min(left, status.st_size + 1))):
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts)
     finally:
         os.close(descriptor)
 
