@@ -103,7 +103,11 @@ def largest_maxima(found: Matrix, members: Places, sizes: Places) -> Matrix:
     """
     import numpy as np  # noqa: PLC0415
 
-    best: Matrix = np.maximum.reduceat(found[members], np.cumsum(sizes) - sizes, axis=0)
+    begins = np.cumsum(sizes) - sizes
+    best: Matrix = found.take(members[begins], axis=0)
+    for step in range(1, int(sizes.max())):  # groups are small; `reduceat` takes twice as long
+        others = members[begins + np.minimum(step, sizes - 1)]
+        np.maximum(best, found.take(others, axis=0), out=best)
     return best
 
 
