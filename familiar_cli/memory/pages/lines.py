@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -337,7 +337,8 @@ _NO_BREAK: Final = re.compile(r"[^\r\n]")
 _GAP: Final = re.compile(r"(?:\r?\n){3,}")
 
 
-def machine_spans(text: str) -> list[Span]:
+@lru_cache(maxsize=128)  # one question after another finds the same pages
+def machine_spans(text: str) -> tuple[Span, ...]:
     """Return the ranges of machine text in a page, in order, as character offsets."""
     spans = [(0, start)] if (start := markdown.body_start(text)) else []
     spans += markdown.comments(text)
@@ -347,7 +348,7 @@ def machine_spans(text: str) -> list[Span]:
         spans += (found.span() for found in TAG.finditer(text))
     if "](" in text:
         spans += _link_lists(text)
-    return sorted(spans)
+    return tuple(sorted(spans))
 
 
 def shown_between(
