@@ -184,7 +184,6 @@ def _trim_range(text: str, place: CharRange) -> CharRange:
 
 
 _DAY_S: Final = 86_400
-_AT_ONCE: Final = 32  # lines that are read from the index, of which a search may show ten
 DENSE_FLOOR: Final = 0.25
 """Least nearness of a hit that holds none of the words; below it, things are unrelated."""
 
@@ -230,10 +229,11 @@ def make_hits(
     If a file's best line is rejected, its next one is tried.
     """
     weights = options.weights or rank.WEIGHTS
-    relevant = scorer.relevant(DENSE_FLOOR)
-    documents = {scorer.lines[number].document_id for _, number in relevant}
+    share, relevances = weights.relevance, scorer.relevances(DENSE_FLOOR)
+    lines = list(zip(scorer.lines, relevances, strict=True))
+    documents = {line.document_id for line, relevance in lines if relevance is not None}
     files = _load_files(connection, documents, linked, options)
-    of_file = {
+    of_files = {
         id_: rank.file_score(
             age_days=file.age_days,
             linked=file.is_linked,
@@ -242,19 +242,18 @@ def make_hits(
         )
         for id_, file in files.items()
     }
-    paths = {id_: file.rel_path for id_, file in files.items()}
     ranked: list[_Ranked] = []
-    for relevance, number in relevant:
-        id_, _, document, _, _, _, _, _ = scorer.lines[number]
-        score = rank.final_score(relevance, of_file[document], weights)
-        if score >= options.min_score:
-            ranked.append((-score, paths[document], id_, number, relevance))
+    for number, (line, relevance) in enumerate(lines):
+        if relevance is not None:
+            id_, _, document, _, _, _, _, _ = line
+            score = share * relevance + of_files[document]
+            ranked.append((-score, files[document].rel_path, id_, number, relevance))
     ranked.sort()
     found: list[Hit] = []
     taken: set[str] = set()
-    writer = _Writer(connection, store, query, options, (row[2] for row in ranked))
+    writer = _Writer(connection, store, query, options)
     for negative, rel_path, _, number, relevance in ranked:
-        if len(found) == options.k:
+        if len(found) == options.k or -negative < options.min_score:
             break
         if rel_path in taken:
             continue
@@ -337,7 +336,7 @@ def _load_files(
 
 
 class _Writer:
-    """Extracts the texts of hits from their files; `ids` are those of lines, in their order."""
+    """Extracts the texts of hits from their files."""
 
     def __init__(
         self,
@@ -345,24 +344,17 @@ class _Writer:
         store: MemoryStore,
         query: str,
         options: SearchOptions,
-        ids: Iterator[int],
     ) -> None:
         self._connection = connection
         self._read_file = store.reader()
         self._query = query
         self._options = options
-        self._ids = ids
-        self._lines: dict[int, _Line] = {}
         self._texts: dict[str, str | None] = {}
 
     def _line(self, id_: int) -> _Line:
-        """Return a line, and read the following ones with it."""
-        select = "SELECT id, char_start, char_end, heading_path, text FROM chunks WHERE id IN"
-        if id_ not in self._lines:
-            ids = {id_, *islice(self._ids, _AT_ONCE)}
-            for read, start, end, heading, text in rows_among(self._connection, select, ids):
-                self._lines[read] = _Line(CharRange(start, end), heading, text)
-        return self._lines[id_]
+        select = "SELECT char_start, char_end, heading_path, text FROM chunks WHERE id = ?"
+        start, end, heading, text = self._connection.execute(select, (id_,)).fetchone()
+        return _Line(CharRange(start, end), heading, text)
 
     def _passage(self, id_: int) -> CharRange:
         select = "SELECT char_start, char_end FROM chunks WHERE id = ?"

@@ -15,7 +15,7 @@ from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -149,26 +149,31 @@ class Scorer:
         self._named = {s: speakers.is_named(s) for s in {line[3] for line in lines}}
         self._words = _by_words(lines, lexical, weights)
 
-    def relevant(self, least_dense: float = 0.0) -> list[tuple[float, int]]:
-        """Return relevance and number of each line with a matching word or a near meaning."""
+    def relevances(self, least_dense: float = 0.0) -> list[float | None]:
+        """Return the relevance of each line; None without a matching word or a near meaning."""
         weights = self._weights
         share = weights.maxsim if self._lexical.passages else 1.0
+        of_words = 1 - share
         speakers = {speaker: weights.speaker * is_one for speaker, is_one in self._named.items()}
         people = {document: weights.people * part for document, part in self._people.items()}
-        found, nearness, times = [], self._maxsim.get, self._times
-        for number, (line, words) in enumerate(zip(self.lines, self._words, strict=True)):
+        found: list[float | None] = []
+        nearness, times = self._maxsim.get, self._times
+        for line, words in zip(self.lines, self._words, strict=True):
             if words <= 0 and (self._dense(line) or 0.0) < least_dense:
+                found.append(None)
                 continue
             id_, _, document, speaker, _, _, _, _ = line
             near = nearness(id_)
             if near is None:
                 relevance = self._without_tokens(line, words)
             else:
-                relevance = (1 - share) * words + share * ((near[0] + near[1]) / 2)
-            besides = speakers[speaker] + (people.get(document, 0.0) if people else 0.0)
+                relevance = of_words * words + share * ((near[0] + near[1]) / 2)
+            besides = speakers[speaker]
+            if people:
+                besides += people.get(document, 0.0)
             if times:
                 besides += weights.time * times.get(id_, 0.0)
-            found.append((relevance + besides, number))
+            found.append(relevance + besides)
         return found
 
     def explain(self, number: int, relevance: float) -> Scored:
@@ -210,11 +215,6 @@ class Scorer:
         return sum(cosine_nearness(one, self._spec) for one in near) / len(near) if near else None
 
 
-def final_score(relevance: float, of_file: float, weights: Weights = WEIGHTS) -> float:
-    """Return the score by which hits are sorted; `of_file` comes from `file_score`."""
-    return weights.relevance * relevance + of_file
-
-
 def file_score(
     *, age_days: float, linked: bool, same_instance: bool, weights: Weights = WEIGHTS
 ) -> float:
@@ -228,16 +228,16 @@ def file_score(
 
 def _by_words(lines: Sequence[Candidate], lexical: Lexical, weights: Weights) -> list[float]:
     """Return the lexical score of each line, in [0, 1]; the best one has 1."""
-    files = _weighted(lexical.documents, weights.file)
-    passages = _weighted(lexical.passages, weights.passage)
-    by_line = _weighted(lexical.lines, weights.line)
-    raw, of_passage = [], passages.get
-    for id_, _, document, _, first, last, _, _ in lines:
-        words = of_passage(first, 0.0)
-        for passage in range(first + 1, last):
+    of_file = _weighted(lexical.documents, weights.file).get
+    of_passage = _weighted(lexical.passages, weights.passage).get
+    of_line = _weighted(lexical.lines, weights.line).get
+    raw = []
+    for id_, _, document, _, passage, end, _, _ in lines:
+        words = of_passage(passage, 0.0)
+        while (passage := passage + 1) < end:  # this and the next take a third of `range`, `max`
             other = of_passage(passage, 0.0)
-            words = other if other > words else words  # noqa: FURB136  # takes a third of `max`
-        raw.append(files.get(document, 0.0) + words + by_line.get(id_, 0.0))
+            words = other if other > words else words  # noqa: FURB136
+        raw.append(of_file(document, 0.0) + words + of_line(id_, 0.0))
     top = max(raw, default=0.0) or 1.0
     return [value / top for value in raw]
 
@@ -296,7 +296,7 @@ class Pieces:
         """Return the pieces with these ids, in their order, skipping unknown ones."""
         read = self._read
         pieces = list(map(read.get, ids))
-        if None in pieces:
+        if not all(pieces):
             missing = [id_ for id_ in ids if id_ not in read]
             select = (
                 "SELECT id, level, document_id, speaker, part_first, part_last, rows_from,"
@@ -326,7 +326,7 @@ class PieceParts(NamedTuple):
         return number_runs(self.firsts, self.ends - self.firsts)
 
 
-def parts_of_pieces(pieces: Iterable[Candidate]) -> PieceParts:
+def parts_of_pieces(pieces: Sequence[Candidate]) -> PieceParts:
     """Return the parts of `pieces`, which ascend by id."""
     return PieceParts(*columns_of(pieces, "id", "part_first", "part_last"))
 
@@ -344,12 +344,12 @@ def distinct_ids(ids: Numbers) -> Numbers:
     return found
 
 
-def columns_of(pieces: Iterable[Candidate], *fields: str) -> Numbers:
+def columns_of(pieces: Sequence[Candidate], *fields: str) -> Numbers:
     """Return fields of the pieces as columns, int64[f, n]."""
     import numpy as np  # noqa: PLC0415
 
-    columns = dict(zip(Candidate._fields, zip(*pieces, strict=True), strict=False))
-    return np.array([columns.get(name, ()) for name in fields], np.int64)
+    places = map(Candidate._fields.index, fields)
+    return np.array([[piece[place] for piece in pieces] for place in places], np.int64)
 
 
 def number_runs(firsts: Numbers, sizes: Numbers) -> Numbers:

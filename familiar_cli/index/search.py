@@ -16,7 +16,7 @@ from familiar_cli.index.build import Refreshed, count_lines, count_waiting, has_
 from familiar_cli.index.embedder import EmbedderError, read_queries
 from familiar_cli.index.hits import ShownHits
 from familiar_cli.index.rank import PieceParts, Pieces, parts_of_pieces, times_of_lines
-from familiar_cli.index.schema import LINE, IndexUnusableError, read_meta
+from familiar_cli.index.schema import IndexUnusableError, read_meta
 from familiar_cli.index.types import Method, SearchOptions, SearchResult
 from familiar_cli.index.who_when import last_day, named_in, named_shares, people_among, people_named
 from familiar_cli.sqlite import rows_among
@@ -307,14 +307,13 @@ class _Asked(Struct):
         restricted: rank.Restricted,
     ) -> list[rank.Candidate]:
         """Return every line that may be a hit: found itself, or in a passage that was."""
-        ids = {*by_words.passages, *by_words.lines}
+        lines = set(by_words.lines)
         if meaning is not None:
             listed = self._listed() if restricted else None
             near = meaning.cosines
-            ids.update(near.top(DENSE_DEPTH, listed, but=restricted == "NOT IN"))
-        lines: set[int] = set()
-        for id_, level, _, _, first, last, _, _ in pieces.among(ids):
-            lines.update((id_,) if level == LINE else range(first, last))
+            lines.update(near.top(DENSE_DEPTH, listed, but=restricted == "NOT IN"))
+        passages = pieces.among(by_words.passages)
+        lines.update(*(range(one.part_first, one.part_last) for one in passages))
         return pieces.among(sorted(lines))
 
     def _listed(self) -> Ids:
@@ -349,7 +348,9 @@ def _cosines_of(near: Cosines, lines: PieceParts, passages: PieceParts) -> dict[
     """Return the cosines of lines and passages; a passage has its nearest line's."""
     of_passages = near.largest(passages.firsts, passages.ends).tolist()
     found = zip(passages.ids.tolist(), of_passages, strict=True)
-    return near.of(lines.ids) | {id_: cosine for id_, cosine in found if cosine > vectors.NONE}
+    cosines = near.of(lines.ids)
+    cosines.update((id_, cosine) for id_, cosine in found if cosine > vectors.NONE)
+    return cosines
 
 
 def asked_apart(query: str) -> list[str]:

@@ -14,7 +14,6 @@ from familiar_cli.index.rank import (
     Scorer,
     cosine_nearness,
     file_score,
-    final_score,
     recency_score,
 )
 from familiar_cli.index.schema import LINE
@@ -33,8 +32,8 @@ def line(number: int, *, speaker: str = "", document: int = 1) -> Candidate:
 def scored(lines, lexical, cosines=None, **more) -> list[rank.Scored]:
     """Score lines; the best comes first."""
     scorer = Scorer(lines, lexical, cosines or {}, **more)
-    best = sorted(scorer.relevant(), reverse=True)
-    return [scorer.explain(number, relevance) for relevance, number in best]
+    found = [scorer.explain(n, r) for n, r in enumerate(scorer.relevances()) if r is not None]
+    return sorted(found, key=lambda one: one.relevance, reverse=True)
 
 
 @each(("age_days", "freshness"), [(0, 1), (1000 / 7, 1 / 2), (3000 / 7, 1 / 4)])
@@ -54,22 +53,15 @@ def test_what_comes_from_the_future_has_no_age() -> None:
 
 @given(unit, ages, st.booleans(), st.booleans())
 def test_the_best_there_can_be_is_one(relevance, age_days, linked, same) -> None:
-    found = final_score(relevance, file_score(age_days=age_days, linked=linked, same_instance=same))
+    of_file = file_score(age_days=age_days, linked=linked, same_instance=same)
+    found = rank.WEIGHTS.relevance * relevance + of_file
     assert 0 <= found <= 1 + 1e-9
-
-
-@given(unit, unit)
-def test_more_relevant_never_scores_lower(a, b) -> None:
-    low, high = sorted((a, b))
-    of_file = file_score(age_days=10.0, linked=False, same_instance=False)
-    assert final_score(low, of_file) <= final_score(high, of_file)
 
 
 def test_instance_affinity_is_applied_once_and_is_a_tenth() -> None:
     more = {"age_days": 0.0, "linked": False}
     same, other = (file_score(same_instance=one, **more) for one in (True, False))
-    gain = final_score(0.5, same) - final_score(0.5, other)
-    assert gain == pytest.approx(0.1)
+    assert same - other == pytest.approx(0.1)
 
 
 @given(st.floats(-1, 1))
@@ -133,7 +125,7 @@ def test_the_passage_that_matches_best_is_shown() -> None:
 def test_what_holds_no_word_and_is_not_near_is_not_relevant() -> None:
     lines = [line(1), line(2), line(3)]
     scorer = Scorer(lines, Lexical({}, {101: 1.0}, {}), {2: 0.6, 3: 0.0}, spec=SPEC)
-    assert [number for _, number in scorer.relevant(0.25)] == [0, 1]
+    assert [found is None for found in scorer.relevances(0.25)] == [False, False, True]
 
 
 def test_the_shares_of_the_final_score_sum_to_one() -> None:
