@@ -139,23 +139,20 @@ class BackupTarget:
 
     def names(self, familiar_id: str) -> list[str]:
         """List the files of a familiar, oldest first."""
-        with self._storage_errors("listed"):
-            self._files.invalidate_cache()
-            try:
-                there = self._files.ls(f"{self._root}/{familiar_id}", detail=False)
-            except FileNotFoundError:
-                return []
-        return sorted(name.rstrip("/").rpartition("/")[2] for name in there)
+        return self._list(f"{self._root}/{familiar_id}")
 
     def familiars(self) -> list[str]:
         """List the familiars with backups."""
+        return [name for name in self._list(self._root) if manifest_names(self.names(name))]
+
+    def _list(self, path: str) -> list[str]:
         with self._storage_errors("listed"):
+            self._files.invalidate_cache()
             try:
-                there = self._files.ls(self._root, detail=False)
+                there = self._files.ls(path, detail=False)
             except FileNotFoundError:
                 return []
-        names = sorted(name.rstrip("/").rpartition("/")[2] for name in there)
-        return [name for name in names if manifest_names(self.names(name))]
+        return sorted(name.rstrip("/").rpartition("/")[2] for name in there)
 
     def read(self, familiar_id: str, name: str) -> bytes:
         """Read and decrypt a file."""
@@ -419,7 +416,7 @@ def _retire(target: BackupTarget, familiar_id: str, keep: int) -> tuple[str, ...
         return ()
     needed: set[str] = set()
     for name in manifests[len(old) :]:
-        needed |= _packs_of(target, familiar_id, name)
+        needed |= Manifest.from_bytes(target.read(familiar_id, name)).packs
     for name in old:
         target.remove(familiar_id, name)
     oldest = f"{now() - _SPARED:{_STAMP}}"
@@ -427,10 +424,6 @@ def _retire(target: BackupTarget, familiar_id: str, keep: int) -> tuple[str, ...
         if ".pack" in name and name not in needed and name < oldest:
             target.remove(familiar_id, name)
     return tuple(name.partition(".")[0] for name in old)
-
-
-def _packs_of(target: BackupTarget, familiar_id: str, name: str) -> frozenset[str]:
-    return Manifest.from_bytes(target.read(familiar_id, name)).packs
 
 
 def verify_backups(

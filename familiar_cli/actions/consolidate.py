@@ -49,6 +49,9 @@ class ConsolidationOptions(Struct, frozen=True):
     on_wait: Callable[[str], None] = lambda _: None
 
 
+_AS_USUAL: Final = ConsolidationOptions()
+
+
 class Consolidating:
     """The consolidation of one familiar.
 
@@ -142,7 +145,7 @@ class Consolidating:
         """
 
         async def make() -> digests.Distilled:
-            return await self._distiller(how).make(name, again=again)
+            return await self.distiller(how).make(name, again=again)
 
         distilling = self._familiar.passes.named(DISTILLING.format(name=name))
         made = await (make() if how.dry_run else distilling.run(make, on_wait=how.on_wait))
@@ -170,10 +173,6 @@ class Consolidating:
         with suppress(FamiliarError):  # `familiar doctor` reports problems of the journal
             return calendar.rewritten_files(self._familiar.memory, self._familiar.paths.journal)
         return ()
-
-    def distiller(self) -> digests.Distiller:
-        """Build the distiller, which knows the states of the digests."""
-        return self._distiller(ConsolidationOptions())
 
     async def run_due(
         self, how: ConsolidationOptions, *, at_once: bool = True
@@ -273,7 +272,8 @@ class Consolidating:
         here = [t for t in found if t and session_path(slot_of(t.at, self.today.zone)) == session]
         return tuple(dict.fromkeys(turn.channel_id for turn in here))
 
-    def _distiller(self, how: ConsolidationOptions) -> digests.Distiller:
+    def distiller(self, how: ConsolidationOptions = _AS_USUAL) -> digests.Distiller:
+        """Build the distiller, which knows the states of the digests."""
         set_to = self._familiar.config.distill
         slots = {"short": SLOT, "mid": set_to.mid_slot, "long": set_to.long_slot}
         return digests.Distiller(

@@ -349,11 +349,8 @@ def preview_upgrade(home: Path, familiar: str | None = None) -> list[Diagnosis]:
         home: The directory of the familiars.
         familiar: Only this one; None for all.
     """
-    chosen = (
-        [find_familiar(home, familiar)]
-        if familiar
-        else [find_familiar(home, name) for name in list_familiars(home)]
-    )
+    names = [familiar] if familiar else list_familiars(home)
+    chosen = [find_familiar(home, name) for name in names]
     return [replace(found, name=paths.id) for paths in chosen for found in _preview_changes(paths)]
 
 

@@ -23,7 +23,7 @@ from familiar_cli.markdown import scan, split_front_matter, split_lines
 from familiar_cli.memory.journal.edits import Edits, refused_files
 from familiar_cli.memory.journal.repository import Repository
 from familiar_cli.memory.pages.lines import BODY, is_damaged
-from familiar_cli.memory.store.files import MemoryEntry, Tree
+from familiar_cli.memory.store.files import Tree
 from familiar_cli.memory.store.store import MemoryStore, hold_lock, lock_holder
 from familiar_cli.text import counted, fold, shorten_list
 from familiar_cli.visibility import OWNER
@@ -123,11 +123,14 @@ def memory(target: CheckTarget) -> Iterator[Diagnosis]:
     walk = MemoryStore(target.paths.memory).walk(missing_ok=True)  # also with broken settings
     yield ok(f"{counted(len(walk.files), 'file')} in {target.paths.memory}")
     if walk.skipped:
-        names = shorten_list(
-            [f"{entry.rel_path} ({entry.reason})" for entry in walk.skipped], MOST_NAMED
-        )
+        skipped = [f"{entry.rel_path} ({entry.reason})" for entry in walk.skipped]
+        names = shorten_list(skipped, MOST_NAMED)
         yield warn(f"{len(walk.skipped)} left out: {names}", "Check these files.")
-    yield from _large_files(walk.files, target.config.memory.max_file_bytes)
+    most_bytes = target.config.memory.max_file_bytes
+    if large := [entry.rel_path for entry in walk.files if entry.size_bytes > most_bytes]:
+        detail = f"{len(large)} larger than {most_bytes} bytes: {shorten_list(large, MOST_NAMED)}"
+        mend = "They can be read, but not written: split them, or raise `memory.max_file_bytes`."
+        yield warn(detail, mend)
 
 
 def pins(target: CheckTarget) -> Iterator[Diagnosis]:
@@ -248,18 +251,12 @@ def history(target: CheckTarget) -> Iterator[Diagnosis]:
         )
         yield fail(f"SQLite reports damage: {damage}", mend)
         return
-    store = HistoryStore(target.paths.history)
-    try:
+    with closing(HistoryStore(target.paths.history)) as store:
         yield ok(f"{counted(store.count(), 'turn')}, no damage")
-    finally:
-        store.close()
     if foreign := foreign_objects(target.paths.history):
-        mend = (
-            "Another program added it and it can change what is saved; drop it unless you know it."
-        )
         yield warn(
             f"history.db has objects from another program: {shorten_list(foreign, MOST_NAMED)}",
-            mend,
+            "Another program added it and it can change what is saved; drop it unless you know it.",
         )
 
 
@@ -407,14 +404,6 @@ def keeping(target: CheckTarget) -> Iterator[Diagnosis]:
     if summary := failures.of(SUMMARISING):
         detail = f"the summary of earlier turns failed at {summary.at}: {summary.message}"
         yield warn(detail, f"{summary.hint} A later reply retries it.".lstrip())
-
-
-def _large_files(files: tuple[MemoryEntry, ...], most_bytes: int) -> Iterator[Diagnosis]:
-    large = [entry.rel_path for entry in files if entry.size_bytes > most_bytes]
-    if large:
-        detail = f"{len(large)} larger than {most_bytes} bytes: {shorten_list(large, MOST_NAMED)}"
-        mend = "They can be read, but not written: split them, or raise `memory.max_file_bytes`."
-        yield warn(detail, mend)
 
 
 def _quick_check(target: CheckTarget) -> str:

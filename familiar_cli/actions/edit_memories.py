@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -16,7 +17,7 @@ from familiar_cli.memory.pages.lines import outward_text, put_back
 from familiar_cli.text import fold, harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from familiar_cli.familiar import Familiar
 
@@ -70,7 +71,9 @@ def edit_memory(
     rel_path = write_memories.path_of(familiar.memory, place)
     _check_edit(edit)
     if edit.append is not None and not edit.section and rel_path.startswith(f"{DAILY_DIR}/"):
-        _check_version(familiar, writer, rel_path, checksum)
+        if checksum and familiar.memory.exists(rel_path):
+            now = outward_text(familiar.memory.read_file(rel_path), writer.viewer)
+            _base_of(writer, rel_path, now, checksum)
         return write_memories.create_memory(
             familiar, writer, replace(place, rel_path=rel_path), edit.append, chats=chats
         )
@@ -174,18 +177,6 @@ def _check_edit(edit: TextEdit) -> None:
         raise UsageError("`append` is blank; nothing was changed")
 
 
-def _check_version(
-    familiar: Familiar, writer: write_memories.Writer, rel_path: str, checksum: str
-) -> None:
-    if checksum and familiar.memory.exists(rel_path):
-        _base_of(
-            writer,
-            rel_path,
-            outward_text(familiar.memory.read_file(rel_path), writer.viewer),
-            checksum,
-        )
-
-
 def _base_of(writer: write_memories.Writer, rel_path: str, now: str, checksum: str) -> str:
     """Return the version that an edit is based on.
 
@@ -206,7 +197,7 @@ def _replace_once(rel_path: str, text: str, span: tuple[int, int], edit: TextEdi
     within = text[span[0] : span[1]]
     if old not in within:
         old = old.strip()
-    places = list(_places_of(old, within)) if old else []
+    places = [found.start() for found in re.finditer(re.escape(old), within)] if old else []
     if len(places) == 1:
         at = span[0] + places[0]
         new = harmless(edit.new_text or "").replace("\r", "\n")
@@ -227,13 +218,6 @@ def _replace_once(rel_path: str, text: str, span: tuple[int, int], edit: TextEdi
         "changed",
         hint="Send more of the text around it, or its `section`.",
     )
-
-
-def _places_of(part: str, text: str) -> Iterator[int]:
-    at = text.find(part)
-    while at >= 0:
-        yield at
-        at = text.find(part, at + len(part))
 
 
 def _section_span(rel_path: str, text: str, wanted: str) -> tuple[int, int] | None:

@@ -129,11 +129,8 @@ def _build_graph(nodes: Iterable[Any], edges: Iterable[Any]) -> EntityGraph:
     found: list[EntityEdge] = []
     unread = 0
     for node in nodes:
-        if (
-            not isinstance(node, dict)
-            or not _read_word(node, "id")
-            or not _read_word(node, "label")
-        ):
+        is_node = isinstance(node, dict) and _read_word(node, "id") and _read_word(node, "label")
+        if not is_node:
             unread += 1
         elif not node.get("deleted"):
             kind, about = _read_word(node, "type"), node.get("description")

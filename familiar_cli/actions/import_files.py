@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from familiar_cli.actions.client_chat import chat_reading
-from familiar_cli.actions.import_sillytavern import import_folder
+from familiar_cli.actions.import_sillytavern import import_folder, open_memory
 from familiar_cli.actions.me import home_owners
 from familiar_cli.config.home import FamiliarPaths, find_familiar, list_familiars, who_speaks
 from familiar_cli.errors import (
@@ -47,7 +47,6 @@ from familiar_cli.text import typed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.memory.store.store import MemoryStore
 
 OnProgress = Callable[[str, int], None]
 Done = FamiliarReport | ImportedLorebook | ImportedChats | ImportedMemories | ImportedFolder
@@ -251,7 +250,7 @@ class FileImporter:
             return create_familiar(
                 home,
                 card,
-                _open_memory,
+                open_memory,
                 familiar_id=wanted,
                 overwrite=self.options.force,
                 dry_run=dry_run,
@@ -268,7 +267,7 @@ class FileImporter:
                 lambda home, *, dry_run, one=persona: create_from_persona(
                     home,
                     one,
-                    _open_memory,
+                    open_memory,
                     update=self.options.update,
                     overwrite=self.options.force,
                     dry_run=dry_run,
@@ -314,7 +313,7 @@ class FileImporter:
         def make(home: Path, *, dry_run: bool) -> FamiliarReport:
             return build_familiar(
                 FamiliarPaths(home / exported.id),
-                _open_memory,
+                open_memory,
                 lambda store: vault.plan_restore(store, memory, force=self.options.force),
                 name=exported.name,
                 message=f"import {exported.id}",
@@ -474,7 +473,3 @@ def _first_chat(path: Path, reading: Reading) -> ForeignChat | None:
     with as_source(path) as source:
         chats = (one for one in read_chats(source, reading) if isinstance(one, ForeignChat))
         return next(chats, None)
-
-
-def _open_memory(paths: FamiliarPaths) -> MemoryStore:
-    return Familiar(paths).memory

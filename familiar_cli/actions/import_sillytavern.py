@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import nullcontext, suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -81,20 +81,14 @@ def import_folder(
         NotFoundError: No such character in the folder.
         ConfigError: `home` cannot be read.
     """
-    with _place_for(home, dry_run=dry_run) as place:
-        bringing = _Bringing(home, place, folder, mine, progress)
+    with (
+        tempfile.TemporaryDirectory(prefix="familiar-", ignore_cleanup_errors=True)
+        if dry_run
+        else nullcontext(str(home))
+    ) as place:
+        bringing = _Bringing(home, Path(place), folder, mine, progress)
         bringing.meet(tuple(only))
         return bringing.run()
-
-
-@contextmanager
-def _place_for(home: Path, *, dry_run: bool) -> Iterator[Path]:
-    """Provide the home for new familiars: a temporary one for a dry run."""
-    if not dry_run:
-        yield home
-        return
-    with tempfile.TemporaryDirectory(prefix="familiar-", ignore_cleanup_errors=True) as scratch:
-        yield Path(scratch)
 
 
 class _Bringing:
@@ -138,10 +132,8 @@ class _Bringing:
         """Read the folder: its characters, their familiars, and the files of each."""
         for file in self._folder.files:
             if file.reason:
-                outcome: sillytavern.Outcome = (
-                    "refused" if "cannot be read" in file.reason else "skipped"
-                )
-                self._register.note(file, outcome, file.reason)
+                is_refused = "cannot be read" in file.reason
+                self._register.note(file, "refused" if is_refused else "skipped", file.reason)
         self._read_settings()
         self._read_characters()
         self._recognise()
@@ -239,9 +231,8 @@ class _Bringing:
         found = {}
         for familiar_id in ids:
             try:
-                card = sillytavern.original_card(
-                    Familiar(FamiliarPaths(self._home / familiar_id)).memory
-                )
+                memory = open_memory(FamiliarPaths(self._home / familiar_id))
+                card = sillytavern.original_card(memory)
             except errors.FamiliarError:
                 continue  # its importer reports the error
             if card:
@@ -347,7 +338,8 @@ class _Bringing:
             with import_chat.lend_history(familiar.history, is_trial=rehearse) as history:
                 done = self._chats(familiar, history, character)
             if not self._is_rehearsal:
-                self._index(familiar)
+                with suppress(errors.FamiliarError):  # the next search does it, or reports it
+                    familiar.finder.index_words()
         turns = sum(chat.imported for chat in done.chats)
         warnings += tuple(dict.fromkeys(note for chat in done.chats for note in chat.notes))
         outcomes += ["updated"] if turns else []
@@ -369,7 +361,7 @@ class _Bringing:
     ) -> tuple[sillytavern.Outcome, str, tuple[str, ...]]:
         """Make or update the familiar of a card; return the outcome, the reason, and warnings."""
         if character.is_new:
-            made = create_familiar(home, card, _open_memory, familiar_id=character.id)
+            made = create_familiar(home, card, open_memory, familiar_id=character.id)
             return "imported", "", made.warnings
         before = sillytavern.original_card(familiar.memory)
         if before and sillytavern.face_of(before).meaning == character.face.meaning:
@@ -468,12 +460,6 @@ class _Bringing:
                 why = failed.get(path) or f"the import was stopped: {stopped}"
                 self._register.note(file, "refused", why, familiar=who)
 
-    def _index(self, familiar: Familiar) -> None:
-        try:
-            familiar.finder.index_words()
-        except errors.FamiliarError:
-            return  # the next search does it, or reports the error
-
     def _name_the_rest(self) -> None:
         for file in self._folder.files:
             if self._register.knows(file):
@@ -503,7 +489,8 @@ def _read_card_file(file: sillytavern.FoundFile) -> Card:
     return read_card(read_foreign(file.path), origin=file.path.name)
 
 
-def _open_memory(paths: FamiliarPaths) -> MemoryStore:
+def open_memory(paths: FamiliarPaths) -> MemoryStore:
+    """Open the memory of a familiar that is being made."""
     return Familiar(paths).memory
 
 

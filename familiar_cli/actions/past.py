@@ -16,7 +16,7 @@ from familiar_cli.clock import now, to_utc, to_zone
 from familiar_cli.consolidation.periods import TIERS, day_of, period_in, session_day
 from familiar_cli.context.trace import Trace, read_trace, trace_ids
 from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
-from familiar_cli.familiar import Familiar as Anew
+from familiar_cli.familiar import Familiar
 from familiar_cli.history import statistics
 from familiar_cli.history.selection import kept_turns
 from familiar_cli.identity import Author
@@ -29,7 +29,6 @@ from familiar_cli.when import MONTHS, read_day
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import Turn
     from familiar_cli.memory.journal.history import JournalDay, JournalDays
     from familiar_cli.memory.journal.past import Undone
@@ -90,8 +89,6 @@ def end_of(familiar: Familiar, day: date) -> datetime:
 
 def local_today(familiar: Familiar) -> date:
     """Return today's date in the familiar's timezone."""
-    from familiar_cli.clock import now
-
     return to_zone(now(), familiar.zone).date()
 
 
@@ -140,7 +137,7 @@ async def prompt_then(familiar: Familiar, day: date, text: str, channel_id: str 
     with tempfile.TemporaryDirectory(prefix="familiar-as-of-") as directory:
         root = Path(directory) / familiar.paths.id
         _lay_out(familiar, days, there, root)
-        then = Anew(FamiliarPaths(root))
+        then = Familiar(FamiliarPaths(root))
         then.history = familiar.history
         then.finder.embedder = familiar.finder.embedder
         then.index.refresh()
@@ -434,32 +431,26 @@ def _speaker_lanes(
 def _daily_rows(familiar: Familiar, first: date, last: date) -> dict[str, tuple[DatedFile, ...]]:
     found: dict[str, tuple[DatedFile, ...]] = {}
     for directory in (layout.SESSIONS_DIR, *TIERS, layout.SIGNIFICANT_DIR):
-        marks = (_dated_file(path) for path in _dated_paths(familiar, directory))
+        files = familiar.memory.walk(directory, missing_ok=True).files
+        marks = (_dated_file(entry.rel_path) for entry in files)
         inside = [m for m in marks if m and m.first <= last and m.last >= first]
         found[directory] = tuple(sorted(inside, key=lambda m: (m.first, m.rel_path)))
     return found
 
 
-def _dated_paths(familiar: Familiar, directory: str) -> Iterator[str]:
-    return (entry.rel_path for entry in familiar.memory.walk(directory, missing_ok=True).files)
-
-
 def _dated_file(rel_path: str) -> DatedFile | None:
-    named = period_in(rel_path)
-    if named:
+    if named := period_in(rel_path):
         return DatedFile(rel_path, named[0].first, named[0].last)
-    placed = session_day(rel_path)
-    if placed:
+    if placed := session_day(rel_path):
         return DatedFile(rel_path, placed[0], placed[0])
-    if rel_path.startswith(f"{layout.SIGNIFICANT_DIR}/"):
-        try:
-            on = day_of(
-                date.fromisoformat(rel_path.removeprefix(f"{layout.SIGNIFICANT_DIR}/")[:10])
-            )
-        except ValueError:
-            return None
-        return DatedFile(rel_path, on.first, on.last)
-    return None
+    directory, _, name = rel_path.partition("/")
+    if directory != layout.SIGNIFICANT_DIR:
+        return None
+    try:
+        on = day_of(date.fromisoformat(name[:10]))
+    except ValueError:
+        return None
+    return DatedFile(rel_path, on.first, on.last)
 
 
 def _clamp_day(day: date) -> date:

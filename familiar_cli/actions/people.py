@@ -457,20 +457,17 @@ def show_person(familiar: Familiar, person: str) -> PersonPage:
             f"No file about {slug!r} yet",
             hint=f"Create one: `familiar memory write {typed(rel_path)} TEXT`.",
         )
+    shown = (one_line(speaker.author.label),) if speaker else ()
     return PersonPage(
         slug=slug,
         rel_path=rel_path,
         text=file.text if file else "",
         sha256=file.sha256 if file else "",
-        names=(names_of(file.text) if file else ()) or _shown_names(speaker),
+        names=(names_of(file.text) if file else ()) or shown,
         collisions=shared,
         turns=speaker.turns if speaker else 0,
         last_seen=iso(speaker.last_at) if speaker else None,
     )
-
-
-def _shown_names(speaker: Speaker | None) -> tuple[str, ...]:
-    return (one_line(speaker.author.label),) if speaker else ()
 
 
 def find_person(familiar: Familiar, names: Aliases, person: str, *, loosely: bool = False) -> str:

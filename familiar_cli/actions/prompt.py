@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from familiar_cli.clock import now, to_zone
 from familiar_cli.config.channel_kinds import MODES, OF_MODALITY
 from familiar_cli.context import types
 from familiar_cli.context.budget import (
@@ -100,9 +101,7 @@ def turn_setup(familiar: Familiar, channel_id: str, modality: str = "text") -> T
     slot, set_to = familiar.models.slot(), familiar.config
     channel = channel_in(familiar, channel_id, modality, slot)
     character = CharacterProvider(
-        familiar.character(),
-        system_prompt=set_to.system_prompt,
-        user_name=set_to.user_name,
+        familiar.character(), system_prompt=set_to.system_prompt, user_name=set_to.user_name
     )
     switched = channel.processors.items()
     processors = tuple(name for name, on in switched if on and name in set_to.llm.slots)
@@ -266,22 +265,15 @@ def _make_providers(
     block = history.SystemBlockProvider(
         familiar.zone, tells_time=channel.tells_time, at_start=at_start
     )
-    beyond = history.Beyond(
-        familiar.summaries,
-        familiar.channels.label,
-        set_to.history.elsewhere_channels,
-    )
+    elsewhere = set_to.history.elsewhere_channels
+    beyond = history.Beyond(familiar.summaries, familiar.channels.label, elsewhere)
     pinned = pinned_memory(familiar, setup, lambda: _find_pins(familiar))
     searched = _content_search(familiar, setup, pinned, dry=dry)
     return [
         *([block] if at_start else ()),
         character,
         PinsProvider(pinned, deadline_s=deadline_s),
-        DigestsProvider(
-            memory,
-            familiar.counter.count,
-            deadline_s=deadline_s,
-        ),
+        DigestsProvider(memory, familiar.counter.count, deadline_s=deadline_s),
         NotesProvider(
             channel.author_note,
             channel.inject,
@@ -331,17 +323,15 @@ def _find_pins(familiar: Familiar) -> Pins:
 def _content_search(
     familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory, *, dry: bool
 ) -> ContentSearchProvider:
-    set_to = familiar.config
+    asks = has_filter(familiar) and not dry
     return ContentSearchProvider(
         familiar.memory,
         familiar.history,
         familiar.names,
         familiar.counter,
         retrieval=_make_retrieval(familiar, setup, pinned),
-        content_filter=_make_filter(familiar, setup.char)
-        if has_filter(familiar) and not dry
-        else None,
-        deadline_s=set_to.context.provider_deadline_s,
+        content_filter=_make_filter(familiar, setup.char) if asks else None,
+        deadline_s=familiar.config.context.provider_deadline_s,
         numbering=familiar.numbering,
     )
 
@@ -362,13 +352,15 @@ def _make_relations(
 def _make_retrieval(familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory) -> Retrieval:
     set_to = familiar.config
     refresh_s = _REFRESH_SHARE * set_to.context.provider_deadline_s
+    labels, zone = familiar.channels.label, familiar.zone
+    past = Recaller(familiar.history, labels, setup.char, zone, refresh_s, familiar.finder)
     memory = Memory(
         familiar.memory,
         familiar.finder,
         familiar.history,
         setup.character.macros_of,
         setup.channel.recent_turns,
-        _make_recaller(familiar, setup.char, refresh_s) if set_to.recall.enabled == "on" else None,
+        past if set_to.recall.enabled == "on" else None,
         pinned.of,
         familiar.numbering,
     )
@@ -379,17 +371,6 @@ def _make_retrieval(familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory) 
         refresh_s=refresh_s,
         most_tokens=set_to.recall.tokens,
         line_tokens=set_to.search.snippet_tokens,
-    )
-
-
-def _make_recaller(familiar: Familiar, char: str, within_s: float) -> Recaller:
-    return Recaller(
-        familiar.history,
-        familiar.channels.label,
-        char,
-        familiar.zone,
-        within_s,
-        familiar.finder,
     )
 
 
@@ -511,7 +492,6 @@ def _of_model(familiar: Familiar, rows: list[Effective]) -> Resolved:
 
 
 def _of_machine(familiar: Familiar, _: list[Effective]) -> Resolved:
-    from familiar_cli.clock import now, to_zone
     from familiar_cli.config.home import read_instance
 
     yield "timezone", to_zone(now(), familiar.zone).tzname() or "", "the system"
@@ -615,8 +595,6 @@ def list_pins(familiar: Familiar, *, by_index: bool = True) -> PinnedFiles:
         familiar: The familiar.
         by_index: Find them by the index, updating it; otherwise read all files.
     """
-    from familiar_cli.clock import now
-
     setup = turn_setup(familiar, _CHANNEL)
     request = ContextRequest(
         familiar_id=familiar.paths.root.name,

@@ -332,9 +332,9 @@ def excerpt_of(text: str, query: str) -> tuple[str, tuple[tuple[int, int], ...]]
     wanted = fts.content_words(query)
     stems = {w[: max(_STEM_CHARS, len(w) - _ENDING_CHARS)] if w.isascii() else w for w in wanted}
     marks = [
-        (begin, end)
-        for begin, end, word in _word_spans(text)
-        if any(_fits_stem(word, stem) for stem in stems)
+        found.span()
+        for found in _WORD.finditer(text)
+        if any(_fits_stem(fold_word(found[0]), stem) for stem in stems)
     ]
     if not marks:
         marks = sorted(
@@ -349,11 +349,6 @@ def excerpt_of(text: str, query: str) -> tuple[str, tuple[tuple[int, int], ...]]
         (b - start + len(head), e - start + len(head)) for b, e in marks if b >= start and e <= end
     ]
     return f"{head}{text[start:end]}{tail}", _without_overlaps(moved)
-
-
-def _word_spans(text: str) -> Iterator[tuple[int, int, str]]:
-    for found in _WORD.finditer(text):
-        yield found.start(), found.end(), fold_word(found[0])
 
 
 def _fits_stem(word: str, stem: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
@@ -88,7 +89,7 @@ def _why_missing(familiar: Familiar, turn: int) -> str:
     if written:
         return f"Turn {turn} was written down on {written.instance!r}, and what it sent is there"
     keep = familiar.config.context.keep_traces
-    oldest = min(_kept_turns(familiar), default=None)
+    oldest = min(trace_ids(familiar.paths.traces), default=None)
     if keep and oldest is not None and turn < oldest:
         return (
             f"What turn {turn} sent is no longer kept: context.keep_traces = {keep}, "
@@ -98,14 +99,10 @@ def _why_missing(familiar: Familiar, turn: int) -> str:
 
 
 def _other_turns(familiar: Familiar) -> str:
-    kept = _kept_turns(familiar)
+    kept = trace_ids(familiar.paths.traces)
     if not kept:
         return _ASK
     return f"Traces are kept from turn {min(kept)} to {max(kept)}: `familiar context {max(kept)}`."
-
-
-def _kept_turns(familiar: Familiar) -> set[int]:
-    return trace_ids(familiar.paths.traces)
 
 
 def _find_turn(familiar: Familiar, turn: int) -> Turn | None:
@@ -113,11 +110,8 @@ def _find_turn(familiar: Familiar, turn: int) -> Turn | None:
         return None
     from familiar_cli.history.store import HistoryStore
 
-    store = HistoryStore(familiar.paths.history)
-    try:
+    with closing(HistoryStore(familiar.paths.history)) as store:
         return store.turn(turn)
-    finally:
-        store.close()
 
 
 class PromptLayers(Struct, frozen=True):
@@ -278,22 +272,19 @@ def _explain_offered(
     familiar: Familiar, trace: Trace, subject: types.Subject, pieces: list[types.Fragment]
 ) -> Why:
     lost = [piece for piece in pieces if piece.reason and piece.offered_tokens]
+    verdict: Verdict = "cut" if any(piece.reason for piece in pieces) else "kept"
+    if not any(piece.kept for piece in pieces):
+        verdict = "out"
     return Why(
         turn=trace.turn,
         subject=_subject_name(subject),
-        verdict=_judge_pieces(pieces),
+        verdict=verdict,
         contributions=tuple(pieces),
         layers=_paid_from(trace, pieces),
         rivals=tuple(_served_before(trace, lost)),
         reasons=tuple(dict.fromkeys(piece.reason for piece in pieces if piece.reason)),
         since=_file_change(familiar, subject, pieces),
     )
-
-
-def _judge_pieces(pieces: list[types.Fragment]) -> Verdict:
-    if not any(piece.kept for piece in pieces):
-        return "out"
-    return "cut" if any(piece.reason for piece in pieces) else "kept"
 
 
 def _paid_from(trace: Trace, pieces: list[types.Fragment]) -> tuple[types.LayerUse, ...]:
@@ -430,23 +421,18 @@ def _file_change(familiar: Familiar, subject: types.Subject, pieces: list[types.
 
 
 def _newer_file(familiar: Familiar, trace: Trace, subject: types.Subject) -> str:
-    changed = _modified_at(familiar, subject)
-    if changed is None or changed <= trace.at:
+    if subject.rel_path is None:
+        return ""
+    try:
+        changed = since_1970((familiar.memory.root / subject.rel_path).stat().st_mtime)
+    except OSError:
+        return ""
+    if changed <= trace.at:
         return ""
     return (
         f"The file was written at {iso(changed)}, after the prompt was made at {iso(trace.at)}; "
         "its earlier content is unknown."
     )
-
-
-def _modified_at(familiar: Familiar, subject: types.Subject) -> datetime | None:
-    if subject.rel_path is None:
-        return None
-    try:
-        status = (familiar.memory.root / subject.rel_path).stat()
-    except OSError:
-        return None
-    return since_1970(status.st_mtime)
 
 
 class ReplayedReply(Struct, frozen=True):
@@ -559,7 +545,14 @@ async def replay_trace(
         model_then=sent.model,
         url_then=sent.url,
         then=_recorded_reply(familiar, trace, sent),
-        now=_new_reply(request, completion, elapsed_ms),
+        now=ReplayedReply(
+            request.url,
+            completion.model,
+            completion.text,
+            elapsed_ms,
+            completion.finish_reason,
+            completion.usage,
+        ),
         error_then=trace.error,
     )
 
@@ -580,19 +573,6 @@ async def _send_again(
         return request, completion, round(1000 * (stopwatch_s() - start), 3)
     finally:
         await model.aclose()
-
-
-def _new_reply(
-    request: PreparedRequest, completion: Completion, elapsed_ms: float
-) -> ReplayedReply:
-    return ReplayedReply(
-        request.url,
-        completion.model,
-        completion.text,
-        elapsed_ms,
-        completion.finish_reason,
-        completion.usage,
-    )
 
 
 def _recorded_reply(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
@@ -279,10 +280,8 @@ def _count_unindexed(familiar: Familiar, walk: FileListing) -> int:
 
 def list_of(home: Path) -> list[ListedFamiliar]:
     """List the familiars in `home`, sorted by id; a broken one has a problem."""
-    chosen = chosen_familiar(home)
-    return [
-        _list_familiar(FamiliarPaths(home / name), chosen == name) for name in list_familiars(home)
-    ]
+    chosen, names = chosen_familiar(home), list_familiars(home)
+    return [_list_familiar(FamiliarPaths(home / name), chosen == name) for name in names]
 
 
 def _list_familiar(paths: FamiliarPaths, chosen: bool) -> ListedFamiliar:  # noqa: FBT001
@@ -311,16 +310,13 @@ def _history_of(path: Path) -> _Past:
     from familiar_cli.history.outgoing import SAID_HERE, count_unread_turns
     from familiar_cli.history.store import HistoryStore
 
-    store = HistoryStore(path)
-    try:
+    with closing(HistoryStore(path)) as store:
         mark = store.watermark(WRITER)
         turn = store.turn(mark)
         written = WrittenStatus(mark or None, iso(turn.at) if turn else None)
         waiting = count_unread_turns(store)
         imported = waiting - count_unread_turns(store, SAID_HERE)
         return _Past(store.count(), waiting, imported, store.last_turn(), written)
-    finally:
-        store.close()
 
 
 def _summary_of(familiar: Familiar) -> SummaryStatus:

@@ -314,17 +314,14 @@ def engine_of(
     """Build the sync engine of a familiar. The caller closes the journal's repository."""
     from familiar_cli.actions.forget import carry_out_order
 
-    travels = familiar.config.sync.turns == "on"
+    about = _describe_familiar(familiar)
+    turns = HistoryConversations(familiar.history, familiar.channels, about)
     return SyncEngine(
         familiar.memory,
         familiar.journal.repository,
         familiar.paths.instance,
         lambda: familiar.instance,
-        turns=HistoryConversations(
-            familiar.history, familiar.channels, _describe_familiar(familiar)
-        )
-        if travels
-        else None,
+        turns=turns if familiar.config.sync.turns == "on" else None,
         participants=participants_of(familiar),
         sender=sender_of(familiar, secret, trust),
         progress=progress,
@@ -632,6 +629,6 @@ def _instance_statuses(
             new = AncestryWalk(past.parents, [sorted(ids), [head]]).only(0)
             behind = sum(1 for id_ in new if not past.only_merges(id_))
         last = max((clock.iso(past.commit(id_).time) for id_ in ids), default="")
-        is_own = instance == own.id
-        found.append(InstanceStatus(instance, is_own, last, behind, instance in forgotten))
+        is_gone = instance in forgotten
+        found.append(InstanceStatus(instance, instance == own.id, last, behind, is_gone))
     return tuple(found)

@@ -239,12 +239,6 @@ def _is_admitted(trust: Mapping[str, Trust], instance: str) -> bool:
 Choice = Literal["ours", "theirs", "merged"]
 """Keep what stands in the file; put the other version where the two differ; or keep both there."""
 
-_SETTLE: Final[dict[Choice, Literal["ours", "theirs", "both"]]] = {
-    "ours": "ours",
-    "theirs": "theirs",
-    "merged": "both",
-}
-
 
 class OpenConflict(Struct, frozen=True):
     """A file with two versions.
@@ -308,9 +302,8 @@ class _Sides(Struct, frozen=True):
 
 def open_conflicts(familiar: Familiar) -> tuple[OpenConflict, ...]:
     """List the conflicts of the memory with both versions, sorted by path."""
-    return tuple(
-        _open_conflict(_read_sides(familiar.memory, one)) for one in conflicts_in(familiar.memory)
-    )
+    found = conflicts_in(familiar.memory)
+    return tuple(_open_conflict(_read_sides(familiar.memory, one)) for one in found)
 
 
 def resolve(
@@ -431,9 +424,8 @@ def _chosen_content(familiar: Familiar, one: _Sides, choice: Choice) -> bytes | 
     if one.ours is None:
         return one.theirs
     base = _base_content(familiar, one.conflict.base)
-    made = merge_content(
-        one.conflict.path, base if base is not None else b"", one.ours, one.theirs, _SETTLE[choice]
-    )
+    settle = "both" if choice == "merged" else choice
+    made = merge_content(one.conflict.path, base or b"", one.ours, one.theirs, settle)
     is_whole = WHOLE in made.clashes
     if choice == "merged" and is_whole:
         raise RefusedError(

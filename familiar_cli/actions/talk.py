@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable  # noqa: TC003  # a field's type
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, closing, nullcontext
 from datetime import datetime  # noqa: TC003  # public functions can be asked for their types
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -103,11 +103,9 @@ def check_unanswered(familiar: Familiar, said: Said) -> None:
     Raises:
         AnsweredError: It has one, included in the error's `data` as in `ask --json`.
     """
-    reply = (
-        None
-        if said.reply_to is None or said.instead_of
-        else reply_to_turn(familiar.history, said.reply_to, said.channel_id)
-    )
+    if said.reply_to is None or said.instead_of:
+        return
+    reply = reply_to_turn(familiar.history, said.reply_to, said.channel_id)
     if reply is None:
         return
     error = errors.AnsweredError(
@@ -137,10 +135,6 @@ _NOT_SHORT: Final = (
 _NO_FILTER: Final = "the filter would choose among what memory adds; it was not asked"
 
 
-def _same_model(model: ChatModel) -> ChatModel:
-    return model
-
-
 class Asking(Struct, frozen=True):
     """Overrides for asking the model of a turn.
 
@@ -151,7 +145,7 @@ class Asking(Struct, frozen=True):
     """
 
     memory_only: bool = False
-    model: Callable[[ChatModel], ChatModel] = _same_model
+    model: Callable[[ChatModel], ChatModel] = lambda model: model
     watcher: Watcher = UNWATCHED
 
 
@@ -386,14 +380,12 @@ def _with_names(familiar: Familiar, result: TurnResult) -> TurnResult:
     seen = quiet_since(str(familiar.paths.memory.resolve()))
     if seen and seen == familiar.published:
         return result
-    names = familiar.names()
     try:
-        names.publish()
-        familiar.published = seen
+        with closing(familiar.names()) as names:
+            names.publish()
     except errors.FamiliarError as error:
         return replace(result, notices=(*result.notices, f"The names are unchanged: {error}"))
-    finally:
-        names.close()
+    familiar.published = seen
     return result
 
 

@@ -567,9 +567,8 @@ def _check_free(store: MemoryStore, rel_path: str) -> None:
         )
     for plan_id in pending.pending_ids(store):
         with suppress(errors.BadInputError, errors.NotFoundError):
-            if any(
-                file.rel_path == rel_path for file in pending.read_pending(store, plan_id).files
-            ):
+            files = pending.read_pending(store, plan_id).files
+            if any(file.rel_path == rel_path for file in files):
                 raise errors.RefusedError(
                     f"{rel_path!r} waits for review as plan {plan_id}; nothing was changed",
                     hint="plans_list shows what waits; memory_update changes a plan of your own.",
