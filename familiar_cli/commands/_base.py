@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Container, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
@@ -14,14 +16,15 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command, get_command_from_info, get_command_name
 
 from familiar_cli.commands._contents import ALIASES
+from familiar_cli.errors import UsageError
+from familiar_cli.text import counted, nearest
+from familiar_cli.ui.emit import Output, exact_bytes
 
 if TYPE_CHECKING:
     from datetime import date, datetime
-    from pathlib import Path
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.imports.cards import Card
-    from familiar_cli.ui.emit import Output
 
 T = TypeVar("T")
 _META = "familiar_cli.globals"
@@ -47,8 +50,6 @@ def globals_of(ctx: typer.Context) -> Globals:
 
 def output(ctx: typer.Context) -> Output:
     """Return the output of this command."""
-    from familiar_cli.ui.emit import Output
-
     given = globals_of(ctx)
     _, _, command = ctx.command_path.partition(" ")
     return Output(command, as_json=given.as_json, quiet=given.quiet)
@@ -101,8 +102,6 @@ def _check_values(ctx: Any, args: list[str], params: Sequence[Any]) -> None:  # 
     Raises:
         UsageError: One would.
     """
-    from familiar_cli.errors import UsageError
-
     options = [p for p in params if p.param_type_name == "option"]
     names = {name for p in options for name in (*p.opts, *p.secondary_opts)}
     with_value = {name for p in options if not p.is_flag for name in p.opts}
@@ -176,8 +175,6 @@ class FamiliarGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
         """Find the command at the start of `args`, or suggest one in the error."""
-        from familiar_cli.errors import UsageError
-
         name = args[0]
         if ctx.resilient_parsing or name.startswith("-") or self.get_command(ctx, name):
             return super().resolve_command(ctx, args)
@@ -199,8 +196,6 @@ class FamiliarGroup(TyperGroup):
 
     def suggest_command(self, ctx: Any, words: Sequence[str]) -> str | None:  # noqa: ANN401
         """Suggest the command that an unknown one was probably meant to be."""
-        from familiar_cli.text import nearest
-
         guess = nearest(words[0], self.list_commands(ctx))
         return f"{ctx.command_path} {guess}" if guess else None
 
@@ -350,10 +345,6 @@ def text_or_stdin(text: str, *, exact: bool = False) -> str:
     """
     if text != "-":
         return text
-    import sys
-
-    from familiar_cli.errors import UsageError
-
     try:
         given = sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:
@@ -392,11 +383,7 @@ def answer_content(
     Raises:
         ConflictError: The file exists, and `force` is not set.
     """
-    from pathlib import Path
-
     from familiar_cli.imports.foreign_files import write_result
-    from familiar_cli.text import counted
-    from familiar_cli.ui.emit import exact_bytes
 
     if file == "-":
         out.answer(inline, lambda: exact_bytes(content))
@@ -426,9 +413,6 @@ def file_or_stdin(file: str) -> tuple[bytes, str]:
         NotFoundError: No such file.
         BadInputError: It is a directory, or too large.
     """
-    import sys
-    from pathlib import Path
-
     from familiar_cli.imports.foreign_files import read_foreign, read_stream
 
     if file == "-":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from typer.core import _typer_param_setup_autocompletion_compat as set_completion
 
 from familiar_cli.commands._base import globals_of, home_of
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -86,7 +87,6 @@ def _channels(ctx: typer.Context) -> Values:
 
 def _people(ctx: typer.Context) -> Values:
     from familiar_cli.memory.layout import PEOPLE_DIR
-    from familiar_cli.visibility import OWNER
 
     with _familiar(ctx) as familiar:
         labels = {s.author.slug: s.author.label for s in familiar.history.speakers(OWNER)}
@@ -96,8 +96,6 @@ def _people(ctx: typer.Context) -> Values:
 
 
 def _accounts(ctx: typer.Context) -> Values:
-    from familiar_cli.visibility import OWNER
-
     with _familiar(ctx) as familiar:
         authors = [speaker.author for speaker in familiar.history.speakers(OWNER)]
         accounts = [(f"{a.platform}:{a.user_id}", a.label) for a in authors]
@@ -196,25 +194,24 @@ def _backups(ctx: typer.Context) -> Values:
 
 
 def _settings(ctx: typer.Context) -> Values:
-    from familiar_cli.config.schema import ANY_NAME, ChannelConfig, CharacterConfig
+    from familiar_cli.config.schema import ANY_NAME
     from familiar_cli.config.settings import all_settings
 
-    root: type[Any] = ChannelConfig if _is_of_channel(ctx) else CharacterConfig
-    known = all_settings(root).values()
+    known = all_settings(_schema_of(ctx)).values()
     return [(s.key, s.doc) for s in known if ANY_NAME not in s.key.split(".")]
 
 
-def _is_of_channel(ctx: typer.Context) -> bool:
-    return " channel " in f" {ctx.command_path} "
+def _schema_of(ctx: typer.Context) -> type[Any]:
+    from familiar_cli.config.schema import ChannelConfig, CharacterConfig
+
+    return ChannelConfig if " channel " in f" {ctx.command_path} " else CharacterConfig
 
 
 def _values(ctx: typer.Context) -> Values:
-    from familiar_cli.config.schema import ChannelConfig, CharacterConfig
     from familiar_cli.config.settings import find_setting
     from familiar_cli.config.values import ON_OFF
 
-    root: type[Any] = ChannelConfig if _is_of_channel(ctx) else CharacterConfig
-    setting = find_setting(str(ctx.params["key"]), root)
+    setting = find_setting(str(ctx.params["key"]), _schema_of(ctx))
     return setting.choices or (ON_OFF if isinstance(setting.default, bool) else ())
 
 

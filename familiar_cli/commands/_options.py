@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from familiar_cli.errors import FamiliarError
+from familiar_cli.errors import FamiliarError, UsageError
+from familiar_cli.text import is_visible
 
 if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
@@ -48,9 +49,6 @@ def name(help_text: str) -> Any:  # noqa: ANN401  # as above
 
 
 def _check_visible(name: str | None) -> str | None:
-    from familiar_cli.errors import UsageError
-    from familiar_cli.text import is_visible
-
     if name and not is_visible(name):
         raise UsageError(
             f"{name!r} cannot be a name: it has no visible characters; nothing was kept",

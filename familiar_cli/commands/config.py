@@ -18,7 +18,7 @@ from familiar_cli.config.home import (
     list_familiars,
 )
 from familiar_cli.config.schema import LLMSettings
-from familiar_cli.config.settings import Effective, effective_settings, effective_value
+from familiar_cli.config.settings import effective_settings, effective_value
 from familiar_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def show(ctx: typer.Context, key: Annotated[str | None, typer.Argument()] = None
 
     path, familiar = _path(ctx), base.familiar_of(ctx)
     if key is not None:
-        row = _effective(familiar, effective_value(path, key))
+        (row,) = with_effective(familiar, [effective_value(path, key)])
         base.output(ctx).answer(row.to_json(), page.setting_page(row))
         return
     rows, where = with_effective(familiar, effective_settings(path)), _where(ctx)
@@ -66,9 +66,10 @@ def get(ctx: typer.Context, key: Key) -> None:
     \b
     familiar config get llm.preset
     """
+    from familiar_cli.actions.prompt import with_effective
     from familiar_cli.ui.status_pages import value_words
 
-    row = _effective(base.familiar_of(ctx), effective_value(_path(ctx), key))
+    (row,) = with_effective(base.familiar_of(ctx), [effective_value(_path(ctx), key)])
     base.output(ctx).answer(row.to_json(), value_words(row.value) if row.value != "" else "")
 
 
@@ -109,12 +110,6 @@ def path(ctx: typer.Context) -> None:
     """
     found = _path(ctx)
     base.output(ctx).answer({"path": str(found), "exists": found.is_file()}, str(found))
-
-
-def _effective(familiar: Familiar, row: Effective) -> Effective:
-    from familiar_cli.actions.prompt import with_effective
-
-    return with_effective(familiar, [row])[0]
 
 
 def _path(ctx: typer.Context) -> Path:

@@ -8,13 +8,12 @@ import typer
 
 from familiar_cli.commands import _base
 from familiar_cli.commands._options import turn_name
+from familiar_cli.errors import UsageError
+from familiar_cli.ui.emit import Output, exact_bytes
 
 if TYPE_CHECKING:
-    from datetime import tzinfo
-
     from familiar_cli.context.trace import Trace
     from familiar_cli.familiar import Familiar
-    from familiar_cli.ui.emit import Output
 
 app = _base.App()
 why_app = _base.App()
@@ -88,13 +87,14 @@ def context(
     _check(ctx, last and turn is not None, *ways, html is not None)
     _check_only_with("--html", html is not None, force)
     _check_only_with("--replay", replay, slot, model)
-    from familiar_cli.actions.sent import find_trace
+    from familiar_cli.actions.sent import find_trace, request_bytes
+    from familiar_cli.ui.context_page import context_page, messages_text
 
     out = _base.output(ctx)
     with _base.familiar_of(ctx) as familiar:
         trace = find_trace(familiar, turn)
         if raw:
-            _raw(trace)
+            exact_bytes(request_bytes(trace))
         elif diff is not None:
             _diff(out, familiar, trace, diff)
         elif why is not None:
@@ -102,14 +102,16 @@ def context(
         elif replay:
             _replay(out, familiar, trace, slot, model)
         elif html is not None:
-            _html(out, trace, html, force=force)
+            from familiar_cli.ui.html.page import page
+
+            _base.answer_html(out, page(trace), html, {"turn": trace.turn}, "path", force=force)
+        elif messages:
+            out.answer(trace.to_json(), messages_text(trace.messages))
         else:
-            _page(out, trace, familiar.zone, only_messages=messages)
+            out.answer(trace.to_json(), context_page(trace, familiar.zone))
 
 
 def _check(ctx: typer.Context, both: bool, raw: bool, *ways: bool) -> None:
-    from familiar_cli.errors import UsageError
-
     if both:
         raise UsageError("TURN and --last cannot be combined", hint="Use only one.")
     if sum([raw, *ways, _base.globals_of(ctx).as_json and raw]) > 1:
@@ -121,26 +123,8 @@ def _check(ctx: typer.Context, both: bool, raw: bool, *ways: bool) -> None:
 
 
 def _check_only_with(way: str, given: bool, *needs: object) -> None:
-    from familiar_cli.errors import UsageError
-
     if any(need is not None and need is not False for need in needs) and not given:
         raise UsageError(f"This option requires {way}", hint=f"Add {way}.")
-
-
-def _page(out: Output, trace: Trace, zone: tzinfo | None, *, only_messages: bool) -> None:
-    from familiar_cli.ui import context_page as page
-
-    if only_messages:
-        out.answer(trace.to_json(), page.messages_text(trace.messages))
-    else:
-        out.answer(trace.to_json(), page.context_page(trace, zone))
-
-
-def _raw(trace: Trace) -> None:
-    from familiar_cli.actions.sent import request_bytes
-    from familiar_cli.ui.emit import exact_bytes
-
-    exact_bytes(request_bytes(trace))
 
 
 def _diff(out: Output, familiar: Familiar, trace: Trace, against: str) -> None:
@@ -171,9 +155,3 @@ def _replay(
     out.note(f"Sending what turn {trace.turn} sent once more…")
     found = _base.run_async(replay_trace(familiar, trace, slot=slot, model=model, on_wait=out.note))
     out.answer(found.to_json(), replay_page(found))
-
-
-def _html(out: Output, trace: Trace, file: str, *, force: bool) -> None:
-    from familiar_cli.ui.html.page import page
-
-    _base.answer_html(out, page(trace), file, {"turn": trace.turn}, "path", force=force)

@@ -14,6 +14,7 @@ from familiar_cli.commands._options import AnyTime, Closed, DryRun, When
 from familiar_cli.errors import UsageError
 from familiar_cli.memory import desk
 from familiar_cli.memory.layout import REMINDERS, SCRATCH, TASKS
+from familiar_cli.ui.emit import exact
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,7 +135,7 @@ def note_todo(
     elif clear:
         clear_scratchpad(ctx, dry_run=dry_run)
     else:
-        _show(ctx)
+        show_scratchpad(ctx)
 
 
 @remind_app.command("add")
@@ -237,7 +238,7 @@ scratch_app = base.App(
 def _scratch(ctx: typer.Context) -> None:
     """Manage a scratchpad; the familiar sees it at tier 4. Without a command, print it."""
     if ctx.invoked_subcommand is None:
-        _show(ctx)
+        show_scratchpad(ctx)
 
 
 @scratch_app.command("show")
@@ -247,7 +248,12 @@ def show_scratchpad(ctx: typer.Context) -> None:
     \b
     familiar scratch show
     """
-    _show(ctx)
+    out = base.output(ctx)
+    with base.familiar_of(ctx) as familiar:
+        text = desk.read_scratch(familiar.memory)
+    out.answer({"rel_path": SCRATCH, "text": text}, lambda: exact(text))
+    if not text.strip():
+        out.note("The scratchpad is empty: `familiar scratch add TEXT`.")
 
 
 @scratch_app.command("add")
@@ -299,17 +305,6 @@ def clear_scratchpad(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
     with base.familiar_of(ctx) as familiar:
         done = desk.clear_scratch(familiar.memory, dry_run=dry_run)
     show_scratch_change(base.output(ctx), done)
-
-
-def _show(ctx: typer.Context) -> None:
-    from familiar_cli.ui.emit import exact
-
-    out = base.output(ctx)
-    with base.familiar_of(ctx) as familiar:
-        text = desk.read_scratch(familiar.memory)
-    out.answer({"rel_path": SCRATCH, "text": text}, lambda: exact(text))
-    if not text.strip():
-        out.note("The scratchpad is empty: `familiar scratch add TEXT`.")
 
 
 job_app = base.group("Schedule what the familiar does by itself.")

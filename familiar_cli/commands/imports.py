@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -35,14 +36,11 @@ def show(ctx: typer.Context, file: _File) -> None:
     \b
     familiar card show mira.png
     """
-    import sys
-
     from familiar_cli.imports.card_check import summarise_card
     from familiar_cli.ui.import_pages import card_page
 
     summary, out = summarise_card(base.read_card_at(file), _counter()), base.output(ctx)
-    framed = sys.stdout.isatty()
-    out.answer(summary, card_page(summary, framed=framed))
+    out.answer(summary, card_page(summary, framed=sys.stdout.isatty()))
     out.warn(*summary.warnings)
 
 
@@ -100,8 +98,6 @@ def export(
 
 
 def _check_terminal(card_format: str, out_file: Path | None) -> None:
-    import sys
-
     if card_format != "json" and out_file is None and sys.stdout.isatty():
         raise UsageError(
             f"A {card_format} file cannot be printed to a terminal",

@@ -20,8 +20,6 @@ from familiar_cli.text import counted, typed
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from familiar_cli.context.trace import Trace
-    from familiar_cli.context.types import Fragment
     from familiar_cli.familiar import Familiar
     from familiar_cli.imports.cards import Card
     from familiar_cli.imports.create import PersonaCard
@@ -73,14 +71,17 @@ def init(
     base.warn_of_network(base.output(ctx), base.home_of(ctx))
     given = [source for source in (from_card, from_persona, from_remote, template) if source]
     if len(given) != 1:
-        raise _no_source()
+        raise UsageError(
+            "Exactly one source is required: a card, a persona, a template or a remote",
+            hint="Add `--from-card FILE`, `--from-persona DIR`, `--from-remote ADDRESS`, or "
+            "`--template companion` (or assistant, narrator, keeper, workmate).",
+        )
+    wanted = familiar_id or base.globals_of(ctx).familiar
     if from_remote:
         from familiar_cli.sync.sealing import SignatureTrust
 
         trust = SignatureTrust(signing_key, unsigned)
-        wanted = familiar_id or base.globals_of(ctx).familiar
         return _begin(ctx, from_remote, wanted, trust, dry_run=dry_run)
-    wanted = familiar_id or base.globals_of(ctx).familiar
     if from_persona or template in _persona_templates():
         personas = _personas(base.home_of(ctx), from_persona, template, wanted, user)
         return _make_personas(ctx, personas, update=update, overwrite=overwrite, dry_run=dry_run)
@@ -256,14 +257,6 @@ def _card(from_card: str | None, template: str | None, familiar_id: str | None) 
     return template_card(template or "", name=name, also=tuple(_persona_templates()))
 
 
-def _no_source() -> FamiliarError:
-    return UsageError(
-        "Exactly one source is required: a card, a persona, a template or a remote",
-        hint="Add `--from-card FILE`, `--from-persona DIR`, `--from-remote ADDRESS`, or "
-        "`--template companion` (or assistant, narrator, keeper, workmate).",
-    )
-
-
 def familiar_option(home: Path, familiar_id: str) -> str:
     """Return the option by which a command selects this familiar, if it needs one."""
     from familiar_cli.config.home import find_familiar
@@ -411,15 +404,10 @@ def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
         if answer.casefold() not in result.text.casefold():
             out.note(f"(The words miss it, but {answer!r} was in the prompt:)")
         _show(out, "", reply_page(explain_reply(familiar, result.trace)))
-        told, found = result.to_json(), found_in_memory(result.trace)
-        turns.append(
-            {
-                "question": question,
-                "turn": told["turn"],
-                "reply": told["reply"],
-                "found": [piece.rel_path for piece in found],
-            }
-        )
+        told, offered = result.to_json(), result.trace.contributions
+        found = [p.rel_path for p in offered if p.kept and p.rel_path and p.score is not None]
+        turn, reply = told["turn"], told["reply"]
+        turns.append({"question": question, "turn": turn, "reply": reply, "found": found})
     _show(out, "\n5. Why did it say that?")
     out.note(
         "After each of your own messages, `familiar why` explains the reply like this, and\n"
@@ -439,11 +427,6 @@ def _only_assemble(out: Output, familiar: Familiar, why_not: str) -> dict[str, A
     title = f"\n4. No model is asked, because {why_not}. This would be sent for:"
     _show(out, f"{title}\n> {question}", context_page(trace, familiar.zone))
     return {"model": None, "turns": [], "context": trace.to_json()}
-
-
-def found_in_memory(trace: Trace) -> list[Fragment]:
-    """Return the memories in a prompt that a search found."""
-    return [p for p in trace.contributions if p.kept and p.rel_path and p.score is not None]
 
 
 def _demo_message(question: str) -> Any:  # noqa: ANN401  # its type is imported late

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,13 +13,13 @@ from familiar_cli.commands._options import DryRun, MemoryPath
 from familiar_cli.commands._options import since as since_option
 from familiar_cli.errors import PartialError, UsageError
 from familiar_cli.text import counted
+from familiar_cli.ui.emit import Output, exact, exact_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from familiar_cli.memory.store.files import Applied, FileListing, Skipped
     from familiar_cli.memory.store.transactions import Transaction
-    from familiar_cli.ui.emit import Output
 
 
 app = group("Read and change the memory directory, and see and restore its past.")
@@ -36,8 +37,6 @@ def ls(ctx: typer.Context, directory: Below = "", *, everything: All = False) ->
     familiar memory ls
     familiar memory ls people
     """
-    import sys
-
     out = output(ctx)
     familiar = familiar_of(ctx)
     found = familiar.memory.walk(directory, hidden=everything)
@@ -59,8 +58,6 @@ def cat(ctx: typer.Context, path: MemoryPath) -> None:
     \b
     familiar memory cat people/alice.md
     """
-    from familiar_cli.ui.emit import exact_bytes
-
     out = output(ctx)
     memory = familiar_of(ctx).memory
     if out.as_json:
@@ -92,8 +89,6 @@ def grep(
         case_sensitive: Match case.
         files: Print only paths.
     """
-    import sys
-
     from familiar_cli.ui import memory_pages
 
     out = output(ctx)
@@ -111,9 +106,8 @@ def grep(
         if sys.stdout.isatty() and not files:
             print_page(memory_pages.hits_page(found.hits))
         else:
-            _lines(
-                out, found, paths if files else [memory_pages.hit_line(hit) for hit in found.hits]
-            )
+            lines = [f"{hit.rel_path}:{hit.line}:{hit.text}" for hit in found.hits]
+            _lines(out, found, paths if files else lines)
 
     cut = PartialError(
         f"{pattern!r} matches more lines than the first {len(found.hits):,} shown",
@@ -409,7 +403,6 @@ def blame(
     """
     from familiar_cli.memory.pages.lines import turn_ids
     from familiar_cli.ui import memory_pages
-    from familiar_cli.ui.emit import exact
 
     with familiar_of(ctx) as familiar:
         lines = familiar.past.blame(path)
@@ -458,8 +451,6 @@ def undo(
         run (ID): Undo all changes of one run.
         yes: Undo what other machines wrote without asking.
     """
-    import sys
-
     from familiar_cli.actions.past import undo
     from familiar_cli.ui import memory_pages
 
@@ -518,9 +509,6 @@ def compact(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
 
 
 def _print_diff(out: Output, data: object, text: str) -> None:
-    import sys
-
-    from familiar_cli.ui.emit import exact
     from familiar_cli.ui.memory_pages import diff_page
 
     def render() -> None:
@@ -565,8 +553,6 @@ def _data(walk: FileListing) -> dict[str, object]:
 
 
 def _lines(out: Output, data: object, lines: list[str]) -> None:
-    from familiar_cli.ui.emit import exact
-
     out.answer(data, lambda: exact("".join(f"{line}\n" for line in lines)))
 
 

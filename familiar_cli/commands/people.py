@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,15 +15,14 @@ from familiar_cli.commands._options import DryRun, OnlyChannel
 from familiar_cli.commands._options import name as name_option
 from familiar_cli.errors import BadInputError, LimitError, NotFoundError, RefusedError, UsageError
 from familiar_cli.text import counted, typed
+from familiar_cli.ui.emit import Output, exact, say
 from familiar_cli.ui.page import Columns, PagePart, plain
 
 if TYPE_CHECKING:
-    from familiar_cli.actions.graph import Around
     from familiar_cli.actions.me import ShownMe
     from familiar_cli.actions.people import PeopleChange
     from familiar_cli.config.edit import Edit
     from familiar_cli.familiar import Familiar
-    from familiar_cli.ui.emit import Output
 
 
 def me_page(shown: ShownMe) -> PagePart:
@@ -89,10 +90,7 @@ def show(ctx: typer.Context, person: Person) -> None:
     familiar people show discord:42
     familiar people show Anna
     """
-    import sys
-
     from familiar_cli.actions.people import show_person
-    from familiar_cli.ui.emit import exact, say
     from familiar_cli.ui.memory_pages import shared_line
 
     out = base.output(ctx)
@@ -128,7 +126,6 @@ def alias(
         remove: Remove the name from the list.
     """
     from familiar_cli.actions.people import add_alias, remove_alias
-    from familiar_cli.ui.emit import exact
     from familiar_cli.ui.memory_pages import shared_line
 
     out = base.output(ctx)
@@ -239,8 +236,6 @@ def forget(
         turn (N): Turn of somebody else that loses its words, too; repeatable.
         yes: Do not ask. This cannot be undone.
     """
-    import sys
-
     from familiar_cli.actions.forget import forget_person
     from familiar_cli.ui.memory_pages import forgotten_text
 
@@ -262,8 +257,6 @@ def forget(
 
 
 def _tell(out: Output, done: PeopleChange) -> None:
-    from familiar_cli.ui.emit import exact
-
     out.answer(done, lambda: exact(done.diff))
     if not done.files:
         out.note("Nothing to change.")
@@ -351,7 +344,8 @@ def me(
     else:
         values |= {"also": with_accounts(home, place, also)} if also else {}
         edit = change_me(familiar, place, values, channel_id=channel or "", dry_run=dry_run)
-    shown = show_me(home, _again(ctx, familiar), channel or "", as_)
+    current = base.familiar_of(ctx) if familiar else None  # with its new settings
+    shown = show_me(home, current, channel or "", as_)
     data = me_data(shown, edit, dry_run=dry_run)
     if dry_run:
         out.answer(data, edit.diff)
@@ -369,11 +363,6 @@ def _familiar(ctx: typer.Context, channel: str | None) -> Familiar | None:
         if channel or base.globals_of(ctx).familiar:
             raise
         return None
-
-
-def _again(ctx: typer.Context, familiar: Familiar | None) -> Familiar | None:
-    """Open the familiar again with its current settings."""
-    return None if familiar is None else base.familiar_of(ctx)
 
 
 def _text(file: str | None) -> str | None:
@@ -445,12 +434,12 @@ def graph(
     """
     from familiar_cli.actions.graph import neighbourhood, overview
     from familiar_cli.ui import memory_pages as page
-    from familiar_cli.ui.emit import exact
 
     out = base.output(ctx)
     _check(name, html=html, dot=dot, force=force and export is None)
     if import_ is not None or export is not None:
-        _check_alone(name, html, dot, import_, export)
+        if name is not None or html is not None or dot or None not in (import_, export):
+            raise UsageError("--import and --export exclude other options", hint="Leave those out.")
         with base.familiar_of(ctx) as familiar:
             if import_ is not None:
                 _import(out, familiar, import_, dry_run=dry_run)
@@ -458,7 +447,7 @@ def graph(
                 _export(out, familiar, str(export), force=force)
         return
     if dry_run:
-        _check_dry_run()
+        raise UsageError("This option requires --import", hint="Add --import FILE.")
     with base.familiar_of(ctx) as familiar:
         found = (
             overview(familiar, viewer=familiar.privacy.program())
@@ -466,7 +455,10 @@ def graph(
             else neighbourhood(familiar, name, depth, viewer=familiar.privacy.program())
         )
     if html is not None:
-        _html(out, found, html, force=force)
+        from familiar_cli.ui.html.pictures import ego_page
+
+        data, drawn = found.to_json(), ego_page(found)
+        base.answer_html(out, drawn, html, data, "written", force=force)
     elif dot:
         out.answer(found.to_json(), page.dot_text(found))
     elif name is None:
@@ -491,17 +483,6 @@ def _check(name: str | None, *, html: str | None, dot: bool, force: bool) -> Non
         raise UsageError("This option requires --html or --export", hint="Add one.")
 
 
-def _check_alone(
-    name: str | None, html: str | None, dot: bool, import_: str | None, export: str | None
-) -> None:
-    if name is not None or html is not None or dot or (import_ is not None and export is not None):
-        raise UsageError("--import and --export exclude other options", hint="Leave those out.")
-
-
-def _check_dry_run() -> None:
-    raise UsageError("This option requires --import", hint="Add --import FILE.")
-
-
 def _import(out: Output, familiar: Familiar, file: str, *, dry_run: bool) -> None:
     from familiar_cli.actions.graph import as_json, import_graph
 
@@ -516,17 +497,9 @@ def _import(out: Output, familiar: Familiar, file: str, *, dry_run: bool) -> Non
 
 
 def _export(out: Output, familiar: Familiar, file: str, *, force: bool) -> None:
-    import json
-
     from familiar_cli.actions.graph import export_graph, graph_json
 
     found = graph_json(export_graph(familiar))
     content = (json.dumps(found, ensure_ascii=False, indent=1) + "\n").encode("utf-8")
     counts = {"nodes": len(found["nodes"]), "edges": len(found["edges"])}
     base.answer_content(out, content, file, {"written": file, **counts}, found, force=force)
-
-
-def _html(out: Output, found: Around, file: str, *, force: bool) -> None:
-    from familiar_cli.ui.html.pictures import ego_page
-
-    base.answer_html(out, ego_page(found), file, found.to_json(), "written", force=force)

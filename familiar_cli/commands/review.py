@@ -10,7 +10,7 @@ from familiar_cli.commands._base import familiar_of, group, output
 from familiar_cli.commands._options import DryRun
 from familiar_cli.errors import BadInputError, NotFoundError, UsageError
 from familiar_cli.text import counted
-from familiar_cli.ui.emit import Output, exact
+from familiar_cli.ui.emit import Output, exact, is_terminal
 from familiar_cli.ui.writing_pages import plan_line, plan_text, rests_on, waiting_reason
 
 if TYPE_CHECKING:
@@ -96,7 +96,6 @@ def apply(
     Args:
         everything: Apply all pieces without asking.
     """
-    from familiar_cli.ui.emit import is_terminal
     from familiar_cli.ui.prompts import ask_pieces
 
     out = output(ctx)

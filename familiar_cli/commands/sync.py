@@ -11,12 +11,12 @@ from familiar_cli.commands._options import DryRun, SigningKeyOption, Unsigned
 from familiar_cli.errors import PartialError, UsageError
 from familiar_cli.sync.sealing import SignatureTrust
 from familiar_cli.text import counted
+from familiar_cli.ui.emit import is_terminal
 from familiar_cli.ui.progress import show_messages
 
 if TYPE_CHECKING:
     from familiar_cli.actions.sync_decisions import SettledConflicts
     from familiar_cli.familiar import Familiar
-    from familiar_cli.sync.engine import SyncOptions
 
 app = App(
     help="""Share one memory between several machines, through a git remote or a folder.
@@ -51,9 +51,7 @@ def sync(
 ) -> None:
     """Merge the changes of other machines, and send those of this one."""
     if ctx.invoked_subcommand is None:
-        from familiar_cli.sync.engine import SyncOptions
-
-        _sync(ctx, remote, SyncOptions(dry_run=dry_run), SignatureTrust(signing_key, unsigned))
+        _sync(ctx, remote, SignatureTrust(signing_key, unsigned), dry_run=dry_run)
 
 
 @app.command()
@@ -64,9 +62,7 @@ def pull(ctx: typer.Context, *, remote: OneRemote = None, dry_run: DryRun = Fals
     familiar sync pull
     familiar sync pull --remote hub --dry-run
     """
-    from familiar_cli.sync.engine import SyncOptions
-
-    _sync(ctx, remote, SyncOptions(push=False, dry_run=dry_run))
+    _sync(ctx, remote, push=False, dry_run=dry_run)
 
 
 @app.command()
@@ -77,9 +73,7 @@ def push(ctx: typer.Context, *, remote: OneRemote = None, dry_run: DryRun = Fals
     familiar sync push
     familiar sync push --remote hub
     """
-    from familiar_cli.sync.engine import SyncOptions
-
-    _sync(ctx, remote, SyncOptions(pull=False, dry_run=dry_run))
+    _sync(ctx, remote, pull=False, dry_run=dry_run)
 
 
 @app.command()
@@ -299,7 +293,6 @@ def rekey(
         new_signing_key: Sign with a new key, too, which a lost machine does not know.
     """
     from familiar_cli.actions import sync as action
-    from familiar_cli.ui.emit import is_terminal
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
@@ -379,20 +372,18 @@ def remove_remote(ctx: typer.Context, name: Name) -> None:
 
 
 def _sync(
-    ctx: typer.Context, name: str | None, how: SyncOptions, trust: SignatureTrust | None = None
+    ctx: typer.Context, name: str | None, trust: SignatureTrust | None = None, **how: bool
 ) -> None:
-    from msgspec.structs import replace
-
     from familiar_cli.actions import sync as action
-    from familiar_cli.ui.emit import is_terminal
+    from familiar_cli.sync.engine import SyncOptions
     from familiar_cli.ui.status_pages import report_text
 
     out = output(ctx)
     with familiar_of(ctx) as familiar, show_messages(out) as progress:
-        how = replace(how, ask=is_terminal())
-        secret = ask_secret if how.ask else None
+        options = SyncOptions(ask=is_terminal(), **how)
+        secret = ask_secret if options.ask else None
         report = run_async(
-            action.sync(familiar, name, how, progress=progress, secret=secret, trust=trust)
+            action.sync(familiar, name, options, progress=progress, secret=secret, trust=trust)
         )
     out.warn(*report.notes)
     data, text, error = report.to_json(), report_text(report), report.error

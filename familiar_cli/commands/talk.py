@@ -12,6 +12,7 @@ from familiar_cli.commands import _base as base
 from familiar_cli.commands._options import DryRunUnasked
 from familiar_cli.commands._options import name as name_option
 from familiar_cli.errors import PartialError, UsageError
+from familiar_cli.ui.emit import Output, is_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from familiar_cli.context.turn import TurnResult
     from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar
-    from familiar_cli.ui.emit import Output
 
 As = Annotated[
     str | None,
@@ -103,7 +103,6 @@ def greeting_number(greeting: int | None, *, no_greeting: bool) -> int | None:
 def hint_of_me(out: Output, familiar: Familiar, said: Said) -> str:
     """Return a hint on how to say who one is, or an empty string if it is not needed."""
     from familiar_cli.actions import me
-    from familiar_cli.ui.emit import is_terminal
 
     return "" if out.as_json or not is_terminal() else me.hint_of_me(familiar, said.author)
 
@@ -417,7 +416,6 @@ def chat(
         off_record: Start off the record; /offrecord toggles it.
     """
     from familiar_cli.ui.chat import Conversation
-    from familiar_cli.ui.emit import is_terminal
 
     out = base.output(ctx)
     with base.with_models(base.familiar_of(ctx)) as familiar:

@@ -136,10 +136,6 @@ def _quit_chat(chat: Conversation, _: str) -> None:
     chat.is_over = True
 
 
-def _off_record(chat: Conversation, _: str) -> None:
-    chat.turn_record_off(off=not chat.said.off_record)
-
-
 def _reply_again(chat: Conversation, _: str) -> int:
     if chat.said.off_record:
         return chat.take(chat.forget_last())
@@ -311,7 +307,9 @@ COMMANDS: Final = {
         _explain, "explain the last reply, or why a file was used or not", "[PATH]", _recalled_paths
     ),
     "/context": Command(_show_context, "show what was sent for the last reply"),
-    "/offrecord": Command(_off_record, "save nothing from here on, until you type it again"),
+    "/offrecord": Command(
+        lambda chat, _: chat.toggle_record(), "save nothing from here on, until you type it again"
+    ),
     "/help": Command(_show_help, "show this list"),
     "/quit": Command(_quit_chat, "end the chat, like Ctrl-D"),
 }
@@ -471,8 +469,9 @@ class Conversation:
         label = self.familiar.me(self.said.channel_id).name_of(speaker)
         self.out.note(f"You speak as {label} ({speaker.platform}:{one_line(speaker.user_id)}).")
 
-    def turn_record_off(self, *, off: bool) -> None:
+    def toggle_record(self) -> None:
         """Stop storing turns, or resume."""
+        off = not self.said.off_record
         self.said = replace(self.said, off_record=off, remembered=())
         self._last = None
         self.out.note(_OFF if off else _ON)

@@ -43,12 +43,11 @@ _STATE_STYLES = {"kept": "green", "cut": "yellow", "out": "red"}
 def context_page(trace: Trace, zone: tzinfo | None) -> PagePart:
     """Render a prompt; times are shown in `zone`, the familiar's."""
     parts: list[PagePart] = [_summary_part(trace, zone)]
+    layers = Columns([_layer_row(layer) for layer in trace.layers], right=(2,))
+    pieces = [p for p in trace.contributions if p.text or origin_of([p])]
     for title, part in (
-        ("Layers", _layers_part(trace)),
-        (
-            "Contributions",
-            _contributions_part([p for p in trace.contributions if p.text or origin_of([p])]),
-        ),
+        ("Layers", Indented(layers, 2)),
+        ("Contributions", Contributions(pieces) if pieces else None),
         ("Left out or shortened", _cuts_part(trace.contributions)),
         ("Providers", _reports_part(trace.providers)),
         ("Processors", _reports_part(trace.processors)),
@@ -58,12 +57,6 @@ def context_page(trace: Trace, zone: tzinfo | None) -> PagePart:
             parts += [plain(""), plain(title, _HEADING), part]
     parts += [plain(""), plain("Messages", _HEADING), *_message_parts(trace.messages)]
     return Stack(*parts)
-
-
-def found_page(found: Sequence[Fragment]) -> PagePart:
-    """Render the files that memories came from, and what of each is in the prompt."""
-    rows: list[list[object]] = [[Name(piece.rel_path or ""), piece.text] for piece in found]
-    return _table_part(rows) or plain("  nothing that fits")
 
 
 def messages_text(messages: Iterable[TracedMessage]) -> str:
@@ -91,10 +84,7 @@ def turn_words(trace: Trace) -> str:
 def _summary_part(trace: Trace, zone: tzinfo | None) -> PagePart:
     said = f"{turn_words(trace)}, {trace.modality}"
     rows = [
-        (
-            "what",
-            f"{said}, in {trace.channel_id} at {local_time(trace.at, zone)}",
-        ),
+        ("what", f"{said}, in {trace.channel_id} at {local_time(trace.at, zone)}"),
         ("familiar", trace.familiar),
         ("model", _model_words(trace)),
         ("tokens", f"{trace.used_tokens} of {trace.budget_tokens}, counted by {trace.counter}"),
@@ -132,11 +122,6 @@ def _times_words(trace: Trace) -> str:
     return f"{assembled}, answered in {trace.reply_ms / 1000:.1f} s{end}"
 
 
-def _layers_part(trace: Trace) -> PagePart:
-    rows = [_layer_row(layer) for layer in trace.layers]
-    return Indented(Columns(rows, right=(2,)), 2)
-
-
 def _layer_row(layer: LayerUse) -> list[object]:
     used, budget = layer.used_tokens, layer.budget_tokens
     style = "red" if used > budget else "" if used else "dim"
@@ -147,10 +132,6 @@ def _layer_row(layer: LayerUse) -> list[object]:
         plain(f"{used} of {budget}", style),
         plain(f"its share is {layer.share_tokens}" if more else "", "dim"),
     ]
-
-
-def _contributions_part(pieces: Sequence[Fragment]) -> PagePart | None:
-    return Contributions(pieces) if pieces else None
 
 
 class Contributions:
@@ -202,13 +183,17 @@ def origin_of(same: Sequence[Fragment]) -> str:
     first = same[0]
     turns += first.turns or ()
     if turns:
-        said = f"turn{'s' if len(set(turns)) > 1 else ''} {_span_words(turns)}"
+        said = _turns_words(turns)
         return f"{first.origin}, {said}" if first.origin else said
-    lines = f":{_span_words(list(first.lines))}" if first.lines else ""
+    lines = f":{_span_words(first.lines)}" if first.lines else ""
     return f"{first.rel_path}{lines}" if first.rel_path else first.origin
 
 
-def _span_words(numbers: list[int]) -> str:
+def _turns_words(turns: Sequence[int]) -> str:
+    return f"turn{'s' if len(set(turns)) > 1 else ''} {_span_words(turns)}"
+
+
+def _span_words(numbers: Sequence[int]) -> str:
     low, high = min(numbers), max(numbers)
     return str(low) if low == high else f"{low}-{high}"
 
@@ -218,18 +203,12 @@ def _cuts_part(pieces: Sequence[Fragment]) -> PagePart | None:
     rows: list[list[object]] = []
     for _, group in groupby(cut, key=lambda piece: (row_key(piece), piece.reason)):
         same = list(group)
-        offered, sent = _total_tokens(same)
+        offered = sum(piece.offered_tokens for piece in same)
+        sent = sum(piece.tokens for piece in same if piece.kept)
         lost = f"{sent} of {offered} tokens" if sent else f"{offered} tokens"
         origin = origin_of(same) or same[0].source
         rows.append([Name(origin), plain(lost, "dim"), same[0].reason])
     return _table_part(rows)
-
-
-def _total_tokens(same: list[Fragment]) -> tuple[int, int]:
-    return (
-        sum(piece.offered_tokens for piece in same),
-        sum(piece.tokens for piece in same if piece.kept),
-    )
 
 
 def _reports_part(reports: Sequence[Report]) -> PagePart | None:
@@ -284,11 +263,7 @@ def reply_page(found: ReplyExplanation) -> PagePart:
     """Explain a reply: a sentence, followed by the memories used, as text."""
     parts: list[PagePart] = [plain(found.sentence, "bold")]
     for one in found.memories:
-        turns = (
-            f"turn{'s' if len(set(one.turns)) > 1 else ''} {_span_words([*one.turns])}"
-            if (one.turns)
-            else ""
-        )
+        turns = _turns_words(one.turns) if one.turns else ""
         head = plain(f"{one.label[:1].upper()}{one.label[1:]}", "cyan")
         head.append(f"  {one.rel_path or turns}", "dim")
         parts += [plain(""), head, Indented(plain(one.text), 2)]
@@ -415,10 +390,8 @@ def _what_was_sent(found: Replayed) -> PagePart:
         return plain(f"Sent the bytes of turn {found.turn} to the same server again.", "bold")
     lines = [plain(f"Sent the request of turn {found.turn} again, with changes:", "bold")]
     lines += [plain(f"  {difference}") for difference in found.differences]
-    if found.sent_model == found.model_then:
-        lines.append(plain("  Every byte of the request is identical."))
-    else:
-        lines.append(plain("  Every other byte of the request is identical."))
+    other = "" if found.sent_model == found.model_then else "other "
+    lines.append(plain(f"  Every {other}byte of the request is identical."))
     return Stack(*lines)
 
 

@@ -215,21 +215,18 @@ def _said_by(
     kept: Kept, labels: Labels, zone: tzinfo | None, *, chosen: bool, flags: Iterable[str] = ()
 ) -> Words:
     turn = kept.turn
-    flags = [*(flag for flag, said in _turn_flags(kept) if said), *flags]
+    states = (
+        ("hidden", turn.hidden),
+        ("interrupted", turn.partial),
+        ("time estimated", kept.estimated),
+        ("voice", turn.modality == "voice"),
+    )
+    flags = [*(flag for flag, holds in states if holds), *flags]
     about = f" ({', '.join(flags)})" if flags else ""
     line = plain(f"  {_time_words(turn.at, zone)} ", "dim")
     line.append(_speaker_label(turn, labels), "bold yellow" if chosen else "bold cyan")
     line.append(f" #{turn.id}{about}", "dim")
     return line
-
-
-def _turn_flags(kept: Kept) -> tuple[tuple[str, bool], ...]:
-    return (
-        ("hidden", kept.turn.hidden),
-        ("interrupted", kept.turn.partial),
-        ("time estimated", kept.estimated),
-        ("voice", kept.turn.modality == "voice"),
-    )
 
 
 def _speaker_label(turn: Turn, labels: Labels) -> str:

@@ -71,9 +71,8 @@ def persona_page(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
 
 
 def _import_headline(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
-    return Text(f"{_deed_words(made, dry_run=dry_run)} ") + plain(
-        f"{made.name} ({made.id})", "bold"
-    )
+    deed = Text(f"{_deed_words(made, dry_run=dry_run)} ")
+    return deed + plain(f"{made.name} ({made.id})", "bold")
 
 
 def memories_page(done: ImportedMemories, *, dry_run: bool) -> RenderableType:
@@ -163,7 +162,8 @@ def imported_chats_page(done: ImportedChats, *, dry_run: bool) -> RenderableType
         rows = [[plain(f"  {kind}", "dim"), plain(what)] for kind, what in found]
         parts.extend([column_table(rows)] if rows else [])
     if done.passed_over:
-        parts.append(plain(_passed_over(done)))
+        skipped = (one_line(Path(one.file).name) for one in done.passed_over)
+        parts.append(plain(f"Skipped, not chats: {shorten_list(skipped, _LINES)}"))
     if len(done.chats) > 1:
         parts.append(plain(_sum_words(done, dry_run=dry_run), "bold"))
     return Group(*parts)
@@ -267,20 +267,14 @@ def _speaker_words(one: SpeakerCount) -> str:
     return f"{one_line(one.name) or 'user'}{is_told.get(one.role, '')}"
 
 
-def _passed_over(done: ImportedChats) -> str:
-    names = (one_line(Path(one.file).name) for one in done.passed_over)
-    return f"Skipped, not chats: {shorten_list(names, _LINES)}"
-
-
 def _chat_rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
-    times = "time estimated from neighbouring turns"
     for title, number, about in (
         ("shared" if chat.branch_of else "already there", chat.already_there, ""),
         ("corrected", chat.corrected, ": the old wording is kept, set aside"),
         ("withdrawn", chat.withdrawn, ": deleted in the chat"),
         ("doubles", chat.doubles, ": kept live in another channel, withdrawn there"),
         ("hidden", chat.hidden, ": kept, but never shown to a model"),
-        ("no time", chat.estimated_times, f": {times}"),
+        ("no time", chat.estimated_times, ": time estimated from neighbouring turns"),
     ):
         if number:
             yield title, f"{counted(number, 'turn')}{about}"
@@ -408,17 +402,18 @@ def card_page(summary: CardSummary, *, framed: bool) -> RenderableType:
         _card_part(field.title, counted(field.tokens, "token"), field.text, framed=framed)
         for field in summary.fields
     ]
-    parts += _greeting_parts(summary, framed=framed)
+    parts += [
+        _card_part(f"Greeting {number}", f"of {len(summary.greetings)}", text, framed=framed)
+        for number, text in enumerate(summary.greetings[1:], start=2)
+    ]
     if summary.depth_prompt:
         given = summary.depth_prompt
         where = f"depth {given['depth']}, as {given['role']}"
         parts.append(_card_part("Depth prompt", one_line(where), given["prompt"], framed=framed))
     if summary.book:
         parts.append(_book_part(summary, framed=framed))
-    parts.append(
-        column_table([[plain(name, "dim"), plain(value)] for name, value in _rest_facts(summary)])
-    )
-    return Group(*parts)
+    facts = [[plain(name, "dim"), plain(value)] for name, value in _rest_facts(summary)]
+    return Group(*parts, column_table(facts))
 
 
 def findings_page(findings: Sequence[CardFinding]) -> RenderableType:
@@ -468,14 +463,6 @@ def _card_part(title: str, fact: str, text: str, *, framed: bool) -> RenderableT
         subtitle_align="right",
         box=box.ROUNDED,
     )
-
-
-def _greeting_parts(summary: CardSummary, *, framed: bool) -> list[RenderableType]:
-    others = summary.greetings[1:]
-    return [
-        _card_part(f"Greeting {number}", f"of {len(summary.greetings)}", text, framed=framed)
-        for number, text in enumerate(others, start=2)
-    ]
 
 
 def _book_part(summary: CardSummary, *, framed: bool) -> RenderableType:

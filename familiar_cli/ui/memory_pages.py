@@ -22,7 +22,6 @@ from familiar_cli.ui.page import (
     local_time,
     named_values,
     plain,
-    print_page,
 )
 
 if TYPE_CHECKING:
@@ -96,11 +95,6 @@ def hits_page(hits: Iterable[GrepHit]) -> PagePart:
         line.append(hit.text[hit.end :])
         rows.append([plain(f"{hit.line:>6}", "dim"), line])
     return Columns(rows)
-
-
-def hit_line(hit: GrepHit) -> str:
-    """Format a hit for other programs: `path:line:text`."""
-    return f"{hit.rel_path}:{hit.line}:{hit.text}"
 
 
 def applied_text(done: Applied, *, dry_run: bool) -> str:
@@ -390,9 +384,10 @@ _BOXES = {"open": " ", "done": "x", "dropped": "-"}
 
 def show_items(out: Output, desk: Desk, *, every: bool) -> None:
     """Print a list; only open items, unless `every`."""
-    shown = [item for item in desk.items if every or item.mark == "open"]
-    data = {"rel_path": desk.rel_path, "items": shown, "open": _count_open(desk)}
-    out.answer(data | {"due": sum(item.is_due for item in desk.items)}, lambda: _print_items(shown))
+    shown = _shown_items(desk, every=every)
+    rows = _item_rows(shown)
+    page = Columns(rows, ("no.", "", "when", "what"), right=(0,)) if rows else None
+    out.answer(_desk_data(desk, shown), page)
     if not shown:
         out.note(_ADD[desk.rel_path])
 
@@ -400,19 +395,8 @@ def show_items(out: Output, desk: Desk, *, every: bool) -> None:
 def show_todo(out: Output, reminders: Desk, tasks: Desk, notes: str, *, every: bool) -> None:
     """Print both lists with their ids, and the notes; only open items, unless `every`."""
     lists = {"reminders": reminders, "tasks": tasks}
-    shown = {
-        name: [item for item in desk.items if every or item.mark == "open"]
-        for name, desk in lists.items()
-    }
-    data: dict[str, object] = {
-        name: {
-            "rel_path": desk.rel_path,
-            "items": shown[name],
-            "open": _count_open(desk),
-            "due": sum(item.is_due for item in desk.items),
-        }
-        for name, desk in lists.items()
-    }
+    shown = {name: _shown_items(desk, every=every) for name, desk in lists.items()}
+    data = {name: _desk_data(desk, shown[name]) for name, desk in lists.items()}
     rows = [row for name, items in shown.items() for row in _item_rows(items, name[0])]
     parts: list[PagePart] = [Columns(rows, ("id", "", "when", "what"))] if rows else []
     if notes.strip():
@@ -421,6 +405,19 @@ def show_todo(out: Output, reminders: Desk, tasks: Desk, notes: str, *, every: b
     out.answer({**data, "notes": notes}, parts or None)
     if not parts:
         out.note('Nothing to do: `familiar todo add TEXT`, with `--at "every monday 9:00"`, …')
+
+
+def _shown_items(desk: Desk, *, every: bool) -> list[ListedItem]:
+    return [item for item in desk.items if every or item.mark == "open"]
+
+
+def _desk_data(desk: Desk, shown: list[ListedItem]) -> dict[str, object]:
+    return {
+        "rel_path": desk.rel_path,
+        "items": shown,
+        "open": sum(item.mark == "open" for item in desk.items),
+        "due": sum(item.is_due for item in desk.items),
+    }
 
 
 def show_change(out: Output, done: ItemChange) -> None:
@@ -460,11 +457,6 @@ def _item_rows(items: list[ListedItem], letter: str = "") -> list[list[object]]:
     ]
 
 
-def _print_items(items: list[ListedItem]) -> None:
-    if rows := _item_rows(items):
-        print_page(Columns(rows, ("no.", "", "when", "what"), right=(0,)))
-
-
 def _due_words(item: ListedItem) -> str:
     if item.due is None:
         return "due" if item.is_due else ""
@@ -472,10 +464,6 @@ def _due_words(item: ListedItem) -> str:
         return f"{item.due}: not a valid time"
     when = f"due since {item.due}" if item.is_due else item.due
     return f"{when}, {item.every}" if item.every and item.every != item.due else when
-
-
-def _count_open(desk: Desk) -> int:
-    return sum(item.mark == "open" for item in desk.items)
 
 
 def built_text(built: IndexBuilt) -> str:
@@ -539,7 +527,7 @@ def graph_tree(found: Around) -> RenderableType:
 
     assert found.center
     titles = {node.path: node for node in found.nodes}
-    root = Tree(plain(_shown_node(found.center), "bold"))
+    root = Tree(plain(f"{found.center.title}  {found.center.path}", "bold"))
     branches = {found.center.path: root}
     told: set[Edge] = set()
     level = [found.center.path]
@@ -599,10 +587,6 @@ def dot_text(found: Around) -> str:
         for edge in found.edges
     )
     return f"digraph familiar {{\n{nodes}{edges}}}\n"
-
-
-def _shown_node(node: GraphPage) -> str:
-    return f"{node.title}  {node.path}"
 
 
 def _titled_path(path: str, titles: dict[str, GraphPage]) -> str:

@@ -234,7 +234,7 @@ WIDTH_CHARS = 24
 NEARLY_FULL = 0.9
 
 
-class Bar:
+class Bar(Struct, frozen=True):
     """`used` of `whole` as a bar; terminals without block characters get `#` and `.`.
 
     Args:
@@ -243,10 +243,9 @@ class Bar:
         even: Do not warn about a full bar.
     """
 
-    def __init__(self, used: int, whole: int, *, even: bool = False) -> None:
-        self.used = used
-        self.whole = whole
-        self.even = even
+    used: int
+    whole: int
+    even: bool = False
 
     @property
     def filled_chars(self) -> int:

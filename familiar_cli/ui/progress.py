@@ -30,8 +30,12 @@ def show_downloads(out: Output) -> Iterator[Report]:
     if out.quiet:
         yield lambda _: None
     elif sys.stderr.isatty():
-        with _report_bars() as report:
-            yield report
+        from rich.progress import DownloadColumn, TransferSpeedColumn
+
+        with _bars(DownloadColumn(), TransferSpeedColumn()) as update:
+            yield lambda now: update(
+                (now.what, now.origin), one_line(now.what, 40), now.done_bytes, now.total_bytes
+            )
     else:
         yield _report_lines(out)
 
@@ -96,16 +100,6 @@ def _report_lines(out: Output) -> Report:
             out.note(f"fetching {one_line(now.what)} from {one_line(now.origin)}{size}")
 
     return report
-
-
-@contextmanager
-def _report_bars() -> Iterator[Report]:
-    from rich.progress import DownloadColumn, TransferSpeedColumn
-
-    with _bars(DownloadColumn(), TransferSpeedColumn()) as update:
-        yield lambda now: update(
-            (now.what, now.origin), one_line(now.what, 40), now.done_bytes, now.total_bytes
-        )
 
 
 @contextmanager

@@ -332,12 +332,9 @@ def _tell_undone(out: Output, drained: Drained, why: str) -> None:
 
 def _tell_failures(out: Output, drained: Drained) -> None:
     for name, reason in drained.failed:
-        told = one_line(reason, _REASON_CHARS).rstrip(".")
-        out.warn(f"{_STAYS[_job_kind(name)]}: {told}. Details: `familiar {_job_details(name)}`.")
-
-
-def _job_details(job: str) -> str:
-    return _DETAILS.get(_job_kind(job), "status")
+        kind, told = _job_kind(name), one_line(reason, _REASON_CHARS).rstrip(".")
+        details = _DETAILS.get(kind, "status")
+        out.warn(f"{_STAYS[kind]}: {told}. Details: `familiar {details}`.")
 
 
 def _job_kind(job: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.clock import iso, now, parse_iso
+from familiar_cli.clock import iso, now
 from familiar_cli.review.pending import waiting_words
 from familiar_cli.text import counted, one_line, shorten_list
 from familiar_cli.ui.emit import Output, write_json
@@ -144,8 +144,7 @@ def _failure_words(failure: PassFailure, zone: tzinfo | None) -> str:
 
 
 def _summary_words(summary: SummaryStatus, zone: tzinfo | None) -> str:
-    reaches = f"up to turn {summary.last_turn}" if summary.last_turn else "none yet"
-    parts = [reaches]
+    parts = [f"up to turn {summary.last_turn}" if summary.last_turn else "none yet"]
     if summary.behind:
         parts.append(f"{counted(summary.behind, 'turn')} behind")
     if summary.cut:
@@ -200,7 +199,7 @@ def models_page(models: Sequence[ListedModel]) -> PagePart:
             size_words(model.size_bytes),
             size_words(model.memory_bytes) if model.memory_bytes else "",
             model.licence,
-            plain(_on_disk(model), "red" if model.broken else ""),
+            plain("broken", "red") if model.broken else _STATES[model.state],
             model.purpose,
         ]
         for model in models
@@ -217,16 +216,12 @@ def size_words(size_bytes: int) -> str:
 
 def probe_page(slot: str, where: str, probe: Probe, window_tokens: int = 0) -> PagePart:
     """Render the result of a model test, with the context size reported by the server."""
-    lines = [*_speed_lines(slot, where, probe)]
-    lines += [("reads", f"{window_tokens:,} tokens")] if window_tokens else []
-    return named_values(lines)
+    return named_values(_speed_lines(slot, where, probe, window_tokens))
 
 
-def _on_disk(model: ListedModel) -> str:
-    return "broken" if model.broken else _STATES[model.state]
-
-
-def _speed_lines(slot: str, where: str, probe: Probe) -> Iterator[tuple[str, str]]:
+def _speed_lines(
+    slot: str, where: str, probe: Probe, window_tokens: int
+) -> Iterator[tuple[str, str]]:
     yield "slot", slot
     yield "server", where
     yield "model", probe.model
@@ -235,6 +230,8 @@ def _speed_lines(slot: str, where: str, probe: Probe) -> Iterator[tuple[str, str
         yield "speed", f"{probe.tokens_per_s:.0f} tokens/s"
     cut = " (cut off at the token limit)" if probe.finish_reason == "length" else ""
     yield "reply", " ".join(probe.reply.split()) + cut
+    if window_tokens:
+        yield "reads", f"{window_tokens:,} tokens"
 
 
 class Narrator:
@@ -321,7 +318,10 @@ def setting_page(row: Effective) -> PagePart:
     lines = [
         ("value", value_words(row.value)),
         ("from", row.source),
-        *([("in effect", _in_effect(row))] if row.effective is not None else []),
+    ]
+    if row.effective is not None:
+        lines.append(("in effect", f"{value_words(row.effective)} ({row.effective_source})"))
+    lines += [
         ("default", value_words(setting.default)),
         ("allowed", setting.allowed),
         ("meaning", setting.doc),
@@ -336,10 +336,6 @@ def value_words(value: object) -> str:
     if isinstance(value, tuple | list):
         return json.dumps(list(value), ensure_ascii=False)
     return '""' if value == "" else str(value)
-
-
-def _in_effect(row: Effective) -> str:
-    return f"{value_words(row.effective)} ({row.effective_source})"
 
 
 def _setting_row(row: Effective) -> list[object]:
@@ -454,7 +450,7 @@ def sync_status_page(found: SyncStatus, zone: tzinfo | None) -> PagePart:
         [
             plain(one.name, "cyan"),
             one.address,
-            f"synced {_time_words(one.synced_at, zone)}" if one.synced_at else "never synced",
+            f"synced {local_time(one.synced_at, zone)}" if one.synced_at else "never synced",
             plain(f"{counted(one.ahead, 'commit')} to push", "yellow")
             if one.ahead
             else plain("up to date" if one.synced_at else ""),
@@ -465,7 +461,7 @@ def sync_status_page(found: SyncStatus, zone: tzinfo | None) -> PagePart:
         [
             plain(one.id, "cyan"),
             _state_words(one),
-            plain(f"last change {_time_words(one.last_at, zone)}" if one.last_at else "", "dim"),
+            plain(f"last change {local_time(one.last_at, zone)}" if one.last_at else "", "dim"),
         ]
         for one in found.instances
     )
@@ -473,25 +469,20 @@ def sync_status_page(found: SyncStatus, zone: tzinfo | None) -> PagePart:
         [
             plain(one.id, "cyan"),
             "embodiment",
-            plain(f"synced {_time_words(one.last_sync, zone)}" if one.last_sync else "", "dim"),
+            plain(f"synced {local_time(one.last_sync, zone)}" if one.last_sync else "", "dim"),
         ]
         for one in found.embodiments
     )
-    key = [plain(f"encrypted bundles are signed with the key {found.signing_key}", "dim")]
-    problem = f"The last sync failed: {found.problem}" if found.problem else ""
-    conflicts = [plain(f"conflict: {one.path} ({one.copy})", "red") for one in found.conflicts]
-    conflicts += [plain(line, "yellow") for line in _refused_lines(found.refused)]
-    pending = [plain(line, "yellow") for line in found.pending.lines()]
-    problems = [plain(problem, "red")] if problem else []
-    return Stack(
-        remotes,
-        instances,
-        embodiments,
-        *(key if found.signing_key else ()),
-        *pending,
-        *conflicts,
-        *problems,
-    )
+    parts: list[PagePart] = [remotes, instances, embodiments]
+    if found.signing_key:
+        signed = f"encrypted bundles are signed with the key {found.signing_key}"
+        parts.append(plain(signed, "dim"))
+    parts += [plain(line, "yellow") for line in found.pending.lines()]
+    parts += [plain(f"conflict: {one.path} ({one.copy})", "red") for one in found.conflicts]
+    parts += [plain(line, "yellow") for line in _refused_lines(found.refused)]
+    if found.problem:
+        parts.append(plain(f"The last sync failed: {found.problem}", "red"))
+    return Stack(*parts)
 
 
 def devices_text(found: Sequence[DeviceTrust]) -> str:
@@ -538,7 +529,3 @@ def _state_words(one: InstanceStatus) -> str:
     if one.forgotten:
         return "forgotten"
     return f"{counted(one.behind, 'commit')} to merge" if one.behind else "up to date"
-
-
-def _time_words(at: str, zone: tzinfo | None) -> str:
-    return local_time(parse_iso(at), zone)
