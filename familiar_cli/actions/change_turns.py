@@ -13,13 +13,6 @@ from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.history import store
 from familiar_cli.history.rows import Turn, in_pairs
 from familiar_cli.history.selection import Kept, kept_turns
-from familiar_cli.history.store import (
-    GREETING,
-    select_alternative,
-    supersede_turn,
-    turn_statuses,
-    withdraw_turns,
-)
 from familiar_cli.identity import NEUTRAL, Author, parse_author
 from familiar_cli.memory.layout import NOTES
 from familiar_cli.text import fold, harmless, slugify
@@ -90,7 +83,7 @@ def replace_last_reply(familiar: Familiar, said: Said) -> Said:
 def _answered_turn(familiar: Familiar, turns: list[Turn]) -> Turn | None:
     """Find the turn that the last one replies to: the one it names, else the one before it."""
     last = turns[-1]
-    if last.role != "assistant" or last.source == GREETING:
+    if last.role != "assistant" or last.source == store.GREETING:
         return None
     if last.reply_to is not None:
         question = familiar.history.turn(last.reply_to)
@@ -104,7 +97,7 @@ def _retry_hint(last: Turn, channel_id: str) -> str:
     if last.role == "user":
         where = "" if last.channel_id == channel_id else f" --channel {channel_id}"
         return f"Run `familiar ask --reply-to {last.id}{where}` for a first reply to it."
-    if last.source == GREETING:
+    if last.source == store.GREETING:
         return "Open another conversation with `familiar ask --channel NAME --greeting N`."
     return "Run `familiar history show`."
 
@@ -183,7 +176,7 @@ def take_back(familiar: Familiar, channel_id: str) -> StandingExchange:
         NotFoundError: The channel has no turns.
     """
     exchange = last_exchange(familiar, channel_id)
-    withdraw_turns(familiar.history, [turn.id for turn in exchange.turns])
+    store.withdraw_turns(familiar.history, [turn.id for turn in exchange.turns])
     return exchange
 
 
@@ -199,7 +192,7 @@ def alternatives(familiar: Familiar, channel_id: str) -> Alternatives:
             f"There is no reply to turn {exchange.said.id} yet", hint="Type /again to ask for one."
         )
     reply = exchange.replies[-1]
-    ids = turn_statuses(familiar.history, [reply.id])[reply.id].alternatives or (reply.id,)
+    ids = store.turn_statuses(familiar.history, [reply.id])[reply.id].alternatives or (reply.id,)
     found = [turn for turn in map(familiar.history.turn, ids) if turn is not None]
     return Alternatives(tuple(found), ids.index(reply.id) + 1)
 
@@ -222,7 +215,7 @@ def choose_reply(familiar: Familiar, channel_id: str, number: int) -> Turn:
             hint=f"Choose a number from 1 to {len(replies)}.",
         )
     chosen = replies[number - 1]
-    select_alternative(familiar.history, chosen.id)
+    store.select_alternative(familiar.history, chosen.id)
     return chosen
 
 
@@ -250,7 +243,7 @@ def choose_swipe(familiar: Familiar, turn_id: int, number: int) -> tuple[int, tu
         RefusedError: The turn was withdrawn.
     """
     history = familiar.history
-    became = turn_statuses(history, [turn_id]).get(turn_id)
+    became = store.turn_statuses(history, [turn_id]).get(turn_id)
     if became is None:
         raise NotFoundError(
             f"There is no turn {turn_id}; nothing was changed", hint="Run `familiar history show`."
@@ -266,11 +259,10 @@ def choose_swipe(familiar: Familiar, turn_id: int, number: int) -> tuple[int, tu
     text = swipes[number - 1]
     known = next((kept.turn for kept in group.values() if kept.turn.content == text), None)
     if known is not None:
-        return known.id, select_alternative(history, known.id) if len(group) > 1 else ()
-    standing = next(
-        kept.turn for i, kept in group.items() if not turn_statuses(history, [i])[i].superseded_by
-    )
-    new = supersede_turn(history, standing, replace(standing, content=text, partial=False))
+        return known.id, store.select_alternative(history, known.id) if len(group) > 1 else ()
+    statuses = store.turn_statuses(history, group)
+    standing = next(kept.turn for i, kept in group.items() if not statuses[i].superseded_by)
+    new = store.supersede_turn(history, standing, replace(standing, content=text, partial=False))
     return new.id, (standing.id,)
 
 

@@ -11,14 +11,6 @@ from familiar_cli.clock import iso, now
 from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.files import read_object, write_own
 from familiar_cli.memory import desk
-from familiar_cli.memory.desk import (
-    DeskItem,
-    ItemStatus,
-    ListChange,
-    due_items,
-    parse_due,
-    read_items,
-)
 from familiar_cli.memory.layout import REMINDERS
 from familiar_cli.text import one_line
 
@@ -85,7 +77,7 @@ def read_todos(familiar: Familiar, rel_path: str) -> Desk:
     Raises:
         BadInputError: The file is not UTF-8.
     """
-    items = read_items(familiar.memory, rel_path)
+    items = desk.read_items(familiar.memory, rel_path)
     return Desk(rel_path, list_items(items, rel_path, now(), familiar.zone))
 
 
@@ -110,14 +102,14 @@ def add_todo(
         UsageError: `text` is empty or too long, or `when` is not a time.
         RefusedError: The file was changed meanwhile, or may not be written; it stays as it was.
     """
-    due = parse_due(when, now(), familiar.zone) if when is not None else None
+    due = desk.parse_due(when, now(), familiar.zone) if when is not None else None
     phrases = familiar.phrases
     added = desk.add_item(familiar.memory, rel_path, text, due, phrases=phrases, dry_run=dry_run)
     return _finish_item(familiar, added)
 
 
 def mark_todo(
-    familiar: Familiar, rel_path: str, number: int, mark: ItemStatus, *, dry_run: bool = False
+    familiar: Familiar, rel_path: str, number: int, mark: desk.ItemStatus, *, dry_run: bool = False
 ) -> ItemChange:
     """Put another mark on an item; one that comes again is open again, for its next time.
 
@@ -157,8 +149,9 @@ def fire_reminders(familiar: Familiar, face: str) -> list[ListedItem]:
         BadInputError: The file of reminders is not UTF-8.
     """
     moment, path = now(), familiar.paths.reminded
-    items = read_items(familiar.memory, REMINDERS)
-    due = {_occurrence_key(i, moment, familiar): i for i in due_items(items, moment, familiar.zone)}
+    items = desk.read_items(familiar.memory, REMINDERS)
+    came = desk.due_items(items, moment, familiar.zone)
+    due = {_occurrence_key(item, moment, familiar): item for item in came}
     told = _read_told(path)
     new = [key for key in due if key not in told.get(face, [])]
     if not new and set(told.get(face, [])) <= set(due):
@@ -179,7 +172,7 @@ def reminder_line(item: ListedItem) -> str:
     return f"{reminder_words(item)}. `familiar todo done r{item.number}`"
 
 
-def _occurrence_key(item: DeskItem, moment: datetime, familiar: Familiar) -> str:
+def _occurrence_key(item: desk.DeskItem, moment: datetime, familiar: Familiar) -> str:
     latest = item.due.latest(moment, familiar.zone) if item.due else None
     return f"{iso(latest) if latest else ''} {item.text}"
 
@@ -189,23 +182,23 @@ def _read_told(path: Path) -> dict[str, list[str]]:
     return {face: keys for face, keys in read_object(path).items() if isinstance(keys, list)}
 
 
-def _finish_item(familiar: Familiar, change: ListChange) -> ItemChange:
+def _finish_item(familiar: Familiar, change: desk.ListChange) -> ItemChange:
     assert change.item is not None
     item = list_items((change.item,), change.rel_path, now(), familiar.zone)[0]
     return ItemChange(change.rel_path, item, change.changed, change.diff, change.dry_run)
 
 
 def list_items(
-    items: tuple[DeskItem, ...], rel_path: str, moment: datetime, zone: tzinfo | None
+    items: tuple[desk.DeskItem, ...], rel_path: str, moment: datetime, zone: tzinfo | None
 ) -> tuple[ListedItem, ...]:
     """Describe the items of a list at a given time."""
     # A reminder without a time is always due; a task without one never is.
     timed = [item for item in items if rel_path == REMINDERS or (item.due and item.due.at(zone))]
-    due = {item.number for item in due_items(timed, moment, zone)}
+    due = {item.number for item in desk.due_items(timed, moment, zone)}
     return tuple(_listed_item(item, zone, is_due=item.number in due) for item in items)
 
 
-def _listed_item(item: DeskItem, zone: tzinfo | None, *, is_due: bool) -> ListedItem:
+def _listed_item(item: desk.DeskItem, zone: tzinfo | None, *, is_due: bool) -> ListedItem:
     at = item.due.at(zone) if item.due else None
     return ListedItem(
         number=item.number,

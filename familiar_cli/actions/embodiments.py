@@ -500,10 +500,8 @@ def _shared_entry(
     by = versions[-1].instance
     if file.category:
         return SharedEntry(file, shown, clock_of(versions), by)
-    source = participants.source_of(file, text)
-    return SharedEntry(
-        file, shown, clock_of(versions), by, source, participants.participating_in(text)
-    )
+    source, others = participants.source_of(file, text), participants.participating_in(text)
+    return SharedEntry(file, shown, clock_of(versions), by, source, others)
 
 
 def _with_clock(familiar: Familiar, one: Received) -> Received:

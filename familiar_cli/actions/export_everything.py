@@ -148,15 +148,12 @@ def export_familiars(
 def _check_target(directory: Path, *, force: bool) -> None:
     if not os.path.lexists(directory) or (directory.is_dir() and not any(directory.iterdir())):
         return
-    is_export = (directory / MANIFEST).is_file() and not directory.is_symlink()
-    if is_export and force:
-        return
-    raise ConflictError(
-        f"{str(directory)!r} already exists; it was not changed",
-        hint="Add `--force` to replace the export in it, or choose another directory."
-        if is_export
-        else "Choose a new directory: `familiar export DIR`.",
-    )
+    hint = "Choose a new directory: `familiar export DIR`."
+    if (directory / MANIFEST).is_file() and not directory.is_symlink():
+        if force:
+            return
+        hint = "Add `--force` to replace the export in it, or choose another directory."
+    raise ConflictError(f"{str(directory)!r} already exists; it was not changed", hint=hint)
 
 
 @contextmanager
@@ -269,23 +266,16 @@ def _export_chats(
 def _export_turns(familiar: Familiar, place: Path, channels: Sequence[str], viewer: Viewer) -> int:
     if not channels:
         return 0
-    lines = export_chat(
-        familiar.history,
-        None,
-        "jsonl",
-        familiar_name=familiar.name,
-        me=familiar.me(),
-        viewer=viewer,
-    )
+    name, me = familiar.name, familiar.me()
+    lines = export_chat(familiar.history, None, "jsonl", familiar_name=name, me=me, viewer=viewer)
     return write_lines(place / TURNS_FILE, lines) - 1
 
 
 def _export_memory(familiar: Familiar, place: Path, viewer: Viewer, warnings: list[str]) -> int:
     """Write the memory files unchanged, without content that the viewer may not see."""
     listing = familiar.memory.walk(hidden=True)
-    warnings += [
-        f"{one_line(one.rel_path)} was not exported: {one.reason}" for one in listing.skipped
-    ]
+    skipped = ((one_line(one.rel_path), one.reason) for one in listing.skipped)
+    warnings += [f"{rel_path} was not exported: {reason}" for rel_path, reason in skipped]
     count = 0
     for file in listing.files:
         content = _visible_content(familiar, file.rel_path, viewer)

@@ -14,6 +14,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from familiar_cli.errors import BadInputError, NotFoundError, UsageError
 from familiar_cli.files import read_plain, why
@@ -94,10 +95,7 @@ def read_graph(path: Path) -> EntityGraph:
 
 def graph_json(graph: EntityGraph) -> dict[str, Any]:
     """Convert a graph to entity-core's JSON."""
-    nodes = [
-        {"id": n.id, "type": n.type, "label": n.label, "description": n.description}
-        for n in graph.nodes
-    ]
+    nodes = list(map(asdict, graph.nodes))
     edges = [
         {
             "id": f"{edge.source} {edge.relation} {edge.target}",

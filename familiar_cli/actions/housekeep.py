@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from familiar_cli.clock import iso, now, to_zone
 from familiar_cli.errors import FamiliarError
@@ -58,15 +58,12 @@ class FindingWithPlan(Struct, frozen=True):
             "check": found.check,
             "paths": list(found.paths),
             "message": found.message,
-            "evidence": [
-                {"rel_path": quote.rel_path, "line": quote.line, "text": quote.text}
-                for quote in found.evidence
-            ],
+            "evidence": list(map(asdict, found.evidence)),
             "hint": found.hint,
             "can_propose": bool(found.repair),
             "plan_id": self.plan_id,
             "rejected": self.rejected,
-            "judgement": judged and {"verdict": judged.verdict, "reason": judged.reason},
+            "judgement": judged and asdict(judged),
         }
 
 
@@ -96,7 +93,7 @@ class Tidied(Struct, frozen=True):
             "checks": list(self.checks),
             "files": self.files,
             "proposed": list(self.proposed),
-            "skipped": [{"rel_path": s.rel_path, "reason": s.reason} for s in self.skipped],
+            "skipped": list(map(asdict, self.skipped)),
         }
 
 

@@ -23,17 +23,10 @@ from familiar_cli.errors import (
 )
 from familiar_cli.familiar import Familiar
 from familiar_cli.identity import check_familiar_id
-from familiar_cli.imports import vault
+from familiar_cli.imports import folders, vault
 from familiar_cli.imports.cards import read_card
 from familiar_cli.imports.chat_formats import read_chats
 from familiar_cli.imports.create import create_familiar, create_from_persona, read_personas
-from familiar_cli.imports.folders import (
-    FolderImportOptions,
-    ImportedMemories,
-    import_memories,
-    read_folder,
-    read_tree,
-)
 from familiar_cli.imports.foreign_chat import DateOrder, ForeignChat, Reading, as_source
 from familiar_cli.imports.foreign_files import read_foreign
 from familiar_cli.imports.import_chat import ChatImportOptions, ImportedChats, import_chats
@@ -49,7 +42,7 @@ if TYPE_CHECKING:
 
 
 OnProgress = Callable[[str, int], None]
-Done = FamiliarReport | ImportedLorebook | ImportedChats | ImportedMemories | ImportedFolder
+Done = FamiliarReport | ImportedLorebook | ImportedChats | folders.ImportedMemories | ImportedFolder
 
 _KINDS: Final = {"sillytavern": "folder"}  # as a person calls it: as the importers do
 _FIRST: Final = ("folder", "export", "persona", "card", "lorebook", "memories", "vault", "chat")
@@ -308,7 +301,7 @@ class FileImporter:
             self._restore(item, one)
 
     def _restore(self, item: ImportItem, exported: vault.ExportedFamiliar) -> None:
-        memory = read_folder(exported.path / vault.MEMORY_DIR)
+        memory = folders.read_folder(exported.path / vault.MEMORY_DIR)
 
         def make(home: Path, *, dry_run: bool) -> FamiliarReport:
             return build_familiar(
@@ -344,9 +337,9 @@ class FileImporter:
         self._finish(item, done)
 
     def _import_memories(self, item: ImportItem) -> None:
-        folder = read_tree(item.path)
+        folder = folders.read_tree(item.path)
         with self._target(item) as familiar:
-            done = import_memories(
+            done = folders.import_memories(
                 familiar.memory, folder, self._folder_options, dry_run=self.options.dry_run
             )
         self._finish(item, done)
@@ -366,8 +359,8 @@ class FileImporter:
         item.error = done.problem()
 
     @property
-    def _folder_options(self) -> FolderImportOptions:
-        return FolderImportOptions(self.options.update, self.options.force)
+    def _folder_options(self) -> folders.FolderImportOptions:
+        return folders.FolderImportOptions(self.options.update, self.options.force)
 
     def _import_chats(self, item: ImportItem) -> None:
         with self._target(item, self._familiar_in(item)) as familiar:

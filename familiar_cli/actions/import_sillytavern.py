@@ -175,9 +175,8 @@ class _Bringing:
         command = f"`familiar me --from-sillytavern {typed(str(file.path))} --name NAME`"
         try:
             raw, origin = read_foreign(file.path), file.rel_path
-            persona = sillytavern.choose_persona(
-                sillytavern.read_personas(raw, origin=origin), origin=origin
-            )
+            personas = sillytavern.read_personas(raw, origin=origin)
+            persona = sillytavern.choose_persona(personas, origin=origin)
             place = place_of_me(self._home, None)
             said = show_me(self._home, None)
             wanted = {"name": persona.name, "description": persona.description}
@@ -270,13 +269,9 @@ class _Bringing:
                 continue
             of_chat.update(dict.fromkeys(group.chats, group))
             here = [members[name] for name in sorted(group.members & members.keys())]
+            use = "says which characters the group's chats belong to"
             for character in here:
-                self._register.note(
-                    file,
-                    "read",
-                    "says which characters the group's chats belong to",
-                    familiar=character.id,
-                )
+                self._register.note(file, "read", use, familiar=character.id)
             if not here:
                 self._register.note(file, "skipped", "none of its members is in `characters`")
         for file in self._folder.of("group_chat"):
@@ -329,10 +324,9 @@ class _Bringing:
             card = _read_card_file(character.file)
             outcome, reason, warnings = self._card(home, familiar, character, card)
             self._register.note(character.file, outcome, reason, familiar=character.id)
+            same = f"the same as {character.file.rel_path}"
             for file in character.same:
-                self._register.note(
-                    file, "skipped", f"the same as {character.file.rel_path}", familiar=character.id
-                )
+                self._register.note(file, "skipped", same, familiar=character.id)
             rehearse = self._is_rehearsal and not character.is_new
             outcomes = [outcome, *self._books(familiar, character, card, dry_run=rehearse)]
             with import_chat.lend_history(familiar.history, is_trial=rehearse) as history:
@@ -464,15 +458,11 @@ class _Bringing:
         for file in self._folder.files:
             if self._register.knows(file):
                 continue
+            reason = "it belongs to no imported character"
             if file.kind == "world":
-                self._register.note(
-                    file,
-                    "skipped",
-                    "no imported character uses it; "
-                    f"`familiar import-lorebook {typed(str(file.path))} --familiar ID`",
-                )
-            else:
-                self._register.note(file, "skipped", "it belongs to no imported character")
+                command = f"familiar import-lorebook {typed(str(file.path))} --familiar ID"
+                reason = f"no imported character uses it; `{command}`"
+            self._register.note(file, "skipped", reason)
 
     def _step(self) -> None:
         self._steps += 1
@@ -536,33 +526,26 @@ def _names_of(file: sillytavern.FoundFile) -> set[str]:
 
 def _of_chat(chat: import_chat.ImportedChat) -> tuple[sillytavern.Outcome, str, bool]:
     """Return the outcome for a chat, the reason, and whether lines were left out."""
-    left = [
+    told = [
         f"{counted(number, what)} {deed}"
         for number, what, deed in (
+            (chat.corrected, "turn", "corrected"),
+            (chat.withdrawn, "turn", "withdrawn"),
+            (chat.doubles, "turn", "kept twice until now"),
             (chat.damaged, "damaged line", "left out"),
             (chat.changed, "changed line", "left as imported before"),
             (chat.inserted, "line", "between imported ones left out"),
         )
         if number
     ]
-    followed = [
-        f"{counted(number, 'turn')} {deed}"
-        for number, deed in (
-            (chat.corrected, "corrected"),
-            (chat.withdrawn, "withdrawn"),
-            (chat.doubles, "kept twice until now"),
-        )
-        if number
-    ]
-    left = followed + left
     if chat.is_copy:
-        left.insert(0, f"the same as channel {chat.channel!r}")
+        told.insert(0, f"the same as channel {chat.channel!r}")
     outcome: sillytavern.Outcome = "unchanged"
     if chat.is_new and (chat.imported or chat.branch_of):
         outcome = "imported"
-    elif chat.imported or followed:
+    elif chat.imported or chat.corrected or chat.withdrawn or chat.doubles:
         outcome = "updated"
-    return outcome, ", ".join(left), bool(chat.damaged or chat.changed or chat.inserted)
+    return outcome, ", ".join(told), bool(chat.damaged or chat.changed or chat.inserted)
 
 
 def _strongest_outcome(outcomes: Iterable[sillytavern.Outcome]) -> sillytavern.Outcome:

@@ -166,9 +166,8 @@ def add_job(familiar: Familiar, wanted: Job, *, dry_run: bool = False) -> Job:
     if slugify(base) != base:
         raise UsageError(f"{base!r} cannot be a job's id", hint=f"Try {slugify(base)!r}.")
     free = (base, *(f"{base}-{number}" for number in range(2, _MOST_JOBS + 2)))
-    job = _check_job(
-        replace(wanted, id=base if wanted.id else next(n for n in free if n not in taken))
-    )
+    job_id = base if wanted.id else next(n for n in free if n not in taken)
+    job = _check_job(replace(wanted, id=job_id))
     if job.id in taken or len(jobs) >= _MOST_JOBS:
         raise UsageError(
             f"There is a job {job.id!r} already" if job.id in taken else "There are too many jobs",
@@ -381,11 +380,9 @@ def adopt_crons(familiar: Familiar) -> tuple[list[Job], list[str]]:
         told = json.loads(familiar.memory.read_file(CRONS))
     except (NotFoundError, ValueError):
         return [], []
-    entries = (
-        next((told[key] for key in ("jobs", "crons") if key in told), [])
-        if isinstance(told, dict)
-        else told
-    )
+    entries = told
+    if isinstance(told, dict):
+        entries = next((told[key] for key in ("jobs", "crons") if key in told), [])
     added: list[Job] = []
     problems: list[str] = []
     known = {job.id for job in read_jobs(familiar)}

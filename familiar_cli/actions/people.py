@@ -131,9 +131,8 @@ def merge_files(
     name = title_of(after) or kept
     draft.put(people_path(kept), after)
     draft.put(people_path(other), stub_page(title_of(theirs) or other, kept, name, names, phrases))
-    _relink_all(
-        draft, store, pages, {people_path(other): people_path(kept)}, skip=people_path(other)
-    )
+    moved_to = {people_path(other): people_path(kept)}
+    _relink_all(draft, store, pages, moved_to, skip=people_path(other))
     for file in list(draft):
         draft.put(file.rel_path, tidy_relations(file.after, file.rel_path))
     return PeopleDraft(draft, moved)
@@ -234,12 +233,9 @@ def _join_texts(ours: str, theirs: str, phrases: Phrases) -> tuple[str, int]:
     moved = 0
     known = memory_lines.normal_lines(ours) - {""}
     rest: list[str] = []
-    summary = applying.summary_of(theirs)
-    if summary and memory_lines.normal_line(summary) not in memory_lines.normal_line(
-        applying.summary_of(ours)
-    ):
-        both = [part for part in (applying.summary_of(ours), summary) if part]
-        after = applying.with_summary(after, both)
+    own, summary = applying.summary_of(ours), applying.summary_of(theirs)
+    if summary and memory_lines.normal_line(summary) not in memory_lines.normal_line(own):
+        after = applying.with_summary(after, [part for part in (own, summary) if part])
         moved += len(split_lines(summary))
     for name in names_of(theirs):
         after = with_alias(after, name, phrases.heading("aliases"))
@@ -639,18 +635,10 @@ def split(familiar: Familiar, other: str, *, dry_run: bool = False) -> PeopleCha
         return turn.author.slug if turn and turn.author else None
 
     with _find_person(familiar, other) as (names, slug):
-        titles = _person_titles(familiar)
-        draft = split_draft(
-            familiar.memory,
-            slug,
-            said_by,
-            familiar.phrases,
-            titles,
-            numbering=familiar.numbering,
-        )
-        return _carry_out(
-            familiar, names, draft, slug, "", message=f"split {slug}", dry_run=dry_run
-        )
+        memory, titles, numbering = familiar.memory, _person_titles(familiar), familiar.numbering
+        draft = split_draft(memory, slug, said_by, familiar.phrases, titles, numbering=numbering)
+        message = f"split {slug}"
+        return _carry_out(familiar, names, draft, slug, "", message=message, dry_run=dry_run)
 
 
 def rename(

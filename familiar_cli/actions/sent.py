@@ -45,11 +45,6 @@ def find_trace(familiar: Familiar, turn: int | str | None = None) -> Trace:
         raise NotFoundError(_why_missing(familiar, number), hint=_other_turns(familiar)) from error
 
 
-def request_bytes(trace: Trace) -> bytes:
-    """Return the exact bytes of the request. Raises as `sent_of`."""
-    return sent_of(trace).body
-
-
 def sent_of(trace: Trace) -> PreparedRequest:
     """Return the request that was sent.
 
@@ -200,10 +195,6 @@ class Why(Struct, frozen=True):
     rivals: tuple[types.Fragment, ...] = ()
     reasons: tuple[str, ...] = ()
     since: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        return asdict(self)
 
 
 def explain_piece(familiar: Familiar, trace: Trace, asked: str) -> Why:

@@ -14,7 +14,7 @@ from familiar_cli.config.environment import keys_file
 from familiar_cli.config.schema import LLMSettings
 from familiar_cli.errors import ConfigError, FamiliarError, UsageError
 from familiar_cli.files import read_plain, write_own
-from familiar_cli.llm.slots import PRESETS, ResolvedSlot, resolve_slot
+from familiar_cli.llm.slots import PRESETS, resolve_slot
 from familiar_cli.llm.wire import FailedError
 
 if TYPE_CHECKING:
@@ -61,18 +61,14 @@ async def models_at(base_url: str) -> list[ServedModel]:
 
 
 async def _ask_server(server: str, preset: str, base_url: str) -> list[ServedModel]:
-    slot = replace(_slot_at(preset, base_url), timeout_s=_TIMEOUT_S, retries=0)
+    slot = resolve_slot(LLMSettings(preset=preset, base_url=base_url))
     try:
-        _, body = await fetch_models(slot)
+        _, body = await fetch_models(replace(slot, timeout_s=_TIMEOUT_S, retries=0))
     except (FamiliarError, FailedError):
         return []
     own = "" if base_url == PRESETS[preset].base_url else base_url
     talking = [n for n in model_names(body) if not any(word in n.lower() for word in _NOT_TALKING)]
     return [ServedModel(server, preset, own, name) for name in talking]
-
-
-def _slot_at(preset: str, base_url: str) -> ResolvedSlot:
-    return resolve_slot(LLMSettings(preset=preset, base_url=base_url))
 
 
 def check_key(key: str) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 from datetime import date
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from familiar_cli import clock, fts, markdown
 from familiar_cli.actions.sent import recalled_pieces
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from familiar_cli.context.trace import Trace
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import Turn
-    from familiar_cli.identity import Author
 
 _MOST_NAMED: Final = 3
 _MOST_TURNS: Final = 200  # in one window
@@ -100,10 +98,6 @@ class ReplyExplanation(Struct, frozen=True):
     sentence: str
     memories: tuple[UsedMemory, ...] = ()
     problems: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Convert it to plain values."""
-        return asdict(self)
 
 
 def explain_reply(familiar: Familiar, trace: Trace) -> ReplyExplanation:
@@ -222,10 +216,9 @@ class _Describer:
             return "was"
         if turn.role == "assistant":
             return "I"
-        return self._person(turn.author) if turn.author else "somebody"
-
-    def _person(self, author: Author) -> str:
-        return "you" if self._is_asker(author.slug) else self._me.name_of(author)
+        if turn.author is None:
+            return "somebody"
+        return "you" if self._is_asker(turn.author.slug) else self._me.name_of(turn.author)
 
     def _is_asker(self, slug: str) -> bool:
         if self._asker is None:

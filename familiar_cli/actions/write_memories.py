@@ -225,10 +225,8 @@ def update_memory(
         is_merged = base != now
         return put_back(before, merge_change(rel_path, base, now, sent), writer.viewer)
 
-    done = replace(
-        write_or_plan(familiar, writer, rel_path, "update", made, by=edited_by),
-        is_merged=is_merged,
-    )
+    done = write_or_plan(familiar, writer, rel_path, "update", made, by=edited_by)
+    done = replace(done, is_merged=is_merged)
     if done.outcome == "written":
         writer.reads.note(writer.session, rel_path, sent)
     if done.outcome != "written" or not is_shared(rel_path):

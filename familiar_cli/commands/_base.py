@@ -64,35 +64,16 @@ def _global_options() -> list[TyperOption]:
     def option(*names: str, **more: Any) -> TyperOption:  # noqa: ANN401
         return TyperOption(param_decls=list(names), expose_value=False, callback=_keep, **more)
 
+    def flag(*names: str, **more: Any) -> TyperOption:  # noqa: ANN401
+        return option(*names, type=bool, is_flag=True, default=False, **more)
+
+    chosen = "Familiar to use; default: the chosen one."
     return [
-        option(
-            "--home", "home", type=str, metavar="DIR", help="Directory that holds the familiars."
-        ),
-        option(
-            "--familiar",
-            "familiar",
-            type=str,
-            metavar="ID",
-            help="Familiar to use; default: the chosen one.",
-        ),
-        option(
-            "--json",
-            "as_json",
-            type=bool,
-            is_flag=True,
-            is_eager=True,  # known to options that end the program early, such as --version
-            default=False,
-            help="Print a single JSON object.",
-        ),
-        option(
-            "--quiet",
-            "-q",
-            "quiet",
-            type=bool,
-            is_flag=True,
-            default=False,
-            help="Print no progress messages.",
-        ),
+        option("--home", type=str, metavar="DIR", help="Directory that holds the familiars."),
+        option("--familiar", type=str, metavar="ID", help=chosen),
+        # Eager: known to options that end the program early, such as --version.
+        flag("--json", "as_json", is_eager=True, help="Print a single JSON object."),
+        flag("--quiet", "-q", help="Print no progress messages."),
     ]
 
 

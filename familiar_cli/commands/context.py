@@ -40,7 +40,7 @@ def why(
 
     with _base.familiar_of(ctx) as familiar:
         found = explain_reply(familiar, find_trace(familiar, turn))
-        _base.output(ctx).answer(found.to_json(), reply_page(found))
+        _base.output(ctx).answer(found, reply_page(found))
 
 
 @app.command()
@@ -87,14 +87,14 @@ def context(
     _check(ctx, last and turn is not None, *ways, html is not None)
     _check_only_with("--html", html is not None, force)
     _check_only_with("--replay", replay, slot, model)
-    from familiar_cli.actions.sent import find_trace, request_bytes
+    from familiar_cli.actions.sent import find_trace, sent_of
     from familiar_cli.ui.context_page import context_page, messages_text
 
     out = _base.output(ctx)
     with _base.familiar_of(ctx) as familiar:
         trace = find_trace(familiar, turn)
         if raw:
-            exact_bytes(request_bytes(trace))
+            exact_bytes(sent_of(trace).body)
         elif diff is not None:
             _diff(out, familiar, trace, diff)
         elif why is not None:
@@ -143,7 +143,7 @@ def _why(out: Output, familiar: Familiar, trace: Trace, asked: str) -> None:
     from familiar_cli.ui.context_page import why_page
 
     found = explain_piece(familiar, trace, asked)
-    out.answer(found.to_json(), why_page(found))
+    out.answer(found, why_page(found))
 
 
 def _replay(

@@ -402,12 +402,8 @@ def mcp(
     with base.familiar_of(ctx) as familiar:
         paths = familiar.paths
     if print_config is not None:
-        _print_client_config(
-            out,
-            print_config,
-            paths,
-            _own_options(channel, allow_write=allow_write, embodiments=embodiments),
-        )
+        options = _own_options(channel, allow_write=allow_write, embodiments=embodiments)
+        _print_client_config(out, print_config, paths, options)
         return
     from familiar_cli.mcp_server.server import ServerOptions
     from familiar_cli.mcp_server.stdio import serve_stdio

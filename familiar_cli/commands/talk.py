@@ -59,11 +59,7 @@ MessageId = Annotated[
 Tier = Annotated[
     int | None,
     typer.Option(
-        "--tier",
-        min=1,
-        max=4,
-        metavar="N",
-        help="Amount of memory to load: 1 (little) to 4 (all).",
+        "--tier", min=1, max=4, metavar="N", help="Amount of memory to load: 1 (little) to 4 (all)."
     ),
 ]
 

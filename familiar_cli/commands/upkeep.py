@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec.structs import asdict
 
 from familiar_cli.commands import _base as base
 from familiar_cli.commands import _options
@@ -63,11 +62,9 @@ def consolidate(
     how = ConsolidationOptions(dry_run=dry_run, review=review, on_wait=out.note)
     with base.with_models(base.familiar_of(ctx)) as familiar:
         work = Consolidating(familiar)
-        report = base.run_async(
-            work.consolidate(
-                how, tiers=tiers, only=only, again=redo, on_step=writing_pages.make_narrator(out)
-            )
-        )
+        tell = writing_pages.make_narrator(out)
+        making = work.consolidate(how, tiers=tiers, only=only, again=redo, on_step=tell)
+        report = base.run_async(making)
         yours = work.rewritten()
     out.note(*writing_pages.yours_told(yours, familiar.zone))
     _answer(out, report, yours, named="" if due or only is None else only.name, dry_run=dry_run)
@@ -84,8 +81,7 @@ def _answer(
     def render() -> None:
         exact(writing_pages.consolidation_text(report, dry_run=dry_run))
 
-    yours_data = [asdict(one) for one in yours]
-    data = {**report.to_json(), "rewritten": yours_data, "dry_run": dry_run}
+    data = {**report.to_json(), "rewritten": yours, "dry_run": dry_run}
     out.note(*writing_pages.consolidation_notices(report, dry_run=dry_run))
     if report.failed:
         out.answer(data, render, report.failed, is_failure=not report.done)
@@ -266,13 +262,7 @@ def write_memory(
         channel (ID): Only this channel (can be repeated).
         steps (N): Stop after N steps; the rest is left for the next run.
     """
-    from familiar_cli.actions.write_memory import (
-        SOME_TURNS,
-        imported_turns,
-        memory_writer,
-        of_channels,
-        write_memory,
-    )
+    from familiar_cli.actions import write_memory as action
     from familiar_cli.ui import writing_pages as page
 
     out = base.output(ctx)
@@ -282,14 +272,14 @@ def write_memory(
         )
     with base.with_models(base.familiar_of(ctx)) as familiar:
         moment = base.moment_of(familiar, since)
-        which = of_channels(familiar, channel or ())
-        if estimate or (imported_turns(familiar, which) and not out.quiet):
-            told = memory_writer(familiar).estimate(
+        which = action.of_channels(familiar, channel or ())
+        if estimate or (action.imported_turns(familiar, which) and not out.quiet):
+            told = action.memory_writer(familiar).estimate(
                 which=which,
                 since=moment,
                 again=again,
                 newest=newest,
-                from_turns=0 if estimate or moment or again else SOME_TURNS,
+                from_turns=0 if estimate or moment or again else action.SOME_TURNS,
             )
             if estimate:
                 return out.answer(told, page.estimate_text(told))
@@ -301,7 +291,7 @@ def write_memory(
             def on_step(report: WriterReport) -> None:
                 show(f"writing memory: {report.turns_covered:,} turns done …")
 
-            writing = write_memory(
+            writing = action.write_memory(
                 familiar,
                 mode,
                 on_wait=out.note,

@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from familiar_cli.actions.change_turns import (
-    again,
-    alternatives,
-    answer_last_turn,
-    as_the_person,
-    branch_channel,
-    choose_reply,
-    go_on,
-    last_exchange,
-    last_turn,
-    only_words,
-    people_here,
-    say_again,
-    speaking_as,
-    take_back,
-    take_note,
-    with_exchange,
-)
+from familiar_cli.actions import change_turns
 from familiar_cli.actions.sent import explain_piece, find_trace, recalled_pieces
 from familiar_cli.actions.why import explain_reply
 from familiar_cli.errors import FamiliarError, RefusedError, UsageError
@@ -114,8 +97,7 @@ def complete_line(chat: Conversation, typed: str) -> tuple[int, list[str]]:
     name, space, argument = typed.partition(" ")
     if not space:
         return 0, [offered for offered in COMMANDS if offered.startswith(name)]
-    command = COMMANDS.get(name)
-    offers = command.offers(chat) if command else ()
+    offers = COMMANDS[name].offers(chat) if name in COMMANDS else ()
     return len(name) + 1, [offered for offered in offers if offered.startswith(argument)]
 
 
@@ -139,13 +121,13 @@ def _quit_chat(chat: Conversation, _: str) -> None:
 def _reply_again(chat: Conversation, _: str) -> int:
     if chat.said.off_record:
         return chat.take(chat.forget_last())
-    first = answer_last_turn(chat.familiar, chat.said)  # as after an error
-    return chat.take(first or again(chat.familiar, chat.said))
+    first = change_turns.answer_last_turn(chat.familiar, chat.said)  # as after an error
+    return chat.take(first or change_turns.again(chat.familiar, chat.said))
 
 
 def _continue_reply(chat: Conversation, _: str) -> int:
     _check_on_record(chat, "/continue")
-    return chat.take(go_on(chat.familiar, chat.said))
+    return chat.take(change_turns.go_on(chat.familiar, chat.said))
 
 
 def _edit_last(chat: Conversation, _: str) -> None:
@@ -153,7 +135,7 @@ def _edit_last(chat: Conversation, _: str) -> None:
     if chat.said.off_record:
         chat.draft = chat.forget_last().text
         return
-    chat.edited = last_exchange(chat.familiar, chat.said.channel_id).said
+    chat.edited = change_turns.last_exchange(chat.familiar, chat.said.channel_id).said
     chat.draft = chat.edited.content
 
 
@@ -161,7 +143,7 @@ def _undo_last(chat: Conversation, _: str) -> None:
     if chat.said.off_record:
         chat.out.note(f"Forgotten: {one_line(chat.forget_last().text, _EXCERPT_CHARS)}")
         return
-    exchange = take_back(chat.familiar, chat.said.channel_id)
+    exchange = change_turns.take_back(chat.familiar, chat.said.channel_id)
     ids = " ".join(str(turn.id) for turn in exchange.turns)
     chat.out.note(
         f"Withdrawn: {one_line(exchange.said.content, _EXCERPT_CHARS)!r} and its "
@@ -174,9 +156,10 @@ def _choose_reply(chat: Conversation, argument: str) -> None:
     channel_id = chat.said.channel_id
     _check_on_record(chat, "/choose")
     if argument:
-        chat.show(choose_reply(chat.familiar, channel_id, _parse_number(argument)).content)
+        reply = change_turns.choose_reply(chat.familiar, channel_id, _parse_number(argument))
+        chat.show(reply.content)
         return
-    found = alternatives(chat.familiar, channel_id)
+    found = change_turns.alternatives(chat.familiar, channel_id)
     rows = (
         f"{'*' if number == found.standing else ' '} {number}  "
         f"{one_line(reply.content, _EXCERPT_CHARS)}"
@@ -187,7 +170,7 @@ def _choose_reply(chat: Conversation, argument: str) -> None:
 
 
 def _reply_numbers(chat: Conversation) -> Iterable[str]:
-    found = alternatives(chat.familiar, chat.said.channel_id)
+    found = change_turns.alternatives(chat.familiar, chat.said.channel_id)
     return map(str, range(1, len(found.replies) + 1))
 
 
@@ -197,12 +180,11 @@ def _make_branch(chat: Conversation, argument: str) -> None:
         raise UsageError("The name of the new channel is missing", hint="Type /branch NAME.")
     _check_on_record(chat, "/branch")
     parent = chat.said.channel_id
-    turn_id = (
-        chat.familiar.numbering.turn_number(turn.strip())
-        if turn
-        else last_turn(chat.familiar, parent).id
-    )
-    made = branch_channel(chat.familiar, name, turn_id, parent)
+    if turn:
+        turn_id = chat.familiar.numbering.turn_number(turn.strip())
+    else:
+        turn_id = change_turns.last_turn(chat.familiar, parent).id
+    made = change_turns.branch_channel(chat.familiar, name, turn_id, parent)
     chat.go_to(made.branch.channel_id, show=bool(turn))
     chat.out.note(
         f"You are in {one_line(name)}, a branch of {one_line(parent)}; neither learns what follows "
@@ -226,24 +208,24 @@ def _channel_names(chat: Conversation) -> Iterable[str]:
 
 
 def _speak_as(chat: Conversation, argument: str) -> None:
-    chat.speak_as(speaking_as(chat.familiar, argument) if argument else None)
+    chat.speak_as(change_turns.speaking_as(chat.familiar, argument) if argument else None)
 
 
 def _people_names(chat: Conversation) -> Iterable[str]:
-    return people_here(chat.familiar)
+    return change_turns.people_here(chat.familiar)
 
 
 def _draft_for_me(chat: Conversation, _: str) -> int:
     chat.check_edits("/impersonate")
-    result = chat.ask_quietly(as_the_person(chat.said))
+    result = chat.ask_quietly(change_turns.as_the_person(chat.said))
     speaker = chat.said.author
     name = chat.familiar.me(chat.said.channel_id).name_of(speaker) if speaker else ""
-    chat.draft = harmless(only_words(result.text, name))
+    chat.draft = harmless(change_turns.only_words(result.text, name))
     return 0
 
 
 def _set_note(chat: Conversation, argument: str) -> None:
-    chat.out.note(f"Noted in {take_note(chat.familiar, argument)}.")
+    chat.out.note(f"Noted in {change_turns.take_note(chat.familiar, argument)}.")
 
 
 def _show_recalled(chat: Conversation, _: str) -> None:
@@ -374,8 +356,13 @@ class Conversation:
         Raises:
             FamiliarError: A turn failed, and nobody is there to continue.
         """
+        code = 0
         with keys_kept() if self.interactive else nullcontext():
-            code = self._talk()
+            self._open()
+            for line in self._lines():
+                code = self._heed(line)
+                if code or self.is_over:
+                    break
         if code:
             return code
         if self.interactive:
@@ -384,14 +371,6 @@ class Conversation:
             finish_work(self.out, self.familiar)
         if not self._has_heard and not self.interactive:
             self.out.note("Nothing was sent: standard input is empty.")
-        return 0
-
-    def _talk(self) -> int:
-        self._open()
-        for line in self._lines():
-            code = self._heed(line)
-            if code or self.is_over:
-                return code
         return 0
 
     def take(self, said: Said) -> int:
@@ -431,7 +410,6 @@ class Conversation:
         if not self._draws:
             say(reply)
             return
-
         with StreamedText(sys.stdout, self._name) as shown:
             shown(reply)
         say("")
@@ -482,9 +460,7 @@ class Conversation:
         Raises:
             NotFoundError: There is none.
         """
-        from familiar_cli.actions.change_turns import forget_last
-
-        forgotten = forget_last(self.said)
+        forgotten = change_turns.forget_last(self.said)
         self.said = replace(self.said, remembered=forgotten.remembered)
         return forgotten
 
@@ -616,17 +592,13 @@ class Conversation:
             return run_command(self, line)
         said = replace(self.said, text=_as_sent(line))
         if edited:
-            said = say_again(self.familiar, said, edited)
+            said = change_turns.say_again(self.familiar, said, edited)
         return self.take(said)
 
-    @contextmanager
-    def _printer(self, begun: str) -> Iterator[Printer]:
+    def _printer(self, begun: str) -> Printer:
         if self._draws:
-            with SpokenReply(self._name, begun) as spoken:
-                yield spoken
-            return
-        with ReplyPrinter(silent=self.out.as_json, begun=begun) as printer:
-            yield printer
+            return SpokenReply(self._name, begun)
+        return ReplyPrinter(silent=self.out.as_json, begun=begun)
 
     def _afterwards(self, result: TurnResult) -> None:
         """Let older turns be summarised: while a person types, or before the next line is read."""
@@ -641,7 +613,7 @@ class Conversation:
     def _remember(self, said: Said, result: TurnResult) -> None:
         """Remember what was said off the record until that ends."""
         if self.said.off_record:
-            remembered = with_exchange(self.said.remembered, said, result.text)
+            remembered = change_turns.with_exchange(self.said.remembered, said, result.text)
             self.said = replace(self.said, remembered=remembered)
 
     def _tell(self, result: TurnResult) -> int:
@@ -680,8 +652,6 @@ def _as_sent(line: str) -> str:
 def _what_came(result: TurnResult) -> str:
     if result.turn is None:
         return "nothing was kept"
-    return (
-        f"the partial reply is kept as turn {result.reply.id}"
-        if result.reply
-        else "no reply had arrived"
-    )
+    if result.reply is None:
+        return "no reply had arrived"
+    return f"the partial reply is kept as turn {result.reply.id}"

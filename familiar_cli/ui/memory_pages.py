@@ -341,12 +341,10 @@ def summary_line(done: Tidied) -> str:
 def _finding_parts(done: Tidied) -> Iterator[PagePart]:
     from familiar_cli.housekeeping.run import TITLES
 
-    first = True
-    for check, group in groupby(done.found, key=lambda one: one.finding.check):
+    for number, (check, group) in enumerate(groupby(done.found, lambda one: one.finding.check)):
         found = list(group)
-        if not first:
+        if number:
             yield plain("")
-        first = False
         yield plain(f"{TITLES[check]} ({len(found)})", "bold")
         for one in found[:_MOST_OF_A_CHECK]:
             yield from _finding_lines(one)

@@ -143,9 +143,12 @@ def make_narrator(out: Output) -> Callable[[ConsolidationReport], None]:
 
 def consolidation_text(report: ConsolidationReport, *, dry_run: bool = False) -> str:
     """List the files that were made: `made weekly/2026-W15.md from 7 files`."""
-    return harmless(
-        "".join(f"{_outcome_verb(d, dry_run=dry_run)} {_made_words(d)}\n" for d in report.done)
+    lines = (
+        f"{_outcome_verb(one, dry_run=dry_run)} {one.rel_path} from "
+        f"{len(one.sources)} {'file' if len(one.sources) == 1 else 'files'}\n"
+        for one in report.done
     )
+    return harmless("".join(lines))
 
 
 def consolidation_notices(report: ConsolidationReport, *, dry_run: bool = False) -> Iterator[str]:
@@ -246,8 +249,3 @@ def _outcome_verb(done: MadeFile, *, dry_run: bool) -> str:
     if dry_run:
         return "would make again" if done.again else "would make"
     return "made again" if done.again else "made"
-
-
-def _made_words(done: MadeFile) -> str:
-    count = len(done.sources)
-    return f"{done.rel_path} from {count} {'file' if count == 1 else 'files'}"

@@ -103,7 +103,7 @@ def show_turn(asked: PageRequest) -> Shown:
 def send_bytes(asked: PageRequest) -> Data:
     """Return the exact request bytes."""
     turn = asked.familiar.numbering.turn_number(asked.path["turn"])
-    body = sent.request_bytes(sent.find_trace(asked.familiar, turn))
+    body = sent.sent_of(sent.find_trace(asked.familiar, turn)).body
     return Data(body, "application/octet-stream", f"turn-{turn}.json")
 
 

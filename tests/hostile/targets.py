@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from familiar_cli.actions.housekeep import tidy_up
-from familiar_cli.actions.sent import messages_diff, request_bytes
+from familiar_cli.actions.sent import messages_diff, sent_of
 from familiar_cli.actions.status import list_of, status_of
 from familiar_cli.actions.talk import assemble
 from familiar_cli.config.edit import set_values
@@ -303,7 +303,7 @@ def _use_trace(raw: bytes, rng: Random, world: World) -> None:
     messages_text(found.messages)
     messages_diff(found, found)
     json.dumps(found.to_json())
-    request_bytes(found)
+    sent_of(found)
 
 
 def _reply(rng: Random, world: World) -> bytes:
