@@ -200,12 +200,10 @@ def privacy(target: CheckTarget) -> Iterator[Diagnosis]:
             owner = named.get(fold(known.get(author.slug, author).label))
             if channel_id in rules.one_to_one and owner:
                 account = f"{author.platform}:{author.user_id}"
-                whose = (
-                    "your name and is not you"
-                    if owner == me
-                    else f"{owner.name}'s name and is not theirs"
-                )
-                as_ = "" if owner == me else f"--as {owner.account.user_id} "
+                whose, as_ = "your name and is not you", ""
+                if owner != me:
+                    whose = f"{owner.name}'s name and is not theirs"
+                    as_ = f"--as {owner.account.user_id} "
                 yield warn(
                     f"{account} in channel {channel_id!r} has {whose}",
                     f"If it is, run `familiar me {as_}--also {account}`.",

@@ -150,12 +150,13 @@ async def tidy_up(
     repairs = [plan_of(finding) for finding in looked.findings]
     new = _new_plans(repairs, plans) if propose else {}
     _propose_plans(familiar.memory, new.values(), run)
-    found = tuple(
-        _with_plan(finding, repair, {*plans.waiting, *new}, plans, judged.get(number))
-        for number, (finding, repair) in enumerate(zip(looked.findings, repairs, strict=True))
-    )
+    found, waiting = [], {*plans.waiting, *new}
+    for number, (finding, repair) in enumerate(zip(looked.findings, repairs, strict=True)):
+        plan_id = repair.id if repair and repair.id in waiting else None
+        rejected = repair is not None and plans.is_rejected(repair.id, repair.grounds)
+        found.append(FindingWithPlan(finding, plan_id, rejected, judged.get(number)))
     skipped = (*looked.skipped, *past.skipped)
-    return Tidied(found, looked.checks, looked.files, tuple(new), skipped, problem)
+    return Tidied(tuple(found), looked.checks, looked.files, tuple(new), skipped, problem)
 
 
 class _Past:
@@ -241,21 +242,6 @@ def _propose_plans(store: MemoryStore, new: Collection[ReviewPlan], run: str) ->
     with store.transaction(HOUSEKEEPING, message, trailers=pass_trailers(run)) as tx:
         for plan in new:
             stage_plan(tx, store, replace(plan, run=run))
-
-
-def _with_plan(
-    finding: Finding,
-    repair: ReviewPlan | None,
-    waiting: Collection[str],
-    plans: Plans,
-    judgement: Judgement | None,
-) -> FindingWithPlan:
-    if repair is None:
-        return FindingWithPlan(finding, judgement=judgement)
-    plan_id = repair.id if repair.id in waiting else None
-    return FindingWithPlan(
-        finding, plan_id, plans.is_rejected(repair.id, repair.grounds), judgement
-    )
 
 
 async def _judge_findings(

@@ -80,30 +80,22 @@ def show_me(
     owners = tuple(written.settings.owners)
     if owner is not None or familiar is None:
         place = place_of_me(home, None, owner=owner)
-        settings = (
-            written.settings if owner is None else written.settings.owners.get(owner, MeSettings())
-        )
-        account = NEUTRAL if owner is None else Author(NEUTRAL.platform, owner)
+        me: MeSettings = written.settings
+        label, account = "User", NEUTRAL
+        if owner is not None:
+            me = written.settings.owners.get(owner, MeSettings())
+            label, account = owner, Author(NEUTRAL.platform, owner)
         tables = _source_of(place)
         sources = {n: ME_FILE if n in tables else "default" for n in NAMES if n != "also"}
-        return _describe_me(settings, sources, owner or "User", account, owners)
-    channel = familiar.channel(channel_id)
-    sources = {
-        held.key.removeprefix("me."): held.source
-        for held in channel.held
-        if held.key.startswith("me.") and held.key != "me.also"
-    }
-    me = familiar.me_in(channel)
-    return _describe_me(channel.me, sources, me.name_of(me.author), me.account, owners)
-
-
-def _describe_me(
-    me: MeSettings,
-    sources: dict[str, str],
-    label: str,
-    account: Author,
-    owners: tuple[str, ...],
-) -> ShownMe:
+    else:
+        channel = familiar.channel(channel_id)
+        sources = {
+            held.key.removeprefix("me."): held.source
+            for held in channel.held
+            if held.key.startswith("me.") and held.key != "me.also"
+        }
+        own = familiar.me_in(channel)
+        me, label, account = channel.me, own.name_of(own.author), own.account
     return ShownMe(
         me.name,
         me.description,

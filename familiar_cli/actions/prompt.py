@@ -269,6 +269,14 @@ def _make_providers(
     beyond = history.Beyond(familiar.summaries, familiar.channels.label, elsewhere)
     pinned = pinned_memory(familiar, setup, lambda: _find_pins(familiar))
     searched = _content_search(familiar, setup, pinned, dry=dry)
+    relations = RelationsProvider(
+        lambda request: dict(taking_part(familiar.history, request)),
+        searched.people.slugs_in,
+        familiar.relations,
+        familiar.counter,
+        zone=familiar.zone,
+        deadline_s=deadline_s,
+    )
     return [
         *([block] if at_start else ()),
         character,
@@ -288,7 +296,7 @@ def _make_providers(
             beyond=beyond,
         ),
         history.FromTier(searched, STANDARD),
-        history.FromTier(_make_relations(familiar, searched.people.slugs_in), STANDARD),
+        history.FromTier(relations, STANDARD),
         *([] if at_start else [block]),
         DeskProvider(memory, familiar.zone, deadline_s=deadline_s),
         *([history.RememberedProvider(remembered)] if remembered else ()),
@@ -333,19 +341,6 @@ def _content_search(
         content_filter=_make_filter(familiar, setup.char) if asks else None,
         deadline_s=familiar.config.context.provider_deadline_s,
         numbering=familiar.numbering,
-    )
-
-
-def _make_relations(
-    familiar: Familiar, named: Callable[[ContextRequest], Iterable[str]]
-) -> RelationsProvider:
-    return RelationsProvider(
-        lambda request: dict(taking_part(familiar.history, request)),
-        named,
-        familiar.relations,
-        familiar.counter,
-        zone=familiar.zone,
-        deadline_s=familiar.config.context.provider_deadline_s,
     )
 
 

@@ -444,11 +444,10 @@ def _show(out: Output, title: str, *pages: Any, bold: bool = True) -> None:  # n
 
 
 def _farewell(out: Output, home: Path, *, kept: bool) -> None:
-    where = (
-        f"Everything is in {home}. Look around: `familiar memory ls --home {typed(str(home))}`."
-        if kept
-        else "All of this was in a temporary directory, which has been deleted."
-    )
+    where = "All of this was in a temporary directory, which has been deleted."
+    if kept:
+        look = f"familiar memory ls --home {typed(str(home))}"
+        where = f"Everything is in {home}. Look around: `{look}`."
     out.note(
         f"\n{where}\n"
         "Next, with your own character and model: `familiar start`, which ends in a chat. Step by\n"

@@ -271,11 +271,10 @@ class Narrator:
         """Print the answer, and the errors."""
         imported = data["imported"]
         waiting = data["remaining"] - imported
-        self._out.note(
-            f"{counted(waiting, 'turn')} {'is' if waiting == 1 else 'are'} waiting."
-            if waiting
-            else "All turns have been processed."
-        )
+        told = "All turns have been processed."
+        if waiting:
+            told = f"{counted(waiting, 'turn')} {'is' if waiting == 1 else 'are'} waiting."
+        self._out.note(told)
         if imported:
             wait = "waits" if imported == 1 else "wait"
             told = f"{counted(imported, 'imported turn')} {wait} for `familiar write-memory`."
