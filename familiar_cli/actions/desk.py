@@ -11,6 +11,7 @@ from familiar_cli.clock import iso, now
 from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.files import read_object, write_own
 from familiar_cli.memory import desk
+from familiar_cli.memory.desk import ItemStatus  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.memory.layout import REMINDERS
 from familiar_cli.text import one_line
 
@@ -109,7 +110,7 @@ def add_todo(
 
 
 def mark_todo(
-    familiar: Familiar, rel_path: str, number: int, mark: desk.ItemStatus, *, dry_run: bool = False
+    familiar: Familiar, rel_path: str, number: int, mark: ItemStatus, *, dry_run: bool = False
 ) -> ItemChange:
     """Put another mark on an item; one that comes again is open again, for its next time.
 
