@@ -231,9 +231,8 @@ def local(target: CheckTarget) -> Iterator[Diagnosis]:
     try:
         import_module("xllamacpp")
     except Exception as error:  # noqa: BLE001  # a native library fails in ways of its own
-        yield warn(
-            f"xllamacpp cannot be used: {error}", f"`{environment.install_command('local')}`"
-        )
+        mend = f"`{environment.install_command('local')}`"
+        yield warn(f"xllamacpp cannot be used: {error}", mend)
     else:
         yield ok("xllamacpp can be used")
 

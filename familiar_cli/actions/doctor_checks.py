@@ -204,10 +204,8 @@ def privacy(target: CheckTarget) -> Iterator[Diagnosis]:
                 if owner != me:
                     whose = f"{owner.name}'s name and is not theirs"
                     as_ = f"--as {owner.account.user_id} "
-                yield warn(
-                    f"{account} in channel {channel_id!r} has {whose}",
-                    f"If it is, run `familiar me {as_}--also {account}`.",
-                )
+                mend = f"If it is, run `familiar me {as_}--also {account}`."
+                yield warn(f"{account} in channel {channel_id!r} has {whose}", mend)
         unsaid = here.privacy.undescribed()
     if unsaid:
         names = shorten_list(unsaid, MOST_NAMED)
@@ -340,10 +338,8 @@ def meaning(target: CheckTarget) -> Iterator[Diagnosis]:
     reranker = config.index.reranker
     if reranker != "none":
         if path_of_model(find_any(reranker, target.cache), target.cache) is None:
-            yield warn(
-                f"the reranker {reranker!r} is not on disk",
-                f"Run `familiar model pull {reranker}`.",
-            )
+            mend = f"Run `familiar model pull {reranker}`."
+            yield warn(f"the reranker {reranker!r} is not on disk", mend)
         else:
             yield ok(f"results are ordered by {reranker}")
     language = _language_of(target)
@@ -438,10 +434,8 @@ def journal(target: CheckTarget) -> Iterator[Diagnosis]:
             yield from _compare_files(target, repository)
         yield from _check_size(repository)
         for path, reason in refused_files(repository).items():
-            yield fail(
-                f"{path!r} of another machine is not here: {reason}",
-                "Rename or shorten it on the machine that has it.",
-            )
+            mend = "Rename or shorten it on the machine that has it."
+            yield fail(f"{path!r} of another machine is not here: {reason}", mend)
 
 
 def sync(target: CheckTarget) -> Iterator[Diagnosis]:
@@ -530,10 +524,7 @@ def _front_problems(text: str) -> Iterator[tuple[int, str]]:
         return
     ours = [n for n, line in enumerate(head.split("\n"), 2) if _RECORD.match(line)]
     if ours and read_page(text).record is None:
-        yield (
-            ours[0],
-            "a record of sources that cannot be read; the file counts as yours",
-        )
+        yield ours[0], "a record of sources that cannot be read; the file counts as yours"
     elif not ours and (line := _bad_yaml(head)) is not None:
         yield line, "front matter that is not YAML"
 

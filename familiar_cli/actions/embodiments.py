@@ -332,12 +332,9 @@ class _Push(Struct):
         if rel_path in self.judged:
             raise errors.RefusedError(f"{rel_path!r} was sent twice; the first one counts")
         full = write_memories.read_if_there(store, rel_path)
-        pasts = self.familiar.file_pasts
-        here = FileHere(
-            None if full is None else _shareable_text(full),
-            pasts.versions(rel_path),
-            partial(self._text, rel_path),
-        )
+        versions = self.familiar.file_pasts.versions(rel_path)
+        shown = None if full is None else _shareable_text(full)
+        here = FileHere(shown, versions, partial(self._text, rel_path))
         change = EmbodimentChange(rel_path, None, sent.clock, self.seen)
         if sent.content is not None:
             change = replace(change, text=self._words(rel_path, sent, here, change))

@@ -166,9 +166,8 @@ def pipeline(
         dry: Leave out everything that asks a model.
     """
     used = () if dry else setup.processors
-    is_short = has_short_frame(familiar, setup.slot) and (
-        not dry or familiar.config.context.frame == "short"
-    )
+    is_wanted = not dry or familiar.config.context.frame == "short"
+    is_short = is_wanted and has_short_frame(familiar, setup.slot)
     return ContextPipeline(
         _make_providers(familiar, setup, remembered, dry=dry),
         familiar.counter,

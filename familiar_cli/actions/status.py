@@ -331,12 +331,10 @@ def _summary_of(familiar: Familiar) -> SummaryStatus:
         others = (s for s in summaries.scopes() if s != PUBLIC)
         scopes = [PUBLIC, *(s for s in others if summaries.scope_of(s, rules) == s)]
         newest = {scope: summaries.latest(scope, rules) for scope in scopes}
-        behind = sum(
-            summaries.count(
-                scope, found.last_turn_id if found else 0, summaries.wanted(scope), -1, rules
-            )
-            for scope, found in newest.items()
-        )
+        behind = 0
+        for scope, found in newest.items():
+            last_id = found.last_turn_id if found else 0
+            behind += summaries.count(scope, last_id, summaries.wanted(scope), -1, rules)
     finally:
         familiar.history.close()
     public = newest[PUBLIC]

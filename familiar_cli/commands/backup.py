@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec.structs import asdict
 
 from familiar_cli.commands._base import App, globals_of, home_of, output
 from familiar_cli.errors import FamiliarError, PartialError, RemoteKeyError, UsageError
@@ -102,7 +101,7 @@ def _back_up(ctx: typer.Context, place: BackupTarget, keep: int, move: str) -> N
                 done.append(back_up(paths, place, keep=keep, progress=progress))
         except FamiliarError as error:
             failed[paths.id] = error
-    data = {"target": place.address, "backups": [asdict(one) for one in done]}
+    data = {"target": place.address, "backups": done}
     out.answer(data, "\n".join(map(words_of, done)) + "\n" * bool(done))
     if failed and done:
         raise PartialError("; ".join(f"{one}: {error}" for one, error in failed.items()))
@@ -165,7 +164,5 @@ def restore(
         with show_totals(out) as progress:
             done.append(restore_one(place, home, familiar_id, backup=backup, progress=progress))
     shown = [f"Restored {one.familiar} from {one.backup} into {one.home}" for one in done]
-    out.answer(
-        {"target": target, "restored": [asdict(one) for one in done]}, "\n".join(shown) + "\n"
-    )
+    out.answer({"target": target, "restored": done}, "\n".join(shown) + "\n")
     out.note("Next: `familiar doctor`. Search by meaning is built again at the first search.")

@@ -86,9 +86,8 @@ def set_(ctx: typer.Context, key: Key, value: str, *, dry_run: DryRun = False) -
     Args:
         value (VALUE): New value.
     """
-    _show_edit(
-        base.output(ctx), key, set_values(_path(ctx), {key: value}, dry_run=dry_run), dry_run
-    )
+    edit = set_values(_path(ctx), {key: value}, dry_run=dry_run)
+    _show_edit(base.output(ctx), key, edit, dry_run)
 
 
 @config_app.command()
@@ -125,10 +124,8 @@ def _where(ctx: typer.Context) -> list[tuple[str, str, str]]:
 
 def _show_edit(out: Output, key: str, edit: Edit, dry_run: bool) -> None:
     data = {"key": key, "path": str(edit.path), "changed": edit.changes and not dry_run}
-    diff = edit.diff
-    out.answer(
-        data | {"diff": diff}, diff or f"{key} already has this value; nothing was changed\n"
-    )
+    text = edit.diff or f"{key} already has this value; nothing was changed\n"
+    out.answer(data | {"diff": edit.diff}, text)
     if edit.changes and dry_run:
         out.note("Nothing was changed (--dry-run).")
 
@@ -233,8 +230,10 @@ def set_in_channel(
         )
     familiar, out = base.familiar_of(ctx), base.output(ctx)
     edits = _edits(familiar, channel_id, texts, unset, dry_run)
-    listens = _subscribe(familiar, channel_id, subscribe, dry_run)
-    _show_changes(out, channel_id, edits, listens, dry_run)
+    if subscribe is not None and not dry_run:
+        registry = familiar.subscriptions
+        _ = registry.add(channel_id) if subscribe else registry.remove(channel_id)
+    _show_changes(out, channel_id, edits, subscribe, dry_run)
     if subscribe is False and not dry_run:
         from familiar_cli.actions.write_memory import write_ended
 
@@ -315,18 +314,6 @@ def _edits(
     return [familiar.channels.set_values(channel_id, texts, dry_run=dry_run)] if texts else []
 
 
-def _subscribe(
-    familiar: Familiar, channel_id: str, subscribe: bool | None, dry_run: bool
-) -> bool | None:
-    """Change a subscription; return the new state, or None if unchanged."""
-    if subscribe is None:
-        return None
-    if not dry_run:
-        registry = familiar.subscriptions
-        _ = registry.add(channel_id) if subscribe else registry.remove(channel_id)
-    return subscribe
-
-
 def _show_changes(
     out: Output, channel_id: str, edits: list[Edit], listens: bool | None, dry_run: bool
 ) -> None:
@@ -392,10 +379,10 @@ def pull(ctx: typer.Context, names: Names, *, source: str | None = None) -> None
     out = base.output(ctx)
     with show_downloads(out) as report:
         pulled, errors = pull_all(names, cache_dir(), report, source=source)
-    lines = "".join(
-        f"{done.name}: {done.path}{'' if done.source else ' (already there)'}\n" for done in pulled
+    lines = (
+        f"{one.name}: {one.path}{'' if one.source else ' (already there)'}\n" for one in pulled
     )
-    out.answer({"pulled": pulled}, lines, errors)
+    out.answer({"pulled": pulled}, "".join(lines), errors)
 
 
 @model_app.command("rm")

@@ -183,10 +183,7 @@ def import_lorebook(
     if not dry_run:
         options.index_words(out, familiar)
         options.warn_of_pins(out, familiar)
-    out.answer(
-        asdict(done) | {"dry_run": dry_run},
-        imported_book_page(done, dry_run=dry_run),
-    )
+    out.answer(asdict(done) | {"dry_run": dry_run}, imported_book_page(done, dry_run=dry_run))
     out.warn(*done.warnings)
 
 

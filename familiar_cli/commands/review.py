@@ -139,10 +139,8 @@ def reject(
         if plan is None or dry_run:
             raise
         drop_damaged(memory, plan)
-        return out.answer(
-            {"plan": plan, "changed": [], "deleted": [], "withdrawn": [], "left": 0},
-            f"thrown away: {plan}",
-        )
+        data = {"plan": plan, "changed": [], "deleted": [], "withdrawn": [], "left": 0}
+        return out.answer(data, f"thrown away: {plan}")
     drop = _refs(hunk, found)
     return _decide(out, familiar, found, set(), drop, dry_run=dry_run)
 

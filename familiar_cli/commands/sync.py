@@ -132,11 +132,8 @@ def resolve(
     from familiar_cli.actions import sync_decisions as action
     from familiar_cli.ui.status_pages import conflicts_text, settled_text
 
-    given = [
-        name
-        for name, on in (("ours", ours), ("theirs", theirs), ("merged", merged), ("edit", edit))
-        if on
-    ]
+    ways = {"ours": ours, "theirs": theirs, "merged": merged, "edit": edit}
+    given = [name for name, on in ways.items() if on]
     if len(given) > 1:
         raise UsageError(
             "Only one of --ours, --theirs, --merged and --edit can be given; nothing was changed"
@@ -187,10 +184,8 @@ def forget(ctx: typer.Context, instance: str) -> None:
 
     with familiar_of(ctx) as familiar:
         action.forget(familiar, instance)
-    output(ctx).answer(
-        {"forgotten": instance},
-        f"Forgot {instance}. If it syncs again, it is known again.",
-    )
+    text = f"Forgot {instance}. If it syncs again, it is known again."
+    output(ctx).answer({"forgotten": instance}, text)
 
 
 Device = Annotated[
@@ -365,10 +360,8 @@ def remove_remote(ctx: typer.Context, name: Name) -> None:
 
     with familiar_of(ctx) as familiar:
         address = action.forget_remote(familiar, name)
-    output(ctx).answer(
-        {"name": name, "address": address.text},
-        f"Removed {name}: {address}. Its contents stay.",
-    )
+    text = f"Removed {name}: {address}. Its contents stay."
+    output(ctx).answer({"name": name, "address": address.text}, text)
 
 
 def _sync(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -78,9 +79,8 @@ def _answer(
     named: str,
     dry_run: bool,
 ) -> None:
-    def render() -> None:
-        exact(writing_pages.consolidation_text(report, dry_run=dry_run))
-
+    text = writing_pages.consolidation_text(report, dry_run=dry_run)
+    render = partial(exact, text)
     data = {**report.to_json(), "rewritten": yours, "dry_run": dry_run}
     out.note(*writing_pages.consolidation_notices(report, dry_run=dry_run))
     if report.failed:
@@ -313,9 +313,7 @@ def write_memory(
 
 
 def _answer_with_writing(out: Output, report: WriterReport, *, dry_run: bool) -> None:
-    def render() -> None:
-        exact(report.diff if dry_run else writing_pages.pass_text(report))
-
+    render = partial(exact, report.diff if dry_run else writing_pages.pass_text(report))
     data = report.to_json()
     out.note(*writing_pages.pass_notices(report, dry_run=dry_run))
     if report.interrupted:

@@ -46,9 +46,8 @@ def effects_page(
 
 def _name_group(title: str, names: Sequence[str]) -> Iterator[RenderableType]:
     yield plain(title, "bold")
-    yield from (
-        plain(f"  {one_line(name, _EFFECT_CHARS)}", "dim") for name in names[:_MOST_EFFECTS]
-    )
+    for name in names[:_MOST_EFFECTS]:
+        yield plain(f"  {one_line(name, _EFFECT_CHARS)}", "dim")
     if len(names) > _MOST_EFFECTS:
         yield plain(f"  … and {len(names) - _MOST_EFFECTS} more; `--json` lists all", "dim")
 
@@ -366,9 +365,8 @@ def _left_out_rows(done: ImportedFolder) -> Iterator[list[RenderableType]]:
     named = [file for file in done.files if file.reason and file.outcome != "read"]
     for file in sorted(named, key=lambda file: not _is_problem(file)):
         if file.kind not in _HOUSEKEEPING:
-            path = plain(
-                f"  {one_line(file.path, _REASON_CHARS)}", "red" if _is_problem(file) else "dim"
-            )
+            style = "red" if _is_problem(file) else "dim"
+            path = plain(f"  {one_line(file.path, _REASON_CHARS)}", style)
             yield [path, plain(one_line(file.reason, _REASON_CHARS))]
     rest = [file.path for file in named if file.kind in _HOUSEKEEPING]
     if rest:

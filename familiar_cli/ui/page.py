@@ -203,12 +203,11 @@ def _side_by_side(
     made = []
     for at in range(height):
         cells = (cell[at] if at < len(cell) else "" for cell in row)
-        made.append(
-            _GAP.join(
-                _fill_width(cell, widths[number], to_right=number in to_right)
-                for number, cell in enumerate(cells)
-            )
+        filled = (
+            _fill_width(cell, widths[number], to_right=number in to_right)
+            for number, cell in enumerate(cells)
         )
+        made.append(_GAP.join(filled))
     return made
 
 

@@ -45,12 +45,11 @@ def show_count(out: Output, what: str) -> Iterator[Callable[[str, int], None]]:
     """Show a count of processed lines: a spinner, or an occasional line in a pipe."""
     on_terminal = sys.stderr.isatty()
     with spinner(out, f"{what} …") as show:
+        tell = show if on_terminal else out.note
 
         def report(name: str, count: int) -> None:
             if on_terminal or (count and count % _EVERY == 0):
-                (show if on_terminal else out.note)(
-                    f"{what} {one_line(name, 40)}: {count:,} lines …"
-                )
+                tell(f"{what} {one_line(name, 40)}: {count:,} lines …")
 
         yield report
 
