@@ -509,9 +509,8 @@ def _with_clock(familiar: Familiar, one: Received) -> Received:
     text = familiar.file_pasts.text(one.rel_path, versions[-1])
     shown = None if text is None else _shareable_text(text)
     is_as_sent = shown is not None and shown.strip() == (one.content or "").strip()
-    content = None if is_as_sent else shown
-    gone = versions[-1].is_gone
-    return replace(one, clock=clock_of(versions), content=content, is_gone=gone)
+    content, is_gone = None if is_as_sent else shown, versions[-1].is_gone
+    return replace(one, clock=clock_of(versions), content=content, is_gone=is_gone)
 
 
 def _refuse_change(sent: Sent, error: errors.FamiliarError) -> Received:

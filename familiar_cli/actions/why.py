@@ -8,6 +8,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli import clock, fts, markdown
 from familiar_cli.actions.sent import recalled_pieces
@@ -124,10 +125,7 @@ def _merge_same(memories: Iterable[UsedMemory]) -> list[UsedMemory]:
             continue
         spans = [span for span in (first.turns, one.turns) if span]
         turns = (min(a for a, _ in spans), max(b for _, b in spans)) if spans else None
-        text = f"{first.text}\n{one.text}"
-        merged[key] = UsedMemory(
-            first.phrase, first.label, text, first.rel_path, turns, first.day, first.cause
-        )
+        merged[key] = replace(first, text=f"{first.text}\n{one.text}", turns=turns)
     return list(merged.values())
 
 

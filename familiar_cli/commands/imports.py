@@ -18,7 +18,6 @@ from familiar_cli.ui.emit import Output, exact_bytes
 from familiar_cli.ui.progress import show_count, show_totals
 
 if TYPE_CHECKING:
-    from familiar_cli.imports.export_card import Exported
     from familiar_cli.tokens import TokenCounter
 
 card_app = base.group("Show, check and export character cards.")
@@ -92,7 +91,10 @@ def export(
     _check_terminal(chosen, out_file)
     name = familiar.config.name or familiar.paths.id
     made = export_card(familiar.memory, chosen, default_name=name)
-    _deliver_card(ctx, made, chosen, out_file, force=force)
+    content = made.content
+    data = {"format": chosen, "bytes": len(content), "left_out": made.left_out}
+    inline = _inline(content, chosen) if out.as_json else {}
+    _deliver(out, content, out_file, data, inline, size=f"{len(content)} bytes", force=force)
     kept = "the original keeps it"
     out.warn(*(f"a {chosen} file cannot carry {thing}; {kept}" for thing in made.left_out))
 
@@ -105,20 +107,24 @@ def _check_terminal(card_format: str, out_file: Path | None) -> None:
         )
 
 
-def _deliver_card(
-    ctx: typer.Context, made: Exported, card_format: str, out_file: Path | None, *, force: bool
+def _deliver(
+    out: Output,
+    content: bytes,
+    out_file: Path | None,
+    data: dict[str, Any],
+    inline: dict[str, Any],
+    *,
+    size: str,
+    force: bool,
 ) -> None:
-    out = base.output(ctx)
-    data = {"format": card_format, "bytes": len(made.content), "left_out": made.left_out}
-    if out_file is None and not out.as_json:
-        exact_bytes(made.content)
-        return
-    if out_file is None:
-        out.answer(data | _inline(made.content, card_format), "")
-        return
-
-    write_result(out_file, made.content, force=force)
-    out.answer(data | {"path": str(out_file)}, f"Wrote {out_file} ({len(made.content)} bytes)")
+    """Write what was exported to a file or to stdout; `inline` is its form within JSON."""
+    if out_file:
+        write_result(out_file, content, force=force)
+        out.answer(data | {"path": str(out_file)}, f"Wrote {out_file} ({size})")
+    elif out.as_json:
+        out.answer(data | inline, "")
+    else:
+        exact_bytes(content)
 
 
 def _inline(content: bytes, card_format: str) -> dict[str, object]:
@@ -224,22 +230,11 @@ def export_lorebook(
         "entries": len(found.entries),
         "warnings": found.warnings,
     }
-    _deliver_book(out, data, to_json(found, chosen), out_file, force=force)
-    out.warn(*found.warnings)
-
-
-def _deliver_book(
-    out: Output, data: dict[str, Any], made: dict[str, Any], out_file: Path | None, *, force: bool
-) -> None:
+    made = to_json(found, chosen)
     content = (dump_json(made) + "\n").encode()
-    if out_file:
-        write_result(out_file, content, force=force)
-        entries = counted(data["entries"], "entry", "entries")
-        out.answer(data | {"path": str(out_file)}, f"Wrote {out_file} ({entries})")
-    elif out.as_json:
-        out.answer(data | {"lorebook": made}, "")
-    else:
-        exact_bytes(content)
+    size = counted(len(found.entries), "entry", "entries")
+    _deliver(out, content, out_file, data, {"lorebook": made}, size=size, force=force)
+    out.warn(*found.warnings)
 
 
 chat_app = base.App()

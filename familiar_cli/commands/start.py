@@ -154,8 +154,7 @@ class _Wizard(Struct):
         if not new:
             raise NotFoundError("There is no character in that folder; nothing was changed")
         wanted = globals_of(self.ctx).familiar
-        chosen = wanted if wanted in every else self._choose("Which one?", new, new)
-        self.familiar_id = chosen
+        self.familiar_id = wanted if wanted in every else self._choose("Which one?", new, new)
         if len(every) > 1 and not wanted:
             self._do("use", self.familiar_id)
 
