@@ -252,11 +252,13 @@ def group(help_text: str) -> App:
 
 
 def familiar_of(ctx: typer.Context) -> Familiar:
-    """Open the familiar selected on the command line."""
+    """Open the familiar selected on the command line; it is closed when the command ends."""
     from familiar_cli.familiar import Familiar
 
     given = globals_of(ctx)
-    return Familiar.load_from_disk(given.home, given.familiar, output(ctx).warn)
+    familiar = Familiar.load_from_disk(given.home, given.familiar, output(ctx).warn)
+    ctx.call_on_close(familiar.close)
+    return familiar
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:

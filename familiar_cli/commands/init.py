@@ -154,9 +154,9 @@ def _make_card(
         dry_run=dry_run,
     )
     if not dry_run:
-        familiar = Familiar.load_from_disk(home, made.id)
-        options.index_words(out, familiar)
-        options.warn_of_pins(out, familiar)
+        with Familiar.load_from_disk(home, made.id) as familiar:
+            options.index_words(out, familiar)
+            options.warn_of_pins(out, familiar)
     data = asdict(made) | {"dry_run": dry_run}
     out.answer(data, new_familiar_page(made, dry_run=dry_run))
     out.warn(*made.warnings)
@@ -196,7 +196,8 @@ def _make_personas(
         else:
             made.append(one)
     for one in made if not dry_run else ():
-        options.index_words(out, Familiar.load_from_disk(home, one.id))
+        with Familiar.load_from_disk(home, one.id) as familiar:
+            options.index_words(out, familiar)
     data = {"familiars": [asdict(one) for one in made], "dry_run": dry_run}
     pages = [persona_page(one, dry_run=dry_run) for one in made]
     problems = [*failed, *filter(None, (one.problem(one.name) for one in made))]
@@ -214,7 +215,8 @@ def adopt_jobs(home: Path, familiar_id: str) -> list[str]:
     from familiar_cli.familiar import Familiar
 
     try:
-        jobs, problems = adopt_crons(Familiar.load_from_disk(home, familiar_id))
+        with Familiar.load_from_disk(home, familiar_id) as familiar:
+            jobs, problems = adopt_crons(familiar)
     except FamiliarError as error:
         return [f"warning: {error}"]
     added = [f"Job {job.id}: {job.when}, {job.what}" for job in jobs]

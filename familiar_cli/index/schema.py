@@ -356,8 +356,12 @@ def _why_old(found: dict[str, str]) -> str:
 
 def _connect_to(path: Path) -> sqlite3.Connection:
     connection = sqlite.connect_derived(path, BUSY_S)
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute("PRAGMA foreign_keys = ON")
+    try:
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 
