@@ -460,21 +460,21 @@ def _open_connection(slot: ResolvedSlot, url: str) -> httpx.AsyncClient:
 
     trust_env = not is_loopback(url)  # no proxy is needed for this machine
     try:
-        is_encrypted = url.startswith("https:")
+        trusted = environment.certificates() if url.startswith("https:") else None
         return httpx.AsyncClient(
             timeout=httpx.Timeout(slot.timeout_s, connect=min(slot.timeout_s, CONNECT_S)),
             trust_env=trust_env,
-            verify=_tls_context(trust_env, environment.certificates()) if is_encrypted else False,
+            verify=_tls_context(trust_env, trusted),
         )
     except Exception as error:  # noqa: BLE001  # proxies and certificates named in the environment
         raise FailedError(from_environment(slot, error)) from None
 
 
 @lru_cache(maxsize=4)  # reading all certificates takes 20 ms
-def _tls_context(trust_env: bool, _: tuple[object, ...]) -> ssl.SSLContext:  # noqa: FBT001
+def _tls_context(trust_env: bool, trusted: tuple[object, ...] | None) -> ssl.SSLContext:  # noqa: FBT001
     import httpx  # noqa: PLC0415
 
-    return httpx.create_ssl_context(trust_env=trust_env)
+    return httpx.create_ssl_context(verify=trusted is not None, trust_env=trust_env)
 
 
 async def _read_blocks(
