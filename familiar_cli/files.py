@@ -414,6 +414,21 @@ def remove(path: str | Path) -> None:
         Disk().unlink(str(path))
 
 
+def directories_in(path: Path, fits: Callable[[Path], bool] = lambda _: True) -> list[Path]:
+    """Return the directories in a directory that fit, sorted; none if they cannot be read."""
+    try:
+        return sorted(entry for entry in path.iterdir() if entry.is_dir() and fits(entry))
+    except OSError:
+        return []
+
+
+def remove_leftovers(paths: Iterable[str]) -> None:
+    """Delete files, leaving those that cannot be deleted."""
+    for path in paths:
+        with suppress(OSError):
+            os.unlink(path)
+
+
 def open_patiently(path: str | Path) -> BinaryIO:
     """Open a file to read its bytes; see `patiently`."""
     return patiently(lambda _: open(path, "rb"), path)

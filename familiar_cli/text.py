@@ -369,13 +369,15 @@ def _longest_fit(text: str, limit_tokens: int, count: Callable[[str], int]) -> i
     high = max(8 * limit_tokens, 64)
     while high < len(text) and count(text[:high]) <= limit_tokens:
         high *= 2
-    low, high = 0, min(high, len(text))
+    high = min(high, len(text))
+    return largest_fit(0, high, lambda end: count(text[:end]) <= limit_tokens)
+
+
+def largest_fit(low: int, high: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest number up to `high` that fits, at least `low`."""
     while low < high:
         middle = (low + high + 1) // 2
-        if count(text[:middle]) <= limit_tokens:
-            low = middle
-        else:
-            high = middle - 1
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
     return low
 
 

@@ -6,6 +6,7 @@ import asyncio
 import shlex
 from contextlib import closing
 from datetime import date  # type of a field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
@@ -337,7 +338,11 @@ class Consolidator:
         bodies = {f.rel_path: read_page(self._text(f)) for f in sessions}
         found = merge_bullets(
             bullets_from_session(
-                page.body, _file_stem(path), instance, self._chats(path), self._phrases.code_block
+                page.body,
+                _file_stem(path),
+                instance,
+                partial(self._chats_of, path),
+                self._phrases.code_block,
             )
             for path, page in bodies.items()
         )
@@ -350,9 +355,6 @@ class Consolidator:
         sources = {path: page.digest for path, page in bodies.items()}
         rel_path = f"{DAILY_DIR}/{day.name}_{instance}.md"
         return periods.PlannedDigest(day.name, rel_path, title, sources, body=body)
-
-    def _chats(self, session: str) -> Callable[[Sequence[Cited]], tuple[str, ...]]:
-        return lambda turns: self._chats_of(session, turns)
 
     def _of_others(self, day: periods.Period) -> list[EventBullet]:
         """Return the bullets for a day from instances that sort before this one.

@@ -32,7 +32,14 @@ from familiar_cli.memory.pages.lines import (
     main_script,
     scripts_in,
 )
-from familiar_cli.text import framed, one_line, sha256_of, split_sentences, unfenced
+from familiar_cli.text import (
+    framed,
+    largest_fit,
+    one_line,
+    sha256_of,
+    split_sentences,
+    unfenced,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -131,15 +138,12 @@ def fit_budget(
             room -= cost
     points = tuple(point for number, point in enumerate(plan.points) if number in kept)
     lost = (point for number, point in enumerate(plan.points) if number not in kept)
-    why = f"the text would have more than {budget_tokens:,} tokens"
-    refused = (
-        Refused("budget", f"{why}; {_sources_of(p)}", one_line(p.text, _SHOWN_CHARS)) for p in lost
-    )
-    return DraftedSummary(plan.summary, points, (*plan.refused, *refused))
-
-
-def _sources_of(point: Point) -> str:
-    return f"it is of {one_line(', '.join(point.sources), _SHOWN_CHARS)}"
+    refused = list(plan.refused)
+    for point in lost:
+        sources = one_line(", ".join(point.sources), _SHOWN_CHARS)
+        why = f"the text would have more than {budget_tokens:,} tokens; it is of {sources}"
+        refused.append(Refused("budget", why, one_line(point.text, _SHOWN_CHARS)))
+    return DraftedSummary(plan.summary, points, tuple(refused))
 
 
 def _spread_points(points: Sequence[Point]) -> list[int]:
@@ -284,11 +288,7 @@ def _short_lines(lines: Sequence[str], most: int, count: Callable[[str], int]) -
 
 def _longest_fit(text: str, most: int, count: Callable[[str], int]) -> int:
     """Return how many leading characters of `text` fit; at least one."""
-    low, high = 1, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if count(text[:middle]) <= most else (low, middle - 1)
-    return low
+    return largest_fit(1, len(text), lambda end: count(text[:end]) <= most)
 
 
 MOST_AGE_S: Final = 30 * 86_400.0
@@ -346,11 +346,6 @@ class Replies:
 
     def _path(self, name: str, key: str) -> Path:
         return self._directory / f"{name}_{key}.json"
-
-
-def question_key(*question: str) -> str:
-    """Hash all components of a question."""
-    return sha256_of(json.dumps(question))[:_KEY_CHARS]
 
 
 INSTRUCTIONS: Final = """\
@@ -519,7 +514,12 @@ class Composer(Struct):
             folds = [await self._fold(wanted.name, system, part, scripts) for part in parts]
             shorter = tuple(item for fold in folds for item in fold)
             if self._total(shorter) >= self._total(items):  # otherwise it would never end
-                raise self._too_wordy(wanted.name)
+                raise UnusableReplyError(
+                    f"What {self.model.name!r} wrote about the parts of {wanted.name} is as long "
+                    "as the parts themselves; nothing was written",
+                    hint="Use a model with a larger context: "
+                    f"`familiar config set llm.slots.{self.asker.slot}.model NAME`.",
+                )
             items = shorter
         system = self._system(wanted, is_part=False)
         plan = await self._ask(wanted.name, system, parts[0] if parts else (), kept, scripts)
@@ -567,7 +567,7 @@ class Composer(Struct):
                 self.replies.keep(name, key, completion.text)
             return plan
 
-        key = question_key(self.model.name, system, user)
+        key = sha256_of(json.dumps((self.model.name, system, user)))[:_KEY_CHARS]
         reply = self.replies.find(name, key) if self.replies else None
         if reply is not None:
             with suppress(UnusableReplyError):  # the rules are stricter now
@@ -633,14 +633,6 @@ class Composer(Struct):
                 "there.",
             )
         return room
-
-    def _too_wordy(self, name: str) -> UnusableReplyError:
-        return UnusableReplyError(
-            f"What {self.model.name!r} wrote about the parts of {name} is as long as the parts "
-            "themselves; nothing was written",
-            hint="Use a model with a larger context: "
-            f"`familiar config set llm.slots.{self.asker.slot}.model NAME`.",
-        )
 
 
 def as_items(labelled: Iterable[tuple[str, str]]) -> tuple[SourceItem, ...]:

@@ -14,7 +14,7 @@ from familiar_cli.clock import iso, parse_iso
 from familiar_cli.config.environment import found_program
 from familiar_cli.consolidation import composing, pages
 from familiar_cli.consolidation.library import facts_of
-from familiar_cli.consolidation.periods import Made, PlannedDigest, Refused, SourceItem, session_day
+from familiar_cli.consolidation.periods import PlannedDigest, Refused, SourceItem, session_day
 from familiar_cli.errors import ConfigError, FamiliarError
 from familiar_cli.languages import ENGLISH, Phrases
 from familiar_cli.markdown import scan, sections
@@ -304,11 +304,7 @@ class Distiller:
         if engine.dry_run and wanted.body is None:
             return Distilled(name, wanted.rel_path, "made", tokens, sources)
         wanted = replace(wanted, items=self._with_unseen(wanted))
-        return self._describe_result(name, wanted, await engine.make(wanted), tokens)
-
-    def _describe_result(
-        self, name: Name, wanted: PlannedDigest, made: Made, tokens: int
-    ) -> Distilled:
+        made = await engine.make(wanted)
         now = tokens if made.held else self._count(pages.readable_text(made.file.after))
         return Distilled(
             name,
@@ -483,7 +479,7 @@ class Distiller:
         taken: list[tuple[str, str, str]] = []
         title = self._phrases.digests["short"]
         room = digest.budget_tokens - self._count(f"# {title}\n")
-        for path, text in self._newest_first():
+        for path, text in self._readable(self._sessions):
             body = pages.read_page(text).body
             section = _session_section(
                 self._phrases.session(_file_stem(path)), pages.readable_text(body)
@@ -506,11 +502,8 @@ class Distiller:
             made_at=iso(self._today.now),
         )
 
-    def _newest_first(self) -> Iterator[tuple[str, str]]:
-        """Yield path and text of each readable, non-empty session."""
-        yield from self._readable(self._sessions)
-
     def _readable(self, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Yield path and text of each readable, non-empty session."""
         for path in paths:
             with suppress(FamiliarError):  # `consolidate` names it
                 text = self._store.read_file(path)

@@ -406,15 +406,9 @@ def _find_wrong(
 
 def _find_contradictions(stated: list[_Stated], kinds: Kinds) -> Iterator[Finding]:
     """Yield findings for pairs of pages that each claim the same asymmetric relation."""
-    now = [one for one in stated if not one.is_over and not one.relation.private]
     above: dict[tuple[str, str, str], _Stated] = {}
-    for one in now:
-        step = kinds.step(one.relation.relation)
-        if step is None:
-            continue
-        ends = (one.note.rel_path, one.target)
-        upper, lower = ends if step[1] else ends[::-1]
-        above.setdefault((step[0], upper, lower), one)
+    for order, upper, lower, one in _current_steps(stated, kinds):
+        above.setdefault((order, upper, lower), one)
     for (order, upper, lower), one in above.items():
         other = above.get((order, lower, upper))
         if other is not None and upper < lower:
@@ -429,16 +423,20 @@ def _find_contradictions(stated: list[_Stated], kinds: Kinds) -> Iterator[Findin
             )
 
 
+def _current_steps(stated: list[_Stated], kinds: Kinds) -> Iterator[tuple[str, str, str, _Stated]]:
+    """Yield the order, the upper and the lower page of each relation that puts one above."""
+    for one in stated:
+        step = kinds.step(one.relation.relation)
+        if step and not one.is_over and not one.relation.private:
+            ends = (one.note.rel_path, one.target)
+            yield step[0], *(ends if step[1] else ends[::-1]), one
+
+
 def _find_circles(stated: list[_Stated], kinds: Kinds) -> Iterator[Finding]:
     """Yield findings for impossible cycles of three or more pages, each once."""
     below: dict[str, dict[str, dict[str, _Stated]]] = defaultdict(lambda: defaultdict(dict))
-    for one in stated:
-        step = kinds.step(one.relation.relation)
-        if step is None or one.is_over or one.relation.private:
-            continue
-        ends = (one.note.rel_path, one.target)
-        upper, lower = ends if step[1] else ends[::-1]
-        below[step[0]][upper].setdefault(lower, one)
+    for order, upper, lower, one in _current_steps(stated, kinds):
+        below[order][upper].setdefault(lower, one)
     for edges in below.values():
         for circle in _found_circles(edges):
             steps = [edges[a][b] for a, b in zip(circle, (*circle[1:], circle[0]), strict=True)]

@@ -276,31 +276,26 @@ def summarise_card(card: Card, counter: TokenCounter) -> CardSummary:
         creator=card.text("creator"),
         creator_notes=card.text("creator_notes"),
         tags=tuple(card.texts("tags")),
-        fields=_field_summaries(card, counter),
+        fields=tuple(
+            FieldSummary(entry.field, entry.title, counter.count(text), text)
+            for entry in SELF_FILES
+            if (text := card.text(entry.field))
+        ),
         sent_tokens=sent_tokens(card, counter),
         counter=counter.name,
         greetings=(*first, *card.texts("alternate_greetings")),
-        example_blocks=_example_blocks(card.text("mes_example")),
+        example_blocks=sum(1 for block in _START.split(card.text("mes_example")) if block.strip()),
         depth_prompt=_depth_prompt_text(card),
         book_name=str_or_empty(book.get("name")),
         book=tuple(map(_entry_summary, object_list(book_entries(card)))),
-        assets=_asset_names(card),
+        assets=tuple(
+            (str_or_empty(a.get("type")), str_or_empty(a.get("name")), str_or_empty(a.get("uri")))
+            for a in object_list(card.data.get("assets"))
+        ),
         members=card.members,
         other=_other_fields(card),
         warnings=card.warnings,
     )
-
-
-def _field_summaries(card: Card, counter: TokenCounter) -> tuple[FieldSummary, ...]:
-    return tuple(
-        FieldSummary(entry.field, entry.title, counter.count(text), text)
-        for entry in SELF_FILES
-        if (text := card.text(entry.field))
-    )
-
-
-def _example_blocks(text: str) -> int:
-    return sum(1 for block in _START.split(text) if block.strip())
 
 
 def _depth_prompt_text(card: Card) -> dict[str, Any] | None:
@@ -326,13 +321,6 @@ def _entry_summary(entry: dict[str, Any]) -> EntrySummary:
         enabled=entry.get("enabled") is not False and entry.get("disable") is not True,
         constant=entry.get("constant") is True,
         content=str_or_empty(entry.get("content")),
-    )
-
-
-def _asset_names(card: Card) -> tuple[tuple[str, str, str], ...]:
-    return tuple(
-        (str_or_empty(a.get("type")), str_or_empty(a.get("name")), str_or_empty(a.get("uri")))
-        for a in object_list(card.data.get("assets"))
     )
 
 

@@ -498,14 +498,11 @@ def _history_line(kept: Kept, channel_id: str) -> dict[str, Any]:
         line["hidden"] = turn.hidden
     if turn.modality != "text":
         line["modality"] = turn.modality
-    line |= {key: True for key, said in _turn_marks(kept) if said}
+    marks = {"partial": turn.partial, "at_estimated": kept.estimated}
+    line |= {key: True for key, said in marks.items() if said}
     if kept.raw:
         line["from"] = {"format": kept.format, "raw": json.loads(kept.raw)}
     return line | {"source": turn.source} | where
-
-
-def _turn_marks(kept: Kept) -> tuple[tuple[str, bool], ...]:
-    return ("partial", kept.turn.partial), ("at_estimated", kept.estimated)
 
 
 def _author_fields(author: Author) -> dict[str, str]:

@@ -59,11 +59,6 @@ _FOREIGN_ERRORS: Final = (
 )
 
 
-def is_zip(raw: bytes) -> bool:
-    """Tell whether `raw` is a zip archive, possibly with a prefix."""
-    return zipfile.is_zipfile(io.BytesIO(raw))
-
-
 def list_members(raw: bytes, *, origin: str) -> tuple[dict[str, int], tuple[str, ...]]:
     """Return path and inflated size of each file in the archive, and duplicated paths.
 
@@ -96,15 +91,6 @@ def read_member(raw: bytes, path: str, *, origin: str, limit_bytes: int = MAX_TO
     if len(content) > limit_bytes:
         raise BadInputError(f"{path!r} in {origin!r} is larger than {limit_bytes // MIB} MiB")
     return content
-
-
-def read_card_json(raw: bytes, *, origin: str) -> bytes:
-    """Read `card.json` from the archive.
-
-    Raises:
-        BadInputError: As `read_member`.
-    """
-    return read_member(raw, CARD_NAME, origin=origin, limit_bytes=MAX_CARD_BYTES)
 
 
 def write_charx(card_json: str, members: Mapping[str, bytes]) -> bytes:
@@ -464,14 +450,14 @@ def _asset_path(chunk: Chunk) -> str | None:
 
 
 def _open_charx(raw: bytes, origin: str) -> CardFile:
-    if not is_zip(raw):
+    if not zipfile.is_zipfile(io.BytesIO(raw)):
         raise BadInputError(f"{origin!r} is {_what_it_is(raw)}, not a character card", hint=_HINT)
     members, twice = list_members(raw, origin=origin)
     if CARD_NAME not in members:
         raise BadInputError(
             f"{origin!r} is a zip archive without a card.json at its root", hint=_HINT
         )
-    card_json = read_card_json(raw, origin=origin)
+    card_json = read_member(raw, CARD_NAME, origin=origin, limit_bytes=MAX_CARD_BYTES)
     value, notes = read_json(card_json, origin=f"{origin}:{CARD_NAME}")
     others = tuple((path, size) for path, size in members.items() if path != CARD_NAME)
     doubled = (f"{name!r} is in the archive twice; the last one is used" for name in twice)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
@@ -241,11 +242,14 @@ def create_familiar(
 
 def id_for(card: cards.Card) -> str:
     """Return the default id of a familiar made from `card`."""
-    for name in (card.name, PurePath(card.origin).stem):
-        try:
+    return _id_from(card.name, PurePath(card.origin).stem)
+
+
+def _id_from(*names: str) -> str:
+    """Return an id made from the first of `names` that is good for one."""
+    for name in names:
+        with suppress(UsageError):
             return check_familiar_id(slugify(name))
-        except UsageError:
-            continue
     return "familiar"
 
 
@@ -254,7 +258,6 @@ def character_name(card: cards.Card) -> str:
     return one_line(card.text("nickname"), _MAX_NAME_CHARS) or one_line(card.name, _MAX_NAME_CHARS)
 
 
-_MAX_PERSONA_NAME_CHARS = 200
 _OVERWRITE_PERSONA = "Add `--overwrite` to replace them with the persona's text, or use another ID."
 
 
@@ -294,7 +297,7 @@ def read_personas(
     return [
         PersonaCard(
             id=check_familiar_id(familiar_id) if familiar_id else persona_id(one, found),
-            name=one_line(_shown_branch(one.name), _MAX_PERSONA_NAME_CHARS),
+            name=one_line(_shown_branch(one.name), _MAX_NAME_CHARS),
             folder=folders.read_folder(one.path),
             user=user,
             user_name=_shown_branch(one.user),
@@ -317,11 +320,7 @@ def template_persona(template: str, user: Author, *, familiar_id: str | None = N
 def persona_id(one: personas.PersonaDir, among: Sequence[personas.PersonaDir] = ()) -> str:
     """Return the default id of a persona: its name, prefixed by the user's if ambiguous."""
     twins = [other for other in among if slugify(other.name) == slugify(one.name)]
-    name = one.name if len(twins) < 2 else f"{one.user} {one.name}"  # noqa: PLR2004
-    try:
-        return check_familiar_id(slugify(name))
-    except UsageError:
-        return "familiar"
+    return _id_from(one.name if len(twins) < 2 else f"{one.user} {one.name}")  # noqa: PLR2004
 
 
 def create_from_persona(

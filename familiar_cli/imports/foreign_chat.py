@@ -314,7 +314,7 @@ def familiars_names(cast: Cast, names: Collection[str], *, origin: str) -> froze
         return found or frozenset(wanted)
     if cast.unnamed == "familiar":
         return frozenset(map(fold, names))
-    listed = ", ".join(repr(name) for name in sorted(names)[:8])
+    listed = _as_strings(names)
     if cast.character:
         raise errors.RefusedError(
             f"No speaker in {origin!r} is called {' or '.join(map(repr, cast.character))}; "
@@ -338,14 +338,12 @@ def with_my_names(cast: Cast, names: Collection[str], *, origin: str) -> Cast:
     Raises:
         RefusedError: There are several, and none is the owner.
     """
-    if not cast.mine or not {fold(n) for n in names}.isdisjoint(map(fold, cast.mine)):
+    is_there = not {fold(n) for n in names}.isdisjoint(map(fold, cast.mine))
+    if not cast.mine or is_there or len(names) <= 1:
         return cast
-    if len(names) <= 1:
-        return cast
-    listed = ", ".join(repr(name) for name in sorted(names)[:8])
     raise errors.RefusedError(
-        f"No person in {origin!r} is called {' or '.join(map(repr, cast.mine))}; it has {listed}. "
-        "Nothing was imported",
+        f"No person in {origin!r} is called {' or '.join(map(repr, cast.mine))}; it has "
+        f"{_as_strings(names)}. Nothing was imported",
         hint=f"Try `--me {min(names)!r}`.",
     )
 
@@ -531,17 +529,18 @@ def as_source(file: Path | None) -> Iterator[ChatFile]:
         FamiliarError: It cannot be read.
     """
     with ExitStack() as stack:
-        plain = (
-            ChatFile(file, str(file))
-            if file
-            else ChatFile(stack.enter_context(_spool_file()), "stdin")
-        )
+        if file:
+            plain = ChatFile(file, str(file))
+        else:
+            plain = ChatFile(_scratch_directory(stack) / "stdin", "stdin")
+            with _translate_errors("stdin"), plain.path.open("wb") as copy:
+                shutil.copyfileobj(sys.stdin.buffer, copy)
         with plain.open() as stream:
             start = stream.read(_START_BYTES)
         wide = next((name for mark, name in _WIDE if start.startswith(mark)), None)
         wide = wide or _guess_utf16(start)
         if wide:
-            narrow = stack.enter_context(_scratch_directory()) / "utf-8"
+            narrow = _scratch_directory(stack) / "utf-8"
             _transcode_file(plain, narrow, wide)
             plain = ChatFile(narrow, plain.name)
         yield plain
@@ -556,18 +555,8 @@ def _guess_utf16(start: bytes) -> str | None:
     return "utf-16-le" if zeros[1] > most and not zeros[0] else None
 
 
-@contextmanager
-def _scratch_directory() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="familiar-") as directory:
-        yield Path(directory)
-
-
-@contextmanager
-def _spool_file() -> Iterator[Path]:
-    with _scratch_directory() as directory:
-        with _translate_errors("stdin"), (directory / "stdin").open("wb") as copy:
-            shutil.copyfileobj(sys.stdin.buffer, copy)
-        yield directory / "stdin"
+def _scratch_directory(stack: ExitStack) -> Path:
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="familiar-")))
 
 
 def _transcode_file(source: ChatFile, target: Path, encoding: str) -> None:
@@ -695,7 +684,8 @@ def json_lines(source: ChatFile) -> Iterator[Row | Skip]:
         while raw := stream.readline(MAX_LINE_BYTES + 1):
             number += 1
             if len(raw) > MAX_LINE_BYTES:
-                _skip_line(stream, raw)
+                while raw and not raw.endswith(b"\n"):
+                    raw = stream.readline(MAX_LINE_BYTES)
                 yield Skip(number, f"it is longer than {MAX_LINE_BYTES // MIB} MiB")
             elif raw.strip():
                 yield read_object(number, raw)
@@ -715,11 +705,6 @@ def read_object(number: int, raw: bytes) -> Row | Skip:
     if not isinstance(value, dict):
         return Skip(number, "it is JSON, but not an object")
     return number, text, value
-
-
-def _skip_line(stream: BinaryIO, raw: bytes) -> None:
-    while raw and not raw.endswith(b"\n"):
-        raw = stream.readline(MAX_LINE_BYTES)
 
 
 def _no_constant(name: str) -> Any:  # noqa: ANN401  # it never returns

@@ -66,12 +66,12 @@ def read_stream(stream: BinaryIO, *, origin: str) -> bytes:
     return raw
 
 
-def write_result(path: Path, content: bytes, *, force: bool = False) -> None:
+def write_result(path: Path, content: bytes | Iterable[bytes], *, force: bool = False) -> None:
     """Write `content` atomically to a file outside the memory, readable by its owner only.
 
     Args:
         path: Output path.
-        content: The bytes.
+        content: The bytes, whole or in parts.
         force: Allow overwriting an existing file.
 
     Raises:
@@ -79,28 +79,6 @@ def write_result(path: Path, content: bytes, *, force: bool = False) -> None:
         RefusedError: The path is a link.
         FamiliarError: The file cannot be written.
     """
-    _write_out(path, content, force=force)
-
-
-def write_lines(path: Path, lines: Iterable[str], *, force: bool = False) -> int:
-    """Write `lines` to a UTF-8 file like `write_result`, streaming them.
-
-    Returns:
-        The number of lines.
-    """
-    count = 0
-
-    def encoded() -> Iterator[bytes]:
-        nonlocal count
-        for line in lines:
-            count += 1
-            yield line.encode("utf-8", errors="surrogatepass") + b"\n"
-
-    _write_out(path, encoded(), force=force)
-    return count
-
-
-def _write_out(path: Path, content: bytes | Iterable[bytes], *, force: bool) -> None:
     if path.is_symlink():
         raise RefusedError(
             f"{str(path)!r} is a link, and links are not followed; nothing was changed",
@@ -120,6 +98,24 @@ def _write_out(path: Path, content: bytes | Iterable[bytes], *, force: bool) -> 
             f"{str(path)!r} cannot be written: {error.strerror or error}",
             hint="Check that its directory exists and is writable.",
         ) from error
+
+
+def write_lines(path: Path, lines: Iterable[str], *, force: bool = False) -> int:
+    """Write `lines` to a UTF-8 file like `write_result`, streaming them.
+
+    Returns:
+        The number of lines.
+    """
+    count = 0
+
+    def encoded() -> Iterator[bytes]:
+        nonlocal count
+        for line in lines:
+            count += 1
+            yield line.encode("utf-8", errors="surrogatepass") + b"\n"
+
+    write_result(path, encoded(), force=force)
+    return count
 
 
 MAX_DEPTH: Final = 128  # no known card nests deeper than twenty levels

@@ -35,12 +35,11 @@ from familiar_cli.imports.foreign_chat import (
 from familiar_cli.imports.what_is_it import is_data_folder, recognise_instead, taken_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from familiar_cli.history.store import HistoryStore
 
     OnProgress = Callable[[str, int], None]
-    from collections.abc import Iterable, Mapping
 
 
 MAX_SPEAKERS: Final = 100
@@ -211,7 +210,8 @@ class Bringing:
         self._place = find(self._history, arrival)
         self._channel = self._place.channel_id
         chat, first = self._chat, next(iter(arrival.lines()), None)
-        origin = imports.ChatOrigin(self._key(), chat.format, chat.name, chat.head(), first)
+        key = chat.key or f"{chat.format}:{self._channel}:{chat.name}"
+        origin = imports.ChatOrigin(key, chat.format, chat.name, chat.head(), first)
         appender = imports.Appender(self._history, self._place, origin)
         self._survey(origin)
         number, before = -1, self._history.newest_id()
@@ -254,10 +254,10 @@ class Bringing:
         """Match lines to turns; for a whole chat, also find the turns it no longer shows."""
         place = self._place
         if not self._chat.is_whole or place.is_copy or (place.is_new and not place.parent):
-            self._verdicts = imports.match_lines(self._history, place, self._lines())
+            self._verdicts = imports.match_lines(self._history, place, self._lines(self._channel))
             return
         changed = None if self._wish.is_current else self._source.changed
-        shown = imports.ShownChat(origin.name, self._lines(), changed)
+        shown = imports.ShownChat(origin.name, self._lines(self._channel), changed)
         self._changes = imports.Reconciliation(self._history, place, shown)
         self._verdicts = self._changes.verdicts
         is_damaged = any(isinstance(found, Skip) for found in self._found())
@@ -269,7 +269,9 @@ class Bringing:
         if self._verdicts and not self._place.is_copy:
             appender.note_head()
         if self._chat.is_whole and messages:
-            doubles = matching.doubles_of(self._history, self._channel, list(self._lines()))
+            doubles = matching.doubles_of(
+                self._history, self._channel, list(self._lines(self._channel))
+            )
             self.done.doubles += len(store.withdraw_turns(self._history, doubles))
         self._check_any(messages)
 
@@ -315,37 +317,25 @@ class Bringing:
 
     def _arrival(self) -> matching.Arrival:
         names = self._chat.channels
-
-        def channels() -> Iterator[str]:
-            return chain(names, (f"{names[0]}-{number}" for number in count(2)))
-
-        def lines() -> Iterator[matching.IncomingLine]:
-            found = (message for message in self._found() if isinstance(message, ForeignMessage))
-            return (self._incoming(message, names[0]) for message in found)
-
         return matching.Arrival(
             self._chat.key,
             self._chat.format,
             self._chat.name,
             self._chat.parent,
-            lines,
+            lambda: self._lines(names[0]),
             self._wish.channel,
-            channels,
+            lambda: chain(names, (f"{names[0]}-{number}" for number in count(2))),
             self._wish.names,
             self._chat.is_apart,
         )
 
-    def _key(self) -> str:
-        own = f"{self._chat.format}:{self._channel}:{self._chat.name}"
-        return self._chat.key or own
-
     def _found(self) -> Iterator[ForeignMessage | Skip]:
         return date_messages(self._chat.messages(), self._source.changed)
 
-    def _lines(self) -> Iterator[matching.IncomingLine]:
+    def _lines(self, channel_id: str) -> Iterator[matching.IncomingLine]:
         for found in self._found():
             if isinstance(found, ForeignMessage):
-                yield self._incoming(found, self._channel)
+                yield self._incoming(found, channel_id)
 
     def _take(self, message: ForeignMessage, verdict: matching.LineMatch) -> None:
         if verdict is LineMatch.new:
@@ -361,10 +351,7 @@ class Bringing:
             done.estimated_times += message.estimated
             done.hidden += message.hidden
             return
-        done.already_there += verdict in (
-            LineMatch.there,
-            LineMatch.details_changed,
-        )
+        done.already_there += verdict in (LineMatch.there, LineMatch.details_changed)
         done.changed += verdict is LineMatch.edited
         done.inserted += verdict is LineMatch.inserted
         if verdict in _REASONS:

@@ -84,8 +84,6 @@ def effects_of(book: Lorebook, states: Mapping[int, State]) -> Effects:
                     names = (names - pinning) | {_UNPINNED}
             case "disabled":
                 kept["disabled:"] += 1
-            case _:
-                pass
         if any(map(is_expression, entry.keys)):
             names.add("regular-expression keys")
         kept.update(f"{name} of" for name in names)
@@ -259,7 +257,14 @@ class _Draft:
         if known and known.shape != book.shape and not self.update:
             return book_id  # each format spells the book's own settings differently
         whole = book.digest
-        new = BookRecord(
+        if known and known.digest == whole and known.outer == book.outer:
+            return book_id
+        if known and (book_settings(known.frame), known.outer) != (
+            book_settings(book.frame),
+            book.outer,
+        ):
+            self.changed.append("the book's own settings")
+        self.books[book_id] = BookRecord(
             name=known.name if known else book.name,
             shape=book.shape,
             source=book.source,
@@ -268,14 +273,6 @@ class _Draft:
             outer=book.outer,
             unreadable=book.unreadable,
         )
-        if known and known.digest == whole and known.outer == book.outer:
-            return book_id
-        if known and (book_settings(known.frame), known.outer) != (
-            book_settings(book.frame),
-            book.outer,
-        ):
-            self.changed.append("the book's own settings")
-        self.books[book_id] = new
         return book_id
 
     def _known(self, key: str, entry: LoreEntry, place: int) -> None:
@@ -322,7 +319,9 @@ class _Draft:
     def _add(self, book_id: str, entries: list[LoreEntry], places: list[int]) -> None:
         """Plan the new entries."""
         ids = ids_of(book_id, entries, set(self.records))
-        taken = {fold(path.rpartition("/")[2]) for path in self._directly_inside()}
+        recorded = {record.path for record in self.records.values()}
+        places_of = (path.rpartition("/") for path in self.found.names | recorded)
+        taken = {fold(name) for folder, _, name in places_of if folder == self.directory}
         chosen = file_names(entries, ids, taken)
         for key, entry, place, name in zip(ids, entries, places, chosen, strict=True):
             path = f"{self.directory}/{name}"
@@ -331,14 +330,6 @@ class _Draft:
                 book_id, entry.shape, place, entry.slot, path, sha256_of(text), entry.raw
             )
             self._write(record, key, text, MISSING)
-
-    def _directly_inside(self) -> set[str]:
-        recorded = {record.path for record in self.records.values()}
-        return {
-            path
-            for path in self.found.names | recorded
-            if path.rpartition("/")[0] == self.directory
-        }
 
     def _write(self, record: EntryRecord, key: str, text: str, expect: str) -> None:
         self.records[key] = record

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -292,24 +292,15 @@ def new_familiar(home: Path, fill: Callable[[FamiliarPaths], str], hint: str) ->
     """
     with _staging_in(home, hint) as staging:
         place = home / fill(FamiliarPaths(staging))
-        _check_free(place)
-        _make_durable()
+        if os.path.lexists(place):
+            raise ConflictError(
+                f"There is a familiar {place.name!r} already; it was not changed",
+                hint="Give the new one another ID.",
+            )
+        if hasattr(os, "sync"):  # not on every system
+            os.sync()
         _move_into_place(staging, place)
     return FamiliarPaths(place)
-
-
-def _check_free(place: Path) -> None:
-    if os.path.lexists(place):
-        raise ConflictError(
-            f"There is a familiar {place.name!r} already; it was not changed",
-            hint="Give the new one another ID.",
-        )
-
-
-def _make_durable() -> None:
-    """Flush all files to disk, where the system supports it."""
-    if hasattr(os, "sync"):
-        os.sync()
 
 
 @contextmanager
@@ -336,7 +327,8 @@ def _staging_in(home: Path, hint: str) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
         for directory in made:
-            _remove_empty(directory)
+            with suppress(OSError):
+                directory.rmdir()
         raise
 
 
@@ -379,10 +371,3 @@ def _move_into_place(staging: Path, place: Path) -> None:
             " nothing was written",
             hint="Run the command again.",
         ) from error
-
-
-def _remove_empty(directory: Path) -> None:
-    try:
-        directory.rmdir()
-    except OSError:
-        return

@@ -150,34 +150,26 @@ def mend_book(raw: dict[str, Any], label: str, notes: Notes, slot: str = "") -> 
     entry = dict(raw)
     mending = Mending(entry, label, notes)
     mending.keys("keys", "key")
-    _mend_secondary(mending)
+    if {"secondary_keys", "keysecondary"} & entry.keys():
+        mending.keys("secondary_keys", "keysecondary")
+    elif entry.get("selective"):
+        mending.note("no 'secondary_keys' although 'selective' is set")
     mending.text("content")
     mending.rename("insertion_order", "order")
     mending.rename("id", "uid")
     mending.rename("enabled", "disable", lambda off: not off)
-    _mend_required(mending)
+    if entry.get("enabled") is None:
+        mending.note("no 'enabled': read as enabled")
+        entry["enabled"] = True
+    if entry.get("insertion_order") is None:
+        mending.note("no 'insertion_order': 100 is used")
+        entry["insertion_order"] = 100
     mending.flag("enabled")
     mending.extensions()
     for name in ("name", "comment"):
         if entry.get(name) is not None:
             mending.text(name)
     return LoreEntry("book", entry, slot)
-
-
-def _mend_secondary(mending: Mending) -> None:
-    if {"secondary_keys", "keysecondary"} & mending.entry.keys():
-        mending.keys("secondary_keys", "keysecondary")
-    elif mending.entry.get("selective"):
-        mending.note("no 'secondary_keys' although 'selective' is set")
-
-
-def _mend_required(mending: Mending) -> None:
-    if mending.entry.get("enabled") is None:
-        mending.note("no 'enabled': read as enabled")
-        mending.entry["enabled"] = True
-    if mending.entry.get("insertion_order") is None:
-        mending.note("no 'insertion_order': 100 is used")
-        mending.entry["insertion_order"] = 100
 
 
 _NOVELAI_ORDER: Final = 400  # NovelAI's own default
@@ -405,9 +397,11 @@ def _entries_of(data: dict[str, Any], origin: str, source: str) -> Lorebook:
     entries = tuple(
         mend(item, _entry_label(item, n), notes, slot) for n, (slot, item) in enumerate(found)
     )
-    _note_optional(shape, entries, notes)
+    for entry in entries:
+        if shape == "book" and entry.raw.get("id") is None:
+            notes.add("no 'id'", entry.title or (entry.keys or ("",))[0])
     return Lorebook(
-        name=_book_name(data),
+        name=data["name"] if isinstance(data.get("name"), str) else "",
         shape=shape,
         entries=entries,
         frame={name: value for name, value in data.items() if name != "entries"},
@@ -461,12 +455,6 @@ def _shape_of(data: dict[str, Any], found: list[dict[str, Any]], *, is_object: b
     return "worldinfo" if is_object and not (data.keys() & (_FRAME_FIELDS - {"name"})) else "book"
 
 
-def _note_optional(shape: Shape, entries: tuple[LoreEntry, ...], notes: Notes) -> None:
-    for entry in entries:
-        if shape == "book" and entry.raw.get("id") is None:
-            notes.add("no 'id'", entry.title or (entry.keys or ("",))[0])
-
-
 def _left_out(count: int) -> tuple[str, ...]:
     return (
         (f"{count} of the entries are not objects: kept separately, not imported",) if count else ()
@@ -488,10 +476,6 @@ def _entry_label(entry: Any, n: int) -> str:  # noqa: ANN401  # any mapping, bef
         if value and isinstance(value, str | list):
             return str(value[0] if isinstance(value, list) else value)
     return f"number {n + 1}"
-
-
-def _book_name(data: dict[str, Any]) -> str:
-    return data["name"] if isinstance(data.get("name"), str) else ""
 
 
 def _not_a_lorebook(data: object, origin: str) -> BadInputError:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
+from collections.abc import Mapping  # noqa: TC003  # type of fields
 from itertools import count
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct, field, to_builtins
+from msgspec import Struct, convert, field, to_builtins
 
 from familiar_cli.errors import BadInputError, NotFoundError
 from familiar_cli.imports import import_plan
@@ -20,7 +21,7 @@ from familiar_cli.memory.pages.front_matter import LorePage, is_expression, pars
 from familiar_cli.text import fold, one_line, slugify
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from familiar_cli.memory.store.store import MemoryStore
 
@@ -81,7 +82,8 @@ def safe_stem(name: str, kind: str) -> str:
         name: A name from a person or another program.
         kind: Appended to reserved device names.
     """
-    stem = _fit_name(slugify(name, max_chars=_MAX_STEM_CHARS))
+    slug = slugify(name, max_chars=_MAX_STEM_CHARS)
+    stem = slug.encode()[:_MAX_STEM_BYTES].decode(errors="ignore").strip("-")
     return f"{stem}-{kind}" if _DEVICE.fullmatch(stem) else stem
 
 
@@ -106,10 +108,6 @@ def file_names(entries: Sequence[LoreEntry], ids: Sequence[str], taken: set[str]
 def _with_suffix(stem: str, entry_id: str, used: set[str]) -> str:
     name = f"{stem}-{entry_id[:_SUFFIX_CHARS]}.md"
     return name if fold(name) not in used else f"{stem}-{entry_id}.md"
-
-
-def _fit_name(stem: str) -> str:
-    return stem.encode()[:_MAX_STEM_BYTES].decode(errors="ignore").strip("-")
 
 
 def match_entries(new: Sequence[LoreEntry], old: Mapping[str, LoreEntry]) -> list[str | None]:
@@ -160,18 +158,11 @@ def _are_alike(new: LoreEntry, old: LoreEntry) -> bool:
     return new.content == old.content or bool(set(new.keys) & set(old.keys))
 
 
-R = TypeVar("R", "BookRecord", "EntryRecord")
-
 FILE_NAME: Final = ".lorebook.json"
 VERSION: Final = 1
-_KINDS: Final[Mapping[str, type]] = {
-    **dict.fromkeys(("name", "source", "digest", "book", "slot", "path", "sha256"), str),
-    **dict.fromkeys(("frame", "outer", "raw"), dict),
-    "place": int,
-}
 
 
-class BookRecord(Struct, frozen=True):
+class BookRecord(Struct, frozen=True, forbid_unknown_fields=True):
     """A book in the directory. See `Lorebook` for the fields of the same name.
 
     Args:
@@ -187,7 +178,7 @@ class BookRecord(Struct, frozen=True):
     unreadable: tuple[Any, ...] = ()
 
 
-class EntryRecord(Struct, frozen=True):
+class EntryRecord(Struct, frozen=True, forbid_unknown_fields=True):
     """An entry in the directory.
 
     Args:
@@ -260,30 +251,12 @@ def _rows(name: str, records: Mapping[str, BookRecord | EntryRecord]) -> str:
 def _parse_settings(data: dict[str, Any]) -> BookSettings:
     if data["familiar_lorebook"] != VERSION:
         raise ValueError("written by another version")
-    return BookSettings(
-        {
-            key: _check_record(BookRecord(**{**value, "unreadable": tuple(value["unreadable"])}))
-            for key, value in data["books"].items()
-        },
-        {key: _check_record(EntryRecord(**value)) for key, value in data["entries"].items()},
-    )
-
-
-def _check_record(record: R) -> R:
-    """Check the field types of `record`, and return it.
-
-    Raises:
-        TypeError: A field has the wrong type.
-    """
-    for name, kind in _KINDS.items():
-        if not isinstance(getattr(record, name, kind()), kind):
-            raise TypeError(f"{name} is not a {kind.__name__}")
-    if record.shape not in KEYS:
-        raise ValueError("unexpected structure")
-    keys = getattr(record, "raw", {}).get(KEYS[record.shape], [])
-    if not (isinstance(keys, list) and all(isinstance(key, str) for key in keys)):
-        raise TypeError("the keys are not text")
-    return record
+    settings = convert({name: data[name] for name in ("books", "entries")}, BookSettings)
+    for record in settings.entries.values():
+        keys = record.raw.get(KEYS[record.shape], [])
+        if not (isinstance(keys, list) and all(isinstance(key, str) for key in keys)):
+            raise TypeError("the keys are not text")
+    return settings
 
 
 _NAMELESS: Final = "book"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from familiar_cli.errors import BadInputError
+from familiar_cli.files import directories_in
 from familiar_cli.imports import folders
 from familiar_cli.imports.foreign_files import read_json
 from familiar_cli.languages import ENGLISH, language_of, phrases
@@ -198,7 +199,8 @@ def map_persona(
     for source, content in sorted(files.items()):
         mapped = mapping.of(source, content, parts.get(source, ""))
         pieces += mapped
-        if not any(piece.is_original and _is_never_rewritten(piece) for piece in mapped):
+        # The program itself may rewrite the verbatim ones.
+        if not any(p.is_original and p.rel_path not in VERBATIM.values() for p in mapped):
             pieces.append(
                 folders.FolderPage(source, kept[source], content, is_original=True, is_hidden=True)
             )
@@ -227,10 +229,7 @@ def _find_personas(directory: Path) -> Iterator[PersonaDir]:
 
 
 def _persona_directories(directory: Path) -> list[Path]:
-    try:
-        return sorted(p for p in directory.iterdir() if p.is_dir() and not p.is_symlink())
-    except OSError:
-        return []
+    return directories_in(directory, lambda path: not path.is_symlink())
 
 
 def _is_persona(directory: Path) -> bool:
@@ -304,11 +303,6 @@ class _Mapping(Struct, frozen=True):
             )
             return []
         return [(layout.TASKS, tasks)]
-
-
-def _is_never_rewritten(piece: folders.FolderPage) -> bool:
-    """Tell whether the program itself never rewrites the file."""
-    return piece.rel_path not in VERBATIM.values()
 
 
 def _name_in(text: str) -> str:

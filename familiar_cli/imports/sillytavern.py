@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct, field
 
 from familiar_cli import errors
+from familiar_cli.files import directories_in
 from familiar_cli.imports import foreign_files
 from familiar_cli.imports.cards import Card, original_file, read_card
 from familiar_cli.imports.containers import SUFFIXES
@@ -182,7 +183,7 @@ def find_folder(path: Path) -> SillyTavernFolder:
     if is_folder(path):
         return _read_folder(path)
     usual = [path / inside for inside in INSIDE if is_folder(path / inside)]
-    others = _user_folders(path) if not usual else []
+    others = directories_in(path, is_folder) if not usual else []
     if len(others) > 1:
         listed = ", ".join(repr(user.name) for user in others)
         raise errors.UsageError(
@@ -195,13 +196,6 @@ def find_folder(path: Path) -> SillyTavernFolder:
         f"{str(path)!r} is not SillyTavern's data folder: it has no `characters` and no `chats`",
         hint="It is usually `SillyTavern/data/default-user`.",
     )
-
-
-def _user_folders(path: Path) -> list[Path]:
-    try:
-        return sorted(entry for entry in path.iterdir() if entry.is_dir() and is_folder(entry))
-    except OSError:
-        return []
 
 
 def _read_folder(root: Path) -> SillyTavernFolder:
@@ -258,9 +252,7 @@ class _Looking:
             with os.scandir(directory) as found:
                 entries = sorted(found, key=lambda entry: entry.name)
         except OSError as error:
-            path = Path(directory)
-            reason = f"it cannot be read: {error.strerror or error}"
-            self.found.append(FoundFile(path, self._rel(path), kind, reason))
+            self._note(directory, kind, f"it cannot be read: {error.strerror or error}")
             return []
         inside = []
         for entry in entries:
@@ -279,12 +271,10 @@ class _Looking:
         except ValueError:  # on another drive
             return True
 
-    def _note(self, entry: os.DirEntry[str], kind: Kind, reason: str = "") -> None:
-        path = Path(entry.path)
-        self.found.append(FoundFile(path, self._rel(path), kind, reason))
-
-    def _rel(self, path: Path) -> str:
-        return path.relative_to(self._root).as_posix()
+    def _note(self, entry: os.DirEntry[str] | Path, kind: Kind, reason: str = "") -> None:
+        path = Path(entry)
+        rel_path = path.relative_to(self._root).as_posix()
+        self.found.append(FoundFile(path, rel_path, kind, reason))
 
 
 def _is_dir(entry: os.DirEntry[str]) -> bool:

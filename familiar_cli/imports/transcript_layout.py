@@ -436,7 +436,7 @@ class _Survey:
         speakers, doubtful = self._speakers(styles, is_timed=is_timed)
         if not speakers or not self._is_enough(styles, speakers):
             return None
-        has_days = not (is_timed and self._have_dates(styles))
+        has_days = not (is_timed and any(style in self._dates for style in styles))
         order, numbered = self._order(styles, has_days=has_days)
         return TranscriptShape(
             styles=frozenset(styles),
@@ -537,9 +537,6 @@ class _Survey:
         if any(self._styles[style].is_timed for style in styles):
             return sum(speakers.values()) > 1
         return len(speakers) > 1 and _LINES_A_HEAD * sum(speakers.values()) >= self._filled
-
-    def _have_dates(self, styles: list[str]) -> bool:
-        return any(style in self._dates for style in styles)
 
     def _order(self, styles: list[str], *, has_days: bool) -> tuple[DateOrder, bool]:
         """Return the order of the dates, and whether it matters."""

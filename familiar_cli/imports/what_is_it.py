@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct
 
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
+from familiar_cli.files import directories_in
 from familiar_cli.memory.layout import PERIOD_DIRS, PRIVATE_DIRS, SIGNIFICANT_DIR
 from familiar_cli.text import typed
 
@@ -191,7 +192,7 @@ def _recognise_directory(path: Path) -> Recognized | None:
     if (path / MANIFEST).is_file():
         hint = f"Import it: `familiar import {name}`."
         return Recognized("export", "an export of familiars", hint)
-    if is_data_folder(path) or any(map(is_data_folder, _directories_in(path))):
+    if is_data_folder(path) or any(map(is_data_folder, directories_in(path))):
         hint = f"Import all of it: `familiar import-sillytavern {name}`."
         return Recognized("folder", "SillyTavern's data folder", hint)
     if _has_persona(path):
@@ -237,13 +238,6 @@ def _has_other_notes(root: Path, notes: Sequence[Path]) -> bool:
     tiers = [root / tier for tier in _TIERS]
     others = [note for note in notes if not any(tier in note.parents for tier in tiers)]
     return any(root in note.parents and note.stem.casefold() != "readme" for note in others)
-
-
-def _directories_in(path: Path) -> list[Path]:
-    try:
-        return sorted(entry for entry in path.iterdir() if entry.is_dir())
-    except OSError:
-        return []
 
 
 def _has_persona(path: Path) -> bool:

@@ -8,8 +8,6 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
 from familiar_cli.actions.search import MOST_RESULTS, cited_turns, search_memories
 from familiar_cli.actions.write_memories import GRANULARITIES
 from familiar_cli.clock import in_zone
@@ -74,9 +72,8 @@ def memory_read(caller: Caller, arguments: Arguments) -> Answer:
 
 def memory_list(caller: Caller, arguments: Arguments) -> Answer:
     """List the files, newest first."""
-    files = sorted(
-        _list_files(caller, arguments), key=lambda one: (one.day, one.rel_path), reverse=True
-    )
+    found = _list_files(caller, arguments)
+    files = sorted(found, key=lambda one: (one[1], one[0].rel_path), reverse=True)
     start = arguments.get("offset", 0)
     wanted = files[start : start + arguments.get("limit", _LISTED)]
     left = len(files) - start - len(wanted)
@@ -87,16 +84,7 @@ def memory_list(caller: Caller, arguments: Arguments) -> Answer:
     )
     if not files:
         notes = ["There is no such file."]
-    return Answer([_file_item(caller, one) for one in wanted], notes, {"total": len(files)})
-
-
-class _File(Struct, frozen=True):
-    entry: MemoryEntry
-    day: str
-
-    @property
-    def rel_path(self) -> str:
-        return self.entry.rel_path
+    return Answer([_file_item(caller, *one) for one in wanted], notes, {"total": len(files)})
 
 
 def _paths_about(caller: Caller, arguments: Arguments) -> list[str]:
@@ -128,7 +116,8 @@ def _begins_with(name: str, wanted: str) -> bool:
     return stem == wanted or stem.startswith(f"{wanted}_")
 
 
-def _list_files(caller: Caller, arguments: Arguments) -> Iterable[_File]:
+def _list_files(caller: Caller, arguments: Arguments) -> Iterable[tuple[MemoryEntry, str]]:
+    """Yield the files that the arguments ask for, each with its day."""
     first, last = asked_days(caller, arguments)
     glob = arguments.get("glob", "*")
     for entry in _list_entries(caller, arguments.get("folder", "").strip("/")):
@@ -137,7 +126,7 @@ def _list_files(caller: Caller, arguments: Arguments) -> Iterable[_File]:
         is_early = first is not None and day < first.isoformat()
         is_late = last is not None and day > last.isoformat()
         if not is_early and not is_late and _fits_glob(entry.rel_path, glob):
-            yield _File(entry, day)
+            yield entry, day
 
 
 def _fits_glob(rel_path: str, glob: str) -> bool:
@@ -184,8 +173,8 @@ def _named_span(caller: Caller, text: str, argument: str) -> Span:
     return Span(day, day)
 
 
-def _file_item(caller: Caller, file: _File) -> ToolItem:
-    about = {"path": file.rel_path, "date": file.day, "bytes": file.entry.size_bytes}
+def _file_item(caller: Caller, file: MemoryEntry, day: str) -> ToolItem:
+    about = {"path": file.rel_path, "date": day, "bytes": file.size_bytes}
     try:
         head = caller.familiar.memory.read_head(file.rel_path, _HEAD_BYTES).text
     except FamiliarError as error:

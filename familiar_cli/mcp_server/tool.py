@@ -18,7 +18,7 @@ from familiar_cli.index.who_when import day_in, last_day
 from familiar_cli.memory.layout import is_page, scope_of_path
 from familiar_cli.memory.pages.lines import number_spans, outward_text, owned_lines, turn_ids
 from familiar_cli.memory.store.files import MemoryFile, parse_path
-from familiar_cli.text import fold, framed, harmless, unfenced
+from familiar_cli.text import fold, framed, harmless, largest_fit, unfenced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -327,14 +327,8 @@ def _word(value: object) -> str:
 
 def _beginning(text: str, room: int, counter: TokenCounter) -> str:
     """Return as much of a text as fits, at least one character."""
-    low, high = 1, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if counter.count(text[:middle]) + _ITEM_TOKENS <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return text[:low]
+    most = room - _ITEM_TOKENS
+    return text[: largest_fit(1, len(text), lambda end: counter.count(text[:end]) <= most)]
 
 
 def _check_stamp(arguments: Arguments, answer: Answer) -> None:

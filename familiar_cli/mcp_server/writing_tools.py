@@ -23,10 +23,9 @@ from familiar_cli.mcp_server.tool import (
 )
 from familiar_cli.memory.layout import DAILY_DIR, PERIOD_DIRS, SIGNIFICANT_DIR
 from familiar_cli.memory.pages.items import chats_in
-from familiar_cli.text import counted, framed, slugify
+from familiar_cli.text import counted, framed, slugify, str_or_empty
 
 if TYPE_CHECKING:
-    from familiar_cli.actions.edit_memories import TextEdit
     from familiar_cli.actions.embodiments import Received, Sent, SharedEntry, Token
     from familiar_cli.mcp_server.tool import Arguments, Caller, Schema
     from familiar_cli.sync.participants import SharedFile
@@ -94,17 +93,18 @@ def memory_edit(caller: Caller, arguments: Arguments) -> Answer:
     from familiar_cli.actions.edit_memories import TextEdit, edit_memory
 
     instance = arguments.get("instanceId") or slugify(caller.client)
-    named = {"content": arguments.get("content"), "operation": arguments.get("operation")}
+    content = arguments.get("content")
     edit = TextEdit(
         arguments.get("append"),
         arguments.get("old_text"),
         arguments.get("new_text"),
         arguments.get("section", ""),
     )
-    if named["content"] is not None:
-        operation = named["operation"] or _meant_operation(edit)
+    if content is not None:
+        is_part = edit.old_text is not None or bool(edit.section)
+        operation = arguments.get("operation") or ("replace" if is_part else "append")
         into = "append" if operation == "append" else "new_text"
-        edit = replace(edit, **{into: named["content"]})
+        edit = replace(edit, **{into: content})
     made = edit_memory(
         caller.familiar,
         writer_of(caller, instance),
@@ -114,12 +114,6 @@ def memory_edit(caller: Caller, arguments: Arguments) -> Answer:
         chats=arguments.get("chatIds", ()),
     )
     return describe_write(made)
-
-
-def _meant_operation(edit: TextEdit) -> str:
-    if edit.old_text is not None:
-        return "replace"
-    return "section" if edit.section else "append"
 
 
 def memory_delete(caller: Caller, arguments: Arguments) -> Answer:
@@ -204,10 +198,7 @@ def _new_place(caller: Caller, arguments: Arguments, instance: str) -> MemoryAdd
     place = _place(caller, arguments, instance)
     if place.rel_path:
         return place
-    return replace(
-        place,
-        slug=place.slug or " ".join(arguments["content"].split()[:_SLUG_WORDS]),
-    )
+    return replace(place, slug=place.slug or " ".join(arguments["content"].split()[:_SLUG_WORDS]))
 
 
 def named_day(caller: Caller, name: str | None) -> str:
@@ -386,8 +377,7 @@ def _token(token: Token) -> dict[str, Any]:
 
 
 def _text(values: dict[str, Any], name: str) -> str:
-    value = values.get(name)
-    return value if isinstance(value, str) else ""
+    return str_or_empty(values.get(name))
 
 
 TOOLS: Final = (

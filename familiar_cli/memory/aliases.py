@@ -63,7 +63,8 @@ def names_of(markdown: str) -> tuple[str, ...]:
     front matter.
     """
     title = harmless(title_of(visible_in(markdown, NOBODY)))
-    given = [title, _title_without_note(title), *aliases_of(markdown), *listed_aliases(markdown)]
+    bare = _NOTE.sub("", title[:_MOST_CHARS])
+    given = [title, bare, *aliases_of(markdown), *listed_aliases(markdown)]
     by_key: dict[str, str] = {}
     for name in given:
         by_key.setdefault(key_of(name), name)
@@ -135,10 +136,6 @@ def check_alias(name: str) -> str:
             hint='Use the name as people say it: `familiar people alias discord:42 "Anna Bell"`.',
         )
     return shown
-
-
-def _title_without_note(title: str) -> str:
-    return _NOTE.sub("", title[:_MOST_CHARS]) if title else ""
 
 
 def _quoted_name(name: str) -> str:

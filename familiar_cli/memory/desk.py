@@ -221,10 +221,17 @@ class DeskItem(Struct, frozen=True):
 
 def items_in(markdown: str) -> tuple[DeskItem, ...]:
     """Parse the items of a list, in file order."""
-    return tuple(
-        DeskItem(number, found.line, found.mark, *_split_due(found.words))
-        for number, found in enumerate(_find_items(markdown), start=1)
-    )
+    items: list[DeskItem] = []
+    for line in scan(markdown):
+        text = line.text.rstrip("\r\n").removeprefix("\ufeff")
+        item = None if line.in_code else bullet(text)
+        if item is None:
+            continue
+        words = text[item.words_at :]
+        if item.box or (not item.indent and words.strip("-*_ \t")):
+            mark = ItemStatus(item.box.lower()) if item.box else ItemStatus.open
+            items.append(DeskItem(len(items) + 1, line.number, mark, *_split_due(words)))
+    return tuple(items)
 
 
 def due_items(items: Iterable[DeskItem], now: datetime, zone: tzinfo | None) -> list[DeskItem]:
@@ -241,7 +248,7 @@ def due_items(items: Iterable[DeskItem], now: datetime, zone: tzinfo | None) -> 
 def with_details(markdown: str, items: Iterable[DeskItem]) -> Iterator[tuple[DeskItem, range]]:
     """Yield each of `items` with the line numbers of the details below it."""
     lines = split_lines(markdown)
-    starts = {found.line for found in _find_items(markdown)}
+    starts = {item.line for item in items_in(markdown)}
     for item in items:
         end = _end_of(lines, item.line)
         ends = (number for number in range(item.line + 1, end + 1) if number in starts)
@@ -295,7 +302,7 @@ def with_item(markdown: str, title: str, words: str) -> str:
         return f"{markdown}# {title}\n\n- [ ] {words}\n"
     lines = split_lines(markdown)
     newline = newline_of(markdown)
-    last = max((found.line for found in _find_items(markdown)), default=0)
+    last = max((item.line for item in items_in(markdown)), default=0)
     at = _end_of(lines, last) if last else len(lines)
     if not lines[at - 1].endswith("\n"):
         lines[at - 1] += newline
@@ -322,25 +329,6 @@ def item_words(text: str) -> str:
             hint="Put it in a note: `familiar memory append notes.md -`.",
         )
     return words
-
-
-class _Found(Struct, frozen=True):
-    line: int
-    mark: ItemStatus
-    words: str
-
-
-def _find_items(markdown: str) -> Iterator[_Found]:
-    for line in scan(markdown):
-        text = line.text.rstrip("\r\n").removeprefix("\ufeff")
-        item = None if line.in_code else bullet(text)
-        if item is None:
-            continue
-        words = text[item.words_at :]
-        if item.box:
-            yield _Found(line.number, ItemStatus(item.box.lower()), words)
-        elif not item.indent and words.strip("-*_ \t"):
-            yield _Found(line.number, ItemStatus.open, words)
 
 
 def _has_come(due: Due | None, now: datetime, zone: tzinfo | None) -> bool:

@@ -26,14 +26,18 @@ from familiar_cli.sync import sealing
 from familiar_cli.sync.epochs import first_commit, memory_orders, turn_orders
 from familiar_cli.sync.joining import MOST_BYTES, newest_commits
 from familiar_cli.sync.journal_past import JournalPast
-from familiar_cli.sync.remotes import MEMORY_REFS, TURNS_REFS, Address, SeenRefs, Transport
+from familiar_cli.sync.remotes import (
+    LOOPBACK,
+    MEMORY_REFS,
+    TURNS_REFS,
+    Address,
+    SeenRefs,
+    Transport,
+)
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-
-_LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 
 
 SEEN: Final = "familiar-folders"
@@ -141,7 +145,7 @@ def _open_folder(
 
 def _is_here(address: Address) -> bool:
     scp = address.text.partition(":")[0].rpartition("@")[2]
-    return (urlsplit(address.text).hostname if "://" in address.text else scp) in _LOOPBACK
+    return (urlsplit(address.text).hostname if "://" in address.text else scp) in LOOPBACK
 
 
 BEGAN: Final = "Began"

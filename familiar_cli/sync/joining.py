@@ -33,13 +33,12 @@ from familiar_cli.sync.participants import LargeDeletion, count_deleted, is_larg
 from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-
-    Parents = Callable[[str], Sequence[str]]
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.store.store import MemoryStore
+
+    Parents = Callable[[str], Sequence[str]]
 
 
 class AncestryWalk:
@@ -403,7 +402,8 @@ def _join_once(
     joined = Joined(
         own, commits, taking.absent, tuple(taking.gone), taking.new_blobs(), is_forward=is_forward
     )
-    message = _merge_message(past, commits)
+    names = sorted({past.instance(commit) for commit in commits})
+    message = f"merge {', '.join(names)}"
     with store.transaction(SYNC, message, dry_run=dry_run, joined=joined) as tx:
         taking.stage(tx)
     done = tx.result
@@ -581,8 +581,3 @@ class _Taking:
         if len(content) > most:
             raise RefusedError(f"{path!r} has {len(content):,} bytes, over the limit of {most:,}")
         return content
-
-
-def _merge_message(past: JournalPast, commits: Sequence[str]) -> str:
-    names = sorted({past.instance(commit) for commit in commits})
-    return f"merge {', '.join(names)}"

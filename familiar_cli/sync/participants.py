@@ -283,8 +283,7 @@ class PendingDeletions:
         now = (*kept, *found)
         if now != before:
             with suppress(OSError):
-                rows = [to_builtins(one) for one in now]
-                write_own(self._path, json.dumps(rows).encode(), durable=False)
+                write_own(self._path, json.dumps(to_builtins(now)).encode(), durable=False)
 
 
 CATEGORIES: Final = (layout.SELF_DIR, "user", "relationship", "custom")

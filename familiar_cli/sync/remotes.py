@@ -10,7 +10,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol
-from urllib.parse import SplitResult, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from msgspec import Struct, to_builtins
 
@@ -182,7 +182,9 @@ def _of_url(text: str) -> Address:
     if scheme == "file":
         if url.netloc not in {"", "localhost"}:
             raise _no_address(text)
-        path = _check_text(_path_of(url), text)
+        from urllib.request import url2pathname
+
+        path = _check_text(url2pathname(url.path), text)
         return Address("path", path, path)
     if scheme not in {"ssh", "git+ssh", "https", "http"} or not url.hostname:
         raise _no_address(text)
@@ -195,12 +197,6 @@ def _of_url(text: str) -> Address:
             hint="Leave it out: git's credential helpers are asked, or set FAMILIAR_SYNC_TOKEN.",
         )
     return Address("ssh" if "ssh" in scheme else "http", text)
-
-
-def _path_of(url: SplitResult) -> str:
-    from urllib.request import url2pathname
-
-    return url2pathname(url.path)
 
 
 def _check_text(path: str, text: str) -> str:
@@ -216,7 +212,7 @@ def _no_address(text: str) -> UsageError:
 
 
 _ANY_USER: Final = "git"  # for servers that look at the token only
-_LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
+LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 _PATIENCE_S: Final = 120.0  # a helper may open a window and wait for the user
 
 
@@ -237,7 +233,7 @@ def find_login(url: str, *, ask: bool) -> Login | None:
         ask: Whether git may ask the user.
     """
     parts = urlsplit(url)
-    if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+    if parts.scheme != "https" and parts.hostname not in LOOPBACK:
         return None
     token = sync_token()
     if token:
@@ -530,8 +526,8 @@ class SeenRefs:
 
     def note_aside(self, refs: Mapping[str, RefAside]) -> None:
         """Record the refs that are not accepted, if possible."""
-        rows = [to_builtins(one) for _, one in sorted(refs.items())]
         if refs != self.aside():
+            rows = [to_builtins(one) for _, one in sorted(refs.items())]
             with suppress(OSError):
                 write_own(self._aside_path, json.dumps(rows).encode(), durable=False)
 

@@ -102,7 +102,7 @@ class Sealing:
         if self._encrypt == (PASSPHRASE,):
             content, made = plain.read(), b""
             for _ in range(_SEAL_TRIES):  # it measures the time, sometimes badly
-                made = age.passphrase.encrypt(content, self._passphrase())
+                made = age.passphrase.encrypt(content, _first_line(self._secret()))
                 if (_scrypt_factor(io.BytesIO(made[:_HEAD_BYTES])) or 0) <= _MOST_SCRYPT_FACTOR:
                     break
             sealed.write(made)
@@ -147,9 +147,6 @@ class Sealing:
             else:
                 break
         return factor is not None
-
-    def _passphrase(self) -> str:
-        return _first_line(self._secret())
 
     def _secret(self) -> str:
         if self._key is None:

@@ -17,7 +17,7 @@ from familiar_cli.markdown import Section, sections
 from familiar_cli.memory.aliases import main_slug, names_of
 from familiar_cli.memory.layout import TOPICS_DIR
 from familiar_cli.memory.pages.lines import number_spans
-from familiar_cli.text import counted, fold, framed, sha256_of, unfenced
+from familiar_cli.text import counted, fold, framed, largest_fit, sha256_of, unfenced
 from familiar_cli.visibility import PUBLIC
 from familiar_cli.when import weekday_name
 from familiar_cli.writer.contract import Batch, Bounds, bounds_for, reply_schema
@@ -179,12 +179,11 @@ def cut_line(line: str, tokens: int, count: Callable[[str], int]) -> str:
     """Truncate a transcript line to `tokens`, noting how much was left out."""
     if count(line) <= tokens:
         return line
-    low, high = 0, len(line)
-    while low < high:
-        middle = (low + high + 1) // 2
-        shown = line[:middle] + _CUT.format(chars=len(line) - middle)
-        low, high = (middle, high) if count(shown) <= tokens else (low, middle - 1)
-    return line[:low] + _CUT.format(chars=len(line) - low)
+
+    def cut(end: int) -> str:
+        return line[:end] + _CUT.format(chars=len(line) - end)
+
+    return cut(largest_fit(0, len(line), lambda end: count(cut(end)) <= tokens))
 
 
 def _memory_text(gathered: Gathered) -> str:

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from familiar_cli.errors import FamiliarError, RefLimitError, RemoteDamagedError
-from familiar_cli.files import read_plain
+from familiar_cli.files import read_plain, remove_leftovers
 from familiar_cli.memory.journal import objects as git_objects
 from familiar_cli.memory.journal import packs
 from familiar_cli.memory.journal.history import History
@@ -549,9 +549,7 @@ def _drop_empty(directory: str) -> None:
     for name in os.listdir(directory):
         if len(name) == 2:  # noqa: PLR2004  # git splits ids after two digits
             path = os.path.join(directory, name)
-            for leftover in os.listdir(path):
-                if leftover.startswith("tmp_obj_"):
-                    with suppress(OSError):
-                        os.unlink(os.path.join(path, leftover))
+            names = [one for one in os.listdir(path) if one.startswith("tmp_obj_")]
+            remove_leftovers(os.path.join(path, one) for one in names)
             with suppress(OSError):
                 os.rmdir(path)

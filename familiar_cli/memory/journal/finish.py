@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, to_builtins
 
 from familiar_cli.errors import FamiliarError, NotFoundError, UnsafePathError
-from familiar_cli.files import TEMP_PREFIX, Disk, is_misspelled, read_plain
+from familiar_cli.files import TEMP_PREFIX, Disk, is_misspelled, read_plain, remove_leftovers
 from familiar_cli.memory.journal import objects
 from familiar_cli.memory.journal.edits import list_absent
 from familiar_cli.memory.journal.repository import (
@@ -138,9 +138,7 @@ def finish_change(
         leftovers=tuple(_find_leftovers(memory.real, [*recovery.rel_paths, *changed])),
     )
     apply_plan(memory.real, plan, repository.disk)
-    for path in plan.leftovers:
-        with suppress(OSError):
-            os.unlink(path)
+    remove_leftovers(plan.leftovers)
     with suppress(OSError):  # a leftover marker is harmless
         clear_mark(repository.path, repository.disk)
     repository.disk.sync_dir(repository.path)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from msgspec import Struct
 
 from familiar_cli.errors import FamiliarError, RemoteDamagedError
-from familiar_cli.files import Disk, read_plain
+from familiar_cli.files import Disk, read_plain, remove_leftovers
 from familiar_cli.memory.journal import packs
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ class Objects:
                 self._disk.replace(temporary, path)
                 self._fresh.append(path)
         except BaseException:
-            _remove_files(temporary for temporary, _ in waiting)
+            remove_leftovers(temporary for temporary, _ in waiting)
             raise
         for directory in [*directories, *([self.directory] if missing else ())]:
             self._disk.sync_dir(directory)
@@ -253,7 +253,7 @@ class Objects:
     def discard(self) -> None:
         """Remove written files that were never committed, to free disk space."""
         self.close()
-        _remove_files(self._fresh)
+        remove_leftovers(self._fresh)
         self._fresh.clear()
 
     def dulwich_store(self) -> DiskObjectStore:
@@ -291,7 +291,7 @@ class Objects:
         """Remove half-written files left by a crash. The caller must hold the lock."""
         for name in _list_names(os.path.join(self.directory, "pack")):
             if name.startswith("tmp") or name.endswith(".lock"):
-                _remove_files([os.path.join(self.directory, "pack", name)])
+                remove_leftovers([os.path.join(self.directory, "pack", name)])
 
     def forget_loose(self, id_: str) -> None:
         """Remove a loose object that is packed. May raise OSError."""
@@ -437,13 +437,6 @@ def journal_unreadable(what: str, error: OSError) -> FamiliarError:
 def _compress_object(one: GitObject) -> bytes:
     level = 0 if one.kind == "tree" and len(one.content) > _LARGE_TREE_BYTES else _LEVEL
     return zlib.compress(f"{one.kind} {len(one.content)}\0".encode() + one.content, level)
-
-
-def _remove_files(paths: Iterable[str]) -> None:
-    """Remove files, ignoring those that cannot be removed."""
-    for path in paths:
-        with suppress(OSError):
-            os.unlink(path)
 
 
 def _list_names(directory: str) -> list[str]:

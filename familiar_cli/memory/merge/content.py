@@ -387,14 +387,8 @@ def _evidence_place(block: MergeBlock) -> int:
     bare = _bare_words(block)
     if bare == block.words:
         return len(bare)
-    at = next(
-        (
-            at
-            for at, (one, other) in enumerate(zip(bare, block.words, strict=False))
-            if one != other
-        ),
-        len(bare),
-    )
+    pairs = enumerate(zip(bare, block.words, strict=False))
+    at = next((at for at, (one, other) in pairs if one != other), len(bare))
     return len(bare[:at].rstrip(" \t"))
 
 
@@ -434,7 +428,6 @@ def _with_gap(block: MergeBlock, before: MergeBlock | None) -> MergeBlock:
 _FLOW: Final = re.compile(r"([^\n:]*:[ \t]*)\[([^\[\]{}#\n]*)\]([ \t]*\n)")
 _ITEM: Final = re.compile(r"[ \t]*-[ \t].*\n")
 _SPLIT: Final = re.compile(r"""((?:"[^"]*"|'[^']*'|[^,])+)""")
-_OPEN: Final = "---\n"
 
 
 def merge_front(base: str, ours: str, theirs: str, settle: Settle, findings: MergeFindings) -> str:

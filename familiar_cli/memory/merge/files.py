@@ -23,10 +23,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from itertools import chain, count
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from msgspec import Struct, field
+from msgspec import Struct, convert, field, to_builtins
 from msgspec.structs import replace
 
 from familiar_cli.memory import layout
@@ -300,15 +300,8 @@ def open_conflicts(
 
 
 def _list_line(one: Conflict) -> str:
-    told: dict[str, Any] = {
-        "path": one.path,
-        "copy": one.copy,
-        "ours": one.ours,
-        "theirs": one.theirs,
-        "base": one.base,
-        "what": list(one.what),
-    }
-    data = json.dumps(told, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
+    told = json.dumps(to_builtins(one), ensure_ascii=False)
+    data = told.replace("<", "\\u003c").replace(">", "\\u003e")
     link = f"[{_escape_name(one.path)}]({quote(one.copy.removeprefix(_BELOW))})"
     which = f": the version of {_escape_name(one.theirs)}" if one.theirs else ""
     return f"- {link}{which} <!-- conflict {data} -->\n"
@@ -320,15 +313,10 @@ def _escape_name(name: str) -> str:
 
 def _parse_conflict(data: str) -> Conflict | None:
     try:
-        told: Mapping[str, Any] = json.loads(data)
-        what = tuple(map(str, told["what"]))
-        names = [told[key] for key in ("path", "copy", "ours", "theirs", "base")]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        one = convert(json.loads(data), Conflict)
+    except (ValueError, RecursionError):
         return None
-    if not all(isinstance(name, str) for name in names) or not is_copy(names[1]):
-        return None
-    path, copy, ours, theirs, base = names
-    return Conflict(path, copy, ours, theirs, base, what)
+    return one if is_copy(one.copy) else None
 
 
 HUMAN: Final = "human"

@@ -120,7 +120,7 @@ def merge_bullets(there: str, new: str) -> str:
     lacking: list[str] = []
     for item in bullet_items(new):
         key, is_heading = key_of(item), bool(_HEADING.match(item))
-        if key[1] and key not in known and not (there and _is_title(item)):
+        if key[1] and key not in known and not (there and item.startswith("# ")):
             known.add(key)
             ended = item if item.endswith("\n") else f"{item}\n"
             apart = "\n" if lacking and is_heading else ""
@@ -187,10 +187,6 @@ def tag_value(name: str) -> str:
     """Encode a channel or instance id for use in a tag."""
     is_plain = name.isprintable() and not re.search(r"[\s\[\]<>%]", name)
     return name if is_plain else quote(name, safe=_PLAIN, errors="surrogatepass")
-
-
-def _is_title(item: str) -> bool:
-    return item.startswith("# ")
 
 
 def _item_lines(text: str) -> Iterator[list[TextLine]]:

@@ -74,18 +74,16 @@ def link_targets(text: str, rel_path: str) -> list[str]:
     Links are relative to their file, or to the memory root if they begin with `/`. Links that leave
     the memory or have a URL scheme are left out, and so are links in code.
     """
-    found = (
-        place for place in places_in(unhidden_text(text), rel_path) if place.target != rel_path
-    )
-    return list(dict.fromkeys(place.target for place in found))
+    return list(dict.fromkeys(place.target for place in _outgoing(text, rel_path)))
+
+
+def _outgoing(text: str, rel_path: str) -> Iterator[LinkPlace]:
+    return (p for p in places_in(unhidden_text(text), rel_path) if p.target != rel_path)
 
 
 def link_places(text: str, rel_path: str) -> list[LinkPlace]:
     """Return the links in the file at `rel_path`, in order; see `link_targets`."""
-    found = (
-        place for place in places_in(unhidden_text(text), rel_path) if place.target != rel_path
-    )
-    return sorted(found, key=lambda place: place.start)
+    return sorted(_outgoing(text, rel_path), key=lambda place: place.start)
 
 
 def places_in(bare: str, rel_path: str) -> Iterator[LinkPlace]:
@@ -281,12 +279,10 @@ class PageNames:
     @cached_property
     def _declared_names(self) -> dict[str, str]:
         """Aliases and titles declared by pages; aliases take precedence."""
-        names: dict[str, str] = {}
-        for names_of in (_alias_keys, _title_keys):
-            for path in sorted(self._texts):
-                for name in names_of(self._texts[path], path):
-                    names.setdefault(fold(name), path)
-        return names
+        pages = sorted(self._texts.items())
+        names = [(name, path) for path, text in pages for name in listed_aliases(text)]
+        names += [(title_of(text, path), path) for path, text in pages]
+        return {fold(name): path for name, path in reversed(names)}
 
 
 def _name_fit(wanted: str, path: str) -> str:
@@ -297,15 +293,6 @@ def _name_fit(wanted: str, path: str) -> str:
         if not wanted.startswith("/") and said.endswith(f"/{wanted}"):
             return "end"
     return ""
-
-
-def _alias_keys(text: str, rel_path: str) -> Iterable[str]:
-    del rel_path
-    return listed_aliases(text)
-
-
-def _title_keys(text: str, rel_path: str) -> Iterable[str]:
-    return (title_of(text, rel_path),)
 
 
 CANVAS: Final = ".canvas"

@@ -346,7 +346,7 @@ def build_graph(store: MemoryStore) -> Graph:
             try:
                 texts[entry.rel_path] = store.read_file(entry.rel_path)
             except FamiliarError as error:
-                skipped.append(_skipped_file(entry.rel_path, error))
+                skipped.append(Skipped(entry.rel_path, str(error)))
     there = {entry.rel_path for entry in walk.files}
     links: list[Link] = []
     broken: list[Link] = []
@@ -366,10 +366,6 @@ def build_graph(store: MemoryStore) -> Graph:
     pairs = {(link.source, link.target) for link in links}
     links += [m for m in _find_mentions(texts) if (m.source, m.target) not in pairs]
     return Graph(tuple(sorted(there)), tuple(links), tuple(broken), tuple(skipped))
-
-
-def _skipped_file(rel_path: str, error: FamiliarError) -> Skipped:
-    return Skipped(rel_path, str(error))
 
 
 def _find_mentions(texts: Mapping[str, str]) -> Iterable[Link]:

@@ -22,6 +22,7 @@ from familiar_cli.files import (
     is_misspelled,
     mode_of,
     read_plain,
+    remove_leftovers,
     temp_in,
     why,
 )
@@ -523,7 +524,7 @@ def apply_plan(root: str, plan: WritePlan, disk: Disk | None = None) -> None:
         return
     work = _Work(root, disk or Disk())
     try:
-        _remove_files(plan.leftovers)
+        remove_leftovers(plan.leftovers)
         work.lay_out(plan)
         work.carry_out()
     except OSError as error:
@@ -592,7 +593,7 @@ class _Work:
                     self._disk.unlink(move.path)
             except OSError:
                 kept.append(move.old or move.path)
-        _remove_files(p for m in self._moves for p in (m.new, m.old) if p and p not in kept)
+        remove_leftovers(p for m in self._moves for p in (m.new, m.old) if p and p not in kept)
         for directory in reversed(self._made_dirs):
             with suppress(OSError):
                 os.rmdir(directory)
@@ -602,7 +603,7 @@ class _Work:
         """Flush directories; remove kept old files and empty directories."""
         for directory in {os.path.dirname(move.path) for move in self._moves}:
             self._disk.sync_dir(directory)
-        _remove_files(move.old for move in self._moves if move.old)
+        remove_leftovers(move.old for move in self._moves if move.old)
         for move in self._moves:
             directory = os.path.dirname(move.path)
             while move.new is None and directory != self._root:
@@ -627,12 +628,6 @@ class _Work:
             self._disk.mkdir(path)
             self._made_dirs.append(path)
             self._disk.sync_dir(os.path.dirname(path))
-
-
-def _remove_files(temporary: Iterable[str]) -> None:
-    for path in temporary:
-        with suppress(OSError):
-            os.unlink(path)
 
 
 def _apply_error(error: OSError, rel_path: str, kept: list[str]) -> errors.FamiliarError:
