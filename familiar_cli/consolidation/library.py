@@ -6,6 +6,7 @@ import json
 from bisect import bisect_left
 from contextlib import suppress
 from datetime import date, timedelta
+from functools import partial
 from hashlib import blake2b
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -81,16 +82,14 @@ class PrivateShelf(Struct, frozen=True):
 
     def kept(self, file: PlannedFile) -> PlannedFile:
         """Convert a change of a file to the change to make in memory."""
-        rel_path = layout.path_in_scope(file.rel_path, self.scope)
+        place = partial(layout.path_in_scope, scope=self.scope)
+        rel_path = place(file.rel_path)
         stem = file.rel_path.rpartition("/")[2].removesuffix(".md")
         before, after = (
-            text and as_private(_with_sources(text, self._place), self.scope, stem)
+            text and as_private(_with_sources(text, place), self.scope, stem)
             for text in (file.before, file.after)
         )
         return replace(file, rel_path=rel_path, before=before, after=after or "")
-
-    def _place(self, rel_path: str) -> str:
-        return layout.path_in_scope(rel_path, self.scope)
 
 
 def _with_sources(text: str, renamed: Callable[[str], str]) -> str:

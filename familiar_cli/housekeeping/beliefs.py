@@ -445,7 +445,7 @@ class _Repeated:
 
 def _find_repeating(note: MemoryText, repeated: _Repeated) -> Iterator[Finding]:
     """Yield a finding if a generated file repeats withdrawn lines."""
-    lines: list[str | None] = list(note.text.split("\n"))
+    texts = note.text.split("\n")
     whole, by_hand = list[int](), list[int]()
     start = note.text.count("\n", 0, body_start(note.text))
     for line in scan(note.text):
@@ -458,15 +458,11 @@ def _find_repeating(note: MemoryText, repeated: _Repeated) -> Iterator[Finding]:
         said = [repeated.is_said(part) for part in parts if part.strip()]
         if not any(said):
             continue
-        texts = note.text.split("\n")
-        if all(said) and not _stands_over_others(texts, line.number - 1):
-            whole.append(line.number)
-            lines[line.number - 1] = None
-        else:
-            by_hand.append(line.number)
+        is_alone = all(said) and not _stands_over_others(texts, line.number - 1)
+        (whole if is_alone else by_hand).append(line.number)
     if not (whole or by_hand):
         return
-    after = "\n".join(text for text in lines if text is not None)
+    after = "\n".join(text for number, text in enumerate(texts, 1) if number not in whole)
     count = len(whole) + len(by_hand)
     yield Finding(
         (note.rel_path,),
@@ -492,8 +488,8 @@ def _withdrawn_finding(
     fallen: Mapping[int, str],
     numbering: memory_lines.Numbering,
 ) -> Finding:
-    lines: list[str | None] = list(note.text.split("\n"))
     texts = note.text.split("\n")
+    now = dict(enumerate(texts))
     whole, parts, by_hand = list[int](), list[int](), list[int]()
     for line, turns in resting:
         if not any(turn in fallen for turn in turns):
@@ -502,14 +498,14 @@ def _withdrawn_finding(
         at = line.number - 1
         if left:
             parts.append(line.number)
-            lines[at] = _resting_on(texts[at], left)
+            now[at] = memory_lines.citing(texts[at], left)
         elif line.level or _stands_over_others(texts, at):
             by_hand.append(line.number)
         else:
             whole.append(line.number)
-            lines[at] = None
+            del now[at]
     numbers = sorted([*whole, *parts, *by_hand])
-    after = "\n".join(text for text in lines if text is not None)
+    after = "\n".join(now.values())
     gone = {turn for _, turns in resting for turn in turns if turn in fallen}
     return Finding(
         (note.rel_path,),
@@ -518,13 +514,6 @@ def _withdrawn_finding(
         repair=(PlannedFile(note.rel_path, note.text, after),) if whole or parts else (),
         hint=_hint(whole, parts, by_hand),
     )
-
-
-def _resting_on(text: str, turns: Collection[memory_lines.Cited]) -> str:
-    """Return a line that cites only these turns."""
-    end = "\r" if text.endswith("\r") else ""
-    cited = memory_lines.citation_comment(turns)
-    return f"{memory_lines.without_references(text).rstrip()} {cited}{end}"
 
 
 def _stands_over_others(texts: list[str], at: int) -> bool:

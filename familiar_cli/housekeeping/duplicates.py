@@ -25,7 +25,12 @@ from familiar_cli.markdown import scan, without_marker
 from familiar_cli.memory.aliases import names_of, slug_in
 from familiar_cli.memory.layout import SELF_DIR
 from familiar_cli.memory.mentions import key_of
-from familiar_cli.memory.pages.lines import citation_comment, citations_in, without_references
+from familiar_cli.memory.pages.lines import (
+    citation_comment,
+    citations_in,
+    citing,
+    without_references,
+)
 from familiar_cli.review.pending import HISTORY, PlannedFile, marks_text
 from familiar_cli.text import counted, sha256_of
 
@@ -249,13 +254,9 @@ def _without_repeats(lines: list[str], again: dict[int, int]) -> str:
         alike[first].add(lines[at])
     for first, others in alike.items():
         known = citations_in(lines[first])
-        both = citation_comment(
-            [*known, *(turns for line in others for turns in citations_in(line))]
-        )
-        if both != citation_comment(known):
-            end = "\r" if lines[first].endswith("\r") else ""
-            bare = without_references(lines[first]).rstrip()
-            kept[first] = f"{bare} {both}{end}"
+        both = [*known, *(turns for line in others for turns in citations_in(line))]
+        if citation_comment(both) != citation_comment(known):
+            kept[first] = citing(lines[first], both)
     return "\n".join(line for at, line in enumerate(kept) if at not in again)
 
 

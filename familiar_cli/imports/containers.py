@@ -159,11 +159,6 @@ class Png(Struct, frozen=True):
     chunks: tuple[Chunk, ...]
     trailer: bytes = b""
 
-    @property
-    def animated(self) -> bool:
-        """Whether it is an APNG."""
-        return any(chunk.kind == b"acTL" for chunk in self.chunks)
-
 
 def parse_png(raw: bytes, *, origin: str) -> Png:
     """Parse `raw` into chunks.
@@ -269,9 +264,7 @@ def _too_much(origin: str) -> BadInputError:
     return BadInputError(f"{origin!r} contains texts of more than {MAX_CARD_BYTES // MIB} MiB")
 
 
-SUFFIXES: Final = {"png": ".png", "apng": ".png", "json": ".json", "yaml": ".yaml"} | {
-    "charx": ".charx"
-}
+SUFFIXES: Final = {"apng": ".png"} | {kind: f".{kind}" for kind in ("png", "json", "yaml", "charx")}
 V3_KEYWORD: Final = "ccv3"
 V2_KEYWORD: Final = "chara"
 ASSET_KEYWORD: Final = "chara-ext-asset_:"
@@ -372,7 +365,8 @@ def _open_png(raw: bytes, origin: str) -> CardFile:
         for chunk in picture.chunks
         if (path := _asset_path(chunk)) is not None
     )
-    return CardFile("apng" if picture.animated else "png", value, notes, members)
+    is_animated = any(chunk.kind == b"acTL" for chunk in picture.chunks)
+    return CardFile("apng" if is_animated else "png", value, notes, members)
 
 
 def _card_texts(picture: Png, origin: str) -> list[tuple[str, bytes]]:

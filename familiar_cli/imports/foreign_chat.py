@@ -20,7 +20,7 @@ from familiar_cli import errors
 from familiar_cli.clock import since_1970, to_ms
 from familiar_cli.files import open_patiently
 from familiar_cli.identity import Author
-from familiar_cli.imports.foreign_files import MIB
+from familiar_cli.imports.foreign_files import MARKS, MIB, no_constant
 from familiar_cli.memory.layout import CARD_JSON
 from familiar_cli.text import fold, one_line, slugify, typed
 
@@ -453,12 +453,7 @@ DateOrder = Literal["dmy", "mdy", "ymd"]
 MAX_LINE_BYTES: Final = 16 * MIB
 """Longest line, that is, one message with all its swipes."""
 
-_WIDE: Final = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
+
 _BLOCK_BYTES: Final = MIB
 _START_BYTES: Final = 1024
 
@@ -537,7 +532,7 @@ def as_source(file: Path | None) -> Iterator[ChatFile]:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
         with plain.open() as stream:
             start = stream.read(_START_BYTES)
-        wide = next((name for mark, name in _WIDE if start.startswith(mark)), None)
+        wide = next((name for mark, name in MARKS if start.startswith(mark)), None)
         wide = wide or _guess_utf16(start)
         if wide:
             narrow = _scratch_directory(stack) / "utf-8"
@@ -707,8 +702,4 @@ def read_object(number: int, raw: bytes) -> Row | Skip:
     return number, text, value
 
 
-def _no_constant(name: str) -> Any:  # noqa: ANN401  # it never returns
-    raise ValueError(f"{name} is not a JSON number")
-
-
-_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
+_DECODER: Final = json.JSONDecoder(parse_constant=no_constant)

@@ -122,7 +122,7 @@ MAX_DEPTH: Final = 128  # no known card nests deeper than twenty levels
 MAX_CONTAINERS: Final = 1_000_000  # lists and objects; each takes far more memory than its text
 OWN_DEPTH: Final = MAX_DEPTH + 8  # for our own files, which wrap foreign values
 MAX_DIGITS: Final = 4000  # just below Python's own limit
-_MARKS: Final = (  # UTF-32 first: its mark begins with that of UTF-16
+MARKS: Final = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
@@ -178,7 +178,7 @@ def decode_text(raw: bytes | str) -> str:
         ValueError: It is not in a Unicode encoding.
     """
     if isinstance(raw, bytes):
-        encoding = next((name for mark, name in _MARKS if raw.startswith(mark)), "utf-8")
+        encoding = next((name for mark, name in MARKS if raw.startswith(mark)), "utf-8")
         raw = raw.decode(encoding, errors="surrogatepass")
     return raw.removeprefix("\ufeff")
 

@@ -427,15 +427,11 @@ class PathRemote:
         self._is_bare = bool(_BARE.search(config))
 
     def _loose(self) -> list[tuple[str, str]]:
-        found = []
-        top = os.path.join(self._path, *_HEADS.strip("/").split("/"))
-        for directory, _, names in os.walk(top):
-            for name in names:
-                path = os.path.join(directory, name)
-                ref = _HEADS + os.path.relpath(path, top).replace(os.sep, "/")
-                if not name.endswith(".lock") and is_id(id_ := _read_small(path).strip()):
-                    found.append((ref, id_))
-        return found
+        return [
+            (ref, id_)
+            for ref, path in remotes.ref_files(os.path.join(self._path, "refs", "heads"))
+            if not path.endswith(".lock") and is_id(id_ := _read_small(path).strip())
+        ]
 
     def _packed(self) -> dict[str, str]:
         found = packed_refs(self._path).items()

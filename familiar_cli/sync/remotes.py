@@ -31,7 +31,7 @@ from familiar_cli.memory.journal.objects import is_id
 from familiar_cli.text import Discreet, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from familiar_cli.memory.journal.exchange import IncomingObjects, JournalExchange
     from familiar_cli.memory.journal.repository import Repository
@@ -503,14 +503,7 @@ class SeenRefs:
 
     def all(self) -> dict[str, str]:
         """Return the refs by their names on the remote."""
-        found = {}
-        for directory, _, names in os.walk(self._top):
-            for name in names:
-                path = os.path.join(directory, name)
-                ref = _HEADS + os.path.relpath(path, self._top).replace(os.sep, "/")
-                if id_ := _read_id(path):
-                    found[ref] = id_
-        return found
+        return {ref: id_ for ref, path in ref_files(self._top) if (id_ := _read_id(path))}
 
     def note(self, refs: Mapping[str, str]) -> None:
         """Record the current refs. May raise OSError."""
@@ -540,6 +533,14 @@ class SeenRefs:
     @property
     def _aside_path(self) -> str:
         return os.path.join(self._repository.path, _ASIDE, f"{os.path.basename(self._top)}.json")
+
+
+def ref_files(top: str) -> Iterator[tuple[str, str]]:
+    """Yield each branch in a directory of ref files, with the path of its file."""
+    for directory, _, names in os.walk(top):
+        for name in names:
+            path = os.path.join(directory, name)
+            yield _HEADS + os.path.relpath(path, top).replace(os.sep, "/"), path
 
 
 def newest_seen(repository: Repository) -> dict[str, set[str]]:

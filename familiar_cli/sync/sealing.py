@@ -533,7 +533,7 @@ def read_header(file: BinaryIO) -> Header:
         RemoteDamagedError: Not a bundle, or of an unsupported kind.
         OSError: It cannot be read.
     """
-    lines = _header_lines(file)
+    lines = (file.readline(_MOST_LINE_BYTES) for _ in range(_MOST_LINES))
     first = next(lines, b"")
     if first not in {_V2, _V3}:
         raise RemoteDamagedError("It is not a git bundle")
@@ -557,11 +557,6 @@ def read_header(file: BinaryIO) -> Header:
         else:
             raise RemoteDamagedError("It names an unexpected ref")
     raise RemoteDamagedError("Its header is truncated")
-
-
-def _header_lines(file: BinaryIO) -> Iterator[bytes]:
-    for _ in range(_MOST_LINES):
-        yield file.readline(_MOST_LINE_BYTES)
 
 
 def read_seen(path: str) -> dict[str, BundleFile]:

@@ -287,18 +287,15 @@ def gather_shown(
             unreadable[rel_path] = str(error)
             continue
         if text is not None:
-            piece = (
-                _shown_file(rel_path, text, seen(text), room_tokens, count=count)
-                if rel_path in session_paths
-                else _shown_file(
-                    rel_path,
-                    text,
-                    seen(text),
-                    min(room_tokens, _MOST_PAGE_TOKENS),
-                    short_tokens=_SHORT_PAGE_TOKENS,
-                    said=said,
-                    count=count,
-                )
+            is_session = rel_path in session_paths
+            piece = _shown_file(
+                rel_path,
+                text,
+                seen(text),
+                room_tokens if is_session else min(room_tokens, _MOST_PAGE_TOKENS),
+                short_tokens=None if is_session else _SHORT_PAGE_TOKENS,
+                said=frozenset() if is_session else said,
+                count=count,
             )
             shown[rel_path] = piece
             room_tokens -= count(piece.shown) + _FILE_FRAME_TOKENS if piece.shown else 0
@@ -314,8 +311,8 @@ def _shown_file(
     room_tokens: int,
     *,
     count: Callable[[str], int],
-    short_tokens: int | None = None,
-    said: frozenset[str] = frozenset(),
+    short_tokens: int | None,
+    said: frozenset[str],
 ) -> ShownFile:
     sha256, room = sha256_of(text), room_tokens - _FILE_FRAME_TOKENS
     short = room if short_tokens is None else min(short_tokens, room)

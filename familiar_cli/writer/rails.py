@@ -154,7 +154,8 @@ def _with_path(operation: Operation, grounds: Grounds, before: Sequence[Operatio
         raise _RefusedError("path", "only files in people/, topics/ and sessions/ are written")
     if directory == layout.TOPICS_DIR:
         topic = grounds.topic(rel_path) or _new_topic(rel_path, grounds, before)
-        _no_private(grounds)
+        if grounds.batch.private is not None:
+            raise _RefusedError("private", "what was said in private is kept with the person alone")
         return replace(operation, rel_path=topic)
     if rel_path in grounds.sessions:
         return operation
@@ -184,11 +185,6 @@ def _new_topic(rel_path: str, grounds: Grounds, before: Sequence[Operation]) -> 
     return next(same, f"{directory}/{stem}.md")
 
 
-def _no_private(grounds: Grounds) -> None:
-    if grounds.batch.private is not None:
-        raise _RefusedError("private", "what was said in private is kept with the person alone")
-
-
 def _place_operation(operation: Operation, grounds: Grounds) -> Operation:
     """Choose the section of an operation, and check whether it may rewrite it."""
     if not any(line.text.strip() for line in operation.lines):
@@ -201,7 +197,9 @@ def _place_operation(operation: Operation, grounds: Grounds) -> Operation:
     if heading_in(operation.section) == "aliases" and operation.op != "set_summary":
         operation = replace(operation, op="add_aliases", section="")
     if operation.op == "add_aliases":
-        return _of_a_person(operation)
+        if not operation.rel_path.startswith(f"{layout.PEOPLE_DIR}/"):
+            raise _RefusedError("form", "only people have aliases")
+        return operation
     if operation.op == "supersede":
         return replace(operation, section="")
     section = "" if operation.op == "set_summary" else _section_title(operation, grounds.phrases)
@@ -223,12 +221,6 @@ def _are_wishes(operation: Operation) -> bool:
     """Tell whether lines state a person's lasting wishes for the familiar."""
     is_person = operation.rel_path.startswith(f"{layout.PEOPLE_DIR}/")
     return is_person and operation.kind == "said" and heading_in(operation.section) == "wishes"
-
-
-def _of_a_person(operation: Operation) -> Operation:
-    if not operation.rel_path.startswith(f"{layout.PEOPLE_DIR}/"):
-        raise _RefusedError("form", "only people have aliases")
-    return operation
 
 
 def _section_title(operation: Operation, phrases: Phrases) -> str:
@@ -524,7 +516,8 @@ def _check_alias(line: ProposedLine, operation: Operation, grounds: Grounds) -> 
     key = key_of(name)
     if key in {key_of(known) for known in person.names}:
         raise _RefusedError("duplicate", "the file already says so")
-    others = [p.slug for p in grounds.roster.people if p != person and _goes_by(p.names, key)]
+    people = (other for other in grounds.roster.people if other != person)
+    others = [other.slug for other in people if key in map(key_of, other.names)]
     others += [slug for slug in grounds.others(name) if slug != person.slug]
     if others or key == key_of(grounds.name):
         raise _RefusedError(
@@ -533,10 +526,6 @@ def _check_alias(line: ProposedLine, operation: Operation, grounds: Grounds) -> 
     if not any(key in fold(words) for words in grounds.words_of(line.turns)):
         raise _RefusedError("evidence", "that name was not said in the turns it names")
     return replace(line, text=name)
-
-
-def _goes_by(names: Sequence[str], key: str) -> bool:
-    return key in {key_of(name) for name in names}
 
 
 def _make_refusal(

@@ -297,6 +297,13 @@ def without_references(text: str) -> str:
     return _REFERENCE.sub("", without_confirmation(text))
 
 
+def citing(line: str, turns: Iterable[Cited]) -> str:
+    """Return a line that cites these turns instead of those that it cites."""
+    bare = line.rstrip("\r\n")
+    cited = f"{without_references(bare).rstrip()} {citation_comment(turns)}"
+    return cited.rstrip() + line[len(bare) :]
+
+
 def without_confirmation(text: str) -> str:
     """Return `text` without confirmation comments."""
     return _CONFIRMED.sub("", text) if "<!-- confirmed " in text else text

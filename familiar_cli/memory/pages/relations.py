@@ -259,20 +259,12 @@ def tidy_relations(text: str, rel_path: str) -> str:
         both = tuple(dict.fromkeys((*first.evidence, *second.evidence)))
         kept[key] = replace(first, evidence=both)
         gone.add(second.line)
-        new[first.line] = _with_evidence(lines[first.line].text, both)
+        new[first.line] = memory_lines.citing(lines[first.line].text, both)
     if not gone:
         return text
     return "".join(
         new.get(number, line.text) for number, line in lines.items() if number not in gone
     )
-
-
-def _with_evidence(line: str, evidence: tuple[memory_lines.Cited, ...]) -> str:
-    """Return a line with the given evidence, keeping turns in its parenthesis there."""
-    bare = line.rstrip("\r\n")
-    end = line[len(bare) :]
-    cited = memory_lines.citation_comment(evidence)
-    return f"{memory_lines.without_references(bare).rstrip()} {cited}".rstrip() + end
 
 
 _WORD: Final = re.compile(r"\w+")
