@@ -77,36 +77,28 @@ def sentence_key(text: str) -> str:
     return " ".join(fold(shown).split()).strip(" .")
 
 
-class _Cutting(Struct):
-    found: list[PageBlock] = field(default_factory=list)
-    gap: str = ""
-    is_inside: bool = False
-
-    def line(self, line: TextLine) -> None:
-        if self.is_inside or (line.text.strip() and self._continues(line)):
-            last = self.found[-1]
-            self.found[-1] = PageBlock(last.kind, last.gap, last.text + self.gap + line.text)
-            self.gap = ""
-        elif line.text.strip():
-            self.found.append(PageBlock(_line_kind(line), self.gap, line.text))
-            self.gap = ""
-        else:
-            self.gap += line.text
-        self.is_inside ^= line.is_fence
-
-    def _continues(self, line: TextLine) -> bool:
-        last = self.found[-1].kind if self.found else "heading"
-        if last == "item" and _INDENTED.match(line.text):
-            return True
-        return last in {"item", "paragraph"} and not self.gap and _line_kind(line) == "paragraph"
-
-
 def blocks(text: str) -> tuple[tuple[PageBlock, ...], str]:
     """Split `text` into blocks and the blank lines at its end; joined, they are `text`."""
-    cutting = _Cutting()
+    found: list[PageBlock] = []
+    gap, is_inside = "", False
     for line in scan(text):
-        cutting.line(line)
-    return tuple(cutting.found), cutting.gap
+        if not (is_inside or line.text.strip()):
+            gap += line.text
+            continue
+        if is_inside or (found and _continues(found[-1], gap, line)):
+            last = found.pop()
+            found.append(PageBlock(last.kind, last.gap, last.text + gap + line.text))
+        else:
+            found.append(PageBlock(_line_kind(line), gap, line.text))
+        gap, is_inside = "", is_inside ^ line.is_fence
+    return tuple(found), gap
+
+
+def _continues(last: PageBlock, gap: str, line: TextLine) -> bool:
+    """Tell whether a line belongs to the block above it."""
+    if last.kind == "item" and _INDENTED.match(line.text):
+        return True
+    return last.kind in {"item", "paragraph"} and not gap and _line_kind(line) == "paragraph"
 
 
 def _line_kind(line: TextLine) -> Kind:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import deque
 from functools import cache
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
@@ -136,32 +136,7 @@ def comes_before(parents: Parents, old: str, new: str) -> bool:
     return AncestryWalk(parents, [[old], [new]]).colours[old] & 2 > 0
 
 
-class VersionGraph(Protocol):
-    """All known versions and their ancestry."""
-
-    def parents(self, commit: str) -> Sequence[str]:
-        """Return a version's parents; several for a merge."""
-
-    def tree(self, commit: str) -> files.Files:
-        """Return its synced files; see `layout.is_synced`."""
-
-    def tree_id(self, commit: str) -> str:
-        """Return a key that is equal for versions with equal synced files."""
-
-    def instance(self, commit: str) -> str:
-        """Return the machine that made it."""
-
-    def source(self, commit: str) -> str:
-        """Return its author, such as `human` or `memory_writer`."""
-
-    def changed(self, commit: str) -> Collection[str]:
-        """Return the paths changed since its parent."""
-
-    def read(self, blob: str) -> bytes:
-        """Return the content of a file."""
-
-
-def merge_heads(heads: Collection[str], past: VersionGraph) -> files.MergedTree:
+def merge_heads(heads: Collection[str], past: JournalPast) -> files.MergedTree:
     """Merge all of `heads`.
 
     Where two versions of a file clash, the version of the machine that comes first by name wins;
@@ -177,7 +152,7 @@ def merge_heads(heads: Collection[str], past: VersionGraph) -> files.MergedTree:
 class _Merging:
     """Merges, caching each set of versions."""
 
-    def __init__(self, past: VersionGraph) -> None:
+    def __init__(self, past: JournalPast) -> None:
         self._past = past
         self._made: dict[tuple[str, ...], files.MergedTree] = {}
         self._blobs: dict[str, bytes] = {}
@@ -199,7 +174,7 @@ class _Merging:
     def parents(self, commit: str) -> Sequence[str]:
         """Return a version's parents; if a merge equals one of them, only that one."""
         if commit not in self._parents:
-            above = self._past.parents(commit)
+            above: Sequence[str] = self._past.parents(commit)
             if len(above) > 1:
                 own = self._past.tree_id(commit)
                 above = [one for one in sorted(above) if self._past.tree_id(one) == own][

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.memory.pages.lines import Cited, Numbering
     from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.writer.rails import JudgedBatch
 
 DEEPEST: Final = 2
 """The lowest headings that begin a part; those below belong to it."""
@@ -452,15 +453,6 @@ def _link_text(text: str, rel_path: str) -> str:
 
 
 _TRIES: Final = 3
-
-
-class JudgedBatch(Struct, frozen=True):
-    """A batch after its reply: accepted, refused and held operations."""
-
-    grounds: Grounds
-    operations: tuple[Operation, ...]
-    refused: tuple[Refusal, ...]
-    held: tuple[Operation, ...] = ()
 
 
 class StepOutcome(Struct):

@@ -24,7 +24,6 @@ from familiar_cli.review.pending import Draft, FileChange, PlannedFile, ReviewPl
 from familiar_cli.visibility import PrivacyRules, Viewer
 from familiar_cli.work.passes import RETRY_AFTER, as_failure
 from familiar_cli.writer.applying import (
-    JudgedBatch,
     StepOutcome,
     WriterSettings,
     applied_to,
@@ -36,7 +35,7 @@ from familiar_cli.writer.applying import (
 from familiar_cli.writer.contract import Batch, WriterReport, parse_reply
 from familiar_cli.writer.grounds import by_privacy, split_steps
 from familiar_cli.writer.prompts import SHAPE, Questions
-from familiar_cli.writer.rails import judge_operations
+from familiar_cli.writer.rails import JudgedBatch, judge_operations
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -552,8 +551,7 @@ class _WriterPass:
         )
         self.report.batches += 1
         judged = judge_operations(parsed.operations, asked.grounds)
-        refused = (*parsed.malformed, *judged.refused)
-        return JudgedBatch(asked.grounds, judged.accepted, refused, judged.held)
+        return replace(judged, refused=(*parsed.malformed, *judged.refused))
 
     def _commit(self, piece: Sequence[Turn], verdicts: Sequence[JudgedBatch]) -> StepOutcome:
         def also(tx: Transaction, applied: StepOutcome) -> None:

@@ -90,16 +90,18 @@ _DEFAULT_SECTION: Final = {
 }
 
 
-class RailsResult(Struct, frozen=True):
-    """Operations sorted by the rules: accepted, refused and held.
+class JudgedBatch(Struct, frozen=True):
+    """A batch after its reply.
 
     Args:
-        accepted: Operations to write.
+        grounds: The evidence for it.
+        operations: Operations to write.
         refused: Refused proposals, and why.
         held: Operations that await approval, since the turns they cite do not support them.
     """
 
-    accepted: tuple[Operation, ...]
+    grounds: Grounds
+    operations: tuple[Operation, ...]
     refused: tuple[Refusal, ...]
     held: tuple[Operation, ...] = ()
 
@@ -112,7 +114,7 @@ class _RefusedError(Exception):
         self.rail = rail
 
 
-def judge_operations(operations: Sequence[Operation], grounds: Grounds) -> RailsResult:
+def judge_operations(operations: Sequence[Operation], grounds: Grounds) -> JudgedBatch:
     """Apply the rules to `operations`; accepted lines are tidied."""
     accepted: list[Operation] = []
     refused: list[Refusal] = []
@@ -132,7 +134,7 @@ def judge_operations(operations: Sequence[Operation], grounds: Grounds) -> Rails
                 held += [replace(operation, lines=doubtful)] if doubtful else []
         except _RefusedError as no:
             refused.append(_make_refusal(proposed, no.rail, str(no)))
-    return RailsResult(tuple(accepted), tuple(refused), tuple(held))
+    return JudgedBatch(grounds, tuple(accepted), tuple(refused), tuple(held))
 
 
 def _without_claims(operation: Operation, grounds: Grounds) -> tuple[Operation, ...]:

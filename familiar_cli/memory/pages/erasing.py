@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 _ARCHIVES: Final = frozenset(
     {layout.SESSIONS_DIR, layout.DIGEST_DIR, layout.SIGNIFICANT_DIR, *layout.PERIOD_DIRS}
 )
-_OF_THE_FAMILIAR: Final = frozenset(
-    {layout.SELF_DIR, layout.LORE_DIR}
-)  # names there are only examples
+# Names there are only examples.
+_OF_THE_FAMILIAR: Final = frozenset({layout.SELF_DIR, layout.LORE_DIR})
+_MADE_AGAIN: Final = frozenset({layout.PEOPLE_DIR, layout.SESSIONS_DIR, layout.CONFLICTS_DIR})
 _BEGINS: Final = re.compile(r"\s*(?:[-*+]\s|\d+[.)]\s|#{1,6}\s|>|<!--|---)")
 
 
@@ -66,14 +66,9 @@ class PageEraser(Struct, frozen=True, dict=True):
         if rel_path.endswith(".md"):
             kept = "".join(self._kept_blocks(rel_path, text))
             return content if kept == text else kept.encode()
-        first = rel_path.partition("/")[0]
-        if first in {
-            layout.PEOPLE_DIR,
-            layout.SESSIONS_DIR,
-            layout.CONFLICTS_DIR,
-        } and self.mentions(text):
-            return None  # regenerated, or a plan based on them
-        return content
+        # Such files are regenerated, or are plans.
+        is_made = rel_path.partition("/")[0] in _MADE_AGAIN
+        return None if is_made and self.mentions(text) else content
 
     def mentions(self, text: str) -> bool:
         """Tell whether other text, such as a commit message, is about them."""
