@@ -74,10 +74,6 @@ class EpochCheck(Struct, frozen=True):
     repository: Repository
     orders: Collection[ForgetOrder] = ()
 
-    def is_dead(self, id_: str) -> bool:
-        """Tell whether a forget order has replaced a commit."""
-        return id_ in dead_commits(self.repository)
-
     def new_in_memory(self, read: Read, head: str) -> tuple[ForgetOrder, ...]:
         """Return the orders in a version that were not carried out here yet.
 

@@ -15,6 +15,7 @@ from familiar_cli.errors import (
     RefLimitError,
     RemoteDamagedError,
 )
+from familiar_cli.memory.journal.epochs import dead_commits
 from familiar_cli.memory.journal.repository import translate_errors
 from familiar_cli.sync import remotes
 from familiar_cli.sync.epochs import EpochCheck, first_commit
@@ -264,7 +265,8 @@ class RemoteFetch(Struct, kw_only=True):
 
     def _ours(self, refs: Mapping[str, str]) -> dict[str, str]:
         """Return a remote's refs that belong to a familiar, without replaced ones."""
-        refs = {ref: id_ for ref, id_ in refs.items() if not self.epoch.is_dead(id_)}
+        dead = dead_commits(self.exchange.repository)
+        refs = {ref: id_ for ref, id_ in refs.items() if id_ not in dead}
         self.branches = {r: refs.get(r) for r in self.transport.shared_refs}
         found = {}
         for ref, id_ in refs.items():

@@ -183,7 +183,8 @@ class History:
             limit: Maximum number of changes.
         """
         given = 0
-        for change in self._of_path(rel_path) if rel_path else self._of_all():
+        all_of_it = (LoggedChange(one, self.touched(one)) for one in self.all_commits())
+        for change in self._of_path(rel_path) if rel_path else all_of_it:
             if since and change.commit.time < since:
                 return
             if source is None or change.commit.source == source:
@@ -242,10 +243,6 @@ class History:
         """Yield every commit, including merged ones, newest first."""
         for commit, _ in self._newest_first("", lambda commit, _: _parents_with_path(commit, "")):
             yield commit
-
-    def _of_all(self) -> Iterator[LoggedChange]:
-        for commit in self.all_commits():
-            yield LoggedChange(commit, self.touched(commit))
 
     def _of_path(self, rel_path: str) -> Iterator[LoggedChange]:
         changed: dict[tuple[str, str], bool] = {}

@@ -30,7 +30,7 @@ from familiar_cli.memory.journal.repository import (
     translate_errors,
 )
 from familiar_cli.memory.layout import DERIVED, SYNC
-from familiar_cli.memory.merge.blocks import Clash, merge_lines
+from familiar_cli.memory.merge.blocks import Clash, lines_and_end, merge_lines
 from familiar_cli.memory.merge.content import merge_onto
 from familiar_cli.memory.store.files import MISSING, Applied, StoredChange, is_private, parse_path
 from familiar_cli.memory.store.store import MemoryStore, hold_lock
@@ -208,7 +208,7 @@ class MemoryPast:
                 )
             if is_binary(content):
                 raise errors.BadInputError(f"{clean!r} is not text, so it has no lines")
-            return list(_blame_lines(self._repository, history, clean, _split_content(content)))
+            return list(_blame_lines(self._repository, history, clean, lines_and_end(content)[0]))
 
     def version(self, rel_path: str, sha256: str) -> bytes | None:
         """Return the version of a file with a given checksum, or None.
@@ -472,7 +472,7 @@ def _blame_lines(
             content = repository.file_at(parent, path) if is_changed and unclear else b""
             if not unclear or content is None:
                 continue
-            older = _split_content(content) if is_changed else lines
+            older = lines_and_end(content)[0] if is_changed else lines
             kept = _match_lines(lines, older) if is_changed else {n: n for n in unclear}
             passed = {kept[n]: place for n, place in unclear.items() if n in kept}
             unclear = {n: place for n, place in unclear.items() if n not in kept}
@@ -494,11 +494,6 @@ def _match_lines(lines: list[bytes], older: list[bytes]) -> dict[int, int]:
         for a, b, size in matching_blocks(*middle):
             same |= {head + a + n: head + b + n for n in range(size)}
     return same | {len(lines) - n: len(older) - n for n in range(1, tail + 1)}
-
-
-def _split_content(content: bytes) -> list[bytes]:
-    lines = content.split(b"\n")
-    return lines if lines[-1] else lines[:-1]
 
 
 def _of_run(history: History, run: str) -> tuple[Commit, ...]:

@@ -64,7 +64,7 @@ def merge_lines(base: bytes, ours: bytes, theirs: bytes) -> MergedLines:
     newline is merged separately.
     """
     (base_lines, base_ends), (our_lines, our_ends), (their_lines, their_ends) = map(
-        _lines_and_end, (base, ours, theirs)
+        lines_and_end, (base, ours, theirs)
     )
     out: list[bytes] = []
     clashes: list[Clash] = []
@@ -85,7 +85,7 @@ def merge_lines(base: bytes, ours: bytes, theirs: bytes) -> MergedLines:
     return MergedLines(b"\n".join(out) + (b"\n" if ends and out else b""), tuple(clashes))
 
 
-def _lines_and_end(content: bytes) -> tuple[list[bytes], bool]:
+def lines_and_end(content: bytes) -> tuple[list[bytes], bool]:
     """Return the lines, and whether the last one ends in a newline."""
     if not content:
         return [], True
