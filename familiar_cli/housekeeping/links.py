@@ -25,7 +25,13 @@ from familiar_cli.markdown import Section, TextLine, bullet, newline_of, replace
 from familiar_cli.memory.layout import NOTES, RELATION_KINDS, SUFFIXES, TOPICS_DIR
 from familiar_cli.memory.pages.lines import private_spans
 from familiar_cli.memory.pages.links import LinkPlace, link_places, title_of, way_to
-from familiar_cli.memory.pages.relations import Kinds, Relation, kinds_of, relations_in
+from familiar_cli.memory.pages.relations import (
+    Kinds,
+    NameFinder,
+    Relation,
+    kinds_of,
+    relations_in,
+)
 from familiar_cli.memory.relation_index import DIRS
 from familiar_cli.review.pending import PlannedFile
 from familiar_cli.text import counted, fold, shorten_list, slugify
@@ -165,13 +171,13 @@ class _Subjects:
 
     def __init__(self, topics: Iterable[MemoryText]) -> None:
         self._by_word: dict[str, list[tuple[frozenset[str], str]]] = defaultdict(list)
-        self._inside: dict[str, str] = {}
+        inside: dict[str, str] = {}
         said: list[tuple[frozenset[str], str]] = []
         for note in topics:
             stem = posixpath.splitext(posixpath.basename(note.rel_path))[0]
             for name in (title_of(note.text, note.rel_path), stem):
                 if is_unspaced(name):
-                    self._inside[name.casefold().strip()] = note.rel_path
+                    inside[name.casefold().strip()] = note.rel_path
                 elif words := frozenset(map(_word_stem, words_in(" ".join(content_words(name))))):
                     said.append((words, note.rel_path))
         often = Counter(word for words, _ in said for word in words)
@@ -179,9 +185,7 @@ class _Subjects:
             rarest = min(words, key=lambda word: (often[word], word))
             for form in (rarest, f"{rarest}s"):
                 self._by_word[form].append((words, path))
-        self._lengths: dict[str, set[int]] = defaultdict(set)
-        for name in self._inside:
-            self._lengths[name[0]].add(len(name))
+        self._inside = NameFinder(inside) if inside else None
 
     def found_in(self, note: MemoryText) -> set[str]:
         """Return the topics that a file mentions, except itself; each is reported only once."""
@@ -200,16 +204,8 @@ class _Subjects:
                 if told:
                     self._by_word[word] = [one for one in asked if one[1] not in found]
         if self._inside and not note.folded.isascii():
-            found |= self._in_runs(note.folded)
+            found.update(self._inside.all_in(note.folded))
         return found
-
-    def _in_runs(self, folded: str) -> set[str]:
-        return {
-            self._inside[folded[at : at + length]]
-            for at, char in enumerate(folded)
-            for length in self._lengths.get(char, ())
-            if folded[at : at + length] in self._inside
-        }
 
 
 def _word_stem(word: str) -> str:
@@ -337,10 +333,6 @@ class _Stated(Struct, frozen=True):
     relation: Relation
     target: str
 
-    @property
-    def is_over(self) -> bool:
-        return bool(self.relation.until)
-
 
 def check_relations(corpus: Corpus, options: Options) -> Iterator[Finding]:
     """Yield findings for invalid relations."""
@@ -359,27 +351,17 @@ def check_relations(corpus: Corpus, options: Options) -> Iterator[Finding]:
                 f"{counted(len(found.unread), 'line')} below Relations leads to nobody",
                 "Write `- sister of [Robin](discord-42.md)`: a relation, then a link.",
             )
-        stated += _leading_relations(note, found.relations, corpus)
+        leads = ((one, _target_page(one, note, corpus)) for one in found.relations)
+        stated += (_Stated(note, one, target) for one, target in leads if target)
         yield from _find_wrong(note, found.relations, corpus)
     yield from _find_contradictions(stated, kinds)
     yield from _find_circles(stated, kinds)
 
 
-def _leading_relations(
-    note: MemoryText, relations: tuple[Relation, ...], corpus: Corpus
-) -> Iterator[_Stated]:
-    for one in relations:
-        target = _target_page(one, note, corpus)
-        if target:
-            yield _Stated(note, one, target)
-
-
 def _target_page(one: Relation, note: MemoryText, corpus: Corpus) -> str:
     """Return the page that a relation refers to; empty: none."""
     path = one.target or corpus.names.find(one.name.partition("|")[0], note.rel_path) or ""
-    if path not in corpus.paths:
-        return ""
-    return path
+    return path if path in corpus.paths else ""
 
 
 def _find_wrong(
@@ -427,7 +409,7 @@ def _current_steps(stated: list[_Stated], kinds: Kinds) -> Iterator[tuple[str, s
     """Yield the order, the upper and the lower page of each relation that puts one above."""
     for one in stated:
         step = kinds.step(one.relation.relation)
-        if step and not one.is_over and not one.relation.private:
+        if step and not one.relation.until and not one.relation.private:
             ends = (one.note.rel_path, one.target)
             yield step[0], *(ends if step[1] else ends[::-1]), one
 

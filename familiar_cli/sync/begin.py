@@ -321,8 +321,8 @@ def _put_files(store: MemoryStore, repository: Repository, past: JournalPast, he
     make_directory = cache(partial(os.makedirs, exist_ok=True))
     with translate_errors(repository.path):
         for rel_path in sorted(files):
-            content = past.read(files[rel_path]) if names.take(rel_path) else b""
-            if names.took(rel_path) and len(content) <= most:
+            content = past.read(files[rel_path]) if names.take(rel_path) else None
+            if content is not None and len(content) <= most:
                 path = os.path.join(root, *rel_path.split("/"))
                 make_directory(os.path.dirname(path))
                 Disk().create(path, content, durable=False)
@@ -341,7 +341,6 @@ class _Names:
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], tuple[str, bool]] = {}
-        self._taken: set[str] = set()
 
     def take(self, rel_path: str) -> bool:
         """Tell whether a file may be written, and reserve its name and directories."""
@@ -356,12 +355,7 @@ class _Names:
             if self._known.setdefault((at, fold(part)), (part, is_dir)) != (part, is_dir):
                 return False
             at = f"{at}/{part}"
-        self._taken.add(rel_path)
         return True
-
-    def took(self, rel_path: str) -> bool:
-        """Tell whether `take` allowed a file."""
-        return rel_path in self._taken
 
 
 def _first_instance(past: JournalPast, heads: Mapping[str, str]) -> str:

@@ -371,14 +371,14 @@ def _find_mentions(texts: Mapping[str, str]) -> Iterable[Link]:
             for name in (page_links.title_of(text, rel_path), *listed_aliases(text)):
                 if len(name) >= _MIN_NAME_CHARS:
                     names.setdefault(name, rel_path)
-    find = _Names(names)
+    find = NameFinder(names)
     for rel_path, text in texts.items():
         for target in find.all_in(text):
             if target != rel_path:
                 yield Link(rel_path, target, "mention")
 
 
-class _Names:
+class NameFinder:
     """Finds many names in a text in one pass, independent of their number."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
