@@ -122,8 +122,8 @@ MUTANTS = (
     ),
     Mutant(
         "what was said in private is written into a topic",
-        'if grounds.batch.private is not None:\n        raise _RefusedError("private", "what was',
-        'if grounds.batch.private == "":\n        raise _RefusedError("private", "what was',
+        'if grounds.batch.private is not None:\n            raise _RefusedError("private", "what',
+        'if grounds.batch.private == "":\n            raise _RefusedError("private", "what',
         "writer",
     ),
     Mutant(
