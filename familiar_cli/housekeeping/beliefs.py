@@ -462,7 +462,8 @@ def _find_repeating(note: MemoryText, repeated: _Repeated) -> Iterator[Finding]:
         (whole if is_alone else by_hand).append(line.number)
     if not (whole or by_hand):
         return
-    after = "\n".join(text for number, text in enumerate(texts, 1) if number not in whole)
+    gone = set(whole)
+    after = "\n".join(text for number, text in enumerate(texts, 1) if number not in gone)
     count = len(whole) + len(by_hand)
     yield Finding(
         (note.rel_path,),

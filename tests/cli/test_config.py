@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from familiar_cli.familiar import Familiar
 from tests.support.cases import each
 from tests.support.world import data, home, live, run
 
@@ -22,6 +23,26 @@ def test_show_lists_every_setting_with_where_it_comes_from(monkeypatch) -> None:
     assert lines["llm.preset"].split(maxsplit=2)[1:] == ["ollama", "file, default local"]
     assert lines["llm.model"].split(maxsplit=2)[1:] == ["other", 'FAMILIAR_LLM_MODEL, default ""']
     assert lines["llm.retries"].split(maxsplit=2)[1:] == ["2", "default"]
+
+
+@pytest.mark.parametrize(("key", "code"), [("llm.preset", 0), ("llm.nonsense", 3)])
+def test_what_a_command_opened_is_closed_also_when_it_fails(monkeypatch, key, code) -> None:
+    opened, closed, close = [], [], Familiar.close
+    made = Familiar.load_from_disk
+
+    def load(*args):
+        opened.append(made(*args))
+        return opened[-1]
+
+    def end(familiar) -> None:
+        closed.append(familiar)
+        close(familiar)
+
+    monkeypatch.setattr(Familiar, "load_from_disk", load)
+    monkeypatch.setattr(Familiar, "close", end)
+    assert run("config", "show", key).exit_code == code
+    assert opened
+    assert closed == opened
 
 
 def test_show_one_tells_what_it_may_be_and_what_it_means() -> None:
