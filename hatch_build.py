@@ -20,7 +20,7 @@ class CustomBuildHook(BuildHookInterface):
         self._scratch = TemporaryDirectory()
         root, made = Path(self.root), Path(self._scratch.name)
         sys.path.insert(0, str(root))
-        from familiar_cli.cli import find_commit  # noqa: PLC0415  # it is what is being built
+        from familiar_cli.cli.app import find_commit  # noqa: PLC0415  # it is what is being built
         from tools.shell_files import write_shell_files  # noqa: PLC0415
 
         for path in write_shell_files(made):

@@ -26,14 +26,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from familiar_cli.actions.talk import assemble
+from familiar_cli.actions.talk.talk import assemble
+from familiar_cli.base.files import SETTLED_NS
+from familiar_cli.base.who.identity import Author
 from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
-from familiar_cli.files import SETTLED_NS
-from familiar_cli.history.rows import COLUMNS, to_row
-from familiar_cli.history.store import HistoryStore
-from familiar_cli.identity import Author
-from familiar_cli.memory.pages.front_matter import field_markdown
+from familiar_cli.store.history.rows import COLUMNS, to_row
+from familiar_cli.store.history.store import HistoryStore
+from familiar_cli.store.memory.pages.front_matter import field_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,10 +19,10 @@ import threading
 from contextlib import closing
 from pathlib import Path
 
-from familiar_cli.actions.backup import BackupTarget, back_up, restore, verify_backups
-from familiar_cli.config.home import FamiliarPaths
-from familiar_cli.history import HistoryStore
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.actions.share.backup import BackupTarget, back_up, restore, verify_backups
+from familiar_cli.base.config.home import FamiliarPaths
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.memory.store.store import MemoryStore
 from familiar_cli.sync.sealing import Sealing
 
 DIED = 9

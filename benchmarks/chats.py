@@ -21,12 +21,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.history import HistoryStore
-from familiar_cli.history.recall import search
-from familiar_cli.history.selection import TurnFilter
+from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.imports.foreign_chat import Cast, Reading
 from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
-from familiar_cli.visibility import OWNER
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history.recall import search
+from familiar_cli.store.history.selection import TurnFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

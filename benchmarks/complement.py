@@ -34,8 +34,8 @@ from benchmarks.conversations import read
 from benchmarks.locomo import ADVERSARIAL
 from benchmarks.prompts import build, write_chat
 from familiar_cli.familiar import Familiar
-from familiar_cli.history.recall import index_words
-from familiar_cli.serve.running import Listening, serve_until
+from familiar_cli.servers.running import Listening, serve_until
+from familiar_cli.store.history.recall import index_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from familiar_cli import tokens
-from familiar_cli.consolidation.calendar import Consolidator, survey_periods
-from familiar_cli.consolidation.composing import Composer
-from familiar_cli.consolidation.engine import FileMaker
-from familiar_cli.consolidation.period_states import Today
-from familiar_cli.identity import Who
+from familiar_cli.base.who.identity import Who
+from familiar_cli.llm import tokens
 from familiar_cli.llm.asking import Asker
 from familiar_cli.llm.types import Completion, ScriptedModel
-from familiar_cli.memory.journal.git import GitJournal
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.store.journal.git import GitJournal
+from familiar_cli.store.memory.store.store import MemoryStore
+from familiar_cli.writing.consolidation.calendar import Consolidator, survey_periods
+from familiar_cli.writing.consolidation.composing import Composer
+from familiar_cli.writing.consolidation.engine import FileMaker
+from familiar_cli.writing.consolidation.period_states import Today
 
 DAY = timedelta(days=1)
 FIRST = date(2010, 1, 4)  # a Monday, and the first day of an ISO year

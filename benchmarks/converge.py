@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING
 from unittest import mock
 
 from benchmarks.kills import DIED, MOST_STEPS, NAMES, OVER, Machine, make_hub, sshd_running
-from familiar_cli import clock
-from familiar_cli.errors import FamiliarError
-from familiar_cli.memory.journal.edits import refused_files
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.times import clock
+from familiar_cli.store.journal.edits import refused_files
 from familiar_cli.sync.journal_past import JournalPast
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli import fts
-from familiar_cli.memory.layout import people_path
-from familiar_cli.memory.pages.lines import citation_comment
-from familiar_cli.text import slugify
-from familiar_cli.writer.grounds import session_path, session_title, slot_of
+from familiar_cli.base.text import slugify
+from familiar_cli.store import fts
+from familiar_cli.store.memory.layout import people_path
+from familiar_cli.store.memory.pages.lines import citation_comment
+from familiar_cli.writing.writer.grounds import session_path, session_title, slot_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

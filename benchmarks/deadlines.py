@@ -13,12 +13,12 @@ import json
 import statistics
 import time
 
-from familiar_cli import tokens
-from familiar_cli.clock import now
+from familiar_cli.base.times.clock import now
+from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.request import ContextRequest
 from familiar_cli.context.types import Contribution, Layer, Modality, PromptSpan
-from familiar_cli.visibility import OWNER
+from familiar_cli.llm import tokens
 
 LIMIT_MS = 50
 WANTED = {

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from familiar_cli.config.home import cache_dir
-from familiar_cli.index import chunking, embedder
-from familiar_cli.index.embedder import BATCH, SPECS, Encoder
-from familiar_cli.models.store import path_of
-from familiar_cli.when import day_words
+from familiar_cli.base.config.home import cache_dir
+from familiar_cli.base.times.when import day_words
+from familiar_cli.llm.models.store import path_of
+from familiar_cli.store.search import chunking, embedder
+from familiar_cli.store.search.embedder import BATCH, SPECS, Encoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from familiar_cli.memory.store.store import Limits, MemoryStore
+from familiar_cli.store.memory.store.store import Limits, MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,14 +17,14 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from familiar_cli.housekeeping.lines import Options, read_corpus
-from familiar_cli.housekeeping.run import CHECKS, look_through
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.store.memory.store.store import MemoryStore
+from familiar_cli.writing.housekeeping.lines import Options, read_corpus
+from familiar_cli.writing.housekeeping.run import CHECKS, look_through
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from familiar_cli.housekeeping.lines import Corpus
+    from familiar_cli.writing.housekeeping.lines import Corpus
 
 WORDS = [
     f"{a}{b}{c}" for a in "bdfgklmnprst" for b in "aeiou" for c in ("la", "ren", "sk", "tto", "n")

@@ -34,11 +34,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.startup import measure as measure_process
-from familiar_cli import fts
-from familiar_cli.config.home import cache_dir
-from familiar_cli.index import schema, vectors
-from familiar_cli.index.build import EmbeddingIndex
-from familiar_cli.index.embedder import (
+from familiar_cli.base.config.home import cache_dir
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.store import fts
+from familiar_cli.store.memory.store import watch
+from familiar_cli.store.memory.store.store import MemoryStore
+from familiar_cli.store.search import schema, vectors
+from familiar_cli.store.search.build import EmbeddingIndex
+from familiar_cli.store.search.embedder import (
     AT_ONCE,
     SPECS,
     EmbedderChoice,
@@ -48,16 +51,13 @@ from familiar_cli.index.embedder import (
     Spec,
     open_embedder,
 )
-from familiar_cli.index.search import search_memory
-from familiar_cli.index.types import SearchOptions
-from familiar_cli.memory.store import watch
-from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.visibility import OWNER
+from familiar_cli.store.search.search import search_memory
+from familiar_cli.store.search.types import SearchOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from familiar_cli.index.embedder import Embedder, Matrix
+    from familiar_cli.store.search.embedder import Embedder, Matrix
 
 LIMITS = {"build": 0.9, "refresh": 3.0, "query": 3.0, "process": 4.0}
 DIMENSION = 384

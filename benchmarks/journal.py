@@ -17,10 +17,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from familiar_cli.files import Disk
-from familiar_cli.memory.journal.git import GitJournal
-from familiar_cli.memory.journal.past import MemoryPast
-from familiar_cli.memory.store.store import Limits, MemoryStore
+from familiar_cli.base.files import Disk
+from familiar_cli.store.journal.git import GitJournal
+from familiar_cli.store.journal.past import MemoryPast
+from familiar_cli.store.memory.store.store import Limits, MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -79,7 +79,7 @@ def cost_of_commits(where: Path, commits: int) -> dict[int, list[float]]:
 
 def past(where: Path, commits: int) -> dict[str, float]:
     """Build up a history and return the time to read it and its disk space."""
-    from familiar_cli.memory.journal.exchange import disk_bytes
+    from familiar_cli.store.journal.exchange import disk_bytes
 
     store, journal = open_store(where, Hasty())
     for n in range(commits):

@@ -22,9 +22,9 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from familiar_cli.memory.journal.git import GitJournal
-from familiar_cli.memory.journal.history import History
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.store.journal.git import GitJournal
+from familiar_cli.store.journal.history import History
+from familiar_cli.store.memory.store.store import MemoryStore
 
 FILES = [f"{room}/{n}.md" for room in ("people", "topics", "sessions/2026") for n in range(12)]
 MOST_FILES = 20

@@ -28,13 +28,13 @@ from typing import TYPE_CHECKING, NoReturn
 
 from dulwich.repo import Repo
 
-from familiar_cli.config.home import ensure_instance, read_instance
-from familiar_cli.errors import FamiliarError
-from familiar_cli.files import Disk
-from familiar_cli.memory.journal.finish import read_mark
-from familiar_cli.memory.journal.git import GitJournal
-from familiar_cli.memory.journal.repository import changed_files
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.base.config.home import ensure_instance, read_instance
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.files import Disk
+from familiar_cli.store.journal.finish import read_mark
+from familiar_cli.store.journal.git import GitJournal
+from familiar_cli.store.journal.repository import changed_files
+from familiar_cli.store.memory.store.store import MemoryStore
 from familiar_cli.sync.begin import Sender, begin_from
 from familiar_cli.sync.engine import SyncEngine, SyncOptions
 from familiar_cli.sync.remotes import read_address

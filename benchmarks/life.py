@@ -52,18 +52,18 @@ from benchmarks.life_replay import (
 )
 from benchmarks.locomo import MODELS
 from benchmarks.prompts import CHATTER, CHATTERS
-from familiar_cli import fts
-from familiar_cli.actions import channels, talk
-from familiar_cli.actions.housekeep import tidy_up
-from familiar_cli.actions.write_memory import write_memory
-from familiar_cli.config.home import cache_dir
+from familiar_cli.actions.memory.housekeep import tidy_up
+from familiar_cli.actions.memory.write_memory import write_memory
+from familiar_cli.actions.talk import channels, talk
+from familiar_cli.base.config.home import cache_dir
+from familiar_cli.base.who.identity import Author
 from familiar_cli.context.types import Layer, Said
 from familiar_cli.familiar import Familiar
-from familiar_cli.history.outgoing import count_unread_turns
-from familiar_cli.identity import Author
-from familiar_cli.index.embedder import open_embedder
-from familiar_cli.memory.pages.lines import turn_ids, without_references
-from familiar_cli.review.pending import pending_ids
+from familiar_cli.store import fts
+from familiar_cli.store.memory.pages.lines import turn_ids, without_references
+from familiar_cli.store.search.embedder import open_embedder
+from familiar_cli.sync.turns_outgoing import count_unread_turns
+from familiar_cli.writing.review.pending import pending_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -13,8 +13,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli import fts
 from familiar_cli.llm.types import Completion, ScriptedModel, Usage
+from familiar_cli.store import fts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

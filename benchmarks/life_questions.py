@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.locomo import ADVERSARIAL
-from familiar_cli import fts
+from familiar_cli.store import fts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.conversations import COMPANION, Session, Turn
 from benchmarks.life_questions import plant
-from familiar_cli import clock
-from familiar_cli.actions import channels, talk
-from familiar_cli.actions.daemon import Daemon
-from familiar_cli.actions.write_memory import leave_due_work
+from familiar_cli.actions.health.daemon import Daemon
+from familiar_cli.actions.memory.write_memory import leave_due_work
+from familiar_cli.actions.talk import channels, talk
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.text import slugify
+from familiar_cli.base.times import clock
+from familiar_cli.base.who.identity import Author
 from familiar_cli.context.types import Said
-from familiar_cli.errors import FamiliarError
-from familiar_cli.identity import Author
 from familiar_cli.llm import open as opening
-from familiar_cli.text import slugify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -33,20 +33,20 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from benchmarks.conversations import pages, read
-from familiar_cli.config.home import cache_dir
-from familiar_cli.index.build import EmbeddingIndex
-from familiar_cli.index.embedder import EmbedderChoice, open_embedder
-from familiar_cli.index.search import search_memory
-from familiar_cli.index.types import SearchOptions
-from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.tokens import heuristic
-from familiar_cli.visibility import OWNER
+from familiar_cli.base.config.home import cache_dir
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.llm.tokens import heuristic
+from familiar_cli.store.memory.store.store import MemoryStore
+from familiar_cli.store.search.build import EmbeddingIndex
+from familiar_cli.store.search.embedder import EmbedderChoice, open_embedder
+from familiar_cli.store.search.search import search_memory
+from familiar_cli.store.search.types import SearchOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from benchmarks.conversations import Conversation, Pages, Place, Question, TurnId
-    from familiar_cli.index.types import Wanted
+    from familiar_cli.store.search.types import Wanted
 
 MODELS = {"lexical": "none", "minilm": "minilm-l6-v2", "bge-small": "bge-small-en-v1.5"}
 ADVERSARIAL = 5

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from familiar_cli.familiar import Familiar
-from familiar_cli.mcp_server.catalogue import TOOLS
-from familiar_cli.mcp_server.tool import Caller
+from familiar_cli.servers.mcp.catalogue import TOOLS
+from familiar_cli.servers.mcp.tool import Caller
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,11 +22,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from familiar_cli import files
-from familiar_cli.actions.talk import assemble
+from familiar_cli.actions.talk.talk import assemble
+from familiar_cli.base import files
+from familiar_cli.base.who.identity import Author
 from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
-from familiar_cli.identity import Author
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -31,14 +31,14 @@ from typing import TYPE_CHECKING
 
 from benchmarks.conversations import pages, read
 from benchmarks.locomo import ADVERSARIAL, MODELS, write
-from familiar_cli.actions import channels, talk
-from familiar_cli.actions.client_chat import chat_reading
-from familiar_cli.config.home import cache_dir
+from familiar_cli.actions.talk import channels, talk
+from familiar_cli.actions.talk.client_chat import chat_reading
+from familiar_cli.base.config.home import cache_dir
+from familiar_cli.base.who.identity import Author
 from familiar_cli.context.types import Layer, Said
 from familiar_cli.familiar import Familiar
-from familiar_cli.identity import Author
 from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
-from familiar_cli.index.embedder import open_embedder
+from familiar_cli.store.search.embedder import open_embedder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -30,13 +30,13 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from familiar_cli.history.store import HistoryStore
-from familiar_cli.visibility import OWNER
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.store.history.store import HistoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from familiar_cli.history.rows import Role
+    from familiar_cli.store.history.rows import Role
 
 LIMIT_MS = 20.0
 _PIECES = 5

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from familiar_cli.actions.talk import take_turn
+from familiar_cli.actions.talk.talk import take_turn
+from familiar_cli.base.who.identity import Author
 from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
-from familiar_cli.history import HistoryStore
-from familiar_cli.identity import Author
-from familiar_cli.memory.pages.front_matter import field_markdown
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.memory.pages.front_matter import field_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,11 +22,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from familiar_cli.actions.talk import assemble
+from familiar_cli.actions.talk.talk import assemble
+from familiar_cli.base.who.identity import Author
 from familiar_cli.context.trace import write_trace
 from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
-from familiar_cli.identity import Author
 
 COMMANDS = {
     "--help": (["--help"], 2.5),

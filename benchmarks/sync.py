@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.journal import Hasty
-from familiar_cli.memory.journal.git import GitJournal
-from familiar_cli.memory.merge.content import merge_content
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.store.journal.git import GitJournal
+from familiar_cli.store.memory.merge.content import merge_content
+from familiar_cli.store.memory.store.store import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

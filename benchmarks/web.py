@@ -28,10 +28,10 @@ from msgspec.structs import replace
 
 from benchmarks.assemble import ANNA, SETTINGS, text
 from familiar_cli.familiar import Familiar
-from familiar_cli.history.rows import COLUMNS, to_row
-from familiar_cli.history.store import HistoryStore
-from familiar_cli.serve.running import Listening, serve_until
-from familiar_cli.web.site import Door
+from familiar_cli.servers.running import Listening, serve_until
+from familiar_cli.servers.web.site import Door
+from familiar_cli.store.history.rows import COLUMNS, to_row
+from familiar_cli.store.history.store import HistoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

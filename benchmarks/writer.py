@@ -18,14 +18,14 @@ from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING
 
-from familiar_cli import tokens
-from familiar_cli.clock import stopwatch_s
-from familiar_cli.history import HistoryStore
-from familiar_cli.identity import Author, Who
+from familiar_cli.base.times.clock import stopwatch_s
+from familiar_cli.base.who.identity import Author, Who
+from familiar_cli.llm import tokens
 from familiar_cli.llm.types import ScriptedModel
-from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.writer.applying import Runs
-from familiar_cli.writer.memory_writer import MemoryWriter
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.memory.store.store import MemoryStore
+from familiar_cli.writing.writer.applying import Runs
+from familiar_cli.writing.writer.memory_writer import MemoryWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -31,23 +31,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.conversations import read
 from benchmarks.locomo import ADVERSARIAL, CATEGORIES
-from familiar_cli import fts
-from familiar_cli.actions.write_memory import write_memory
-from familiar_cli.clock import stopwatch_s
-from familiar_cli.errors import FamiliarError
+from familiar_cli.actions.memory.write_memory import write_memory
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.markdown import title_of
+from familiar_cli.base.text import slugify
+from familiar_cli.base.times.clock import stopwatch_s
+from familiar_cli.base.times.when import day_words, with_dates
+from familiar_cli.base.who.identity import Author
 from familiar_cli.familiar import Familiar
-from familiar_cli.identity import Author
-from familiar_cli.index.who_when import day_in
-from familiar_cli.markdown import title_of
-from familiar_cli.memory.pages.lines import turn_ids, without_references
-from familiar_cli.text import slugify
-from familiar_cli.when import day_words, with_dates
+from familiar_cli.store import fts
+from familiar_cli.store.memory.pages.lines import turn_ids, without_references
+from familiar_cli.store.search.who_when import day_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from benchmarks.conversations import Conversation, Question
-    from familiar_cli.writer.contract import WriterReport
+    from familiar_cli.writing.writer.contract import WriterReport
 
 NAME: Final = "Listener"
 MONTHS: Final = {

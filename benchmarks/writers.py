@@ -20,11 +20,11 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
-from familiar_cli.history.store import HistoryStore
-from familiar_cli.memory.journal.git import GitJournal
-from familiar_cli.memory.journal.past import MemoryPast
-from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.visibility import OWNER
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.store.history.store import HistoryStore
+from familiar_cli.store.journal.git import GitJournal
+from familiar_cli.store.journal.past import MemoryPast
+from familiar_cli.store.memory.store.store import MemoryStore
 
 KINDS = ("one file", "50 files", "history.db")
 

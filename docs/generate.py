@@ -17,33 +17,34 @@ import yaml
 from msgspec import Struct
 
 import familiar_cli
-from familiar_cli import cli, errors
-from familiar_cli.commands._contents import HIDDEN, SECTIONS
-from familiar_cli.config import settings as settings_files
-from familiar_cli.config.channel_kinds import MODES
-from familiar_cli.config.schema import LLMSettings
-from familiar_cli.config.settings import all_settings
-from familiar_cli.config.values import SettingsTable
+from familiar_cli.base import errors
+from familiar_cli.base.config import settings as settings_files
+from familiar_cli.base.config.channel_kinds import MODES
+from familiar_cli.base.config.schema import LLMSettings
+from familiar_cli.base.config.settings import all_settings
+from familiar_cli.base.config.values import SettingsTable
+from familiar_cli.base.languages import tables
+from familiar_cli.cli import app as cli
+from familiar_cli.cli.commands._contents import HIDDEN, SECTIONS
 from familiar_cli.context.budget import LARGE_TOKENS, LOCAL_TOKENS, PERCENT, percent_of
 from familiar_cli.context.tiers import LOADED
 from familiar_cli.imports import foreign_files
 from familiar_cli.imports.lorebook_reading import MAX_ENTRIES
-from familiar_cli.languages import tables
 from familiar_cli.llm import wire
 from familiar_cli.llm.client import MAX_REPLY_CHARS
-from familiar_cli.memory.store.files import (
+from familiar_cli.store.memory.store.files import (
     MAX_NAME_BYTES,
     MAX_PATH_BYTES,
     MAX_READ_BYTES,
     Limits,
 )
-from familiar_cli.memory.store.walk import MAX_PATTERN_CHARS
-from familiar_cli.writer.contract import bounds_for
+from familiar_cli.store.memory.store.walk import MAX_PATTERN_CHARS
+from familiar_cli.writing.writer.contract import bounds_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from familiar_cli.config.values import Setting
+    from familiar_cli.base.config.values import Setting
     from familiar_cli.context.types import Layer
 
 WIDTH = 88
@@ -151,8 +152,8 @@ LIBRARY = {
 
 
 ERRORS = (
-    "The package has {names}. The whole tree is in `familiar_cli.errors`, with the exit code and "
-    "the `code` of `--json`:"
+    "The package has {names}. The whole tree is in `familiar_cli.base.errors`, with the exit code "
+    "and the `code` of `--json`:"
 )
 
 

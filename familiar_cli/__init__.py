@@ -6,15 +6,17 @@ alone is cheap.
 
 __version__ = "1.0.0"
 _MODULES = {
-    "actions.channels": "hear",
-    "actions.consolidate": "consolidate_memories",
-    "actions.desk": ("Desk ItemChange ListedItem add_todo fire_reminders mark_todo read_todos"),
-    "actions.import_files": "FileImportOptions ImportItem import_files",
-    "actions.write_memory": "DueWork begin_due_work write_memory",
-    "actions.talk": "assemble opening_of take_turn",
-    "config.channel_kinds": "ChannelMode",
-    "config.schema": "ChannelConfig CharacterConfig",
-    "config.channel": "SubscriptionRegistry",
+    "actions.talk.channels": "hear",
+    "actions.memory.consolidate": "consolidate_memories",
+    "actions.memory.desk": (
+        "Desk ItemChange ListedItem add_todo fire_reminders mark_todo read_todos"
+    ),
+    "actions.bring.import_files": "FileImportOptions ImportItem import_files",
+    "actions.memory.write_memory": "DueWork begin_due_work write_memory",
+    "actions.talk.talk": "assemble opening_of take_turn",
+    "base.config.channel_kinds": "ChannelMode",
+    "base.config.schema": "ChannelConfig CharacterConfig",
+    "base.config.channel": "SubscriptionRegistry",
     "context.budget": "Budgeter",
     "context.pipeline": "ContextPipeline",
     "context.processors": "RecastPostProcessor SteppedThinkingPreProcessor",
@@ -25,21 +27,21 @@ _MODULES = {
     "context.turn": "TurnResult",
     "context.request": "ContextRequest",
     "context.types": "Contribution Layer Modality Said",
-    "errors": (
+    "base.errors": (
         "AnsweredError ChannelBusyError ConfigError ConflictError FamiliarError LimitError "
         "LockedError ModelError NotFoundError PartialError RateLimitError RefusedError UsageError"
     ),
     "familiar": "Familiar",
-    "history.store": "HistoryStore KeptMessage",
-    "history.rows": "Turn",
-    "identity": "Author",
-    "index.build": "EmbeddingIndex",
-    "index.types": "IndexingMemoryStore SearchOptions SearchResult",
-    "work.jobs": "Drained",
+    "store.history.store": "HistoryStore KeptMessage",
+    "store.history.rows": "Turn",
+    "base.who.identity": "Author",
+    "store.search.build": "EmbeddingIndex",
+    "store.search.types": "IndexingMemoryStore SearchOptions SearchResult",
+    "base.jobs": "Drained",
     "llm.types": "ChatModel ScriptedModel",
-    "memory.desk": "ItemStatus",
-    "memory.store.store": "MemoryStore",
-    "writer.memory_writer": "MemoryWriter MemoryWriterScheduler",
+    "store.memory.desk": "ItemStatus",
+    "store.memory.store.store": "MemoryStore",
+    "writing.writer.memory_writer": "MemoryWriter MemoryWriterScheduler",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 _OTHER_NAMES = {"Heard": "KeptMessage"}

@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """Run the command line. Ctrl-C exits with 130, even during loading."""
     try:
-        from familiar_cli.cli import main as run  # noqa: PLC0415  # half of the start
+        from familiar_cli.cli.app import main as run  # noqa: PLC0415  # half of the start
 
         run()
     except KeyboardInterrupt:

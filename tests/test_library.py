@@ -41,14 +41,14 @@ from familiar_cli import (
     read_todos,
     take_turn,
 )
-from familiar_cli.actions.daemon import Daemon
-from familiar_cli.actions.housekeep import tidy_up
-from familiar_cli.actions.sent import replay_trace
-from familiar_cli.finding import Finder
-from familiar_cli.index.build import count_waiting
-from familiar_cli.index.embedder import EmbedderChoice
-from familiar_cli.memory.pages.lines import as_private
-from familiar_cli.visibility import OWNER, person_scope
+from familiar_cli.actions.health.daemon import Daemon
+from familiar_cli.actions.memory.housekeep import tidy_up
+from familiar_cli.actions.talk.sent import replay_trace
+from familiar_cli.base.who.visibility import OWNER, person_scope
+from familiar_cli.store.memory.pages.lines import as_private
+from familiar_cli.store.search.build import count_waiting
+from familiar_cli.store.search.embedder import EmbedderChoice
+from familiar_cli.store.search.finding import Finder
 from tests.support.embedders import BrokenEmbedder, WordEmbedder
 from tests.support.pages import ROOT
 from tests.support.server import Fail, Say, Stall
@@ -224,7 +224,7 @@ def test_a_plain_with_is_enough_for_memory_and_history(ada) -> None:
 
 
 async def test_a_turn_reads_its_channel_and_the_character_once(ada, serve, monkeypatch) -> None:
-    from familiar_cli.config import channel as effective_channel
+    from familiar_cli.base.config import channel as effective_channel
     from familiar_cli.context import character
 
     serve("Fair winds.")

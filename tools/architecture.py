@@ -19,7 +19,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.work import jobs
+from familiar_cli.base import jobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,17 +29,17 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = "familiar_cli"
 
 TURN = (
-    "commands.talk:ask",
-    "identity:parse_author",
-    "actions.talk:take_turn",
+    "cli.commands.talk:ask",
+    "base.who.identity:parse_author",
+    "actions.talk.talk:take_turn",
     "context.turn:request_for",
-    "visibility:Viewer.hidden_channels",
+    "base.who.visibility:Viewer.hidden_channels",
     "context.pipeline:ContextPipeline.assemble",
     "context.providers.content_search:ContentSearchProvider.contribute",
-    "finding:Finder.search",
+    "store.search.finding:Finder.search",
     "context.budget:Budgeter.fill",
     "context.pipeline:render_messages",
-    "history.store:keep_once",
+    "store.history.store:keep_once",
     "context.trace:write_trace",
     "llm.client:LLMClient.complete",
     "context.pipeline:ContextPipeline.post_process",
@@ -48,18 +48,18 @@ TURN = (
 """What `familiar ask` calls, of all that it calls, from the words to the reply."""
 
 WRITE = (
-    "commands.upkeep:write_memory",
-    "work.passes:Pass.run",
-    "writer.memory_writer:MemoryWriter.run",
-    "writer.grounds:by_privacy",
-    "writer.prompts:Questions.about",
-    "writer.contract:parse_reply",
-    "writer.rails:judge_operations",
-    "writer.applying:commit_step",
-    "memory.store.store:MemoryStore.transaction",
-    "memory.journal.git:GitJournal.prepare",
-    "memory.store.transactions:apply_plan",
-    "memory.journal.git:GitJournal.applied",
+    "cli.commands.upkeep:write_memory",
+    "store.passes:Pass.run",
+    "writing.writer.memory_writer:MemoryWriter.run",
+    "writing.writer.grounds:by_privacy",
+    "writing.writer.prompts:Questions.about",
+    "writing.writer.contract:parse_reply",
+    "writing.writer.rails:judge_operations",
+    "writing.writer.applying:commit_step",
+    "store.memory.store.store:MemoryStore.transaction",
+    "store.journal.git:GitJournal.prepare",
+    "store.memory.store.transactions:apply_plan",
+    "store.journal.git:GitJournal.applied",
 )
 """What `familiar write-memory` calls, from the turns to files and a commit."""
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer._completion_shared import get_completion_script
 
-from familiar_cli import __version__, cli
+from familiar_cli import __version__
+from familiar_cli.cli import app as cli
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Final, Self
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from familiar_cli.config.channel_kinds import MODES, ChannelMode
+from familiar_cli.base.config.channel_kinds import MODES, ChannelMode
+from familiar_cli.base.errors import ConfigError, LimitError
+from familiar_cli.base.text import cut_to
 from familiar_cli.context.types import Fit, Fragment, Layer, LayerUse, PromptSpan
-from familiar_cli.errors import ConfigError, LimitError
-from familiar_cli.text import cut_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from familiar_cli.config.schema import BudgetSettings
+    from familiar_cli.base.config.schema import BudgetSettings
     from familiar_cli.context.request import Refill
     from familiar_cli.context.types import Contribution
     from familiar_cli.llm.slots import ResolvedSlot
-    from familiar_cli.tokens import TokenCounter
+    from familiar_cli.llm.tokens import TokenCounter
 
 LOCAL_TOKENS: Final = 1500
 """Most tokens for the model inside the program: two cores read about 200 of them in a second."""

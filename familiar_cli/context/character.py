@@ -10,22 +10,27 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from familiar_cli.config.schema import DEFAULT_TIER
+from familiar_cli.base.config.schema import DEFAULT_TIER
+from familiar_cli.base.errors import CharacterUnreadableError, FamiliarError, NotFoundError
+from familiar_cli.base.text import framed, one_line, str_or_empty
+from familiar_cli.base.who.identity import Me, Who
 from familiar_cli.context.tiers import is_loaded
 from familiar_cli.context.types import ExampleLine, Role
-from familiar_cli.errors import CharacterUnreadableError, FamiliarError, NotFoundError
-from familiar_cli.identity import Me, Who
-from familiar_cli.memory.layout import CARD_JSON
-from familiar_cli.memory.pages.front_matter import SELF_FILES, TIERS_NOTE, field_text, self_file
-from familiar_cli.text import framed, one_line, str_or_empty
+from familiar_cli.store.memory.layout import CARD_JSON
+from familiar_cli.store.memory.pages.front_matter import (
+    SELF_FILES,
+    TIERS_NOTE,
+    field_text,
+    self_file,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from familiar_cli.languages import Phrases
-    from familiar_cli.memory.store.files import MemoryFile
-    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.base.languages import Phrases
+    from familiar_cli.store.memory.store.files import MemoryFile
+    from familiar_cli.store.memory.store.store import MemoryStore
 
 MAX_NESTING: Final = 32
 MAX_DICE: Final = 1000

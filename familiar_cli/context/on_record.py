@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from msgspec.structs import replace
 
-from familiar_cli.clock import now, to_ms
-from familiar_cli.config.home import is_alive
+from familiar_cli.base.config.home import is_alive
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.files import append, check_own, read_plain, remove
+from familiar_cli.base.times.clock import now, to_ms
+from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.trace import Trace, TraceEncoder, write_trace
 from familiar_cli.context.turn import UNWATCHED, TurnResult, TurnRunner, Watcher
-from familiar_cli.errors import FamiliarError
-from familiar_cli.files import append, check_own, read_plain, remove
-from familiar_cli.history.rows import Turn, new_turn
-from familiar_cli.history.store import HistoryStore, keep_once, supersede_turn
-from familiar_cli.visibility import OWNER
+from familiar_cli.store.history.rows import Turn, new_turn
+from familiar_cli.store.history.store import HistoryStore, keep_once, supersede_turn
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from familiar_cli.clock import stopwatch_s
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.jobs import apart, quick_turns
+from familiar_cli.base.text import one_line
+from familiar_cli.base.times.clock import stopwatch_s
+from familiar_cli.base.who.identity import NO_LABELS, Labels
 from familiar_cli.context import budget
 from familiar_cli.context.replies import ReplyFilter, ShortReply, ShortReplyFilter, without_hidden
 from familiar_cli.context.request import Assembled
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Report, Role
-from familiar_cli.errors import FamiliarError
-from familiar_cli.identity import NO_LABELS, Labels
-from familiar_cli.text import one_line
-from familiar_cli.work.jobs import apart, quick_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Sequence
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
         PreProcessor,
     )
     from familiar_cli.context.types import Fragment
+    from familiar_cli.llm.tokens import TokenCounter
     from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
-    from familiar_cli.tokens import TokenCounter
 
 _LEAD: Final = (
     PromptSpan.main,

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from familiar_cli.base.errors import BadReplyError, LimitError
+from familiar_cli.base.markdown import scan, split_front_matter, without_marker
+from familiar_cli.base.text import USEFUL_TOKENS, cut_to, framed
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.replies import mark_note, without_hidden
 from familiar_cli.context.types import Contribution, Fit, Layer, Modality, PromptSpan
-from familiar_cli.errors import BadReplyError, LimitError
 from familiar_cli.llm.asking import ask_side_model
-from familiar_cli.markdown import scan, split_front_matter, without_marker
-from familiar_cli.text import USEFUL_TOKENS, cut_to, framed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from familiar_cli.base.who.identity import Author, Labels
     from familiar_cli.context.character import Macros
     from familiar_cli.context.request import ContextRequest
-    from familiar_cli.identity import Author, Labels
+    from familiar_cli.llm.tokens import TokenCounter
     from familiar_cli.llm.types import ChatModel, Message
-    from familiar_cli.tokens import TokenCounter
 
 
 class SideModel:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
-from familiar_cli.fts import is_unspaced
-from familiar_cli.text import sentence_ends
+from familiar_cli.base.text import sentence_ends
+from familiar_cli.store.fts import is_unspaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -8,7 +8,10 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
-from familiar_cli.config.schema import DEFAULT_TIER
+from familiar_cli.base.config.schema import DEFAULT_TIER
+from familiar_cli.base.languages import ENGLISH, Phrases
+from familiar_cli.base.who.identity import NO_LABELS, Author, Labels
+from familiar_cli.base.who.visibility import Viewer
 from familiar_cli.context.replies import PartialReply
 from familiar_cli.context.types import (
     Contribution,
@@ -19,12 +22,9 @@ from familiar_cli.context.types import (
     Report,
     Subject,
 )
-from familiar_cli.history.rows import Turn
-from familiar_cli.identity import NO_LABELS, Author, Labels
-from familiar_cli.languages import ENGLISH, Phrases
 from familiar_cli.llm.types import Message, SideCall
-from familiar_cli.memory.pages.lines import KnownTexts
-from familiar_cli.visibility import Viewer
+from familiar_cli.store.history.rows import Turn
+from familiar_cli.store.memory.pages.lines import KnownTexts
 
 Repack = Callable[[Sequence[Contribution], int], Sequence[Contribution]]
 
@@ -107,7 +107,7 @@ class ContextRequest(Struct, frozen=True):
     @property
     def query(self) -> str:
         """The search query: the utterance, without its middle if it is very long."""
-        from familiar_cli.fts import bounded_query  # noqa: PLC0415  # what shows a trace needs none
+        from familiar_cli.store.fts import bounded_query  # noqa: PLC0415  # what shows a trace needs none
 
         return bounded_query(self.utterance)
 

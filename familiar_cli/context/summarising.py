@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from familiar_cli.clock import now, to_zone
+from familiar_cli.base.errors import BadReplyError, LockedError
+from familiar_cli.base.text import cut_to, framed, sentence_ends, sha256_of
+from familiar_cli.base.times.clock import now, to_zone
+from familiar_cli.base.who.identity import Labels
 from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS
 from familiar_cli.context.types import Layer, PromptSpan
-from familiar_cli.errors import BadReplyError, LockedError
-from familiar_cli.history.rows import Turn, place_of
-from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
-from familiar_cli.identity import Labels
 from familiar_cli.llm.asking import tokens_of
-from familiar_cli.text import cut_to, framed, sentence_ends, sha256_of
+from familiar_cli.store.history.rows import Turn, place_of
+from familiar_cli.store.history.summaries import PUBLIC, Summaries, Summary
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from datetime import tzinfo
 
+    from familiar_cli.base.jobs import Jobs
+    from familiar_cli.base.languages import Phrases
+    from familiar_cli.base.who.visibility import PrivacyRules
     from familiar_cli.context.trace import Trace
-    from familiar_cli.languages import Phrases
+    from familiar_cli.llm.tokens import TokenCounter
     from familiar_cli.llm.types import ChatModel, Completion, Message
-    from familiar_cli.tokens import TokenCounter
-    from familiar_cli.visibility import PrivacyRules
-    from familiar_cli.work.jobs import Jobs
-    from familiar_cli.work.passes import Pass
+    from familiar_cli.store.passes import Pass
 
 
 INSTRUCTIONS: Final = """\

@@ -10,10 +10,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from familiar_cli.config.schema import TIERS
-from familiar_cli.memory import layout
-from familiar_cli.memory.pages.front_matter import TIERS_NOTE
-from familiar_cli.visibility import PUBLIC, Viewer
+from familiar_cli.base.config.schema import TIERS
+from familiar_cli.base.who.visibility import PUBLIC, Viewer
+from familiar_cli.store.memory import layout
+from familiar_cli.store.memory.pages.front_matter import TIERS_NOTE
 
 IDENTITY: Final = 1
 STANDARD: Final = 2

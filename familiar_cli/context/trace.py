@@ -17,12 +17,12 @@ import msgspec
 from msgspec import Struct
 
 from familiar_cli import __version__
-from familiar_cli.clock import iso
-from familiar_cli.config.environment import install_command
-from familiar_cli.config.schema import DEFAULT_TIER
+from familiar_cli.base.config.environment import install_command
+from familiar_cli.base.config.schema import DEFAULT_TIER
+from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
+from familiar_cli.base.files import check_own, read_plain, write_own
+from familiar_cli.base.times.clock import iso
 from familiar_cli.context.types import Fragment, LayerUse, Report, Role
-from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
-from familiar_cli.files import check_own, read_plain, write_own
 from familiar_cli.llm.types import PreparedRequest, SideCall, Usage  # noqa: TC001
 
 if TYPE_CHECKING:

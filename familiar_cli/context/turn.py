@@ -14,27 +14,27 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from familiar_cli.config.schema import DEFAULT_TIER
+from familiar_cli.base.config.schema import DEFAULT_TIER
+from familiar_cli.base.errors import BadReplyError, FamiliarError, UsageError
+from familiar_cli.base.jobs import finish_in_thread
+from familiar_cli.base.languages import ENGLISH, Phrases
+from familiar_cli.base.who.identity import Labels, Me
 from familiar_cli.context.replies import GoingOn
 from familiar_cli.context.request import Assembled, ContextRequest
 from familiar_cli.context.trace import Trace, make_trace
-from familiar_cli.errors import BadReplyError, FamiliarError, UsageError
-from familiar_cli.history.rows import Turn, in_pairs, place_of
-from familiar_cli.identity import Labels, Me
-from familiar_cli.languages import ENGLISH, Phrases
-from familiar_cli.memory.pages.lines import KnownTexts
-from familiar_cli.work.jobs import finish_in_thread
+from familiar_cli.store.history.rows import Turn, in_pairs, place_of
+from familiar_cli.store.memory.pages.lines import KnownTexts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.context.budget import Allowance
     from familiar_cli.context.pipeline import ContextPipeline, OutgoingPrompt, Replied
     from familiar_cli.context.types import Report, Said
-    from familiar_cli.history.store import HistoryStore
     from familiar_cli.llm.types import ChatModel
-    from familiar_cli.visibility import Viewer
+    from familiar_cli.store.history.store import HistoryStore
 
 
 class Listener:

@@ -8,9 +8,9 @@ from typing import Final, Literal, Self
 
 from msgspec import Struct
 
-from familiar_cli.errors import UsageError
-from familiar_cli.history.rows import Turn  # noqa: TC001  # `help()` resolves these annotations
-from familiar_cli.identity import Author, check_id, parse_author
+from familiar_cli.base.errors import UsageError
+from familiar_cli.base.who.identity import Author, check_id, parse_author
+from familiar_cli.store.history.rows import Turn  # noqa: TC001  # `help()` resolves these annotations
 
 Role = Literal["system", "user", "assistant"]
 

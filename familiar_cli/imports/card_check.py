@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
+from familiar_cli.base.text import harmless, str_or_empty
 from familiar_cli.imports import containers
 from familiar_cli.imports.cards import FILE_FIELDS, KNOWN_FIELDS, Card
 from familiar_cli.imports.containers import ASSET_SCHEME
 from familiar_cli.imports.foreign_files import as_object, object_list, to_storable
-from familiar_cli.memory.pages.front_matter import SELF_FILES
-from familiar_cli.text import harmless, str_or_empty
+from familiar_cli.store.memory.pages.front_matter import SELF_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.tokens import TokenCounter
+    from familiar_cli.llm.tokens import TokenCounter
 
 
 Severity = Literal["error", "warning", "note"]

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from msgspec import Struct
 
-from familiar_cli.errors import BadInputError
+from familiar_cli.base.errors import BadInputError
+from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.containers import SUFFIXES, V1_FIELDS, CardFile, open_container
 from familiar_cli.imports.foreign_files import as_object, dump_json, text_list, to_storable
 from familiar_cli.imports.import_plan import Effects
-from familiar_cli.memory.layout import SELF_DIR
-from familiar_cli.memory.pages.front_matter import ORIGINAL_STEM, SELF_FILES
-from familiar_cli.text import str_or_empty
+from familiar_cli.store.memory.layout import SELF_DIR
+from familiar_cli.store.memory.pages.front_matter import ORIGINAL_STEM, SELF_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.store.memory.store.store import MemoryStore
 
 FieldKind = Literal["text", "texts", "object", "objects", "date"]
 

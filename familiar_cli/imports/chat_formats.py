@@ -12,7 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.errors import BadInputError
+from familiar_cli.base.errors import BadInputError
+from familiar_cli.base.text import slugify
 from familiar_cli.imports import chat_lines, chat_services, chat_times, transcript_layout
 from familiar_cli.imports.chat_services import SERVICES
 from familiar_cli.imports.foreign_chat import (
@@ -43,7 +44,6 @@ from familiar_cli.imports.transcript_layout import (
     is_utf8,
     text_lines,
 )
-from familiar_cli.text import slugify
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec.structs import replace
 
-from familiar_cli.clock import iso
-from familiar_cli.errors import NotFoundError, UsageError
-from familiar_cli.history.matching import stated_id
-from familiar_cli.history.selection import Kept, TurnFilter, imported_from, kept_turns, select_turns
-from familiar_cli.history.store import HistoryStore, marked_count, turn_statuses
-from familiar_cli.identity import Author, Me, parse_author
+from familiar_cli.base.errors import NotFoundError, UsageError
+from familiar_cli.base.text import fold, str_or_empty
+from familiar_cli.base.times.clock import iso
+from familiar_cli.base.who.identity import Author, Me, parse_author
+from familiar_cli.base.who.visibility import OWNER, Viewer
 from familiar_cli.imports.chat_times import read_time, stated_time
 from familiar_cli.imports.foreign_chat import (
     PLAIN,
@@ -35,13 +34,20 @@ from familiar_cli.imports.foreign_chat import (
     with_my_names,
 )
 from familiar_cli.imports.foreign_files import as_object, json_line, text_list
-from familiar_cli.text import fold, str_or_empty
-from familiar_cli.visibility import OWNER, Viewer
+from familiar_cli.store.history.matching import stated_id
+from familiar_cli.store.history.selection import (
+    Kept,
+    TurnFilter,
+    imported_from,
+    kept_turns,
+    select_turns,
+)
+from familiar_cli.store.history.store import HistoryStore, marked_count, turn_statuses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from familiar_cli.history.rows import Role, Turn
+    from familiar_cli.store.history.rows import Role, Turn
 
 PLAIN_HEAD: Final = "familiar_chat"
 """The key by which the line before the messages is known; its value is the format's version."""

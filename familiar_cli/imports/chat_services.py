@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from familiar_cli.identity import Author
+from familiar_cli.base.text import slugify, str_or_empty
+from familiar_cli.base.who.identity import Author
 from familiar_cli.imports.chat_times import read_time, stated_time
 from familiar_cli.imports.foreign_chat import (
     CHATGPT,
@@ -34,13 +35,12 @@ from familiar_cli.imports.foreign_chat import (
     readable_rows,
 )
 from familiar_cli.imports.foreign_files import MIB, as_object, json_line, object_list
-from familiar_cli.text import slugify, str_or_empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
-    from familiar_cli.history.rows import Role
+    from familiar_cli.store.history.rows import Role
 
 
 class ConversationParts(Struct, frozen=True):

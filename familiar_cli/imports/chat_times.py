@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from familiar_cli.clock import in_zone, to_ms
+from familiar_cli.base.languages import CODES, Language, dates
+from familiar_cli.base.times.clock import in_zone, to_ms
 from familiar_cli.imports.foreign_chat import DateOrder, ForeignMessage, Skip
-from familiar_cli.languages import CODES, Language, dates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from familiar_cli.errors import BadInputError
+from familiar_cli.base.errors import BadInputError
+from familiar_cli.base.text import counted
 from familiar_cli.imports.foreign_files import (
     MAX_CARD_BYTES,
     MAX_MEMBERS,
@@ -26,7 +27,6 @@ from familiar_cli.imports.foreign_files import (
     read_json,
     read_yaml,
 )
-from familiar_cli.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from familiar_cli.config.home import FamiliarPaths
-from familiar_cli.errors import BadInputError, NotFoundError, RefusedError, UsageError
-from familiar_cli.identity import Author, check_familiar_id
+from familiar_cli.base.config.home import FamiliarPaths
+from familiar_cli.base.errors import BadInputError, NotFoundError, RefusedError, UsageError
+from familiar_cli.base.text import nearest, one_line, slugify, typed
+from familiar_cli.base.who.identity import Author, check_familiar_id
 from familiar_cli.imports import cards, folders, import_plan, personas
 from familiar_cli.imports.containers import SUFFIXES
 from familiar_cli.imports.foreign_files import OWN_DEPTH, read_json, to_storable
 from familiar_cli.imports.import_lorebook import plan_import
 from familiar_cli.imports.lorebook_reading import read_book
 from familiar_cli.imports.lorebook_shelf import book_directories, place_for
-from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
-from familiar_cli.memory.pages.front_matter import ORIGINAL_STEM, field_markdown, self_file
-from familiar_cli.memory.store.store import MISSING, MemoryStore
-from familiar_cli.text import nearest, one_line, slugify, typed
+from familiar_cli.store.memory.layout import CARD_JSON, SELF_DIR
+from familiar_cli.store.memory.pages.front_matter import ORIGINAL_STEM, field_markdown, self_file
+from familiar_cli.store.memory.store.store import MISSING, MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from msgspec import Struct
 
-from familiar_cli.errors import BadInputError, FamiliarError, LimitError, NotFoundError
+from familiar_cli.base.errors import BadInputError, FamiliarError, LimitError, NotFoundError
 from familiar_cli.imports import cards, containers, lorebook_shelf
 from familiar_cli.imports.containers import (
     ASSET_KEYWORD,
@@ -39,13 +39,13 @@ from familiar_cli.imports.foreign_files import (
 )
 from familiar_cli.imports.import_lorebook import load_book
 from familiar_cli.imports.lorebook_shelf import same_book
-from familiar_cli.memory.layout import CARD_JSON
-from familiar_cli.memory.pages.front_matter import field_text, self_file
+from familiar_cli.store.memory.layout import CARD_JSON
+from familiar_cli.store.memory.pages.front_matter import field_text, self_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.store.memory.store.store import MemoryStore
 
 
 WIDTH: Final = 192

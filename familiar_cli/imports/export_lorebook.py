@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, UsageError
+from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError, UsageError
+from familiar_cli.base.text import sha256_of
 from familiar_cli.imports import lorebook, lorebook_shelf
 from familiar_cli.imports.lorebook import DEFAULTS, BookFormat, Lorebook, LoreEntry, Shape
 from familiar_cli.imports.lorebook_shelf import BookSettings, ShelvedBook, edits_of, walk_paths
-from familiar_cli.memory.layout import IMPORTED_LORE_DIR
-from familiar_cli.memory.pages.front_matter import parse_lore
-from familiar_cli.memory.store.files import parse_path
-from familiar_cli.text import sha256_of
+from familiar_cli.store.memory.layout import IMPORTED_LORE_DIR
+from familiar_cli.store.memory.pages.front_matter import parse_lore
+from familiar_cli.store.memory.store.files import parse_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.store.memory.store.store import MemoryStore
 
 
 class LoreFile(Struct, frozen=True):

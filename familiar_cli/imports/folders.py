@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
-from familiar_cli import errors
-from familiar_cli.files import is_directory, patiently
+from familiar_cli.base import errors
+from familiar_cli.base.files import is_directory, patiently
+from familiar_cli.base.text import counted, fold, one_line, sha256_of, typed
 from familiar_cli.imports import import_plan
 from familiar_cli.imports.foreign_files import MAX_TOTAL_BYTES, MIB, dump_json
-from familiar_cli.memory import layout
-from familiar_cli.memory.pages.items import merge_bullets
-from familiar_cli.memory.store.files import MISSING, parse_new_path
-from familiar_cli.text import counted, fold, one_line, sha256_of, typed
+from familiar_cli.store.memory import layout
+from familiar_cli.store.memory.pages.items import merge_bullets
+from familiar_cli.store.memory.store.files import MISSING, parse_new_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.store.memory.store.store import MemoryStore
 
     Merge = Callable[[bytes, bytes], bytes | None]
 

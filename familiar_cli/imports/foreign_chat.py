@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from familiar_cli import errors
-from familiar_cli.clock import since_1970, to_ms
-from familiar_cli.files import open_patiently
-from familiar_cli.identity import Author
+from familiar_cli.base import errors
+from familiar_cli.base.files import open_patiently
+from familiar_cli.base.text import fold, one_line, slugify, typed
+from familiar_cli.base.times.clock import since_1970, to_ms
+from familiar_cli.base.who.identity import Author
 from familiar_cli.imports.foreign_files import MARKS, MIB, no_constant
-from familiar_cli.memory.layout import CARD_JSON
-from familiar_cli.text import fold, one_line, slugify, typed
+from familiar_cli.store.memory.layout import CARD_JSON
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from datetime import datetime, tzinfo
 
-    from familiar_cli.history.rows import Role
-    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.store.history.rows import Role
+    from familiar_cli.store.memory.store.store import MemoryStore
 
 Row = tuple[int, str, dict[str, Any]]  # number, text and value of a JSON object
 

@@ -9,15 +9,15 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from familiar_cli.errors import (
+from familiar_cli.base.errors import (
     BadInputError,
     ConflictError,
     FamiliarError,
     NotFoundError,
     RefusedError,
 )
-from familiar_cli.files import Disk, open_patiently
-from familiar_cli.memory.store.files import MAX_READ_BYTES
+from familiar_cli.base.files import Disk, open_patiently
+from familiar_cli.store.memory.store.files import MAX_READ_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -14,11 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from familiar_cli import errors
-from familiar_cli.history import imports, matching, store
-from familiar_cli.history.matching import LineMatch
-from familiar_cli.history.rows import HEARD, IMPORTED, SERVED, Turn
-from familiar_cli.history.selection import publish_chat
+from familiar_cli.base import errors
 from familiar_cli.imports.chat_formats import SUFFIXES, TEXT_SUFFIXES, read_chats
 from familiar_cli.imports.chat_times import date_messages
 from familiar_cli.imports.foreign_chat import (
@@ -33,11 +29,15 @@ from familiar_cli.imports.foreign_chat import (
     as_source,
 )
 from familiar_cli.imports.what_is_it import is_data_folder, recognise_instead, taken_for
+from familiar_cli.store.history import imports, matching, store
+from familiar_cli.store.history.matching import LineMatch
+from familiar_cli.store.history.rows import HEARD, IMPORTED, SERVED, Turn
+from familiar_cli.store.history.selection import publish_chat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.store.history.store import HistoryStore
 
     OnProgress = Callable[[str, int], None]
 

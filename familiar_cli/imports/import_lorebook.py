@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from familiar_cli.errors import BadInputError, ConflictError, RefusedError, UnsafePathError
+from familiar_cli.base.errors import BadInputError, ConflictError, RefusedError, UnsafePathError
+from familiar_cli.base.text import counted, fold, sha256_of, unified
 from familiar_cli.imports import import_plan, lorebook, lorebook_shelf
 from familiar_cli.imports.containers import open_container
 from familiar_cli.imports.export_lorebook import EntryFiles, LoreFile, find_entry_files
@@ -30,21 +31,20 @@ from familiar_cli.imports.lorebook_shelf import (
     place_for,
     same_book,
 )
-from familiar_cli.memory.layout import IMPORTED_LORE_DIR
-from familiar_cli.memory.pages.front_matter import (
+from familiar_cli.store.memory.layout import IMPORTED_LORE_DIR
+from familiar_cli.store.memory.pages.front_matter import (
     PIN,
     is_expression,
     is_pinned,
     render_lore,
     without_pin,
 )
-from familiar_cli.memory.store.files import MISSING, parse_path
-from familiar_cli.text import counted, fold, sha256_of, unified
+from familiar_cli.store.memory.store.files import MISSING, parse_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.store.memory.store.store import MemoryStore
 
 State = Literal["pinned", "found", "gone"]
 """What an entry's file is: pinned, or not, or deleted by hand."""

@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from familiar_cli.config.edit import write_new
-from familiar_cli.config.home import FamiliarPaths, ensure_instance, is_alive
-from familiar_cli.errors import BadInputError, ConflictError, FamiliarError, PartialError
-from familiar_cli.files import is_directory, patiently, remove
+from familiar_cli.base.config.edit import write_new
+from familiar_cli.base.config.home import FamiliarPaths, ensure_instance, is_alive
+from familiar_cli.base.errors import BadInputError, ConflictError, FamiliarError, PartialError
+from familiar_cli.base.files import is_directory, patiently, remove
+from familiar_cli.base.text import shorten_list
 from familiar_cli.imports.foreign_files import no_constant, parse_finite
-from familiar_cli.memory.layout import new_run_id, pass_trailers
-from familiar_cli.memory.store.files import MISSING
-from familiar_cli.text import shorten_list
+from familiar_cli.store.memory.layout import new_run_id, pass_trailers
+from familiar_cli.store.memory.store.files import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.memory.store.transactions import Transaction
+    from familiar_cli.store.memory.store.store import MemoryStore
+    from familiar_cli.store.memory.store.transactions import Transaction
 
 _SHOWN: Final = 12
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from familiar_cli.base.text import sha256_of
 from familiar_cli.imports.foreign_files import as_object
-from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

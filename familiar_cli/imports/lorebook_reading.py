@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from familiar_cli.errors import BadInputError, LimitError
+from familiar_cli.base.errors import BadInputError, LimitError
+from familiar_cli.base.text import one_line, shorten_list, typed
 from familiar_cli.imports.foreign_files import as_object, check_depth, json_line
 from familiar_cli.imports.lorebook import Lorebook, LoreEntry, Shape
-from familiar_cli.text import one_line, shorten_list, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

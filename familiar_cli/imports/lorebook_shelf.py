@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, convert, field, to_builtins
 
-from familiar_cli.errors import BadInputError, NotFoundError
+from familiar_cli.base.errors import BadInputError, NotFoundError
+from familiar_cli.base.text import fold, one_line, slugify
 from familiar_cli.imports import import_plan
 from familiar_cli.imports.foreign_files import to_storable
 from familiar_cli.imports.lorebook import KEYS, Lorebook, LoreEntry, Shape, json_digest
-from familiar_cli.memory.layout import IMPORTED_LORE_DIR, LORE_DIR
-from familiar_cli.memory.pages.front_matter import LorePage, is_expression, parse_lore
-from familiar_cli.text import fold, one_line, slugify
+from familiar_cli.store.memory.layout import IMPORTED_LORE_DIR, LORE_DIR
+from familiar_cli.store.memory.pages.front_matter import LorePage, is_expression, parse_lore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
-    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.store.memory.store.store import MemoryStore
 
 _ID_CHARS: Final = 12
 

@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from familiar_cli.errors import BadInputError
-from familiar_cli.files import directories_in
+from familiar_cli.base.errors import BadInputError
+from familiar_cli.base.files import directories_in
+from familiar_cli.base.languages import ENGLISH, language_of, phrases
+from familiar_cli.base.markdown import title_of
+from familiar_cli.base.text import fold, one_line
 from familiar_cli.imports import folders
 from familiar_cli.imports.foreign_files import read_json
-from familiar_cli.languages import ENGLISH, language_of, phrases
-from familiar_cli.markdown import title_of
-from familiar_cli.memory import layout
-from familiar_cli.memory.desk import MAX_CHARS, ItemStatus, items_in
-from familiar_cli.memory.layout import SESSIONS_DIR, digest_path, people_path
-from familiar_cli.memory.pages.front_matter import (
+from familiar_cli.store.memory import layout
+from familiar_cli.store.memory.desk import MAX_CHARS, ItemStatus, items_in
+from familiar_cli.store.memory.layout import SESSIONS_DIR, digest_path, people_path
+from familiar_cli.store.memory.pages.front_matter import (
     PERSONA_DIR,
     TIERS_NOTE,
     field_markdown,
     self_file,
 )
-from familiar_cli.text import fold, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from familiar_cli.identity import Author
+    from familiar_cli.base.who.identity import Author
 
 
 _TITLES: Final = ("title", "task", "text", "name", "description", "content")

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, field
 
-from familiar_cli import errors
-from familiar_cli.files import directories_in
+from familiar_cli.base import errors
+from familiar_cli.base.files import directories_in
+from familiar_cli.base.text import fold, sha256_of, str_or_empty, typed
 from familiar_cli.imports import foreign_files
 from familiar_cli.imports.cards import Card, original_file, read_card
 from familiar_cli.imports.containers import SUFFIXES
 from familiar_cli.imports.what_is_it import INSIDE, recognise_instead
-from familiar_cli.text import fold, sha256_of, str_or_empty, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.store.memory.store.store import MemoryStore
 
 
 _TEXTS: Final = ("description", "personality", "scenario", "first_mes", "mes_example")

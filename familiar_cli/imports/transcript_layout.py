@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
-from familiar_cli.clock import now
-from familiar_cli.errors import RefusedError
+from familiar_cli.base.errors import RefusedError
+from familiar_cli.base.text import counted, fold, shorten_list
+from familiar_cli.base.times.clock import now
 from familiar_cli.imports.chat_times import CLOCK, STAMP, DateReading, day_alone, day_of, read_day
 from familiar_cli.imports.foreign_chat import ChatFile, DateOrder, Reading, is_role
 from familiar_cli.imports.foreign_files import MIB
-from familiar_cli.text import counted, fold, shorten_list
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

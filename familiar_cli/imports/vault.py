@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from familiar_cli.errors import BadInputError, ConflictError, UnsafePathError
-from familiar_cli.identity import check_familiar_id
+from familiar_cli.base.errors import BadInputError, ConflictError, UnsafePathError
+from familiar_cli.base.text import counted, one_line, sha256_of, slugify, str_or_empty
+from familiar_cli.base.who.identity import check_familiar_id
 from familiar_cli.imports import folders
 from familiar_cli.imports.foreign_files import as_object, object_list, read_foreign, read_json
 from familiar_cli.imports.import_plan import FileToWrite, ImportPlan, ImportReport, list_paths
 from familiar_cli.imports.what_is_it import MANIFEST
-from familiar_cli.memory import layout
-from familiar_cli.memory.store.files import MISSING, parse_new_path
-from familiar_cli.text import counted, one_line, sha256_of, slugify, str_or_empty
+from familiar_cli.store.memory import layout
+from familiar_cli.store.memory.store.files import MISSING, parse_new_path
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.store.memory.store.store import MemoryStore
 
 _SOURCE: Final = "import"
 _VAULTS_DIR: Final = ".imported/vaults"

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
-from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
-from familiar_cli.files import directories_in
-from familiar_cli.memory.layout import PERIOD_DIRS, PRIVATE_DIRS, SIGNIFICANT_DIR
-from familiar_cli.text import typed
+from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
+from familiar_cli.base.files import directories_in
+from familiar_cli.base.text import typed
+from familiar_cli.store.memory.layout import PERIOD_DIRS, PRIVATE_DIRS, SIGNIFICANT_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from familiar_cli.clock import stopwatch_s
-from familiar_cli.errors import BadReplyError, RequestRefusedError, UnusableReplyError
+from familiar_cli.base.errors import BadReplyError, RequestRefusedError, UnusableReplyError
+from familiar_cli.base.markdown import code_in
+from familiar_cli.base.text import one_line, whole_sentences
+from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest, SideCall, Usage
-from familiar_cli.markdown import code_in
-from familiar_cli.text import one_line, whole_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

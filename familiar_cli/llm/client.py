@@ -20,16 +20,21 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from familiar_cli.config import environment
-from familiar_cli.config.environment import install_command
-from familiar_cli.errors import BadReplyError, ModelError, ModelUnknownError, ModelUnreachableError
+from familiar_cli.base.config import environment
+from familiar_cli.base.config.environment import install_command
+from familiar_cli.base.errors import (
+    BadReplyError,
+    ModelError,
+    ModelUnknownError,
+    ModelUnreachableError,
+)
+from familiar_cli.base.text import nearest, one_line
 from familiar_cli.llm import wire
+from familiar_cli.llm.models.catalog import CATALOG
+from familiar_cli.llm.models.store import path_of
 from familiar_cli.llm.slots import PRESETS, ResolvedSlot, check_usable
 from familiar_cli.llm.types import Completion, Message, PreparedRequest, Slotted, Usage, make_body
 from familiar_cli.llm.wire import FailedError, Failure, is_loopback
-from familiar_cli.models.catalog import CATALOG
-from familiar_cli.models.store import path_of
-from familiar_cli.text import nearest, one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence

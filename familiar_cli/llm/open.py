@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from familiar_cli import clock
-from familiar_cli.config import environment
-from familiar_cli.config.home import cache_dir
-from familiar_cli.identity import NEUTRAL, Author, handle_of
+from familiar_cli.base.config import environment
+from familiar_cli.base.config.home import cache_dir
+from familiar_cli.base.times import clock
+from familiar_cli.base.who.identity import NEUTRAL, Author, handle_of
 from familiar_cli.llm import slots
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from familiar_cli.config.schema import LLMSettings
+    from familiar_cli.base.config.schema import LLMSettings
     from familiar_cli.llm.types import ChatModel, Message, Usage
 
 

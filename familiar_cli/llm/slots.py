@@ -15,13 +15,13 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from familiar_cli.config import environment
-from familiar_cli.config.home import cache_dir
-from familiar_cli.config.schema import SLOTS, LLMSettings, SlotSettings
-from familiar_cli.errors import ConfigError
-from familiar_cli.files import read_object, write_whole
-from familiar_cli.models.catalog import CATALOG
-from familiar_cli.text import Discreet, nearest, one_line, without_secrets
+from familiar_cli.base.config import environment
+from familiar_cli.base.config.home import cache_dir
+from familiar_cli.base.config.schema import SLOTS, LLMSettings, SlotSettings
+from familiar_cli.base.errors import ConfigError
+from familiar_cli.base.files import read_object, write_whole
+from familiar_cli.base.text import Discreet, nearest, one_line, without_secrets
+from familiar_cli.llm.models.catalog import CATALOG
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -336,7 +336,7 @@ def check_on_disk(slot: ResolvedSlot) -> None:
     Raises:
         ConfigError: It has not.
     """
-    from familiar_cli.models.store import path_of  # noqa: PLC0415  # only here
+    from familiar_cli.llm.models.store import path_of  # noqa: PLC0415  # only here
 
     if slot.preset != "local" or slot.model not in CATALOG:
         return

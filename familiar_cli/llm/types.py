@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypedDict
 from msgspec import Struct
 from msgspec.structs import replace
 
-from familiar_cli.errors import BadInputError, ModelError
+from familiar_cli.base.errors import BadInputError, ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -22,10 +22,12 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from familiar_cli import __version__, clock, errors
-from familiar_cli.config import environment
+from familiar_cli import __version__
+from familiar_cli.base import errors
+from familiar_cli.base.config import environment
+from familiar_cli.base.text import one_line
+from familiar_cli.base.times import clock
 from familiar_cli.llm.slots import PRESETS, ResolvedSlot
-from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping

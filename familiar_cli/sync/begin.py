@@ -11,20 +11,21 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 
-from familiar_cli import errors
-from familiar_cli.config.environment import offline
-from familiar_cli.config.home import Instance, begin_instance, is_instance_id
-from familiar_cli.files import Disk, remove
-from familiar_cli.memory.journal.edits import CANNOT_BE_HERE, note_absent
-from familiar_cli.memory.journal.epochs import keep_reachable
-from familiar_cli.memory.journal.exchange import INCOMING, JournalExchange
-from familiar_cli.memory.journal.repository import Repository, translate_errors, walk_ancestors
-from familiar_cli.memory.layout import ALIASES_JSON, SYNC, is_synced
-from familiar_cli.memory.store.files import AbsentVersion, Joined, parse_new_path
-from familiar_cli.memory.store.store import MemoryStore, hold_lock
+from familiar_cli.base import errors
+from familiar_cli.base.config.environment import offline
+from familiar_cli.base.config.home import Instance, begin_instance, is_instance_id
+from familiar_cli.base.files import Disk, remove
+from familiar_cli.base.text import fold
+from familiar_cli.store.journal.edits import CANNOT_BE_HERE, note_absent
+from familiar_cli.store.journal.exchange import INCOMING, JournalExchange
+from familiar_cli.store.journal.repository import Repository, translate_errors, walk_ancestors
+from familiar_cli.store.memory.layout import ALIASES_JSON, SYNC, is_synced
+from familiar_cli.store.memory.store.files import AbsentVersion, Joined, parse_new_path
+from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
 from familiar_cli.sync import sealing
 from familiar_cli.sync.epochs import first_commit, memory_orders, turn_orders
 from familiar_cli.sync.joining import MOST_BYTES, newest_commits
+from familiar_cli.sync.journal_epochs import keep_reachable
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.remotes import (
     LOOPBACK,
@@ -34,7 +35,6 @@ from familiar_cli.sync.remotes import (
     SeenRefs,
     Transport,
 )
-from familiar_cli.text import fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

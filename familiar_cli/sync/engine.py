@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from familiar_cli.config.home import Instance, replace_id
-from familiar_cli.errors import (
+from familiar_cli.base.config.home import Instance, replace_id
+from familiar_cli.base.errors import (
     BadInputError,
     RefusedError,
     RemoteRefusedError,
 )
-from familiar_cli.history.incoming import rename_instance
-from familiar_cli.memory.journal.exchange import JournalExchange
-from familiar_cli.memory.journal.repository import Repository, translate_errors, walk_ancestors
-from familiar_cli.memory.store.store import MemoryStore, hold_lock
+from familiar_cli.store.journal.exchange import JournalExchange
+from familiar_cli.store.journal.repository import Repository, translate_errors, walk_ancestors
+from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
 from familiar_cli.sync.begin import Sender, open_transport
 from familiar_cli.sync.epochs import EpochCheck
 from familiar_cli.sync.fetching import RemoteFetch, shown_ref
@@ -46,12 +45,13 @@ from familiar_cli.sync.remotes import (
     set_local_ref,
 )
 from familiar_cli.sync.turns import HistoryConversations, take_turns, turns_commit, turns_since
+from familiar_cli.sync.turns_incoming import rename_instance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
-    from familiar_cli.history.forgetting import ForgetOrder
+    from familiar_cli.store.history.forgetting import ForgetOrder
 
 
 class Synced(Struct, frozen=True):

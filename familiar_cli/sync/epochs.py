@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from familiar_cli.errors import OlderEpochError
-from familiar_cli.history.forgetting import ForgetOrder
-from familiar_cli.memory.journal.epochs import dead_commits, first_id, orders_in
-from familiar_cli.memory.journal.repository import (
+from familiar_cli.base.errors import OlderEpochError
+from familiar_cli.store.history.forgetting import ForgetOrder
+from familiar_cli.store.journal.repository import (
     Repository,
     file_id,
     parents_of,
     tree_and_parent,
     walk_ancestors,
 )
+from familiar_cli.sync.journal_epochs import dead_commits, first_id, orders_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
-from familiar_cli.config.home import Instance, is_instance_id
-from familiar_cli.errors import (
+from familiar_cli.base.config.home import Instance, is_instance_id
+from familiar_cli.base.errors import (
     AnotherFamiliarError,
     FamiliarError,
     OlderEpochError,
@@ -15,18 +15,18 @@ from familiar_cli.errors import (
     RefLimitError,
     RemoteDamagedError,
 )
-from familiar_cli.memory.journal.epochs import dead_commits
-from familiar_cli.memory.journal.repository import translate_errors
+from familiar_cli.store.journal.repository import translate_errors
 from familiar_cli.sync import remotes
 from familiar_cli.sync.epochs import EpochCheck, first_commit
 from familiar_cli.sync.git_remotes import PathRemote
+from familiar_cli.sync.journal_epochs import dead_commits
 from familiar_cli.sync.participants import Admission, SyncParticipants, Trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from familiar_cli.history.forgetting import ForgetOrder
-    from familiar_cli.memory.journal.exchange import IncomingObjects, JournalExchange
+    from familiar_cli.store.history.forgetting import ForgetOrder
+    from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange
 
 _TRIES: Final = 3  # retries when refs vanish after being listed, while others push
 

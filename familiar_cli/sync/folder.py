@@ -23,11 +23,12 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from familiar_cli import errors
-from familiar_cli.files import TEMP_PREFIX, Disk, SharedDisk, is_disk_full, open_patiently, why
-from familiar_cli.memory.journal.epochs import dead_commits
-from familiar_cli.memory.journal.repository import translate_errors
+from familiar_cli.base import errors
+from familiar_cli.base.files import TEMP_PREFIX, Disk, SharedDisk, is_disk_full, open_patiently, why
+from familiar_cli.base.text import shorten_list
+from familiar_cli.store.journal.repository import translate_errors
 from familiar_cli.sync import sealing
+from familiar_cli.sync.journal_epochs import dead_commits
 from familiar_cli.sync.remotes import (
     MAIN_REF,
     MEMORY_REFS,
@@ -50,12 +51,11 @@ from familiar_cli.sync.sealing import (
     sign_bundle,
     write_seen,
 )
-from familiar_cli.text import shorten_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from familiar_cli.memory.journal.exchange import IncomingObjects, JournalExchange
+    from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange
 
 _NAME: Final = re.compile(
     r"(?P<instance>[a-z0-9-]+)\.(?P<number>[0-9]{6,9})\.(?P<digest>[0-9a-f]{16})"

@@ -9,14 +9,14 @@ from contextlib import contextmanager, suppress
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from familiar_cli import errors
-from familiar_cli.config.environment import ssh_command
-from familiar_cli.files import Disk, SharedDisk, open_patiently, why
-from familiar_cli.memory.journal.exchange import IncomingObjects, JournalExchange, new_objects
-from familiar_cli.memory.journal.objects import PACK_FROM, Objects, is_id
-from familiar_cli.memory.journal.repository import packed_refs, read_text, translate_errors
+from familiar_cli.base import errors
+from familiar_cli.base.config.environment import ssh_command
+from familiar_cli.base.files import Disk, SharedDisk, open_patiently, why
+from familiar_cli.base.text import one_line
+from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange, new_objects
+from familiar_cli.store.journal.objects import PACK_FROM, Objects, is_id
+from familiar_cli.store.journal.repository import packed_refs, read_text, translate_errors
 from familiar_cli.sync import remotes
-from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping

@@ -22,21 +22,21 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
-from familiar_cli.errors import ConflictError, FamiliarError, RefusedError
-from familiar_cli.memory.journal.edits import list_absent
-from familiar_cli.memory.layout import SYNC
-from familiar_cli.memory.merge import files
-from familiar_cli.memory.store.files import MAX_READ_BYTES, MISSING, AbsentVersion, Joined
-from familiar_cli.memory.store.transactions import Transaction
+from familiar_cli.base.errors import ConflictError, FamiliarError, RefusedError
+from familiar_cli.base.text import sha256_of
+from familiar_cli.store.journal.edits import list_absent
+from familiar_cli.store.memory.layout import SYNC
+from familiar_cli.store.memory.merge import files
+from familiar_cli.store.memory.store.files import MAX_READ_BYTES, MISSING, AbsentVersion, Joined
+from familiar_cli.store.memory.store.transactions import Transaction
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.participants import LargeDeletion, count_deleted, is_large
-from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from familiar_cli.memory.journal.repository import Repository
-    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.store.journal.repository import Repository
+    from familiar_cli.store.memory.store.store import MemoryStore
 
     Parents = Callable[[str], Sequence[str]]
 

@@ -9,14 +9,14 @@ from typing import Final, Literal, TypeVar, cast
 
 from msgspec import Struct, field
 
-from familiar_cli.memory.journal.edits import is_recordable
-from familiar_cli.memory.journal.history import History
-from familiar_cli.memory.journal.objects import object_id
-from familiar_cli.memory.journal.packs import DIR_MODE, tree_rows
-from familiar_cli.memory.journal.repository import HUMAN, Commit, Repository
-from familiar_cli.memory.layout import SYNC, is_synced
-from familiar_cli.memory.merge.files import Editor, MergedTree, Side, blob_id, merge_trees
-from familiar_cli.memory.store.files import MAX_LEVELS
+from familiar_cli.store.journal.edits import is_recordable
+from familiar_cli.store.journal.history import History
+from familiar_cli.store.journal.objects import object_id
+from familiar_cli.store.journal.packs import DIR_MODE, tree_rows
+from familiar_cli.store.journal.repository import HUMAN, Commit, Repository
+from familiar_cli.store.memory.layout import SYNC, is_synced
+from familiar_cli.store.memory.merge.files import Editor, MergedTree, Side, blob_id, merge_trees
+from familiar_cli.store.memory.store.files import MAX_LEVELS
 
 _FILES: Final = {b"100644", b"100755", b"100664"}
 _LINK: Final = b"120000"

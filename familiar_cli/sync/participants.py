@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field, to_builtins
 
-from familiar_cli.errors import NotFoundError, RefusedError
-from familiar_cli.files import locked, read_record, write_own, write_whole
-from familiar_cli.memory import layout
-from familiar_cli.memory.pages.front_matter import value_of
-from familiar_cli.text import nearest
+from familiar_cli.base.errors import NotFoundError, RefusedError
+from familiar_cli.base.files import locked, read_record, write_own, write_whole
+from familiar_cli.base.text import nearest
+from familiar_cli.store.memory import layout
+from familiar_cli.store.memory.pages.front_matter import value_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from familiar_cli.memory.journal.repository import Repository
+    from familiar_cli.store.journal.repository import Repository
     from familiar_cli.sync.remotes import Remotes
 
 

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 from msgspec import Struct, to_builtins
 
-from familiar_cli.config.environment import sync_token
-from familiar_cli.errors import ConfigError, NotFoundError, RefusedError, UsageError
-from familiar_cli.files import (
+from familiar_cli.base.config.environment import sync_token
+from familiar_cli.base.errors import ConfigError, NotFoundError, RefusedError, UsageError
+from familiar_cli.base.files import (
     ON_WINDOWS,
     locked,
     read_plain,
@@ -26,15 +26,15 @@ from familiar_cli.files import (
     write_own,
     write_whole,
 )
-from familiar_cli.memory.journal.epochs import dead_commits
-from familiar_cli.memory.journal.objects import is_id
-from familiar_cli.text import Discreet, nearest
+from familiar_cli.base.text import Discreet, nearest
+from familiar_cli.store.journal.objects import is_id
+from familiar_cli.sync.journal_epochs import dead_commits
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from familiar_cli.memory.journal.exchange import IncomingObjects, JournalExchange
-    from familiar_cli.memory.journal.repository import Repository
+    from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange
+    from familiar_cli.store.journal.repository import Repository
 
 Kind = Literal["path", "ssh", "http", "folder"]
 

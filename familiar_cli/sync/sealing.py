@@ -28,10 +28,10 @@ from typing import IO, TYPE_CHECKING, BinaryIO, Final
 
 from msgspec import Struct
 
-from familiar_cli.config.environment import install_command
-from familiar_cli.errors import RemoteDamagedError, RemoteKeyError
-from familiar_cli.files import ON_WINDOWS, read_plain, why, write_own
-from familiar_cli.memory.journal.objects import is_id
+from familiar_cli.base.config.environment import install_command
+from familiar_cli.base.errors import RemoteDamagedError, RemoteKeyError
+from familiar_cli.base.files import ON_WINDOWS, read_plain, why, write_own
+from familiar_cli.store.journal.objects import is_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

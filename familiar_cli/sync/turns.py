@@ -10,33 +10,33 @@ import json
 import re
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli import clock
-from familiar_cli.config.channel_kinds import PRIVATE_KINDS
-from familiar_cli.errors import BadInputError
-from familiar_cli.history import incoming
-from familiar_cli.history.forgetting import orders_of
-from familiar_cli.history.lines import BadLineError, ThroughLine, encode_line, parse_line
-from familiar_cli.history.outgoing import outgoing_lines
-from familiar_cli.memory.journal.objects import git_object
-from familiar_cli.memory.journal.repository import (
+from familiar_cli.base.config.channel_kinds import PRIVATE_KINDS
+from familiar_cli.base.errors import BadInputError
+from familiar_cli.base.times import clock
+from familiar_cli.store.history.forgetting import orders_of
+from familiar_cli.store.history.lines import BadLineError, ThroughLine, encode_line, parse_line
+from familiar_cli.store.journal.objects import git_object
+from familiar_cli.store.journal.repository import (
     INSTANCE,
     Repository,
     encode_commit,
     rewrite_tree,
     translate_errors,
 )
-from familiar_cli.memory.layout import SYNC
+from familiar_cli.store.memory.layout import SYNC
+from familiar_cli.sync import turns_incoming as incoming
 from familiar_cli.sync.epochs import orders_path
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.remotes import TURNS_REFS, local_ref, set_local_ref
+from familiar_cli.sync.turns_outgoing import outgoing_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from contextlib import AbstractContextManager
     from datetime import datetime
 
-    from familiar_cli.config.channel import ChannelConfigs
-    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.base.config.channel import ChannelConfigs
+    from familiar_cli.store.history.store import HistoryStore
 
 _TURN: Final = re.compile(rb'^\{"v":\d+,"kind":"turn",', re.MULTILINE)
 _TAKEN: Final = "refs/familiar/turns/"

@@ -8,11 +8,11 @@ from contextlib import closing
 import pytest
 
 from familiar_cli import Familiar, Said, take_turn
-from familiar_cli.actions.change_turns import again
-from familiar_cli.history import HistoryStore
-from familiar_cli.history.selection import TurnFilter, select_turns
-from familiar_cli.identity import Author
-from familiar_cli.visibility import OWNER
+from familiar_cli.actions.talk.change_turns import again
+from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history.selection import TurnFilter, select_turns
 from tests.support.server import CutOff, Fail
 from tests.support.world import data, home, live, run, without_block
 

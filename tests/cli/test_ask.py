@@ -14,13 +14,13 @@ from itertools import pairwise
 import pytest
 from typer.testing import CliRunner
 
-from familiar_cli.cli import app
-from familiar_cli.config.home import FamiliarPaths, find_home
+from familiar_cli.base.config.home import FamiliarPaths, find_home
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.cli.app import app
 from familiar_cli.context.trace import latest_trace
-from familiar_cli.history import HistoryStore
-from familiar_cli.memory.pages.front_matter import field_markdown
-from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.visibility import OWNER
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.memory.pages.front_matter import field_markdown
+from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.server import CutOff, Fail, Raw, Say, Stall, bad_key, closed_port
 from tests.support.world import without_block
 

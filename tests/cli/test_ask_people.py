@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from familiar_cli.base.who.identity import Author
 from familiar_cli.context.replies import OPEN
 from familiar_cli.context.trace import latest_trace
-from familiar_cli.history import HistoryStore
-from familiar_cli.identity import Author
+from familiar_cli.store.history import HistoryStore
 from tests.support.server import ChatServer, Fail, Stall
 from tests.support.world import data, live, run
 

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.history import HistoryStore
-from familiar_cli.history.rows import in_pairs
-from familiar_cli.visibility import OWNER
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history.rows import in_pairs
 from tests.support.server import CutOff, Fail, Say, Stall
 from tests.support.world import data, live, run, spawn, without_block
 

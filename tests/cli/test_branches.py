@@ -7,8 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from familiar_cli.history import HistoryStore
-from familiar_cli.identity import Author
+from familiar_cli.base.who.identity import Author
+from familiar_cli.store.history import HistoryStore
 from tests.support.world import data, live, run, without_block
 
 ANNA = Author("cli", "anna", display_name="Anna")

@@ -8,10 +8,10 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from familiar_cli.cli import app
+from familiar_cli.cli.app import app
 from familiar_cli.imports.cards import read_card
-from familiar_cli.ui.import_pages import card_page
-from familiar_cli.ui.terminal import console
+from familiar_cli.pages.import_pages import card_page
+from familiar_cli.pages.terminal import console
 from tests.support.cards import as_json, charx_card, png_card, v2, v3
 from tests.support.cases import each
 from tests.support.world import data
@@ -65,7 +65,7 @@ def test_show_is_plain_text_in_a_pipe(card) -> None:
 
 def test_show_is_framed_on_a_terminal(card) -> None:
     from familiar_cli.imports.card_check import summarise_card
-    from familiar_cli.tokens import heuristic
+    from familiar_cli.llm.tokens import heuristic
 
     summary = summarise_card(read_card(card.read_bytes(), origin="x"), heuristic())
     screen = io.StringIO()
@@ -191,8 +191,8 @@ def test_export_of_an_unknown_format_is_a_usage_error(familiar) -> None:
 def test_export_does_not_pour_bytes_into_a_terminal(familiar, monkeypatch) -> None:
     import sys
 
-    from familiar_cli.commands.imports import _check_terminal
-    from familiar_cli.errors import UsageError
+    from familiar_cli.base.errors import UsageError
+    from familiar_cli.cli.commands.imports import _check_terminal
 
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     with pytest.raises(UsageError) as caught:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.history.store import HistoryStore
-from familiar_cli.languages import ENGLISH
+from familiar_cli.base.languages import ENGLISH
+from familiar_cli.store.history.store import HistoryStore
 from tests.support.server import Fail
 from tests.support.world import data, live, run
 from tests.support.writing import ANNAS, answer, memory, point_at, talked

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from familiar_cli import Familiar, Said, take_turn
-from familiar_cli.errors import CharacterUnreadableError
+from familiar_cli.base.errors import CharacterUnreadableError
 from tests.support.world import data, home, live, run
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege on Windows")

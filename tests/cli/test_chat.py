@@ -12,8 +12,8 @@ import time
 
 import pytest
 
-from familiar_cli.history.store import HistoryStore
-from familiar_cli.visibility import OWNER
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.store.history.store import HistoryStore
 from tests.support.server import CutOff, Stall, bad_key, closed_port
 from tests.support.world import live, run, without_block
 

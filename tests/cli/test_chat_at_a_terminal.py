@@ -9,9 +9,9 @@ import time
 import pytest
 from rich.cells import cell_len
 
-from familiar_cli.history.store import HistoryStore
-from familiar_cli.identity import Author
-from familiar_cli.visibility import OWNER
+from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.store.history.store import HistoryStore
 from tests.support.server import Fail, Say, Stall
 from tests.support.tmux import Tmux, needs_tmux
 from tests.support.world import live, run

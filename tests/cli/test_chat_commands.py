@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.history.store import HistoryStore
-from familiar_cli.visibility import OWNER
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.store.history.store import HistoryStore
 from tests.support.server import bad_key
 from tests.support.world import data, live, run
 
@@ -222,7 +222,7 @@ def test_a_reply_that_fails_after_again_leaves_the_one_before(root, serve) -> No
 
 
 def test_help_names_every_command(root, serve) -> None:
-    from familiar_cli.ui.chat import COMMANDS
+    from familiar_cli.cli.terminal.chat import COMMANDS
 
     serve("One.")
     told = chat("/help").stderr

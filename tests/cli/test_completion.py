@@ -14,10 +14,10 @@ import typer
 from typer._completion_classes import BashComplete
 from typer._completion_shared import get_completion_script
 
-from familiar_cli.cli import app
-from familiar_cli.commands._completion import SOURCES, SOURCES_OF_COMMAND
-from familiar_cli.history import HistoryStore
-from familiar_cli.identity import Author
+from familiar_cli.base.who.identity import Author
+from familiar_cli.cli.app import app
+from familiar_cli.cli.commands._completion import SOURCES, SOURCES_OF_COMMAND
+from familiar_cli.store.history import HistoryStore
 from familiar_cli.sync.participants import SyncParticipants
 from familiar_cli.sync.remotes import Remotes
 from tests.contracts.test_command_tree import LEAVES
@@ -170,7 +170,7 @@ def test_completing_writes_no_file_and_loads_nothing_heavy(ada) -> None:
         offered(line)
     assert files() == before
     code = (
-        "import sys\nfrom familiar_cli.cli import app\n"
+        "import sys\nfrom familiar_cli.cli.app import app\n"
         "try:\n    app(prog_name='familiar')\nfinally:\n    print('|', *sys.modules)"
     )
     line = {"COMP_WORDS": "familiar channel show ", "COMP_CWORD": "3"}

@@ -11,11 +11,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
-from familiar_cli.config.home import FamiliarPaths
+from familiar_cli.actions.memory.consolidate import Consolidating, ConsolidationOptions
+from familiar_cli.base.config.home import FamiliarPaths
+from familiar_cli.base.who.identity import Author
 from familiar_cli.familiar import Familiar
-from familiar_cli.history.store import WRITER, HistoryStore
-from familiar_cli.identity import Author
+from familiar_cli.store.history.store import WRITER, HistoryStore
 from tests.support.cases import each
 from tests.support.server import Say, bad_key
 from tests.support.world import data, live, run

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from familiar_cli.context.trace import TracedMessage, write_trace
-from familiar_cli.history.store import GREETING, HistoryStore
+from familiar_cli.store.history.store import GREETING, HistoryStore
 from tests.support.traces import trace
 from tests.support.world import data, live, run, spawn
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli.context.trace import write_trace
+from tests.servers.web.html.reading import Reading
 from tests.support.traces import trace
 from tests.support.world import data, live, run, spawn
-from tests.ui.html.reading import Reading
 
 
 @pytest.fixture

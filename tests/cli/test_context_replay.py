@@ -8,8 +8,8 @@ import json
 import pytest
 from rich.console import Console
 
-from familiar_cli.actions.sent import Replayed, ReplayedReply
-from familiar_cli.ui.context_page import replay_page
+from familiar_cli.actions.talk.sent import Replayed, ReplayedReply
+from familiar_cli.pages.context_page import replay_page
 from tests.support.server import ChatServer, Fail, Say, closed_port
 from tests.support.world import data, live, run
 

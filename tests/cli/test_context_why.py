@@ -6,10 +6,10 @@ import os
 
 import pytest
 
+from familiar_cli.base.who.identity import Author
 from familiar_cli.context.trace import write_trace
 from familiar_cli.context.types import Layer, LayerUse, Report
-from familiar_cli.history.store import HistoryStore
-from familiar_cli.identity import Author
+from familiar_cli.store.history.store import HistoryStore
 from tests.support.traces import piece, trace
 from tests.support.world import data, live, run
 

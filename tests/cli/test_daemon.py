@@ -12,9 +12,9 @@ from datetime import timedelta
 
 import pytest
 
-from familiar_cli.clock import now
-from familiar_cli.finding import Finder
-from familiar_cli.history import HistoryStore
+from familiar_cli.base.times.clock import now
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.search.finding import Finder
 from tests.support.embedders import EmbedderChoice, WordEmbedder
 from tests.support.remotes import bare_by_hand
 from tests.support.server import ChatServer, Fail, Stall

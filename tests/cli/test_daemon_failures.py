@@ -14,15 +14,15 @@ from datetime import timedelta
 
 import pytest
 
-from familiar_cli.actions.daemon import Daemon
-from familiar_cli.actions.write_memory import write_memory
-from familiar_cli.config.home import FamiliarPaths
-from familiar_cli.errors import FamiliarError
+from familiar_cli.actions.health.daemon import Daemon
+from familiar_cli.actions.memory.write_memory import write_memory
+from familiar_cli.base.config.home import FamiliarPaths
+from familiar_cli.base.errors import FamiliarError
 from familiar_cli.familiar import Familiar
-from familiar_cli.finding import Finder
-from familiar_cli.history import HistoryStore
 from familiar_cli.llm.open import SlotModels
-from familiar_cli.work.passes import WRITING, Failures
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.passes import WRITING, Failures
+from familiar_cli.store.search.finding import Finder
 from tests.support.passes import set_back
 from tests.support.server import ChatServer, Stall, bad_key
 from tests.support.world import data, run
@@ -322,15 +322,15 @@ async def test_writing_works_inside_a_running_loop_and_cancelling_it_tells_what_
 def test_a_period_that_failed_is_not_made_again_at_every_look(monkeypatch):
     root = talked(2)
     (root / "memory" / "daily").mkdir()
-    from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
-    from familiar_cli.work.passes import CONSOLIDATING
+    from familiar_cli.actions.memory.consolidate import Consolidating, ConsolidationOptions
+    from familiar_cli.store.passes import CONSOLIDATING
 
     async def raising(*_, **__):
         calls.append(1)
         raise RuntimeError("boom")
 
     calls = []
-    monkeypatch.setattr("familiar_cli.consolidation.calendar.Consolidator.run", raising)
+    monkeypatch.setattr("familiar_cli.writing.consolidation.calendar.Consolidator.run", raising)
     familiar = Familiar(FamiliarPaths(root))
     done = asyncio.run(Consolidating(familiar).run_due(ConsolidationOptions(), at_once=False))
     (event,) = done[CONSOLIDATING]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from familiar_cli.actions import desk
+from familiar_cli.actions.memory import desk
+from familiar_cli.cli.terminal.reply import BackgroundNotices
 from familiar_cli.familiar import Familiar
-from familiar_cli.ui.emit import Output
-from familiar_cli.ui.reply import BackgroundNotices
+from familiar_cli.pages.emit import Output
 from tests.support.world import data, home, live, run
 
 

@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from familiar_cli.history.store import HistoryStore
-from familiar_cli.memory.store.store import hold_lock
+from familiar_cli.store.history.store import HistoryStore
+from familiar_cli.store.memory.store.store import hold_lock
 from tests.support.world import data, home, live, run
 
 
@@ -256,7 +256,7 @@ class TestJournal:
     def test_many_small_files_are_pointed_out(self, monkeypatch) -> None:
         live("ada", notes="x")
         run("memory", "append", "notes.md", "y")
-        monkeypatch.setattr("familiar_cli.memory.journal.exchange.WORTH_IT", 3)
+        monkeypatch.setattr("familiar_cli.store.journal.exchange.WORTH_IT", 3)
         assert self.checks()[-1][0] == "warn"
         run("memory", "compact")
         assert len(self.checks()) == 1

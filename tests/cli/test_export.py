@@ -7,12 +7,12 @@ from contextlib import closing
 
 import pytest
 
-from familiar_cli.history import HistoryStore
-from familiar_cli.history.selection import TurnFilter, select_turns
-from familiar_cli.identity import Author
+from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.imports.cards import read_card
 from familiar_cli.imports.import_lorebook import load_book
-from familiar_cli.visibility import OWNER
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history.selection import TurnFilter, select_turns
 from tests.support.chats import HEAD, save, talk
 from tests.support.lorebooks import lore, world
 from tests.support.sillytavern import card

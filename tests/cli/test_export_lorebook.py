@@ -7,9 +7,9 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from familiar_cli.cli import app
-from familiar_cli.config.home import find_home
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.base.config.home import find_home
+from familiar_cli.cli.app import app
+from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.lorebooks import book_entry, bring, lore, world
 
 BOOK = world(

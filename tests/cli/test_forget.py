@@ -8,9 +8,9 @@ from contextlib import closing
 import pytest
 from dulwich.repo import Repo
 
+from familiar_cli.base.files import remove
 from familiar_cli.familiar import Familiar
-from familiar_cli.files import remove
-from familiar_cli.memory.journal import epochs
+from familiar_cli.sync import journal_epochs as epochs
 from tests.cli.test_sync import Home
 from tests.support.remotes import (
     HAS_GIT,

@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from familiar_cli.markdown import sections
+from familiar_cli.base.markdown import sections
 from tests.support.pages import ROOT
 from tests.support.world import data, home, run
 

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from familiar_cli.base.who.identity import Author
 from familiar_cli.familiar import Familiar
-from familiar_cli.history import HistoryStore
-from familiar_cli.identity import Author
+from familiar_cli.store.history import HistoryStore
 from tests.support.cases import each
 from tests.support.chats import HEAD, robin, save, yuzu
 from tests.support.world import data, live, run, spawn

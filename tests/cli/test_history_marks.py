@@ -6,8 +6,8 @@ from contextlib import closing
 
 import pytest
 
-from familiar_cli.history import HistoryStore
-from familiar_cli.identity import Author
+from familiar_cli.base.who.identity import Author
+from familiar_cli.store.history import HistoryStore
 from tests.support.world import data, live, run
 
 ANNA = Author("discord", "7", display_name="Anna")

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from familiar_cli.history import HistoryStore
-from familiar_cli.housekeeping.run import TITLES
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.writing.housekeeping.run import TITLES
 from tests.support.server import ChatServer, Say
 from tests.support.terminals import on_terminal
 from tests.support.world import data, live, run

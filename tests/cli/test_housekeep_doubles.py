@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from familiar_cli.history import HistoryStore
-from familiar_cli.identity import Author
+from familiar_cli.base.who.identity import Author
+from familiar_cli.store.history import HistoryStore
 from tests.support.chats import HEAD, robin, save, talk, yuzu
 from tests.support.world import data, home, live, run
 

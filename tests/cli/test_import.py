@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from familiar_cli.cli import app
+from familiar_cli.cli.app import app
 from tests.support.cards import as_json, png_card
 from tests.support.cases import each
 from tests.support.chats import HEAD, save, talk
@@ -213,8 +213,8 @@ class Typed:
 
 
 def at_a_terminal(patch, *lines: str) -> None:
-    patch.setattr("familiar_cli.ui.emit.is_terminal", lambda: True)
-    patch.setattr("familiar_cli.ui.prompts.sys.stdin", Typed(*lines))
+    patch.setattr("familiar_cli.pages.emit.is_terminal", lambda: True)
+    patch.setattr("familiar_cli.cli.terminal.prompts.sys.stdin", Typed(*lines))
 
 
 @each("answer, account", [("1\n", "chat"), ("yes\n", "cli")])

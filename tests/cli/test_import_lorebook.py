@@ -7,8 +7,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from familiar_cli.cli import app
-from familiar_cli.config.home import find_home
+from familiar_cli.base.config.home import find_home
+from familiar_cli.cli.app import app
 from tests.support.cards import png_card, v2
 from tests.support.lorebooks import book_entry, lore, world
 from tests.support.world import data as world_data

@@ -9,8 +9,8 @@ from contextlib import closing
 
 import pytest
 
-from familiar_cli.history import schema
-from familiar_cli.history.store import HistoryStore
+from familiar_cli.store.history import schema
+from familiar_cli.store.history.store import HistoryStore
 from tests.support.cards import png_card
 from tests.support.chats import said as words
 from tests.support.lorebooks import book_entry

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from familiar_cli.imports.folders import LEDGER
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.imported import originals
 from tests.support.server import ChatServer
 from tests.support.world import data, live, run

@@ -9,7 +9,7 @@ import pytest
 
 from familiar_cli.imports.folders import read_folder
 from familiar_cli.imports.personas import LEDGER
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.imported import originals
 from tests.support.server import ChatServer
 from tests.support.world import data, home, run

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from familiar_cli.familiar import Familiar
-from familiar_cli.finding import Finder
-from familiar_cli.index import schema
-from familiar_cli.index.turn_vectors import VERSION as TURNS_VERSION
+from familiar_cli.store.search import schema
+from familiar_cli.store.search.finding import Finder
+from familiar_cli.store.search.turn_vectors import VERSION as TURNS_VERSION
 from tests.support.embedders import EmbedderChoice, TokenWordEmbedder, WordEmbedder
 from tests.support.world import data, live, run
 
@@ -172,8 +172,8 @@ def test_an_index_that_cannot_be_written_fails_no_import(memory, tmp_path) -> No
 def test_doctor_says_what_is_found_by_meaning(memory, model, tmp_path, monkeypatch) -> None:
     talk(tmp_path)
     choice = EmbedderChoice(model)
-    monkeypatch.setattr("familiar_cli.index.embedder.open_embedder", lambda *_: choice)
-    monkeypatch.setattr("familiar_cli.index.build.SOME", 1)
+    monkeypatch.setattr("familiar_cli.store.search.embedder.open_embedder", lambda *_: choice)
+    monkeypatch.setattr("familiar_cli.store.search.build.SOME", 1)
     monkeypatch.setattr(Finder, "embedder", choice)
 
     def found() -> dict[str, str]:

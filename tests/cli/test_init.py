@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from familiar_cli.cli import app
+from familiar_cli.cli.app import app
 from tests.support.cards import as_json, png_card, v2, v3
 from tests.support.cases import each
 

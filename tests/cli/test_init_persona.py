@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from familiar_cli.cli import app
+from familiar_cli.cli.app import app
 from tests.support import pages
 
 EXAMPLES = pages.ROOT / "examples"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from familiar_cli.config.home import host_name
+from familiar_cli.base.config.home import host_name
 from familiar_cli.familiar import Familiar
 from tests.support.cases import each
 from tests.support.world import live, run

@@ -26,8 +26,8 @@ import sys
 from familiar_cli.__main__ import main
 from familiar_cli.imports import create, import_lorebook
 from familiar_cli.actions import import_sillytavern
-from familiar_cli.commands import imports, init
-from familiar_cli.memory.store import transactions
+from familiar_cli.cli.commands import imports, init
+from familiar_cli.store.memory.store import transactions
 print("ready", file=sys.stderr, flush=True)
 main()
 """
@@ -99,7 +99,7 @@ def test_an_import_is_all_or_nothing(moments, book) -> None:
 def test_ctrl_c_in_a_finaliser_is_not_lost() -> None:
     code = """
 import sys, time
-from familiar_cli.cli import interrupt_again
+from familiar_cli.cli.app import interrupt_again
 
 class Closing:
     def __del__(self):
@@ -152,7 +152,7 @@ def test_what_an_init_that_is_killed_left_is_gone_after_the_next() -> None:
 import os, sys
 from familiar_cli.imports import import_plan
 import_plan._move_into_place = lambda *_: os._exit(9)
-from familiar_cli.cli import main
+from familiar_cli.cli.app import main
 main()
 """
     killed = subprocess.run(

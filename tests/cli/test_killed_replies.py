@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from familiar_cli.context.on_record import DIRECTORY, ReplySpool, recover_replies
-from familiar_cli.history.rows import Turn
-from familiar_cli.history.store import HistoryStore
+from familiar_cli.store.history.rows import Turn
+from familiar_cli.store.history.store import HistoryStore
 from tests.support.server import Stall
 from tests.support.world import data, live, run
 from tests.support.writing import environment

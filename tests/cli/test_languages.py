@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from familiar_cli.history import HistoryStore
-from familiar_cli.identity import Author
+from familiar_cli.base.who.identity import Author
+from familiar_cli.store.history import HistoryStore
 from tests.support.server import Say
 from tests.support.world import data, live, own, run
 

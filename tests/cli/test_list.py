@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from familiar_cli.history.store import HistoryStore
+from familiar_cli.store.history.store import HistoryStore
 from tests.support.world import data, home, live, run
 
 

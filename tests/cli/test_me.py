@@ -10,8 +10,8 @@ from contextlib import closing
 
 import pytest
 
-from familiar_cli.history import HistoryStore
-from familiar_cli.identity import Author
+from familiar_cli.base.who.identity import Author
+from familiar_cli.store.history import HistoryStore
 from tests.support.cases import each
 from tests.support.terminals import call
 from tests.support.world import data, home, live, run

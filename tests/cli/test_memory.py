@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from familiar_cli.memory.store.store import hold_lock
+from familiar_cli.store.memory.store.store import hold_lock
 from tests.support.cases import each
 from tests.support.world import data, home, live, run, spawn
 
@@ -336,7 +336,7 @@ def test_without_a_familiar_the_next_command_is_named() -> None:
 
 def test_reading_a_file_loads_nothing_heavy(memory) -> None:
     script = (
-        "import sys; from familiar_cli.cli import app\n"
+        "import sys; from familiar_cli.cli.app import app\n"
         "try: app(['memory', 'cat', 'notes.md'])\n"
         "except SystemExit: pass\n"
         "print(*sys.modules)"
@@ -346,7 +346,7 @@ def test_reading_a_file_loads_nothing_heavy(memory) -> None:
     ).stdout.split()
     heavy = {"filelock", "regex", "asyncio", "rich", "sqlite3", "numpy", "httpx", "platformdirs"}
     assert heavy & set(loaded) == set()
-    assert "familiar_cli.memory.store.store" in loaded
+    assert "familiar_cli.store.memory.store.store" in loaded
 
 
 @pytest.mark.skipif(os.name == "nt", reason="quoted otherwise there")

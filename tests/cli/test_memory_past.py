@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from familiar_cli.memory.store.store import hold_lock
+from familiar_cli.store.memory.store.store import hold_lock
 from tests.support.world import data, home, live, run, spawn
 
 

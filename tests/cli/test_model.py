@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from familiar_cli.cli import app
-from familiar_cli.models.catalog import CATALOG, Hub, Model, ModelFile, ModelPart, Wheel
+from familiar_cli.cli.app import app
+from familiar_cli.llm.models.catalog import CATALOG, Hub, Model, ModelFile, ModelPart, Wheel
 from tests.support.server import ChatServer, bad_key, closed_port
 from tests.support.wheels import make_wheel
 
@@ -211,9 +211,9 @@ def test_on_a_terminal_a_pull_shows_a_bar(tiny, tmp_path) -> None:
     import subprocess
 
     import_catalog = (
-        "import sys; from familiar_cli.ui.emit import Output; "
-        "from familiar_cli.ui.progress import show_downloads; "
-        "from familiar_cli.models.fetch import Progress\n"
+        "import sys; from familiar_cli.pages.emit import Output; "
+        "from familiar_cli.pages.progress import show_downloads; "
+        "from familiar_cli.llm.models.fetch import Progress\n"
         "with show_downloads(Output('model pull')) as report:\n"
         "    for done in (0, 500_000, 1_000_000):\n"
         "        report(Progress('[b]tiny', 'a test', done, 1_000_000))\n"

@@ -7,9 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from familiar_cli.clock import now
-from familiar_cli.history import HistoryStore, outgoing
-from familiar_cli.identity import Author
+from familiar_cli.base.times.clock import now
+from familiar_cli.base.who.identity import Author
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.sync import turns_outgoing as outgoing
 from tests.support.world import data, run
 from tests.support.writing import NOTHING, talked
 

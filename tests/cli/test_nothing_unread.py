@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from familiar_cli import files
-from familiar_cli.actions import prompt
-from familiar_cli.history.store import HistoryStore
+from familiar_cli.actions.talk import prompt
+from familiar_cli.base import files
+from familiar_cli.store.history.store import HistoryStore
 from tests.support.world import data, live, run
 
 BOOK = {

@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from familiar_cli.history.store import HistoryStore
-from familiar_cli.visibility import OWNER
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.store.history.store import HistoryStore
 from tests.support.server import CutOff, Fail, Say, Stall, bad_key
 from tests.support.world import data, live, run, without_block
 

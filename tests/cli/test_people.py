@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from familiar_cli.history import HistoryStore
-from familiar_cli.identity import Author
+from familiar_cli.base.who.identity import Author
+from familiar_cli.store.history import HistoryStore
 from tests.support.world import data, live, run
 
 ANNA = "# Anna Bell\n\nBakes.\n\n## Aliases\n\n- Nicky\n\n## Likes\n\n- tea\n"

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.history import HistoryStore
-from familiar_cli.identity import Author
+from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.llm.types import Completion, ScriptedModel
-from familiar_cli.memory.pages.lines import visible_in
-from familiar_cli.visibility import NOBODY
-from familiar_cli.writer.prompts import PRIVATE
-from tests.consolidation.support import rule_reply
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.memory.pages.lines import visible_in
+from familiar_cli.writing.writer.prompts import PRIVATE
 from tests.support.world import live, run
+from tests.writing.consolidation.support import rule_reply
 
 SETTINGS = """\
 timezone = "UTC"

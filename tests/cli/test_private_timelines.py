@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from familiar_cli.history.store import HistoryStore
-from familiar_cli.identity import Author
+from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.llm.types import Completion, ScriptedModel
-from familiar_cli.memory.pages.lines import visible_in
-from familiar_cli.visibility import NOBODY
-from tests.consolidation.support import sources_in
+from familiar_cli.store.history.store import HistoryStore
+from familiar_cli.store.memory.pages.lines import visible_in
 from tests.support.clients import asking, called
 from tests.support.world import data, live, run
+from tests.writing.consolidation.support import sources_in
 
 ANNA, BO = Author("discord", "1", "anna", "Anna"), Author("discord", "2", "bo", "Bo")
 TURN = re.compile(r"^\[(\d+)\] \w+ (\S+) \S+ (\w+): (.*)$", re.MULTILINE)

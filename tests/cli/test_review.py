@@ -11,11 +11,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from familiar_cli.actions import write_memory
-from familiar_cli.actions.write_memory import DueWork
-from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage_plan, turns_in_review
-from familiar_cli.ui.reply import BackgroundNotices
+from familiar_cli.actions.memory import write_memory
+from familiar_cli.actions.memory.write_memory import DueWork
+from familiar_cli.cli.terminal.reply import BackgroundNotices
+from familiar_cli.store.memory.store.store import MemoryStore
+from familiar_cli.writing.review.pending import PlannedFile, ReviewPlan, stage_plan, turns_in_review
 from tests.support.server import ChatServer
 from tests.support.terminals import answering
 from tests.support.world import data, own, run

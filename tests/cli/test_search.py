@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from familiar_cli.index.types import Hit, Signals
+from familiar_cli.store.search.types import Hit, Signals
 from tests.support.terminals import on_terminal
 from tests.support.world import data, live, run, spawn
 
@@ -157,7 +157,7 @@ def test_reading_every_file_is_the_method_of_last_resort(memory) -> None:
 def test_words_alone_load_neither_numpy_nor_the_model(memory) -> None:
     spawn("search", "tea")
     code = (
-        "import sys; from familiar_cli.cli import app\n"
+        "import sys; from familiar_cli.cli.app import app\n"
         "app(['search', 'tea'], standalone_mode=False); print(*sys.modules)"
     )
     import subprocess

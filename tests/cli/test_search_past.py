@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from familiar_cli.finding import Finder
+from familiar_cli.store.search.finding import Finder
 from tests.support.embedders import EmbedderChoice, WordEmbedder
 from tests.support.world import data, live, run
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from familiar_cli.commands import serve as command
+from familiar_cli.cli.commands import serve as command
 from tests.support.server import Say
 from tests.support.world import data, home, live, run
 

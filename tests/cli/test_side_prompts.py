@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from familiar_cli.history.store import WRITER, HistoryStore
+from familiar_cli.store.history.store import WRITER, HistoryStore
 from tests.support.server import Say
 from tests.support.world import run
 from tests.support.writing import NOTHING, talked

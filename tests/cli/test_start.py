@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from familiar_cli.actions import start
-from familiar_cli.config.home import list_familiars
-from familiar_cli.errors import ConfigError, UsageError
+from familiar_cli.actions.health import start
+from familiar_cli.base.config.home import list_familiars
+from familiar_cli.base.errors import ConfigError, UsageError
 from tests.support import pages
 from tests.support.server import ChatServer
 from tests.support.world import data, home, run
@@ -31,7 +31,7 @@ def server(monkeypatch):
 @pytest.fixture
 def person(monkeypatch):
     """Let what is typed come from a person at a terminal."""
-    monkeypatch.setattr("familiar_cli.ui.emit.is_terminal", lambda: True)
+    monkeypatch.setattr("familiar_cli.pages.emit.is_terminal", lambda: True)
 
 
 def test_options_lead_to_a_reply_without_a_question(server) -> None:
@@ -90,7 +90,7 @@ def test_a_key_is_asked_for_and_kept_where_only_its_owner_reads(monkeypatch, tmp
     monkeypatch.setenv("FAMILIAR_KEYS", str(keys))
     monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
     answers = iter(["", "sk-secret"])
-    monkeypatch.setattr("familiar_cli.ui.prompts.ask_hidden", lambda _: next(answers))
+    monkeypatch.setattr("familiar_cli.cli.terminal.prompts.ask_hidden", lambda _: next(answers))
     hosted = ("--preset", "openrouter", "--model", "a/b", "--name", "Robin", "--json")
     result = run("start", "--template", "companion", *hosted, stdin="")
     assert result.exit_code == 0

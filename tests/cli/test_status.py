@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.history.store import HistoryStore
-from familiar_cli.identity import Author
-from familiar_cli.ui.page import local_time
-from familiar_cli.work.passes import PassCosts
+from familiar_cli.base.who.identity import Author
+from familiar_cli.pages.page import local_time
+from familiar_cli.store.history.store import HistoryStore
+from familiar_cli.store.passes import PassCosts
 from tests.support.cases import each
 from tests.support.server import ChatServer, Fail
 from tests.support.world import data, home, live, run

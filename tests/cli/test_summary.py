@@ -12,10 +12,10 @@ from contextlib import closing
 
 import pytest
 
-from familiar_cli.history.store import HistoryStore
-from familiar_cli.history.summaries import PUBLIC, Summaries
-from familiar_cli.identity import Author
-from familiar_cli.visibility import PrivacyRules
+from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import PrivacyRules
+from familiar_cli.store.history.store import HistoryStore
+from familiar_cli.store.history.summaries import PUBLIC, Summaries
 from tests.support.server import ChatServer, Fail, Say, Stall
 from tests.support.world import data, home, live, run
 

@@ -7,10 +7,10 @@ from contextlib import closing
 
 import pytest
 
-from familiar_cli.history import HistoryStore
-from familiar_cli.history import store as standing
-from familiar_cli.visibility import OWNER
-from tests.history.test_standing import other
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history import store as standing
+from tests.store.history.test_standing import other
 from tests.support.chats import HEAD, robin, save, yuzu
 from tests.support.world import data, live, run
 

@@ -8,7 +8,7 @@ import shutil
 import pytest
 from typer.testing import CliRunner
 
-from familiar_cli.cli import app
+from familiar_cli.cli.app import app
 from familiar_cli.familiar import Familiar
 from tests.support.remotes import HAS_GIT, bare, bare_by_hand, git
 

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from familiar_cli.familiar import Familiar
-from familiar_cli.history.events import set_branch
+from familiar_cli.store.history.events import set_branch
 from tests.cli.test_sync import Home
 from tests.support.forging import AT, forge, turn
 from tests.support.remotes import HAS_GIT, bare, bare_by_hand

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from familiar_cli import clock
-from familiar_cli.history import HistoryStore
-from familiar_cli.identity import Author
+from familiar_cli.base.times import clock
+from familiar_cli.base.who.identity import Author
+from familiar_cli.store.history import HistoryStore
 from tests.support.cases import each
 from tests.support.terminals import on_terminal
 from tests.support.world import data, live, run

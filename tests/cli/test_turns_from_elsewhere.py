@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from familiar_cli.history import HistoryStore
+from familiar_cli.store.history import HistoryStore
 from familiar_cli.sync.turns import take_in
 from tests.support.world import home, live, run
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from familiar_cli.finding import Finder
-from familiar_cli.index import schema
+from familiar_cli.store.search import schema
+from familiar_cli.store.search.finding import Finder
 from tests.support.cases import each
 from tests.support.embedders import EmbedderChoice, TokenWordEmbedder
 from tests.support.world import data, home, live, run

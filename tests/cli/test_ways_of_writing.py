@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from familiar_cli.fts import match_spans
-from familiar_cli.history import HistoryStore
-from familiar_cli.identity import Author
+from familiar_cli.base.who.identity import Author
+from familiar_cli.store.fts import match_spans
+from familiar_cli.store.history import HistoryStore
 from tests.support.cases import each
 from tests.support.world import data, live, run
 

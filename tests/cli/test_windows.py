@@ -12,21 +12,21 @@ from pathlib import Path
 
 import pytest
 
-from familiar_cli.config.environment import command_words, editor, found_program
-from familiar_cli.consolidation.digests import run_notifier
-from familiar_cli.errors import FamiliarError
-from familiar_cli.files import Disk
-from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.ui.reply import asked_lines
-from familiar_cli.work import passes
+from familiar_cli.base.config.environment import command_words, editor, found_program
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.files import Disk
+from familiar_cli.cli.terminal.reply import asked_lines
+from familiar_cli.store import passes
+from familiar_cli.store.memory.store.store import MemoryStore
+from familiar_cli.writing.consolidation.digests import run_notifier
 from tests.support.terminals import call
 from tests.support.world import live, run
 
 ON_WINDOWS = (
-    "familiar_cli.files.ON_WINDOWS",
-    "familiar_cli.ui.emit.ON_WINDOWS",
-    "familiar_cli.ui.reply.ON_WINDOWS",
-    "familiar_cli.config.environment.ON_WINDOWS",
+    "familiar_cli.base.files.ON_WINDOWS",
+    "familiar_cli.pages.emit.ON_WINDOWS",
+    "familiar_cli.cli.terminal.reply.ON_WINDOWS",
+    "familiar_cli.base.config.environment.ON_WINDOWS",
 )
 PROGRAM = stat.S_IRUSR | stat.S_IWUSR | stat.S_IXUSR
 posix_only = pytest.mark.skipif(os.name == "nt", reason="a script of the POSIX shell")

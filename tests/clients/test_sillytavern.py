@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("playwright.sync_api")
 
-from familiar_cli.text import slugify
+from familiar_cli.base.text import slugify
 from tests.support.browsing import BROWSER
 from tests.support.node import installed, node
 from tests.support.pages import ROOT

@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from familiar_cli.base.who.identity import Author
 from familiar_cli.context.request import ContextRequest
 from familiar_cli.context.types import Contribution, Layer, Modality, PromptSpan
-from familiar_cli.identity import Author
 from tests.support.viewers import viewer_in
 
 ANNA = Author("discord", "42", display_name="Anna")

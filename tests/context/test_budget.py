@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from familiar_cli import tokens
-from familiar_cli.config.channel_kinds import ChannelMode
-from familiar_cli.config.schema import BudgetSettings
+from familiar_cli.base.config.channel_kinds import ChannelMode
+from familiar_cli.base.config.schema import BudgetSettings
+from familiar_cli.base.errors import LimitError
 from familiar_cli.context.budget import (
     EARLY_STEPS,
     MESSAGE_TOKENS,
@@ -24,7 +24,7 @@ from familiar_cli.context.budget import (
 from familiar_cli.context.pipeline import render_messages
 from familiar_cli.context.request import Refill
 from familiar_cli.context.types import Contribution, ExampleLine, Fit, Fragment, Layer, PromptSpan
-from familiar_cli.errors import LimitError
+from familiar_cli.llm import tokens
 
 COUNTER = tokens.heuristic()
 BUDGETER = Budgeter(COUNTER)

@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 
 import pytest
 
+from familiar_cli.base.errors import UsageError
+from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.context.character import read_character
 from familiar_cli.context.providers.character import CharacterProvider
 from familiar_cli.context.request import ContextRequest
 from familiar_cli.context.types import Layer, Modality, PromptSpan, Subject
-from familiar_cli.errors import UsageError
-from familiar_cli.identity import Author
-from familiar_cli.memory.pages.front_matter import field_markdown
-from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.visibility import NOBODY
+from familiar_cli.store.memory.pages.front_matter import field_markdown
+from familiar_cli.store.memory.store.store import MemoryStore
 
 GLOBAL = "Write {{char}}'s reply to {{user}}."
 

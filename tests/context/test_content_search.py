@@ -11,24 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from familiar_cli import tokens
+from familiar_cli.base.errors import FamiliarError, ModelError
+from familiar_cli.base.who.visibility import channel_scope
 from familiar_cli.context.character import Macros
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.content_filter import Filter
 from familiar_cli.context.providers.content_search import ContentSearchProvider
 from familiar_cli.context.providers.retrieval import Memory, Retrieval
 from familiar_cli.context.types import Fit, Layer, PromptSpan, Subject
-from familiar_cli.errors import FamiliarError, ModelError
-from familiar_cli.history import HistoryStore
-from familiar_cli.index.build import EmbeddingIndex
-from familiar_cli.index.embedder import BATCH, EmbedderChoice
-from familiar_cli.index.search import search_memory
+from familiar_cli.llm import tokens
 from familiar_cli.llm.types import ScriptedModel
-from familiar_cli.memory.aliases import Aliases
-from familiar_cli.memory.pages.front_matter import LorePage, render_lore
-from familiar_cli.memory.pages.lines import private_heading
-from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.visibility import channel_scope
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.memory.aliases import Aliases
+from familiar_cli.store.memory.pages.front_matter import LorePage, render_lore
+from familiar_cli.store.memory.pages.lines import private_heading
+from familiar_cli.store.memory.store.store import MemoryStore
+from familiar_cli.store.search.build import EmbeddingIndex
+from familiar_cli.store.search.embedder import BATCH, EmbedderChoice
+from familiar_cli.store.search.search import search_memory
 from tests.context.support import ANNA, BO, request
 from tests.support.embedders import BrokenEmbedder, WordEmbedder
 from tests.support.viewers import viewer_in

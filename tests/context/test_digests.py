@@ -7,13 +7,13 @@ from itertools import pairwise
 
 import pytest
 
-from familiar_cli import tokens
+from familiar_cli.base.who.visibility import channel_scope
 from familiar_cli.context.budget import PROMPT_TOKENS, Budgeter
 from familiar_cli.context.providers.memory_files import DeskProvider, DigestsProvider
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
-from familiar_cli.memory.pages.lines import private_heading
-from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.visibility import channel_scope
+from familiar_cli.llm import tokens
+from familiar_cli.store.memory.pages.lines import private_heading
+from familiar_cli.store.memory.store.store import MemoryStore
 from tests.context.support import request
 
 DAY = "He walked to the harbour and talked about the weather with a friend. " * 3

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli import tokens
+from familiar_cli.base.languages import ENGLISH
+from familiar_cli.base.who.identity import Author
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.history import Beyond, HistoryProvider, list_meanwhile
-from familiar_cli.history import HistoryStore
-from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
-from familiar_cli.identity import Author
-from familiar_cli.languages import ENGLISH
+from familiar_cli.llm import tokens
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history.summaries import PUBLIC, Summaries, Summary
 from tests.context.support import request
 from tests.support.cases import each
 from tests.support.viewers import viewer_in

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from familiar_cli import tokens
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.history import Beyond, HistoryProvider
 from familiar_cli.context.types import Layer, Subject
-from familiar_cli.history import HistoryStore
-from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
+from familiar_cli.llm import tokens
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history.summaries import PUBLIC, Summaries, Summary
 from tests.context.support import ANNA, request
 from tests.support.viewers import viewer_in
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.config.channel_kinds import ChannelMode
-from familiar_cli.config.schema import BudgetSettings
+from familiar_cli.base.config.channel_kinds import ChannelMode
+from familiar_cli.base.config.schema import BudgetSettings
+from familiar_cli.base.errors import ConfigError
 from familiar_cli.context.budget import PERCENT, SOURCES, Window, prompt_allowance
 from familiar_cli.context.types import Layer
-from familiar_cli.errors import ConfigError
 from tests.support.cases import each
 
 

@@ -7,14 +7,14 @@ from contextlib import closing
 
 import pytest
 
-from familiar_cli import tokens
-from familiar_cli.config.schema import InjectSettings, NoteSettings
+from familiar_cli.base.config.schema import InjectSettings, NoteSettings
 from familiar_cli.context.character import Macros
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.history import HistoryProvider
 from familiar_cli.context.providers.pins import NotesProvider
 from familiar_cli.context.types import PromptSpan
-from familiar_cli.history import HistoryStore
+from familiar_cli.llm import tokens
+from familiar_cli.store.history import HistoryStore
 from tests.context.support import ANNA, Scripted, piece, request
 
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli import tokens
 from familiar_cli.context.providers.packing import (
     OWN_TOKENS,
     Excerpt,
@@ -15,7 +14,8 @@ from familiar_cli.context.providers.packing import (
     fill_room,
     rank_pieces,
 )
-from familiar_cli.memory.pages.lines import normal_line
+from familiar_cli.llm import tokens
+from familiar_cli.store.memory.pages.lines import normal_line
 
 COUNTER = tokens.heuristic()
 

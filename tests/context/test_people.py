@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli import tokens
+from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import channel_scope
 from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS, Budgeter
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.content_search import ContentSearchProvider
 from familiar_cli.context.providers.people import MOST_NAMED, NAMED_TOKENS
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
-from familiar_cli.history import HistoryStore
-from familiar_cli.identity import Author
-from familiar_cli.memory.aliases import Aliases
-from familiar_cli.memory.pages.lines import private_heading
-from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.visibility import channel_scope
+from familiar_cli.llm import tokens
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.memory.aliases import Aliases
+from familiar_cli.store.memory.pages.lines import private_heading
+from familiar_cli.store.memory.store.store import MemoryStore
 from tests.context.support import ANNA, request
 from tests.support.viewers import viewer_in
 

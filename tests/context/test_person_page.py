@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli import tokens
 from familiar_cli.context.providers.people import GAP, divide_person
+from familiar_cli.llm import tokens
 
 COUNT = tokens.heuristic().count
 HEAD = "# Robin\n\nA friend from the night train.\n\n## Aliases\n\n- Rob\n- Bobby\n"

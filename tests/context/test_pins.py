@@ -7,14 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from familiar_cli import tokens
 from familiar_cli.context.budget import MESSAGE_TOKENS, Budgeter
 from familiar_cli.context.character import Macros
 from familiar_cli.context.providers.passages import Sight
 from familiar_cli.context.providers.pins import PinnedMemory, PinsProvider
 from familiar_cli.context.types import Contribution, Layer, PromptSpan, Subject
-from familiar_cli.index.build import Pins
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.llm import tokens
+from familiar_cli.store.memory.store.store import MemoryStore
+from familiar_cli.store.search.build import Pins
 from tests.context.support import request
 
 COUNTER = tokens.heuristic()

@@ -7,12 +7,12 @@ import time
 
 import pytest
 
-from familiar_cli import tokens
+from familiar_cli.base.errors import LimitError, ModelError
+from familiar_cli.base.jobs import in_thread
+from familiar_cli.base.who.identity import Author
 from familiar_cli.context.pipeline import ContextPipeline
-from familiar_cli.errors import LimitError, ModelError
-from familiar_cli.identity import Author
+from familiar_cli.llm import tokens
 from familiar_cli.llm.types import ScriptedModel
-from familiar_cli.work.jobs import in_thread
 from tests.context.support import Scripted, piece, request
 from tests.support.cases import each
 

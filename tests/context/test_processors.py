@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 from msgspec.structs import replace
 
-from familiar_cli import tokens
+from familiar_cli.base.errors import BadReplyError, ConfigError, ModelUnreachableError
 from familiar_cli.context.on_record import OnRecord
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.processors import RecastPostProcessor, SteppedThinkingPreProcessor
@@ -19,9 +19,9 @@ from familiar_cli.context.replies import CLOSE, OPEN
 from familiar_cli.context.trace import read_trace
 from familiar_cli.context.turn import TurnRunner
 from familiar_cli.context.types import Layer, Modality, Said
-from familiar_cli.errors import BadReplyError, ConfigError, ModelUnreachableError
-from familiar_cli.history import HistoryStore
+from familiar_cli.llm import tokens
 from familiar_cli.llm.types import Completion, ScriptedModel, Usage
+from familiar_cli.store.history import HistoryStore
 from tests.context.support import ANNA, request
 
 COUNTER = tokens.heuristic()

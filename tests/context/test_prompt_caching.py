@@ -8,8 +8,7 @@ from itertools import pairwise, takewhile
 
 import pytest
 
-from familiar_cli import tokens
-from familiar_cli.config.schema import NoteSettings
+from familiar_cli.base.config.schema import NoteSettings
 from familiar_cli.context.budget import PERCENT
 from familiar_cli.context.character import Macros, read_character
 from familiar_cli.context.pipeline import ContextPipeline
@@ -18,15 +17,16 @@ from familiar_cli.context.providers.content_search import ContentSearchProvider
 from familiar_cli.context.providers.history import Beyond, HistoryProvider
 from familiar_cli.context.providers.pins import NotesProvider
 from familiar_cli.context.providers.retrieval import Memory, Retrieval
-from familiar_cli.finding import Finder
-from familiar_cli.history import HistoryStore
-from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
-from familiar_cli.index.build import EmbeddingIndex
-from familiar_cli.index.embedder import EmbedderChoice
+from familiar_cli.llm import tokens
 from familiar_cli.llm.types import ScriptedModel
-from familiar_cli.memory.aliases import Aliases
-from familiar_cli.memory.pages.front_matter import field_markdown
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history.summaries import PUBLIC, Summaries, Summary
+from familiar_cli.store.memory.aliases import Aliases
+from familiar_cli.store.memory.pages.front_matter import field_markdown
+from familiar_cli.store.memory.store.store import MemoryStore
+from familiar_cli.store.search.build import EmbeddingIndex
+from familiar_cli.store.search.embedder import EmbedderChoice
+from familiar_cli.store.search.finding import Finder
 from tests.context.support import ANNA, request
 from tests.context.test_elsewhere import NOW
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from familiar_cli.base.text import USEFUL_TOKENS
 from familiar_cli.context import processors
 from familiar_cli.context.budget import PERCENT
 from familiar_cli.context.pipeline import UTTERANCE_PRIORITY
@@ -20,7 +21,6 @@ from familiar_cli.context.providers import (
 )
 from familiar_cli.context.tiers import LONG, MID, SHORT
 from familiar_cli.context.types import PromptSpan
-from familiar_cli.text import USEFUL_TOKENS
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT.joinpath("docs/reference/placement-and-budgets.md").read_text("utf-8")

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from familiar_cli.base.who.identity import Author
 from familiar_cli.context.pipeline import name_speakers, render_messages
 from familiar_cli.context.types import Contribution, ExampleLine, Fit, Fragment, Layer, PromptSpan
-from familiar_cli.identity import Author
 from tests.support.cases import each
 
 

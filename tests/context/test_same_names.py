@@ -7,12 +7,12 @@ from contextlib import closing
 
 import pytest
 
-from familiar_cli.history import HistoryStore
-from familiar_cli.identity import Author, Labels
+from familiar_cli.base.who.identity import Author, Labels
+from familiar_cli.store.history import HistoryStore
 from tests.support.cases import each
 from tests.support.server import ChatServer
 from tests.support.world import data, live, run
-from tests.writer.support import World, op, reply
+from tests.writing.writer.support import World, op, reply
 
 ALEX = Author("discord", "42", "alex", "Alex")
 OTHER = Author("twitch", "7", "lex", "ＡＬＥＸ")

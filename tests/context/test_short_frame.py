@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from familiar_cli import tokens
 from familiar_cli.context.character import Macros
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.processors import (
@@ -15,6 +14,7 @@ from familiar_cli.context.processors import (
 )
 from familiar_cli.context.trace import make_trace
 from familiar_cli.context.types import Contribution, ExampleLine, Layer, PromptSpan
+from familiar_cli.llm import tokens
 from tests.context.support import request
 
 COUNTER = tokens.heuristic()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli import tokens
 from familiar_cli.context.budget import Budgeter, first_kept
 from familiar_cli.context.types import Contribution, ExampleLine, Fit, Layer, PromptSpan
+from familiar_cli.llm import tokens
 
 windows = st.lists(st.tuples(st.none() | st.integers(1, 10**9), st.integers(0, 500)), max_size=60)
 

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from familiar_cli import tokens
+from familiar_cli.base.errors import BadReplyError, ModelError
 from familiar_cli.context.summarising import MOST_STEPS, Summariser, SummaryLimits
-from familiar_cli.errors import BadReplyError, ModelError
-from familiar_cli.history import HistoryStore
-from familiar_cli.history import store as standing
-from familiar_cli.history.summaries import PUBLIC, Summaries
+from familiar_cli.llm import tokens
 from familiar_cli.llm.types import Completion, ScriptedModel
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history import store as standing
+from familiar_cli.store.history.summaries import PUBLIC, Summaries
 from tests.context.support import ANNA
 from tests.support.viewers import rules_of
 

@@ -8,18 +8,18 @@ from datetime import timedelta
 
 import pytest
 
-from familiar_cli import tokens
+from familiar_cli.base.errors import ModelError
+from familiar_cli.base.jobs import Jobs
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.history import HistoryProvider
 from familiar_cli.context.summarising import Summariser, SummaryKeeper, SummaryLimits
 from familiar_cli.context.trace import make_trace
-from familiar_cli.errors import ModelError
-from familiar_cli.history import HistoryStore
-from familiar_cli.history.summaries import PUBLIC, Summaries
+from familiar_cli.llm import tokens
 from familiar_cli.llm.types import ScriptedModel
-from familiar_cli.memory.store.store import hold_lock
-from familiar_cli.work.jobs import Jobs
-from familiar_cli.work.passes import Failures, Passes
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history.summaries import PUBLIC, Summaries
+from familiar_cli.store.memory.store.store import hold_lock
+from familiar_cli.store.passes import Failures, Passes
 from tests.context.support import ANNA, request
 from tests.support.passes import set_back
 from tests.support.viewers import rules_of

@@ -6,9 +6,9 @@ import asyncio
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
+from familiar_cli.base.languages import ENGLISH
 from familiar_cli.context.providers.history import SystemBlockProvider, spoken_time
 from familiar_cli.context.types import PromptSpan
-from familiar_cli.languages import ENGLISH
 from tests.context.support import request
 from tests.support.cases import each
 

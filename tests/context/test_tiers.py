@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli.context.tiers import LOADED, TIERS_NOTE, is_loaded, lowest_tier
-from familiar_cli.memory.pages.front_matter import SELF_FILES
+from familiar_cli.store.memory.pages.front_matter import SELF_FILES
 from tests.support.world import data, live, run
 
 FILES = {

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
 from familiar_cli.context.trace import (
     TRACE_VERSION,
     Trace,
@@ -19,7 +20,6 @@ from familiar_cli.context.trace import (
     trace_ids,
     write_trace,
 )
-from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
 from familiar_cli.llm.types import PreparedRequest
 from tests.support.cases import each
 from tests.support.traces import piece, trace

@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from familiar_cli import tokens
+from familiar_cli.base.errors import (
+    BadReplyError,
+    CutOffError,
+    FamiliarError,
+    LimitError,
+    UsageError,
+)
+from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context import on_record
 from familiar_cli.context.budget import Allowance
 from familiar_cli.context.on_record import OnRecord
@@ -18,10 +25,9 @@ from familiar_cli.context.providers.history import HistoryProvider
 from familiar_cli.context.trace import latest_trace, read_trace
 from familiar_cli.context.turn import request_for
 from familiar_cli.context.types import Modality, Said
-from familiar_cli.errors import BadReplyError, CutOffError, FamiliarError, LimitError, UsageError
-from familiar_cli.history import HistoryStore
+from familiar_cli.llm import tokens
 from familiar_cli.llm.types import Completion, ScriptedModel, Usage
-from familiar_cli.visibility import OWNER
+from familiar_cli.store.history import HistoryStore
 from tests.context.support import ANNA, Scripted, request
 
 WHOLE = Completion("Hello.", "stop", "m-1", Usage(9, 2, 0.001))

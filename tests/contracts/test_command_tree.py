@@ -10,13 +10,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from familiar_cli import __version__, cli
-from familiar_cli.commands._contents import CALLED, COMMANDS, CONTENTS, HIDDEN, meant_command
+from familiar_cli import __version__
+from familiar_cli.cli import app as cli
+from familiar_cli.cli.commands._contents import CALLED, COMMANDS, CONTENTS, HIDDEN, meant_command
 from tests.support.cases import each
 from tests.support.world import live, run
 
 ROOT = typer.main.get_command(cli.app)
-CHECKOUT = Path(cli.__file__).parents[1]
+CHECKOUT = Path(cli.__file__).parents[2]
 
 
 def leaves(command, path=()) -> list[tuple[str, ...]]:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from familiar_cli import __version__, cli
-from familiar_cli.config import environment
+from familiar_cli import __version__
+from familiar_cli.base.config import environment
+from familiar_cli.cli import app as cli
 from tests.contracts.test_command_tree import LEAVES
 from tests.support.world import run
 from tools.shell_files import COMPLETIONS, write_shell_files
@@ -118,7 +119,9 @@ def test_a_checkout_names_its_commit_and_an_installed_package_does_not(tmp_path)
     assert re.fullmatch("[0-9a-f]{10}", cli.find_commit(tmp_path))
 
 
-@pytest.mark.parametrize(("program", "is_named"), [("familiar_cli.cli:main", True), ("x:y", False)])
+@pytest.mark.parametrize(
+    ("program", "is_named"), [("familiar_cli.cli.app:main", True), ("x:y", False)]
+)
 def test_doctor_sees_the_old_distribution_and_says_the_order(
     program, is_named, tmp_path, monkeypatch
 ) -> None:

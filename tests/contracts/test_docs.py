@@ -9,8 +9,8 @@ import shutil
 import pytest
 import typer
 
-from familiar_cli.cli import app
-from familiar_cli.markdown import scan
+from familiar_cli.base.markdown import scan
+from familiar_cli.cli.app import app
 from tests.support import pages
 from tests.support.cases import each
 from tests.support.server import Say

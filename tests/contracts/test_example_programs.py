@@ -12,7 +12,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from familiar_cli.history import HistoryStore
+from familiar_cli.store.history import HistoryStore
 from tests.support.pages import ROOT
 from tests.support.server import Fail, Raw, Say
 from tests.support.world import data, home, live, run

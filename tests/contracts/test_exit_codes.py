@@ -8,8 +8,9 @@ from pathlib import Path
 import typer
 from typer.testing import CliRunner
 
-from familiar_cli import cli, errors
-from familiar_cli.errors import FamiliarError
+from familiar_cli.base import errors
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.cli import app as cli
 from tests.support.cases import each
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "json-and-exit-codes.md"

@@ -9,11 +9,11 @@ import sys
 import pytest
 import typer
 
-from familiar_cli import cli
+from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.cli import app as cli
 from familiar_cli.context.trace import TracedMessage, write_trace
-from familiar_cli.history import HistoryStore
-from familiar_cli.identity import Author
-from familiar_cli.visibility import OWNER
+from familiar_cli.store.history import HistoryStore
 from tests.support.cards import as_json, v3
 from tests.support.cases import each
 from tests.support.lorebooks import book_entry

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from familiar_cli import tokens
-from familiar_cli.config.environment import install_command
+from familiar_cli.base.config.environment import install_command
+from familiar_cli.llm import tokens
 from tests.support.cases import IS_NIGHT
 from tests.support.world import run
 
@@ -104,7 +104,7 @@ def test_without_tiktoken_tokens_are_estimated_and_doctor_says_so(tmp_path, monk
     ranks = tmp_path / "cl100k_base.tiktoken"
     ranks.write_bytes(b"")
     monkeypatch.setitem(sys.modules, "tiktoken", None)
-    monkeypatch.setattr("familiar_cli.models.store.encoding_path", lambda _: ranks)
+    monkeypatch.setattr("familiar_cli.llm.models.store.encoding_path", lambda _: ranks)
     assert tokens.load(ranks).name == "estimate"
     assert "tiktoken is not installed" in run("doctor").stdout
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from familiar_cli.context.trace import write_trace
-from familiar_cli.history.store import HistoryStore
+from familiar_cli.store.history.store import HistoryStore
 from tests.contracts.test_command_tree import LEAVES
 from tests.support import pages
 from tests.support.remotes import bare_by_hand

@@ -6,7 +6,7 @@ import json
 
 import jsonschema
 
-from familiar_cli.mcp_server.catalogue import TOOLS
+from familiar_cli.servers.mcp.catalogue import TOOLS
 from tests.contracts.test_startup import loaded_by
 from tests.support.cases import each
 from tests.support.clients import asking
@@ -74,15 +74,21 @@ async def test_results_are_what_the_output_schemas_say():
 
 
 def test_starting_loads_the_protocol_and_nothing_that_a_call_needs():
-    loaded = loaded_by("import familiar_cli.commands.serve, familiar_cli.mcp_server.stdio")
+    loaded = loaded_by("import familiar_cli.cli.commands.serve, familiar_cli.servers.mcp.stdio")
     assert "mcp" in loaded
     assert NOT_AT_THE_START & loaded == set()
-    of_calls = ["actions.talk", "actions.graph", "context.pipeline", "index.search", "sync.remote"]
-    probe = "import familiar_cli.mcp_server.stdio, sys\n" + "\n".join(
+    of_calls = [
+        "actions.talk.talk",
+        "actions.memory.graph",
+        "context.pipeline",
+        "store.search.search",
+        "sync.remote",
+    ]
+    probe = "import familiar_cli.servers.mcp.stdio, sys\n" + "\n".join(
         f"assert 'familiar_cli.{module}' not in sys.modules, {module!r}" for module in of_calls
     )
     loaded_by(probe)
 
 
 def test_serving_loads_nothing_of_the_protocol():
-    assert not {"mcp", "pydantic"} & loaded_by("import familiar_cli.serve.running")
+    assert not {"mcp", "pydantic"} & loaded_by("import familiar_cli.servers.running")

@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli import text
-from familiar_cli.consolidation import composing
-from familiar_cli.consolidation.periods import SourceItem
+from familiar_cli.base import text
+from familiar_cli.base.who.identity import Author, Labels
 from familiar_cli.context.character import Macros
 from familiar_cli.context.pipeline import name_speakers
 from familiar_cli.context.processors import recast_messages, thinking_messages
@@ -24,12 +23,13 @@ from familiar_cli.context.providers.history import list_meanwhile
 from familiar_cli.context.providers.packing import Passage, PieceSource
 from familiar_cli.context.summarising import summary_messages, turn_text
 from familiar_cli.context.types import Contribution, Layer, Modality, PromptSpan
-from familiar_cli.history.rows import Turn
-from familiar_cli.identity import Author, Labels
-from familiar_cli.writer import prompts as writer
-from familiar_cli.writer.contract import bounds_for
-from familiar_cli.writer.grounds import ShownFile, roster_of
-from familiar_cli.writer.prompts import Gathered
+from familiar_cli.store.history.rows import Turn
+from familiar_cli.writing.consolidation import composing
+from familiar_cli.writing.consolidation.periods import SourceItem
+from familiar_cli.writing.writer import prompts as writer
+from familiar_cli.writing.writer.contract import bounds_for
+from familiar_cli.writing.writer.grounds import ShownFile, roster_of
+from familiar_cli.writing.writer.prompts import Gathered
 
 AT = datetime(2026, 4, 7, 18, tzinfo=UTC)
 HOSTILE = st.text(

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from familiar_cli import __version__
-from familiar_cli.commands.help import _FOLDER
+from familiar_cli.cli.commands.help import _FOLDER
 from tests.support.pages import ROOT
 from tests.support.world import data, run
 

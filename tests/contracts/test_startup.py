@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from familiar_cli.commands._contents import COMMANDS
+from familiar_cli.cli.commands._contents import COMMANDS
 
 HEAVY = {
     "asyncio",
@@ -43,13 +43,13 @@ def loaded_by(code: str) -> set[str]:
 
 
 def test_help_loads_no_heavy_module() -> None:
-    code = "from familiar_cli.cli import app\napp(['--help'], standalone_mode=False)"
+    code = "from familiar_cli.cli.app import app\napp(['--help'], standalone_mode=False)"
     assert HEAVY & loaded_by(code) == set()
 
 
 def test_importing_every_command_loads_no_heavy_module() -> None:
     modules = {module.partition(":")[0] for module, _ in COMMANDS.values()}
-    code = "\n".join(f"import familiar_cli.commands.{module}" for module in sorted(modules))
+    code = "\n".join(f"import familiar_cli.cli.commands.{module}" for module in sorted(modules))
     assert HEAVY & loaded_by(code) == set()
 
 
@@ -58,7 +58,7 @@ def test_reading_a_memory_file_loads_no_heavy_module(tmp_path) -> None:
     memory.mkdir(parents=True)
     (memory / "notes.md").write_text("# Notes\n", encoding="utf-8")
     argv = ["memory", "cat", "notes.md", "--home", str(tmp_path)]
-    code = f"from familiar_cli.cli import app\napp({argv!r}, standalone_mode=False)"
+    code = f"from familiar_cli.cli.app import app\napp({argv!r}, standalone_mode=False)"
     assert HEAVY & loaded_by(code) == set()
 
 
@@ -69,7 +69,7 @@ def test_a_search_by_words_loads_nothing_that_draws_reads_markdown_or_finds_by_m
     memory.mkdir(parents=True)
     (memory / "notes.md").write_text("# Notes\n\nGreen tea.\n", encoding="utf-8")
     argv = ["search", "tea", "--method", "lexical", "--home", str(tmp_path)]
-    code = f"from familiar_cli.cli import app\napp({argv!r}, standalone_mode=False)"
+    code = f"from familiar_cli.cli.app import app\napp({argv!r}, standalone_mode=False)"
     loaded_by(code)  # the first search reads the files
     assert HEAVY & loaded_by(code) == {"sqlite3"}
 
@@ -77,8 +77,8 @@ def test_a_search_by_words_loads_nothing_that_draws_reads_markdown_or_finds_by_m
 @pytest.mark.parametrize(
     ("argv", "rooms"),
     [
-        (["search", "tea", "--method", "lexical"], ("memory.journal",)),
-        (["hear", "Good morning."], ("context.providers", "index", "llm", "memory.journal")),
+        (["search", "tea", "--method", "lexical"], ("store.journal",)),
+        (["hear", "Good morning."], ("context.providers", "store.search", "llm", "store.journal")),
     ],
 )
 def test_a_command_loads_nothing_of_rooms_it_does_not_need(tmp_path, argv, rooms) -> None:
@@ -86,7 +86,9 @@ def test_a_command_loads_nothing_of_rooms_it_does_not_need(tmp_path, argv, rooms
     memory.mkdir(parents=True)
     (memory / "notes.md").write_text("# Notes\n\nGreen tea.\n", encoding="utf-8")
     argv = [*argv, "--home", str(tmp_path)]
-    probe = f"import sys\nfrom familiar_cli.cli import app\napp({argv!r}, standalone_mode=False)"
+    probe = (
+        f"import sys\nfrom familiar_cli.cli.app import app\napp({argv!r}, standalone_mode=False)"
+    )
     shown = "print(*(name for name in sys.modules if name.startswith('familiar_cli.')))"
     run = subprocess.run(
         [sys.executable, "-c", f"{probe}\nprint('---')\n{shown}"],
@@ -100,6 +102,6 @@ def test_a_command_loads_nothing_of_rooms_it_does_not_need(tmp_path, argv, rooms
     assert "familiar_cli.familiar" in loaded
 
 
-@pytest.mark.parametrize("module", ["rich.console", "familiar_cli.cli"])
+@pytest.mark.parametrize("module", ["rich.console", "familiar_cli.cli.app"])
 def test_the_probe_sees_what_is_loaded(module) -> None:
     assert module.partition(".")[0] in loaded_by(f"import {module}")

@@ -17,17 +17,17 @@ import pytest
 import typer
 
 import familiar_cli
-from familiar_cli import cli
-from familiar_cli.errors import FamiliarError
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.who.visibility import OWNER, person_scope
+from familiar_cli.cli import app as cli
 from familiar_cli.familiar import Familiar
-from familiar_cli.finding import Finder
-from familiar_cli.history.summaries import Summary
-from familiar_cli.index.embedder import EmbedderChoice
-from familiar_cli.mcp_server import catalogue
-from familiar_cli.mcp_server.catalogue import TOOLS
-from familiar_cli.mcp_server.tool import Caller
-from familiar_cli.memory.pages.lines import private_heading
-from familiar_cli.visibility import OWNER, person_scope
+from familiar_cli.servers.mcp import catalogue
+from familiar_cli.servers.mcp.catalogue import TOOLS
+from familiar_cli.servers.mcp.tool import Caller
+from familiar_cli.store.history.summaries import Summary
+from familiar_cli.store.memory.pages.lines import private_heading
+from familiar_cli.store.search.embedder import EmbedderChoice
+from familiar_cli.store.search.finding import Finder
 from tests.support.embedders import WordEmbedder
 from tests.support.server import Say
 from tests.support.serving import serving
@@ -229,8 +229,8 @@ def test_no_address_shows_it_without_the_owners_cookie(planted, serve, record_pr
 # What a face shows goes through a viewer in the same function. The commands are the owner's, who
 # sees everything; a conversation is aligned with what its own client sent.
 RAW = {"turn", "since", "after", "channels", "last_turn"}
-FACES = ("serve", "web", "mcp_server")
-ALIGNS = {"serve/conversations.py"}
+FACES = ("servers",)
+ALIGNS = {"servers/chat_api/conversations.py"}
 
 
 def raw_readers(code: str) -> list[str]:

@@ -10,7 +10,7 @@ import json
 import shutil
 from pathlib import Path
 
-from familiar_cli.config.settings import MAX_CONFIG_BYTES
+from familiar_cli.base.config.settings import MAX_CONFIG_BYTES
 from familiar_cli.imports.foreign_files import MAX_YAML_BYTES
 from tests.support.cases import each
 from tests.support.world import home, live, run

@@ -158,7 +158,7 @@ class Player:
         self._before = self._files()
 
     def _run(self, number: int, argv: str) -> Outcome:
-        from familiar_cli.cli import app
+        from familiar_cli.cli.app import app
 
         words, _, source = argv.partition(" < ")
         path = source.replace("EXAMPLES", str(EXAMPLES))
@@ -251,11 +251,11 @@ class Player:
         with (
             ChatServer([Say(SILENT)]) as server,
             patch.dict(os.environ, kept | environment, clear=True),
-            patch("familiar_cli.clock.datetime", Frozen),
-            patch("familiar_cli.clock.time", still),
+            patch("familiar_cli.base.times.clock.datetime", Frozen),
+            patch("familiar_cli.base.times.clock.time", still),
             patch("socket.gethostname", lambda: "machine"),
             patch("platform.node", lambda: "machine"),
-            patch("familiar_cli.cli.find_commit", lambda _: "0123456789"),
+            patch("familiar_cli.cli.app.find_commit", lambda _: "0123456789"),
             patch.object(secrets, "token_hex", token),
             patch.object(secrets, "token_urlsafe", token),
             patch.object(os, "urandom", lambda size: bytes.fromhex(token(size))),

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from familiar_cli.config.home import FamiliarPaths
+from familiar_cli.base.config.home import FamiliarPaths
 from familiar_cli.familiar import Familiar
 from tests.hostile.journals import type_
 from tests.hostile.mutations import damage, damage_pages

@@ -11,10 +11,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from familiar_cli.config.settings import all_settings
-from familiar_cli.history.store import HistoryStore
-from familiar_cli.identity import Author
+from familiar_cli.base.config.settings import all_settings
+from familiar_cli.base.who.identity import Author
 from familiar_cli.imports.containers import asset_chunk, text_chunk
+from familiar_cli.store.history.store import HistoryStore
 from tests.support.cards import as_json, charx_card, encoded, itxt, png_card, png_with, v2, v3, ztxt
 from tests.support.lorebooks import book_entry, lore, world
 from tests.support.traces import trace

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from dulwich.repo import Repo
 from typer.testing import CliRunner
 
-from familiar_cli.cli import app
-from familiar_cli.config.home import FamiliarPaths
+from familiar_cli.base.config.home import FamiliarPaths
+from familiar_cli.cli.app import app
 from familiar_cli.familiar import Familiar
-from familiar_cli.memory.journal.objects import git_object
+from familiar_cli.store.journal.objects import git_object
 from tests.hostile.mutations import damage
 
 if TYPE_CHECKING:

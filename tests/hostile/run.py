@@ -30,7 +30,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from familiar_cli.errors import FamiliarError
+from familiar_cli.base.errors import FamiliarError
 from tests.hostile import server_run, table
 from tests.hostile.targets import TARGETS, World, empty
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
-from familiar_cli.config.environment import BASE_URL
-from familiar_cli.config.schema import LLMSettings
+from familiar_cli.base.config.environment import BASE_URL
+from familiar_cli.base.config.schema import LLMSettings
 from tests.hostile.servers import MODES, HostileServer, Mode
 
 LIMIT_MB = 1024

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from familiar_cli.actions.housekeep import tidy_up
-from familiar_cli.actions.sent import messages_diff, sent_of
-from familiar_cli.actions.status import list_of, status_of
-from familiar_cli.actions.talk import assemble
-from familiar_cli.config.edit import set_values
-from familiar_cli.config.home import FamiliarPaths
-from familiar_cli.config.settings import load_config
+from familiar_cli.actions.health.status import list_of, status_of
+from familiar_cli.actions.memory.housekeep import tidy_up
+from familiar_cli.actions.talk.sent import messages_diff, sent_of
+from familiar_cli.actions.talk.talk import assemble
+from familiar_cli.base.config.edit import set_values
+from familiar_cli.base.config.home import FamiliarPaths
+from familiar_cli.base.config.settings import load_config
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.trace import latest_trace, read_trace
 from familiar_cli.context.types import Modality, Said
-from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar
-from familiar_cli.history.store import HistoryStore
-from familiar_cli.identity import Author
 from familiar_cli.imports.card_check import check_card, summarise_card
 from familiar_cli.imports.cards import read_card
 from familiar_cli.imports.create import create_familiar
@@ -32,14 +32,14 @@ from familiar_cli.imports.export_card import FORMATS, CardFormat, export_card
 from familiar_cli.imports.export_lorebook import export_book
 from familiar_cli.imports.import_lorebook import import_lorebook, load_book
 from familiar_cli.llm.client import ErrorInReplyError, StreamedReply
-from familiar_cli.tokens import heuristic
-from familiar_cli.ui.context_page import context_page, messages_text
-from familiar_cli.ui.import_pages import card_page, findings_page, imported_book_page
-from familiar_cli.ui.import_pages import new_familiar_page as card_made_page
-from familiar_cli.ui.memory_pages import housekeeping_page
-from familiar_cli.ui.status_pages import list_page, status_page
-from familiar_cli.ui.terminal import as_plain
-from familiar_cli.visibility import OWNER
+from familiar_cli.llm.tokens import heuristic
+from familiar_cli.pages.context_page import context_page, messages_text
+from familiar_cli.pages.import_pages import card_page, findings_page, imported_book_page
+from familiar_cli.pages.import_pages import new_familiar_page as card_made_page
+from familiar_cli.pages.memory_pages import housekeeping_page
+from familiar_cli.pages.status_pages import list_page, status_page
+from familiar_cli.pages.terminal import as_plain
+from familiar_cli.store.history.store import HistoryStore
 from tests.hostile import indexes, inputs, journals
 from tests.hostile.mutations import (
     damage,

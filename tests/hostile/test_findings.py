@@ -9,14 +9,14 @@ import sys
 
 import pytest
 
-from familiar_cli.errors import BadInputError, FileTooLargeError
+from familiar_cli.base.errors import BadInputError, FileTooLargeError
 from familiar_cli.imports.export_card import export_card
 from familiar_cli.imports.export_lorebook import export_book
 from familiar_cli.imports.import_lorebook import import_lorebook
 from familiar_cli.imports.lorebook_reading import read_book
 from familiar_cli.llm.client import StreamedReply
-from familiar_cli.memory.store.files import MAX_READ_BYTES
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.store.memory.store.files import MAX_READ_BYTES
+from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.cards import as_json, v2
 from tests.support.lorebooks import INTO, lore, world
 from tests.support.world import live, run
@@ -150,8 +150,8 @@ def test_a_closed_stream_stops_nothing(closed, code) -> None:
 def test_a_damaged_row_is_damage_wherever_it_is_read(tmp_path) -> None:
     import sqlite3
 
-    from familiar_cli.history import HistoryStore
-    from familiar_cli.history.rows import unpack
+    from familiar_cli.store.history import HistoryStore
+    from familiar_cli.store.history.rows import unpack
 
     store = HistoryStore(tmp_path / "history.db")
     store.append("cli", "user", "Hi")

@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from familiar_cli.errors import BadInputError
+from familiar_cli.base.errors import BadInputError
 from familiar_cli.imports import import_plan, lorebook_shelf
 from familiar_cli.imports.folders import dump_folder_ledger, load_folder_ledger
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.imported import originals
 
 SHA256 = hashlib.sha256(b"# Ember\n").hexdigest()

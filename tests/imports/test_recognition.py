@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.errors import FamiliarError
+from familiar_cli.base.errors import FamiliarError
 from familiar_cli.imports.what_is_it import explain_unknown, readings_of
 
 KEYS = st.sampled_from(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, UsageError
+from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError, UsageError
 from familiar_cli.imports.sillytavern import choose_persona, read_personas
 from tests.support.cases import each
 

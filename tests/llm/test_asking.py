@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from familiar_cli.errors import RequestRefusedError, UnusableReplyError
+from familiar_cli.base.errors import RequestRefusedError, UnusableReplyError
 from familiar_cli.llm.asking import Asker
 from familiar_cli.llm.types import Completion, ScriptedModel, Usage
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.errors import BadInputError
+from familiar_cli.base.errors import BadInputError
 from familiar_cli.llm.types import make_body, with_model
 from tests.support.cases import each
 

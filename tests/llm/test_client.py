@@ -14,9 +14,9 @@ import certifi
 import pytest
 from msgspec.structs import replace
 
-from familiar_cli.config import environment
-from familiar_cli.config.schema import LLMSettings
-from familiar_cli.errors import (
+from familiar_cli.base.config import environment
+from familiar_cli.base.config.schema import LLMSettings
+from familiar_cli.base.errors import (
     BadReplyError,
     ConfigError,
     CutOffError,

@@ -13,8 +13,8 @@ import httpx_sse
 import pytest
 from msgspec.structs import replace
 
-from familiar_cli.config.schema import LLMSettings
-from familiar_cli.errors import (
+from familiar_cli.base.config.schema import LLMSettings
+from familiar_cli.base.errors import (
     BadReplyError,
     CutOffError,
     ModelError,

@@ -10,13 +10,13 @@ import time
 import httpx
 import pytest
 
-from familiar_cli.config.environment import install_command
-from familiar_cli.config.schema import LLMSettings
-from familiar_cli.errors import ModelError, ModelUnknownError, PromptTooLongError
+from familiar_cli.base.config.environment import install_command
+from familiar_cli.base.config.schema import LLMSettings
+from familiar_cli.base.errors import ModelError, ModelUnknownError, PromptTooLongError
 from familiar_cli.llm.client import LocalModel
+from familiar_cli.llm.models.store import path_of
 from familiar_cli.llm.open import open_model, probe_model
 from familiar_cli.llm.slots import resolve_slot
-from familiar_cli.models.store import path_of
 from tests.support.cases import each
 
 HELLO = [
@@ -158,7 +158,7 @@ async def test_a_probe_measures_and_closes(model_cache) -> None:
 TALK = """
 import asyncio, sys
 from pathlib import Path
-from familiar_cli.config.schema import LLMSettings
+from familiar_cli.base.config.schema import LLMSettings
 from familiar_cli.llm.open import open_model
 from familiar_cli.llm.slots import resolve_slot
 

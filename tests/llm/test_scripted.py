@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from familiar_cli.errors import CutOffError, ModelError
+from familiar_cli.base.errors import CutOffError, ModelError
 from familiar_cli.llm.types import ChatModel, Completion, ScriptedModel
 
 HELLO = [{"role": "user", "content": "Hi"}]

@@ -5,10 +5,10 @@ import os
 import pytest
 from msgspec.structs import replace
 
-from familiar_cli.config.schema import PRESETS as PRESET_NAMES
-from familiar_cli.config.schema import SLOTS, LLMSettings, SlotSettings
-from familiar_cli.config.settings import load_config
-from familiar_cli.errors import ConfigError
+from familiar_cli.base.config.schema import PRESETS as PRESET_NAMES
+from familiar_cli.base.config.schema import SLOTS, LLMSettings, SlotSettings
+from familiar_cli.base.config.settings import load_config
+from familiar_cli.base.errors import ConfigError
 from familiar_cli.llm.slots import PRESETS, check_usable, for_plans, resolve_slot
 from tests.support.cases import each
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.errors import BadReplyError
+from familiar_cli.base.errors import BadReplyError
 from familiar_cli.llm.client import ErrorInReplyError, StreamedReply
 from familiar_cli.llm.types import Usage
 from tests.support.cases import each

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from familiar_cli.config.schema import LLMSettings
+from familiar_cli.base.config.schema import LLMSettings
 from familiar_cli.llm.open import window_in
 from familiar_cli.llm.slots import resolve_slot
 from tests.support.cases import each

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from familiar_cli.config.schema import LLMSettings
-from familiar_cli.errors import BadReplyError, ModelError, ModelTimeoutError
+from familiar_cli.base.config.schema import LLMSettings
+from familiar_cli.base.errors import BadReplyError, ModelError, ModelTimeoutError
 from familiar_cli.llm import wire
 from tests.hostile.servers import MODES, HostileServer
 from tests.llm.test_client import ask, client

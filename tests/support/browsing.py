@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from familiar_cli.web.site import Door
+from familiar_cli.servers.web.site import Door
 from tests.support.serving import serving
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from datetime import UTC
 
+from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.imports.chat_lines import export_chat
 from familiar_cli.imports.foreign_chat import Cast, Reading
 from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
-from familiar_cli.visibility import OWNER
 
 READING = Reading(Cast(known=("Yuzu",)), UTC)
 HEAD = {"user_name": "Robin", "character_name": "Yuzu", "chat_metadata": {}}
@@ -51,7 +51,7 @@ def only(done):
 
 def said(store, channel):
     """Return the words in a channel, hidden ones included."""
-    from familiar_cli.history.selection import TurnFilter, select_turns
+    from familiar_cli.store.history.selection import TurnFilter, select_turns
 
     return [kept.turn.content for kept in select_turns(store, TurnFilter(OWNER, channel))]
 

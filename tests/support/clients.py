@@ -12,10 +12,10 @@ from typing import Any
 
 from mcp import Client
 
-from familiar_cli.actions.familiar_pool import FamiliarPool
-from familiar_cli.config.home import find_familiar
+from familiar_cli.base.config.home import find_familiar
 from familiar_cli.familiar import Familiar
-from familiar_cli.mcp_server.server import MemoryServer, ServerOptions
+from familiar_cli.servers.familiar_pool import FamiliarPool
+from familiar_cli.servers.mcp.server import MemoryServer, ServerOptions
 from tests.support.world import home
 
 

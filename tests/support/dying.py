@@ -18,11 +18,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from familiar_cli.errors import FamiliarError
-from familiar_cli.files import Disk
-from familiar_cli.memory.journal.git import GitJournal
-from familiar_cli.memory.journal.history import History
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.files import Disk
+from familiar_cli.store.journal.git import GitJournal
+from familiar_cli.store.journal.history import History
+from familiar_cli.store.memory.store.store import MemoryStore
 
 DIED, DONE, REFUSED = 9, 0, 3
 STEPS = {"once": 120}  # some steps may fail without harm, so the first success is not the last step

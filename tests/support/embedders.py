@@ -6,8 +6,8 @@ import hashlib
 
 import numpy as np
 
-from familiar_cli import fts
-from familiar_cli.index.embedder import EmbedderChoice, EmbedderError, Encoded, Spec
+from familiar_cli.store import fts
+from familiar_cli.store.search.embedder import EmbedderChoice, EmbedderError, Encoded, Spec
 
 
 class WordEmbedder:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from familiar_cli.files import Disk
-from familiar_cli.memory.journal.exchange import JournalExchange
-from familiar_cli.memory.journal.objects import git_object
+from familiar_cli.base.files import Disk
+from familiar_cli.store.journal.exchange import JournalExchange
+from familiar_cli.store.journal.objects import git_object
 from familiar_cli.sync.folder import BundleFolder, FolderTransport
 from familiar_cli.sync.remotes import MAIN_REF, MEMORY_REFS
 from familiar_cli.sync.sealing import Sealing, SignatureTrust, SigningKey

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from familiar_cli.memory.journal.objects import Objects, git_object
+from familiar_cli.store.journal.objects import Objects, git_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from familiar_cli.imports import folders
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.store.memory.store.store import MemoryStore
 
 
 def originals(store: MemoryStore, ledger: str) -> dict[str, bytes]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from familiar_cli.config.home import ensure_instance, read_instance
-from familiar_cli.memory.journal.git import GitJournal
-from familiar_cli.memory.journal.past import MemoryPast
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.base.config.home import ensure_instance, read_instance
+from familiar_cli.store.journal.git import GitJournal
+from familiar_cli.store.journal.past import MemoryPast
+from familiar_cli.store.memory.store.store import MemoryStore
 from familiar_cli.sync.begin import begin_from
 from familiar_cli.sync.engine import SyncEngine, SyncOptions
 from familiar_cli.sync.remotes import read_address
@@ -16,7 +16,7 @@ from tests.support.journals import Hasty, World
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from familiar_cli.files import Disk
+    from familiar_cli.base.files import Disk
 
 
 class Machine(World):

@@ -6,11 +6,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from familiar_cli.files import Disk
-from familiar_cli.memory.journal.git import GitJournal
-from familiar_cli.memory.journal.history import History
-from familiar_cli.memory.journal.past import MemoryPast
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.base.files import Disk
+from familiar_cli.store.journal.git import GitJournal
+from familiar_cli.store.journal.history import History
+from familiar_cli.store.journal.past import MemoryPast
+from familiar_cli.store.memory.store.store import MemoryStore
 
 HAS_GIT = shutil.which("git") is not None
 

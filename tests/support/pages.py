@@ -16,7 +16,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from familiar_cli.cli import app
+from familiar_cli.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)

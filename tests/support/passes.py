@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 
-from familiar_cli import clock
-from familiar_cli.work.passes import Failures
+from familiar_cli.base.times import clock
+from familiar_cli.store.passes import Failures
 
 
 def set_back(failures: Failures, name: str, by: timedelta) -> None:

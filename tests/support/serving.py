@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from familiar_cli.serve.running import Listening, serve_until
+from familiar_cli.servers.running import Listening, serve_until
 from tests.support.world import home
 
 

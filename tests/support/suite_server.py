@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from mcp import types
 
-from familiar_cli.mcp_server.server import MemoryServer
+from familiar_cli.servers.mcp.server import MemoryServer
 
 _BYTES: Final = base64.b64encode(b"not really a picture").decode()
 _TEXT: Final = types.TextContent(type="text", text="A text.")

@@ -10,7 +10,7 @@ import sys
 import threading
 from typing import Any
 
-from familiar_cli.cli import app
+from familiar_cli.cli.app import app
 from tests.support.writing import environment
 
 
@@ -78,7 +78,7 @@ def into_closed_pipe(*argv: str) -> tuple[int, str]:
 _OWNING_ITS_TERMINAL = """
 import fcntl, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-from familiar_cli.cli import main
+from familiar_cli.cli.app import main
 main()
 """
 

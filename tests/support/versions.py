@@ -6,12 +6,12 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from familiar_cli.memory.merge.files import blob_id
+from familiar_cli.store.memory.merge.files import blob_id
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from familiar_cli.memory.merge.files import Tree
+    from familiar_cli.store.memory.merge.files import Tree
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from familiar_cli.identity import NEUTRAL
-from familiar_cli.visibility import PrivacyRules, Viewer, channel_scope
+from familiar_cli.base.who.identity import NEUTRAL
+from familiar_cli.base.who.visibility import PrivacyRules, Viewer, channel_scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

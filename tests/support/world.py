@@ -10,8 +10,8 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from familiar_cli.cli import app
-from familiar_cli.config.home import read_instance
+from familiar_cli.base.config.home import read_instance
+from familiar_cli.cli.app import app
 
 
 def home() -> Path:

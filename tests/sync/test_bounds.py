@@ -10,9 +10,9 @@ from functools import cache
 
 import pytest
 
-from familiar_cli.errors import RemoteDamagedError
-from familiar_cli.memory.journal.exchange import JournalExchange
-from familiar_cli.memory.journal.objects import git_object
+from familiar_cli.base.errors import RemoteDamagedError
+from familiar_cli.store.journal.exchange import JournalExchange
+from familiar_cli.store.journal.objects import git_object
 from familiar_cli.sync.remotes import SeenRefs
 from tests.support.forging import commit_of, head_of, put, tree_of
 from tests.support.instances import Machine, adopt

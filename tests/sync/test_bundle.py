@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.errors import RemoteDamagedError
-from familiar_cli.memory.journal.exchange import JournalExchange
+from familiar_cli.base.errors import RemoteDamagedError
+from familiar_cli.store.journal.exchange import JournalExchange
 from familiar_cli.sync.sealing import Header, encode_bundle, read_header
 from tests.support.cases import each
 from tests.support.journals import HAS_GIT, World

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from familiar_cli.housekeeping.lines import read_corpus
-from familiar_cli.memory.merge.files import Conflict, list_text
-from familiar_cli.memory.pages.relations import build_graph
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.store.memory.merge.files import Conflict, list_text
+from familiar_cli.store.memory.pages.relations import build_graph
+from familiar_cli.store.memory.store.store import MemoryStore
+from familiar_cli.writing.housekeeping.lines import read_corpus
 from tests.support.world import data, live, run
 
 COPY = "conflicts/people/anna"

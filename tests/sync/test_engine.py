@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.errors import (
+from familiar_cli.base.errors import (
     AnotherFamiliarError,
     FamiliarError,
     NotFoundError,
@@ -280,7 +280,7 @@ def test_a_clone_shows_the_memory_on_main(laptop, desk, hub, tmp_path) -> None:
 
 
 def test_a_broken_off_push_is_carried_on(laptop, hub, monkeypatch) -> None:
-    from familiar_cli.files import SharedDisk
+    from familiar_cli.base.files import SharedDisk
 
     calls = []
 

@@ -8,12 +8,12 @@ from contextlib import closing
 
 import pytest
 
-from familiar_cli.history import HistoryStore
-from familiar_cli.history.imports import Appender, ChatOrigin
-from familiar_cli.history.matching import ChatPlacement, IncomingLine
-from familiar_cli.history.rows import Turn
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history.imports import Appender, ChatOrigin
+from familiar_cli.store.history.matching import ChatPlacement, IncomingLine
+from familiar_cli.store.history.rows import Turn
 from familiar_cli.sync.turns import take_in
-from tests.history.test_elsewhere import OLDER
+from tests.store.history.test_elsewhere import OLDER
 from tests.sync.test_turn_laws import ANNA, START, Machine, exchange
 
 ORIGIN = ChatOrigin("key", "plain", "chat.jsonl", "{}")

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from familiar_cli.errors import RemoteKeyError, RemoteRefusedError, RemoteUnreachableError
-from familiar_cli.files import Disk
+from familiar_cli.base.errors import RemoteKeyError, RemoteRefusedError, RemoteUnreachableError
+from familiar_cli.base.files import Disk
 from familiar_cli.sync.begin import Sender, forget_folder, open_transport
 from familiar_cli.sync.remotes import read_address
 from tests.support.journals import HAS_GIT

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.memory.merge.content import merge_content
-from familiar_cli.memory.pages.lines import visible_in
+from familiar_cli.base.who.visibility import NOBODY
+from familiar_cli.store.memory.merge.content import merge_content
+from familiar_cli.store.memory.pages.lines import visible_in
 from familiar_cli.sync.joining import merge_heads
-from familiar_cli.visibility import NOBODY
 from tests.sync.machines import FACT, START, Machines
 
 if TYPE_CHECKING:

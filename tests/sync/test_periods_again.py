@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from familiar_cli.consolidation.pages import MadePage, Record, page_text, read_page
 from familiar_cli.sync.joining import merge_heads
+from familiar_cli.writing.consolidation.pages import MadePage, Record, page_text, read_page
 from tests.support.versions import Versions
 from tests.support.world import data, live
 

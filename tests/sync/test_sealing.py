@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from familiar_cli.config.environment import install_command
-from familiar_cli.errors import RemoteKeyError
+from familiar_cli.base.config.environment import install_command
+from familiar_cli.base.errors import RemoteKeyError
 from familiar_cli.sync.sealing import PASSPHRASE, SEALED, Sealing, no_key, read_key
 from tests.support.cases import each
 

@@ -10,9 +10,9 @@ import shutil
 
 import pytest
 
-from familiar_cli.errors import RemoteDamagedError, RemoteKeyError
+from familiar_cli.base.errors import RemoteDamagedError, RemoteKeyError
 from familiar_cli.familiar import Familiar
-from familiar_cli.memory.journal.repository import parents_of
+from familiar_cli.store.journal.repository import parents_of
 from familiar_cli.sync import sealing
 from familiar_cli.sync.sealing import (
     UNSIGNED_HEAD,

@@ -6,14 +6,14 @@ import shutil
 
 import pytest
 
-from familiar_cli.errors import (
+from familiar_cli.base.errors import (
     FamiliarError,
     RemoteDamagedError,
     RemoteUnreachableError,
     UsageError,
 )
-from familiar_cli.memory.journal.exchange import JournalExchange
-from familiar_cli.memory.store.store import hold_lock
+from familiar_cli.store.journal.exchange import JournalExchange
+from familiar_cli.store.memory.store.store import hold_lock
 from familiar_cli.sync.begin import open_transport
 from familiar_cli.sync.remotes import read_address
 from tests.support.cases import each

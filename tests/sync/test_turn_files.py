@@ -7,12 +7,12 @@ import shutil
 
 import pytest
 
-from familiar_cli.errors import FamiliarError
-from familiar_cli.history.incoming import InstanceTwiceError, rename_instance, taken_through
-from familiar_cli.history.lines import BadLineError, encode_line, parse_line
-from familiar_cli.history.store import withdraw_turns
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.who.visibility import OWNER, PrivacyRules
+from familiar_cli.store.history.lines import BadLineError, encode_line, parse_line
+from familiar_cli.store.history.store import withdraw_turns
 from familiar_cli.sync.turns import last_through, new_lines, take_in
-from familiar_cli.visibility import OWNER, PrivacyRules
+from familiar_cli.sync.turns_incoming import InstanceTwiceError, rename_instance, taken_through
 from tests.support import pages
 from tests.sync.test_turn_laws import START, Machine, exchange
 
@@ -283,7 +283,7 @@ def test_a_history_without_a_turn_has_no_lines_and_is_not_made(lap) -> None:
 
 
 def test_a_summary_that_ended_after_a_turn_that_came_late_is_made_again(lap, desk) -> None:
-    from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
+    from familiar_cli.store.history.summaries import PUBLIC, Summaries, Summary
 
     for machine in (lap, desk):
         for number in range(3):

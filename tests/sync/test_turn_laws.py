@@ -12,15 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.errors import FamiliarError
-from familiar_cli.history import HistoryStore
-from familiar_cli.history.imports import Appender, ChatOrigin
-from familiar_cli.history.incoming import taken_through
-from familiar_cli.history.lines import TurnName, names_of
-from familiar_cli.history.matching import ChatPlacement, IncomingLine
-from familiar_cli.history.rows import Turn
-from familiar_cli.history.selection import TurnFilter, select_turns
-from familiar_cli.history.store import (
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.imports.chat_lines import export_chat
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history.imports import Appender, ChatOrigin
+from familiar_cli.store.history.lines import TurnName, names_of
+from familiar_cli.store.history.matching import ChatPlacement, IncomingLine
+from familiar_cli.store.history.rows import Turn
+from familiar_cli.store.history.selection import TurnFilter, select_turns
+from familiar_cli.store.history.store import (
     restore_turns,
     select_alternative,
     supersede_turn,
@@ -29,10 +31,8 @@ from familiar_cli.history.store import (
     withdraw_turns,
     withdrawn_channels,
 )
-from familiar_cli.identity import Author
-from familiar_cli.imports.chat_lines import export_chat
 from familiar_cli.sync.turns import new_lines, take_in
-from familiar_cli.visibility import OWNER
+from familiar_cli.sync.turns_incoming import taken_through
 
 NAMES = ("desk-b2", "lap-a1", "srv-c3", "tab-0d")
 CHANNELS = ("cli", "side")

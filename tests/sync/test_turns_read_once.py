@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.history import outgoing
-from familiar_cli.history.incoming import read_there
+from familiar_cli.sync import turns_outgoing as outgoing
+from familiar_cli.sync.turns_incoming import read_there
 from tests.sync.test_turn_laws import Machine, exchange
 
 

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from familiar_cli.memory.journal.edits import refused_files
+from familiar_cli.store.journal.edits import refused_files
 from tests.support.instances import Machine, adopt
 from tests.support.remotes import HAS_GIT, bare, bare_by_hand
 

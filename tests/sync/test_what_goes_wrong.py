@@ -11,11 +11,11 @@ import time
 
 import pytest
 
-from familiar_cli import clock
-from familiar_cli.errors import FamiliarError, RemoteDamagedError, RemoteUnreachableError
-from familiar_cli.memory.journal.exchange import IncomingObjects
-from familiar_cli.memory.journal.objects import Objects, git_object
-from familiar_cli.memory.journal.packs import MOST_OBJECT_BYTES
+from familiar_cli.base.errors import FamiliarError, RemoteDamagedError, RemoteUnreachableError
+from familiar_cli.base.times import clock
+from familiar_cli.store.journal.exchange import IncomingObjects
+from familiar_cli.store.journal.objects import Objects, git_object
+from familiar_cli.store.journal.packs import MOST_OBJECT_BYTES
 from familiar_cli.sync.remotes import SeenRefs
 from tests.support.cases import IS_NIGHT
 from tests.support.dying import DIED, Dying
@@ -83,7 +83,7 @@ def memory_ref(hub, machine):
 
 
 def in_past(machine, commit: str) -> bool:
-    from familiar_cli.memory.journal.exchange import JournalExchange
+    from familiar_cli.store.journal.exchange import JournalExchange
 
     exchange = JournalExchange(machine.journal.repository, lambda: None)
     try:

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 from msgspec.structs import replace
 
+from familiar_cli.base.errors import UsageError
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.character import PERSONA_MACRO, Character, Macros, numbered_blocks
 from familiar_cli.context.tiers import DEEP, is_loaded, why_withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
-from familiar_cli.errors import UsageError
-from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
-from familiar_cli.memory.pages.front_matter import SELF_FILES, TIERS_NOTE, self_file
+from familiar_cli.store.memory.layout import CARD_JSON, SELF_DIR
+from familiar_cli.store.memory.pages.front_matter import SELF_FILES, TIERS_NOTE, self_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from familiar_cli.base.languages import Phrases
     from familiar_cli.context.request import ContextRequest
-    from familiar_cli.languages import Phrases
 
 # The card's own place among the priorities; see docs/reference/placement-and-budgets.md.
 MAIN: Final = 100

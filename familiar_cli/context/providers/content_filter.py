@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final, Literal
 import regex
 from msgspec import Struct
 
-from familiar_cli.errors import FamiliarError, LimitError, UsageError
+from familiar_cli.base.errors import FamiliarError, LimitError, UsageError
+from familiar_cli.base.jobs import in_thread
+from familiar_cli.base.markdown import scan
+from familiar_cli.base.text import cut_to, framed, sentence_ends, unfenced
 from familiar_cli.llm.asking import ask_side_model
-from familiar_cli.markdown import scan
-from familiar_cli.memory.layout import SELF_DIR, is_page
-from familiar_cli.text import cut_to, framed, sentence_ends, unfenced
-from familiar_cli.work.jobs import in_thread
+from familiar_cli.store.memory.layout import SELF_DIR, is_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from familiar_cli.context.providers.packing import Passage
     from familiar_cli.context.providers.passages import Seen, Sight
     from familiar_cli.context.request import ContextRequest
+    from familiar_cli.llm.tokens import TokenCounter
     from familiar_cli.llm.types import ChatModel, Message
-    from familiar_cli.memory.store.files import GrepHit
-    from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.tokens import TokenCounter
+    from familiar_cli.store.memory.store.files import GrepHit
+    from familiar_cli.store.memory.store.store import MemoryStore
 
 _INSTRUCTION: Final = """\
 You choose what {char} should remember before {char} answers a message. You are shown the message \

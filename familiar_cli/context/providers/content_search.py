@@ -11,29 +11,29 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from familiar_cli.clock import stopwatch_s
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.jobs import in_thread
+from familiar_cli.base.text import USEFUL_TOKENS, one_line
+from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.providers.people import RECENT_AUTHORS, PeopleSource
 from familiar_cli.context.providers.people import SOURCE as PEOPLE
 from familiar_cli.context.providers.retrieval import Candidates, LeftOutPiece, Retrieval
 from familiar_cli.context.request import ContextRequest, Refill
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
-from familiar_cli.errors import FamiliarError
-from familiar_cli.memory.layout import PEOPLE_DIR
-from familiar_cli.memory.pages.lines import PLAIN, Numbering
-from familiar_cli.text import USEFUL_TOKENS, one_line
-from familiar_cli.work.jobs import in_thread
+from familiar_cli.store.memory.layout import PEOPLE_DIR
+from familiar_cli.store.memory.pages.lines import PLAIN, Numbering
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from familiar_cli.base.languages import Phrases
     from familiar_cli.context.providers.content_filter import Chosen, Filter
     from familiar_cli.context.providers.packing import Passage
-    from familiar_cli.history.store import HistoryStore
-    from familiar_cli.languages import Phrases
-    from familiar_cli.memory.aliases import Aliases
-    from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.tokens import TokenCounter
+    from familiar_cli.llm.tokens import TokenCounter
+    from familiar_cli.store.history.store import HistoryStore
+    from familiar_cli.store.memory.aliases import Aliases
+    from familiar_cli.store.memory.store.store import MemoryStore
 
 SOURCE: Final = "content_search.rag"
 PAST: Final = "recall.turns"

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from familiar_cli.base.languages import ENGLISH, Phrases
+from familiar_cli.base.text import framed
+from familiar_cli.base.who.identity import NO_LABELS, Labels
 from familiar_cli.context.budget import first_kept
 from familiar_cli.context.request import Explains
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
-from familiar_cli.history.rows import Turn, in_pairs, place_of
-from familiar_cli.history.summaries import PUBLIC, Summaries
-from familiar_cli.identity import NO_LABELS, Labels
-from familiar_cli.languages import ENGLISH, Phrases
-from familiar_cli.text import framed
+from familiar_cli.store.history.rows import Turn, in_pairs, place_of
+from familiar_cli.store.history.summaries import PUBLIC, Summaries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from familiar_cli.context.request import ContextProvider, ContextRequest
     from familiar_cli.context.types import Role, Spoken, Subject
-    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.store.history.store import HistoryStore
 
 LOOK_BACK_TURNS: Final = 200
 """So many of the newest turns are looked at, however long this channel was silent."""

@@ -13,26 +13,26 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from familiar_cli.base.errors import FamiliarError, NotFoundError
+from familiar_cli.base.markdown import body_start, sections
+from familiar_cli.base.text import cut_to
+from familiar_cli.base.who.visibility import PUBLIC
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded, why_withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
-from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.markdown import body_start, sections
-from familiar_cli.memory import layout
-from familiar_cli.memory.desk import DeskItem, due_items, items_in, with_details
-from familiar_cli.memory.merge.files import listed_conflicts
-from familiar_cli.memory.pages.lines import machine_spans, private_spans, shown_between
-from familiar_cli.text import cut_to
-from familiar_cli.visibility import PUBLIC
+from familiar_cli.store.memory import layout
+from familiar_cli.store.memory.desk import DeskItem, due_items, items_in, with_details
+from familiar_cli.store.memory.merge.files import listed_conflicts
+from familiar_cli.store.memory.pages.lines import machine_spans, private_spans, shown_between
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import tzinfo
 
+    from familiar_cli.base.languages import Phrases
     from familiar_cli.context.request import ContextRequest
-    from familiar_cli.languages import Phrases
-    from familiar_cli.memory.store.files import MemoryHead
-    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.store.memory.store.files import MemoryHead
+    from familiar_cli.store.memory.store.store import MemoryStore
 
 DUE: Final = 92
 TASKS_PRIORITY: Final = 54

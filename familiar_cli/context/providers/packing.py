@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct, field
 
-from familiar_cli import fts
-from familiar_cli.languages import ENGLISH, Phrases
-from familiar_cli.memory.pages.lines import normal_line
-from familiar_cli.text import USEFUL_TOKENS, framed, sentence_ends, whole_sentences
+from familiar_cli.base.languages import ENGLISH, Phrases
+from familiar_cli.base.text import USEFUL_TOKENS, framed, sentence_ends, whole_sentences
+from familiar_cli.store import fts
+from familiar_cli.store.memory.pages.lines import normal_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from familiar_cli.tokens import TokenCounter
+    from familiar_cli.llm.tokens import TokenCounter
 
 _LABEL_CHARS: Final = 160
 WEAK: Final = 0.25

@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct, field
 
-from familiar_cli import fts
+from familiar_cli.base.languages import ENGLISH, Phrases
+from familiar_cli.base.markdown import body_start, bullet, scan, title_of
+from familiar_cli.base.text import one_line, sha256_of
 from familiar_cli.context.providers.packing import EXCHANGE, Excerpt, Fact, Passage, PieceSource
-from familiar_cli.index.hits import DENSE_FLOOR as NEAR
-from familiar_cli.index.hits import below_heading, holds_any, label_of
-from familiar_cli.index.who_when import period_of
-from familiar_cli.languages import ENGLISH, Phrases
-from familiar_cli.markdown import body_start, bullet, scan, title_of
-from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
-from familiar_cli.memory.pages import lines as memory_lines
-from familiar_cli.memory.pages.facts import days_shown, ended_spans
-from familiar_cli.memory.pages.front_matter import aside_spans, parse_lore
-from familiar_cli.text import one_line, sha256_of
+from familiar_cli.store import fts
+from familiar_cli.store.memory.layout import LORE_DIR, PEOPLE_DIR
+from familiar_cli.store.memory.pages import lines as memory_lines
+from familiar_cli.store.memory.pages.facts import days_shown, ended_spans
+from familiar_cli.store.memory.pages.front_matter import aside_spans, parse_lore
+from familiar_cli.store.search.hits import DENSE_FLOOR as NEAR
+from familiar_cli.store.search.hits import below_heading, holds_any, label_of
+from familiar_cli.store.search.who_when import period_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.context.character import Macros
     from familiar_cli.context.providers.packing import Packed
     from familiar_cli.context.types import Contribution
-    from familiar_cli.index.types import Hit
-    from familiar_cli.visibility import Viewer
+    from familiar_cli.store.search.types import Hit
 
 CITED_SHARE: Final = 0.5
 """What a line's score counts for the turns it rests on, which may hold none of the words."""

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
-from familiar_cli.clock import now, to_zone
+from familiar_cli.base.text import framed
+from familiar_cli.base.times.clock import now, to_zone
 from familiar_cli.context.providers.packing import Excerpt, Packed, Passage, PieceSource
-from familiar_cli.index import who_when
-from familiar_cli.index.embedder import EmbedderError
-from familiar_cli.index.hits import query_coverage
-from familiar_cli.index.rank import WEIGHTS, scores_of_turns
-from familiar_cli.text import framed
+from familiar_cli.store.search import who_when
+from familiar_cli.store.search.embedder import EmbedderError
+from familiar_cli.store.search.hits import query_coverage
+from familiar_cli.store.search.rank import WEIGHTS, scores_of_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import date, tzinfo
 
+    from familiar_cli.base.who.identity import Author
     from familiar_cli.context.request import ContextRequest
-    from familiar_cli.finding import Finder
-    from familiar_cli.history.recall import Nearness, Recalled
-    from familiar_cli.history.rows import Turn
-    from familiar_cli.history.store import HistoryStore
-    from familiar_cli.identity import Author
+    from familiar_cli.store.history.recall import Nearness, Recalled
+    from familiar_cli.store.history.rows import Turn
+    from familiar_cli.store.history.store import HistoryStore
+    from familiar_cli.store.search.finding import Finder
 
 MOST_TURNS: Final = 150
 MOST_WIDE_TURNS: Final = 400
@@ -105,7 +105,7 @@ class Recaller(Struct, frozen=True):
         cited: Mapping[int, float],
     ) -> Recall:
         """Return the turns that fit `query` or that found lines cite, except those shown."""
-        from familiar_cli.history.recall import recall  # noqa: PLC0415  # loads sqlite3
+        from familiar_cli.store.history.recall import recall  # noqa: PLC0415  # loads sqlite3
 
         asked = who_when.asked_by(query, to_zone(now(), self.zone).date())
         query = asked.topic if asked.is_wide else query
@@ -174,7 +174,7 @@ class Recaller(Struct, frozen=True):
 
         None if the prompt contains it, or nobody answered.
         """
-        from familiar_cli.history.selection import turns_around  # noqa: PLC0415  # loads sqlite3
+        from familiar_cli.store.history.selection import turns_around  # noqa: PLC0415  # loads sqlite3
 
         if request.beside is None:
             return found
@@ -196,7 +196,7 @@ class Recaller(Struct, frozen=True):
 
         They are the speaker's; if only one other person ever had any, theirs.
         """
-        from familiar_cli.history.recall import newest_saying  # noqa: PLC0415  # loads sqlite3
+        from familiar_cli.store.history.recall import newest_saying  # noqa: PLC0415  # loads sqlite3
 
         said = newest_saying(
             self.history,
@@ -258,7 +258,7 @@ def _with_wishes(
     turns: Sequence[Recalled], scores: Sequence[float], wishes: Sequence[tuple[Turn, float]]
 ) -> tuple[list[Recalled], list[float]]:
     """Add standing wishes, ranked beside the best results."""
-    from familiar_cli.history.recall import Recalled  # noqa: PLC0415  # loads sqlite3
+    from familiar_cli.store.history.recall import Recalled  # noqa: PLC0415  # loads sqlite3
 
     best = max(scores, default=WEIGHTS.relevance)
     made = {one.turn.id: (one, score) for one, score in zip(turns, scores, strict=True)}

@@ -12,22 +12,24 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from familiar_cli.clock import to_zone
+from familiar_cli.base.errors import FamiliarError, NotFoundError
+from familiar_cli.base.jobs import in_thread
+from familiar_cli.base.markdown import Section, TextLine, sections, title_of
+from familiar_cli.base.text import cut_to, fold, framed, one_line, shorten_list
+from familiar_cli.base.times.clock import to_zone
 from familiar_cli.context.budget import percent_of
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
-from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.fts import content_words
-from familiar_cli.markdown import Section, TextLine, sections, title_of
-from familiar_cli.memory.aliases import Aliases, Named, main_account, slug_in
-from familiar_cli.memory.layout import ALIASES_JSON, people_path
-from familiar_cli.memory.pages.facts import (
+from familiar_cli.store.fts import content_words
+from familiar_cli.store.memory.aliases import Aliases, Named, main_account, slug_in
+from familiar_cli.store.memory.layout import ALIASES_JSON, people_path
+from familiar_cli.store.memory.pages.facts import (
     asks_for_past,
     ended_spans,
     heading_of,
     with_days,
     without_ended,
 )
-from familiar_cli.memory.pages.lines import (
+from familiar_cli.store.memory.pages.lines import (
     PLAIN,
     EvidenceText,
     Numbering,
@@ -38,21 +40,19 @@ from familiar_cli.memory.pages.lines import (
     with_references,
     without_references,
 )
-from familiar_cli.text import cut_to, fold, framed, one_line, shorten_list
-from familiar_cli.work.jobs import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from datetime import tzinfo
 
+    from familiar_cli.base.languages import Phrases
+    from familiar_cli.base.who.identity import Labels
     from familiar_cli.context.request import ContextRequest
-    from familiar_cli.history.store import HistoryStore
-    from familiar_cli.identity import Labels
-    from familiar_cli.languages import Phrases
-    from familiar_cli.memory.relation_index import Edge, RelationIndex
-    from familiar_cli.memory.store.files import MemoryHead
-    from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.tokens import TokenCounter
+    from familiar_cli.llm.tokens import TokenCounter
+    from familiar_cli.store.history.store import HistoryStore
+    from familiar_cli.store.memory.relation_index import Edge, RelationIndex
+    from familiar_cli.store.memory.store.files import MemoryHead
+    from familiar_cli.store.memory.store.store import MemoryStore
 
 T = TypeVar("T")
 

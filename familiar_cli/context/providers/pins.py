@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.text import counted, framed
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.tiers import loaded_whole
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
-from familiar_cli.errors import FamiliarError
-from familiar_cli.index.build import Pins
-from familiar_cli.memory.pages.front_matter import SELF_FILES
-from familiar_cli.text import counted, framed
+from familiar_cli.store.memory.pages.front_matter import SELF_FILES
+from familiar_cli.store.search.build import Pins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from familiar_cli.config.schema import InjectSettings, NoteSettings
+    from familiar_cli.base.config.schema import InjectSettings, NoteSettings
     from familiar_cli.context.character import Macros
     from familiar_cli.context.providers.passages import Sight
     from familiar_cli.context.request import ContextRequest
-    from familiar_cli.history.store import HistoryStore
-    from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.tokens import TokenCounter
+    from familiar_cli.llm.tokens import TokenCounter
+    from familiar_cli.store.history.store import HistoryStore
+    from familiar_cli.store.memory.store.store import MemoryStore
 
 
 SOURCE: Final = "memory.pinned"

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from familiar_cli import fts
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.text import USEFUL_TOKENS, counted
 from familiar_cli.context.providers.packing import (
     Excerpt,
     Filling,
@@ -27,17 +28,16 @@ from familiar_cli.context.providers.passages import Gatherer, Sight
 from familiar_cli.context.providers.past_turns import Recall, Recaller
 from familiar_cli.context.tiers import loaded_whole
 from familiar_cli.context.types import Contribution, Layer, Subject
-from familiar_cli.errors import FamiliarError
-from familiar_cli.index.build import Refreshed
-from familiar_cli.index.embedder import EmbedderError
-from familiar_cli.index.hits import query_coverage
-from familiar_cli.index.search import notes_on
-from familiar_cli.index.types import SearchOptions, SearchResult, Wanted
-from familiar_cli.memory.layout import LORE_DIR, is_page
-from familiar_cli.memory.pages.facts import asks_for_past
-from familiar_cli.memory.pages.front_matter import SELF_FILES
-from familiar_cli.memory.pages.lines import PLAIN, Numbering, normal_line
-from familiar_cli.text import USEFUL_TOKENS, counted
+from familiar_cli.store import fts
+from familiar_cli.store.memory.layout import LORE_DIR, is_page
+from familiar_cli.store.memory.pages.facts import asks_for_past
+from familiar_cli.store.memory.pages.front_matter import SELF_FILES
+from familiar_cli.store.memory.pages.lines import PLAIN, Numbering, normal_line
+from familiar_cli.store.search.build import Refreshed
+from familiar_cli.store.search.embedder import EmbedderError
+from familiar_cli.store.search.hits import query_coverage
+from familiar_cli.store.search.search import notes_on
+from familiar_cli.store.search.types import SearchOptions, SearchResult, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from familiar_cli.context.character import Macros
     from familiar_cli.context.providers.pins import Pinned
     from familiar_cli.context.request import ContextRequest
-    from familiar_cli.finding import Finder
-    from familiar_cli.history.rows import Turn
-    from familiar_cli.history.store import HistoryStore
-    from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.tokens import TokenCounter
+    from familiar_cli.llm.tokens import TokenCounter
+    from familiar_cli.store.history.rows import Turn
+    from familiar_cli.store.history.store import HistoryStore
+    from familiar_cli.store.memory.store.store import MemoryStore
+    from familiar_cli.store.search.finding import Finder
 
 HEARD_BONUS: Final = 0.03
 """What a result gains at most for the words of what was said just before: it breaks ties."""

@@ -46,8 +46,8 @@ def main(home: Path) -> None:
     os.environ |= {"FAMILIAR_OFFLINE": "1", "TZ": "UTC", "FAMILIAR_LLM_MODEL": "scripted-1"}
     socket.gethostname = lambda: "laptop"
 
-    from familiar_cli.history import HistoryStore
-    from familiar_cli.identity import Author
+    from familiar_cli.base.who.identity import Author
+    from familiar_cli.store.history import HistoryStore
     from tests.support.server import ChatServer, Say
     from tests.support.world import run
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.errors import BadInputError
+from familiar_cli.base.errors import BadInputError
 from familiar_cli.imports.cards import KNOWN_FIELDS, Card, card_of, read_card
 from tests.support.cards import V2_DATA, as_json, v2, v3
 from tests.support.cases import each

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.errors import BadInputError, FamiliarError
+from familiar_cli.base.errors import BadInputError, FamiliarError
 from familiar_cli.imports import containers, foreign_files
 from familiar_cli.imports.cards import read_card
 from familiar_cli.imports.containers import (

@@ -9,7 +9,7 @@ import pytest
 
 from familiar_cli.imports.card_check import check_card
 from familiar_cli.imports.cards import read_card
-from familiar_cli.tokens import heuristic
+from familiar_cli.llm.tokens import heuristic
 from tests.support.cases import each
 
 ROOT = Path(__file__).parents[3]

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from familiar_cli.config.settings import load_config
-from familiar_cli.errors import NotFoundError, RefusedError, UsageError
+from familiar_cli.base.config.settings import load_config
+from familiar_cli.base.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports.cards import read_card
 from familiar_cli.imports.create import CARD_TEMPLATES, create_familiar, id_for, template_card

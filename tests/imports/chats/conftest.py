@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from familiar_cli.history import HistoryStore
+from familiar_cli.store.history import HistoryStore
 
 
 @pytest.fixture

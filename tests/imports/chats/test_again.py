@@ -16,14 +16,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from familiar_cli.errors import ConflictError, LockedError, RefusedError
-from familiar_cli.history import HistoryStore
-from familiar_cli.history import store as standing
-from familiar_cli.history.imports import Appender
-from familiar_cli.history.selection import TurnFilter, newest_turns
-from familiar_cli.identity import Author
+from familiar_cli.base.errors import ConflictError, LockedError, RefusedError
+from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.imports import import_chat
-from familiar_cli.visibility import OWNER
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history import store as standing
+from familiar_cli.store.history.imports import Appender
+from familiar_cli.store.history.selection import TurnFilter, newest_turns
 from tests.support.chats import HEAD, bring, exported, only, robin, said, save, talk, yuzu
 
 WHO = Author("sillytavern", "Robin", display_name="Robin")
@@ -207,7 +207,7 @@ def test_a_killed_import_is_taken_up_by_the_next(tmp_path) -> None:
     code = (
         "import sys, time; from pathlib import Path\n"
         "from familiar_cli.imports import import_chat\n"
-        "from familiar_cli.history.imports import Appender\n"
+        "from familiar_cli.store.history.imports import Appender\n"
         "import_chat._BATCH = 100\n"
         "add = Appender.add\n"
         "def slow(self, batch):\n"
@@ -215,7 +215,7 @@ def test_a_killed_import_is_taken_up_by_the_next(tmp_path) -> None:
         "    return found\n"
         "Appender.add = slow\n"
         "from tests.support.chats import bring\n"
-        "from familiar_cli.history import HistoryStore\n"
+        "from familiar_cli.store.history import HistoryStore\n"
         "bring(HistoryStore(Path(sys.argv[1])), Path(sys.argv[2]))\n"
     )
     root = str(Path(__file__).parents[3])

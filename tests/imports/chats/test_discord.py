@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from familiar_cli.history.selection import TurnFilter, select_turns
-from familiar_cli.identity import Author
+from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.imports.foreign_chat import Cast, Reading
-from familiar_cli.visibility import OWNER
+from familiar_cli.store.history.selection import TurnFilter, select_turns
 from tests.support.chats import READING, bring, only, said
 
 ROBIN = {"id": "4711", "name": "robin.b", "nickname": "Robin", "isBot": False}

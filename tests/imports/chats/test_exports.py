@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from familiar_cli.errors import PartialError
-from familiar_cli.history.selection import TurnFilter, imported_from, select_turns
-from familiar_cli.identity import Author
+from familiar_cli.base.errors import PartialError
+from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.imports import foreign_chat
 from familiar_cli.imports.chat_services import shown_branch
 from familiar_cli.imports.foreign_chat import Cast, ChatFile, Reading, object_spans
-from familiar_cli.visibility import OWNER
+from familiar_cli.store.history.selection import TurnFilter, imported_from, select_turns
 from tests.support.chats import bring, only, said
 
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.errors import PartialError, RefusedError
-from familiar_cli.history import HistoryStore
-from familiar_cli.history.selection import TurnFilter, select_turns
-from familiar_cli.history.store import turn_of_message
-from familiar_cli.visibility import OWNER
+from familiar_cli.base.errors import PartialError, RefusedError
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history.selection import TurnFilter, select_turns
+from familiar_cli.store.history.store import turn_of_message
 from tests.support.chats import bring, exported, only, said, save
 
 AT = "2026-01-31T12:00:00Z"
@@ -55,7 +55,7 @@ def test_two_people_in_one_second_are_two(store, tmp_path) -> None:
 
 
 def test_two_people_whom_only_as_tells_apart_are_two(store, tmp_path) -> None:
-    from familiar_cli.identity import Author
+    from familiar_cli.base.who.identity import Author
     from familiar_cli.imports.foreign_chat import Cast, Reading
 
     path = save(tmp_path / "c.jsonl", {"role": "user", "content": "Yes", "at": AT})
@@ -127,7 +127,7 @@ def forget_ids(path):
 def test_a_history_of_an_earlier_version_on_a_disk_that_takes_no_writing_is_refused(
     store, tmp_path, monkeypatch
 ) -> None:
-    from familiar_cli.history import schema
+    from familiar_cli.store.history import schema
 
     piped(store, tmp_path, line("ok", id="1"))
     store.close()

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.history import HistoryStore
-from familiar_cli.history.selection import TurnFilter, select_turns
-from familiar_cli.identity import Author
-from familiar_cli.visibility import OWNER
+from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history.selection import TurnFilter, select_turns
 from tests.support.chats import bring, exported, only, robin, said, save, yuzu
 
 AT = "2025-12-01T09:15:00Z"

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.errors import RefusedError
-from familiar_cli.history import HistoryStore
-from familiar_cli.identity import Author
+from familiar_cli.base.errors import RefusedError
+from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.imports.foreign_chat import Cast, Reading
-from familiar_cli.visibility import OWNER
+from familiar_cli.store.history import HistoryStore
 from tests.support.chats import HEAD, bring, exported, only, robin, said, save, talk, yuzu
 
 
 def turns(store, channel="c"):
-    from familiar_cli.history.selection import TurnFilter, select_turns
+    from familiar_cli.store.history.selection import TurnFilter, select_turns
 
     return [kept.turn for kept in select_turns(store, TurnFilter(OWNER, channel))]
 

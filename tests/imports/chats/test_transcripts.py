@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.identity import Author
+from familiar_cli.base.errors import FamiliarError, NotFoundError
+from familiar_cli.base.who.identity import Author
 from familiar_cli.imports import transcript_layout
 from familiar_cli.imports.chat_formats import read_chats
 from familiar_cli.imports.foreign_chat import Cast, ForeignMessage, Reading, Skip, as_source
@@ -389,7 +389,7 @@ def test_no_text_raises_and_every_line_is_in_a_turn_or_told(tmp_path_factory, te
 
 
 def test_json_has_what_a_person_checks(store, tmp_path) -> None:
-    from familiar_cli.ui.import_pages import answer_data
+    from familiar_cli.pages.import_pages import answer_data
 
     done = bring(
         store,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support import pages
 
 EXAMPLES = pages.ROOT / "examples"

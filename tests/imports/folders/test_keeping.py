@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from familiar_cli.base.text import fold
 from familiar_cli.imports.folders import is_plain, kept_paths
-from familiar_cli.memory.store.files import parse_new_path
-from familiar_cli.text import fold
+from familiar_cli.store.memory.store.files import parse_new_path
 
 _NAMES = st.text(st.characters(exclude_characters="/\0"), min_size=1, max_size=300).filter(
     lambda name: name not in {".", ".."}

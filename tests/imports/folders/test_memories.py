@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, RefusedError
+from familiar_cli.base.errors import BadInputError, ConflictError, NotFoundError, RefusedError
 from familiar_cli.imports.folders import (
     LEDGER,
     FolderContents,
@@ -15,8 +15,8 @@ from familiar_cli.imports.folders import (
     read_tree,
     tier_of,
 )
-from familiar_cli.memory.pages.items import bullet_items, key_of, merge_bullets
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.store.memory.pages.items import bullet_items, key_of, merge_bullets
+from familiar_cli.store.memory.store.store import MemoryStore
 from tests.imports.folders.conftest import EXAMPLES
 from tests.support.cases import each
 from tests.support.imported import originals

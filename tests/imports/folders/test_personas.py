@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from familiar_cli.base.errors import BadInputError, ConflictError, RefusedError, UsageError
+from familiar_cli.base.who.identity import Author
 from familiar_cli.context.character import read_character
-from familiar_cli.errors import BadInputError, ConflictError, RefusedError, UsageError
 from familiar_cli.familiar import Familiar
-from familiar_cli.identity import Author
 from familiar_cli.imports.create import create_from_persona, read_personas, template_persona
 from familiar_cli.imports.folders import (
     FolderContents,
@@ -26,10 +26,10 @@ from familiar_cli.imports.personas import (
     map_persona,
     tasks_markdown,
 )
-from familiar_cli.memory.aliases import names_of
-from familiar_cli.memory.desk import items_in
-from familiar_cli.memory.pages.front_matter import TIERS_NOTE
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.store.memory.aliases import names_of
+from familiar_cli.store.memory.desk import items_in
+from familiar_cli.store.memory.pages.front_matter import TIERS_NOTE
+from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.cases import each
 from tests.support.imported import originals
 

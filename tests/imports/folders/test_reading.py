@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from familiar_cli.errors import BadInputError, LimitError, NotFoundError
+from familiar_cli.base.errors import BadInputError, LimitError, NotFoundError
 from familiar_cli.imports import folders
 from familiar_cli.imports.folders import read_folder
 

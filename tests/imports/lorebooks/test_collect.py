@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.errors import NotFoundError
+from familiar_cli.base.errors import NotFoundError
 from familiar_cli.imports.export_lorebook import collect_lore
 from tests.support.lorebooks import INTO, book_entry, bring, edit, exported, lore, world
 

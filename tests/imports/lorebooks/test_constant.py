@@ -7,8 +7,8 @@ import json
 import pytest
 from hypothesis import given
 
-from familiar_cli.errors import ConflictError, RefusedError
-from familiar_cli.memory.pages.front_matter import (
+from familiar_cli.base.errors import ConflictError, RefusedError
+from familiar_cli.store.memory.pages.front_matter import (
     is_pinned,
     parse_lore,
     render_lore,
@@ -44,7 +44,7 @@ def put(store, content, path=PATH) -> None:
 
 def as_before_pins(store, path=PATH) -> None:
     """Make a file as versions without pins wrote it, and the record of it."""
-    from familiar_cli.text import sha256_of
+    from familiar_cli.base.text import sha256_of
 
     old = text(store, path)
     put(store, without_pin(old), path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from familiar_cli.errors import BadInputError
+from familiar_cli.base.errors import BadInputError
 from familiar_cli.imports.import_lorebook import import_lorebook, load_book
 from tests.support.cases import each
 

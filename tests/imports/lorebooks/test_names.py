@@ -8,8 +8,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.text import fold
+from familiar_cli.base.text import fold
+from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.cases import each
 from tests.support.lorebooks import bring, lore, texts, through_json
 

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from familiar_cli.imports.export_lorebook import to_json
 from familiar_cli.imports.lorebook_reading import read_book
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.lorebooks import books, bring, exported, full, through_json, worlds
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.errors import BadInputError, NotFoundError, UsageError
+from familiar_cli.base.errors import BadInputError, NotFoundError, UsageError
 from familiar_cli.imports import lorebook_shelf
 from familiar_cli.imports.cards import read_card
 from familiar_cli.imports.create import plan_unpack

@@ -1,0 +1,335 @@
+"""`familiar export`: all familiars in a directory of files that other programs can read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, to_builtins
+
+from familiar_cli.base.config.home import find_familiar, list_familiars
+from familiar_cli.base.errors import BadInputError, ConflictError, FamiliarError, NotFoundError
+from familiar_cli.base.files import patiently
+from familiar_cli.base.text import counted, one_line
+from familiar_cli.base.times.clock import iso, now
+from familiar_cli.base.who.visibility import OWNER, Viewer
+from familiar_cli.familiar import Familiar
+from familiar_cli.imports.chat_lines import export_chat
+from familiar_cli.imports.export_card import CardFormat, export_card
+from familiar_cli.imports.export_lorebook import collect_lore, own_format, to_json
+from familiar_cli.imports.folders import kept_paths
+from familiar_cli.imports.foreign_files import dump_json, write_lines, write_result
+from familiar_cli.imports.lorebook_shelf import shelved_books
+from familiar_cli.imports.vault import EXPORT_VERSION, MEMORY_DIR, TURNS_FILE
+from familiar_cli.imports.what_is_it import MANIFEST
+from familiar_cli.store.memory.layout import is_hidden, is_page, is_synced, scope_of_path
+from familiar_cli.store.memory.pages.lines import visible_in
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+
+_README: Final = "README.md"
+_LOREBOOKS_DIR: Final = "lorebooks"
+_CHATS_DIR: Final = "chats"
+_IGNORED: Final = ".gitignore"  # of the memory's own journal
+_FORMATS: Final[tuple[CardFormat, ...]] = ("png", "json")
+
+
+_ALL: Final = "All of it is here, what was said in private conversations included: keep it safe."
+_PUBLIC: Final = "What is private to somebody was left out."
+_ABOUT: Final = """\
+# Familiars, exported on {made}
+
+{what}
+
+In the directory of each familiar:
+
+- `card.png` and `card.json`: the character with its lorebook, for SillyTavern and all programs
+  that read character cards.
+- `lorebooks/*.json`: lorebooks, as SillyTavern's World Info or as `lorebook_v3`.
+- `chats/*.jsonl`: one conversation each, with swipes, for SillyTavern (*Import chat*).
+- `turns.jsonl`: every turn of every conversation with time and author, one JSON object a line.
+- `memory/`: the memory as Markdown, for every editor; Obsidian opens it as a vault.
+
+`familiar import DIR` makes the same familiars of this directory on another machine.
+
+Not here: replies that were replaced (but for the swipes in `chats/`), which conversation branched
+off which, the journal that `familiar memory undo` goes back in, what was sent to models, settings
+and keys. For a second machine with all of that use `familiar sync`, or copy the directory of the
+familiar itself.
+"""
+
+
+class FamiliarExport(Struct, frozen=True):
+    """The exported data of one familiar.
+
+    Args:
+        id: Its id, and the name of its directory.
+        name: Its name.
+        card: Whether it has a card.
+        lorebooks: The file of each lorebook.
+        chats: The file of each channel, by channel.
+        private: Private channels.
+        channel_kinds: Kinds of the channels, where declared.
+        turns: Number of turns.
+        files: Number of memory files.
+        warnings: What could not be exported, and why.
+    """
+
+    id: str
+    name: str
+    card: bool
+    lorebooks: tuple[str, ...]
+    chats: dict[str, str]
+    private: tuple[str, ...]
+    channel_kinds: dict[str, str]
+    turns: int
+    files: int
+    warnings: tuple[str, ...]
+
+
+class Export(Struct, frozen=True):
+    """The result of an export.
+
+    Args:
+        path: The directory.
+        public: Private content was left out.
+        familiars: The exported data of each familiar.
+    """
+
+    path: str
+    public: bool
+    familiars: tuple[FamiliarExport, ...]
+
+
+def export_familiars(
+    home: Path,
+    directory: Path,
+    *,
+    only: str | None = None,
+    public: bool = False,
+    force: bool = False,
+    dry_run: bool = False,
+) -> Export:
+    """Export all familiars of a home, or one of them, completely or not at all.
+
+    Args:
+        home: The directory of the familiars.
+        directory: Target of the export.
+        only: Only this familiar; None for all.
+        public: Leave out private content.
+        force: Replace an earlier export in `directory`.
+        dry_run: Leave nothing on disk.
+
+    Raises:
+        NotFoundError: No such familiar, or none at all.
+        ConflictError: `directory` contains something else, or an export, without `force`.
+        FamiliarError: Something cannot be read or written.
+    """
+    ids = [find_familiar(home, only).id] if only else list_familiars(home)
+    if not ids:
+        find_familiar(home)  # says how to make one
+    _check_target(directory, force=force)
+    with _staging_for(directory, keep=not dry_run) as staging:
+        found = tuple(_export_familiar(home, name, staging / name, public=public) for name in ids)
+        done = Export(str(directory), public, found)
+        manifest = {"familiar_export": EXPORT_VERSION, "made": iso(now())} | to_builtins(done)
+        del manifest["path"]
+        write_result(staging / MANIFEST, (dump_json(manifest) + "\n").encode())
+        write_result(staging / _README, _describe_export(done).encode())
+    return done
+
+
+def _check_target(directory: Path, *, force: bool) -> None:
+    if not os.path.lexists(directory) or (directory.is_dir() and not any(directory.iterdir())):
+        return
+    hint = "Choose a new directory: `familiar export DIR`."
+    if (directory / MANIFEST).is_file() and not directory.is_symlink():
+        if force:
+            return
+        hint = "Add `--force` to replace the export in it, or choose another directory."
+    raise ConflictError(f"{str(directory)!r} already exists; it was not changed", hint=hint)
+
+
+@contextmanager
+def _staging_for(directory: Path, *, keep: bool) -> Iterator[Path]:
+    """Provide a directory to build in, and move it into place on success."""
+    if not keep:
+        with tempfile.TemporaryDirectory(prefix="familiar-") as scratch:
+            yield Path(scratch)
+        return
+    target = directory.absolute()
+    staging = target.with_name(f".{target.name}.new-{os.getpid()}")
+    try:
+        staging.mkdir(mode=0o700, parents=True)
+        yield staging
+        _replace(staging, target)
+    except OSError as error:
+        raise FamiliarError(
+            f"{str(directory)!r} cannot be written: {error.strerror or error}; it is as it was",
+            hint="Choose another directory: `familiar export DIR`.",
+        ) from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _replace(staging: Path, target: Path) -> None:
+    old = target.with_name(f".{target.name}.old-{os.getpid()}")
+    with suppress(FileNotFoundError):
+        patiently(os.rename, str(target), str(old))
+    patiently(os.rename, str(staging), str(target))
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _export_familiar(home: Path, name: str, place: Path, *, public: bool) -> FamiliarExport:
+    place.mkdir(mode=0o700)
+    warnings: list[str] = []
+    with Familiar.load_from_disk(home, name, warnings.append) as familiar:
+        viewer = familiar.privacy.program() if public else OWNER
+        private, kinds = familiar.privacy.rules().private_channels, familiar.channels.kinds()
+        there = [one.channel_id for one in familiar.history.channels()]
+        channels = [channel for channel in there if viewer.sees_channel(channel)]
+        return FamiliarExport(
+            name,
+            familiar.config.name or name,
+            _export_card(familiar, place, warnings),
+            _export_lorebooks(familiar, place, warnings),
+            _export_chats(familiar, place, channels, viewer),
+            tuple(sorted(private.intersection(channels))),
+            {channel: kinds[channel] for channel in channels if kinds.get(channel)},
+            _export_turns(familiar, place, channels, viewer),
+            _export_memory(familiar, place / MEMORY_DIR, viewer, warnings),
+            tuple(warnings),
+        )
+
+
+def _export_card(familiar: Familiar, place: Path, warnings: list[str]) -> bool:
+    try:
+        for card_format in _FORMATS:
+            made = export_card(familiar.memory, card_format, default_name=familiar.name)
+            write_result(place / f"card.{card_format}", made.content)
+            if card_format == "png":  # a JSON file can hold even less
+                warnings += [f"card.png cannot carry {thing}" for thing in made.left_out]
+    except NotFoundError:
+        return False
+    except BadInputError as error:
+        warnings.append(f"the card was not exported: {error}")
+        return False
+    return True
+
+
+def _export_lorebooks(familiar: Familiar, place: Path, warnings: list[str]) -> tuple[str, ...]:
+    found: dict[str, dict[str, Any]] = {}
+    try:
+        for shelved in shelved_books(familiar.memory):
+            book = collect_lore(familiar.memory, shelved.directory, book_id=shelved.book_id)
+            name = one_line(shelved.record.name) or shelved.book_id
+            found[_free_name(name, found)] = to_json(book, own_format(book))
+    except FamiliarError as error:
+        warnings.append(f"not every lorebook was exported: {error}")
+    paths = kept_paths((f"{name}.json" for name in found), _LOREBOOKS_DIR)
+    return tuple(
+        _write(place, paths[f"{name}.json"], [dump_json(made)]) for name, made in found.items()
+    )
+
+
+def _free_name(name: str, taken: Collection[str]) -> str:
+    name = name.replace("/", "-")
+    names = (name, *(f"{name} {number}" for number in range(2, len(taken) + 2)))
+    return next(one for one in names if one not in taken)
+
+
+def _export_chats(
+    familiar: Familiar, place: Path, channels: Sequence[str], viewer: Viewer
+) -> dict[str, str]:
+    names = {channel: f"{channel.replace('/', '%2F')}.jsonl" for channel in channels}
+    paths = kept_paths(names.values(), _CHATS_DIR)
+    found = {}
+    for channel in channels:
+        lines = export_chat(
+            familiar.history,
+            channel,
+            "sillytavern",
+            familiar_name=familiar.name,
+            me=familiar.me(),
+            viewer=viewer,
+        )
+        found[channel] = _write(place, paths[names[channel]], lines)
+    return found
+
+
+def _export_turns(familiar: Familiar, place: Path, channels: Sequence[str], viewer: Viewer) -> int:
+    if not channels:
+        return 0
+    name, me = familiar.name, familiar.me()
+    lines = export_chat(familiar.history, None, "jsonl", familiar_name=name, me=me, viewer=viewer)
+    return write_lines(place / TURNS_FILE, lines) - 1
+
+
+def _export_memory(familiar: Familiar, place: Path, viewer: Viewer, warnings: list[str]) -> int:
+    """Write the memory files unchanged, without content that the viewer may not see."""
+    listing = familiar.memory.walk(hidden=True)
+    skipped = ((one_line(one.rel_path), one.reason) for one in listing.skipped)
+    warnings += [f"{rel_path} was not exported: {reason}" for rel_path, reason in skipped]
+    count = 0
+    for file in listing.files:
+        content = _visible_content(familiar, file.rel_path, viewer)
+        if file.is_dir or content is None:
+            continue
+        _write(place, file.rel_path, content)
+        count += 1
+    return count
+
+
+def _visible_content(familiar: Familiar, rel_path: str, viewer: Viewer) -> bytes | None:
+    """Return the exportable part of a memory file; None if there is none."""
+    if not is_synced(rel_path) or rel_path == _IGNORED:
+        return None
+    raw = familiar.memory.read_bytes(rel_path)
+    if viewer.sees_everything:
+        return raw
+    if is_hidden(rel_path) or not is_page(rel_path) or not viewer.sees((scope_of_path(rel_path),)):
+        return None
+    return visible_in(raw.decode("utf-8", errors="replace"), viewer).encode()
+
+
+def _describe_export(done: Export) -> str:
+    """Write the README of the export."""
+    parts = [_ABOUT.format(made=f"{now():%Y-%m-%d}", what=_PUBLIC if done.public else _ALL)]
+    for one in done.familiars:
+        facts = [
+            f"`{one.id}/card.png`, `{one.id}/card.json`: the character" if one.card else "",
+            *(f"`{one.id}/{path}`: a lorebook" for path in one.lorebooks),
+            f"`{one.id}/{TURNS_FILE}`: {counted(one.turns, 'turn')}" if one.turns else "",
+            *(
+                f"`{one.id}/{path}`: channel {_as_code(channel)}"
+                + (", private" if channel in one.private else "")
+                for channel, path in one.chats.items()
+            ),
+            f"`{one.id}/{MEMORY_DIR}/`: {counted(one.files, 'file')} of memory",
+        ]
+        listed = "\n".join(f"- {fact}" for fact in facts if fact)
+        parts.append(f"## {one_line(one.name)}\n\n{listed}\n")
+        if one.warnings:
+            listed = "\n".join(f"- {one_line(warning, 400)}" for warning in one.warnings)
+            parts.append(f"What is missing:\n\n{listed}\n")
+    return "\n".join(parts)
+
+
+def _as_code(text: str) -> str:
+    return f"`{one_line(text).replace('`', '')}`"
+
+
+def _write(place: Path, rel_path: str, content: bytes | Iterable[str]) -> str:
+    path = place / rel_path
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if isinstance(content, bytes):
+        write_result(path, content)
+    else:
+        write_lines(path, content)
+    return rel_path

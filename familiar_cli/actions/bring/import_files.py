@@ -1,0 +1,468 @@
+"""`familiar import`: recognise files and directories, and pass each to its importer."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence  # public functions can be asked for their types
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from familiar_cli.actions.bring.import_sillytavern import import_folder, open_memory
+from familiar_cli.actions.people.me import home_owners
+from familiar_cli.actions.talk.client_chat import chat_reading
+from familiar_cli.base.config.home import FamiliarPaths, find_familiar, list_familiars, who_speaks
+from familiar_cli.base.errors import (
+    BadInputError,
+    FamiliarError,
+    NotFoundError,
+    UsageError,
+)
+from familiar_cli.base.text import typed
+from familiar_cli.base.who.identity import check_familiar_id
+from familiar_cli.familiar import Familiar
+from familiar_cli.imports import folders, vault
+from familiar_cli.imports.cards import read_card
+from familiar_cli.imports.chat_formats import read_chats
+from familiar_cli.imports.create import create_familiar, create_from_persona, read_personas
+from familiar_cli.imports.foreign_chat import DateOrder, ForeignChat, Reading, as_source
+from familiar_cli.imports.foreign_files import read_foreign
+from familiar_cli.imports.import_chat import ChatImportOptions, ImportedChats, import_chats
+from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook, load_book
+from familiar_cli.imports.import_plan import FamiliarReport, build_familiar
+from familiar_cli.imports.personas import find_personas
+from familiar_cli.imports.sillytavern import ImportedFolder, find_folder
+from familiar_cli.imports.what_is_it import Recognized, explain_unknown, readings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+OnProgress = Callable[[str, int], None]
+Done = FamiliarReport | ImportedLorebook | ImportedChats | folders.ImportedMemories | ImportedFolder
+
+_KINDS: Final = {"sillytavern": "folder"}  # as a person calls it: as the importers do
+_FIRST: Final = ("folder", "export", "persona", "card", "lorebook", "memories", "vault", "chat")
+"""The order of kinds: first those that make a familiar, for the others to go into."""
+
+
+class FileImportOptions(Struct, frozen=True):
+    """Options of `familiar import`.
+
+    Args:
+        familiar_id: The familiar; empty for the new one, the one in the chat, or the chosen one.
+        kind: The kind of all files; empty to recognise it.
+        person: The account of the user in chats, as `PLATFORM:ID`.
+        mine: The owner's names in chats.
+        character: The familiar's names in chats.
+        dates: The order of numeric dates.
+        update: Rewrite files whose source has changed.
+        force: Rewrite even files that a person edited.
+        dry_run: Write nothing.
+    """
+
+    familiar_id: str = ""
+    kind: str = ""
+    person: str = ""
+    mine: tuple[str, ...] = ()
+    character: tuple[str, ...] = ()
+    dates: DateOrder | None = None
+    update: bool = False
+    force: bool = False
+    dry_run: bool = False
+
+    def answered(self, option: str, value: str) -> FileImportOptions:
+        """Return the options with an answer added."""
+        if option == "--character":
+            return replace(self, character=(*self.character, value))
+        if option == "--me":
+            return replace(self, mine=(*self.mine, value))
+        return replace(self, dates="dmy" if value == "dmy" else "mdy")
+
+
+class ImportItem(Struct):
+    """A file or directory, its kind, and the result of its import.
+
+    Args:
+        path: The file or directory.
+        kind: Its kind; empty if not recognised.
+        title: Description of the kind.
+        others: Other possible kinds.
+        familiar: The familiar it was imported into, or that was made from it.
+        done: Reports, one for each familiar.
+        error: Why it was not imported, or not completely.
+    """
+
+    path: Path
+    kind: str = ""
+    title: str = ""
+    others: tuple[Recognized, ...] = ()
+    familiar: str = ""
+    done: list[Done] = field(default_factory=list)
+    error: FamiliarError | None = None
+
+
+def recognise_items(paths: Sequence[Path], kind: str = "") -> list[ImportItem]:
+    """Recognise files and directories, and sort them into import order.
+
+    Args:
+        paths: The files and directories.
+        kind: Their kind, if a person stated it.
+    """
+    items = [item for path in paths for item in _recognise_items(path, _KINDS.get(kind, kind))]
+    order = {name: number for number, name in enumerate(_FIRST)}
+    return sorted(items, key=lambda item: order.get(item.kind, len(order)))
+
+
+def _recognise_items(path: Path, kind: str) -> Iterator[ImportItem]:
+    found = readings_of(path)
+    if kind and path.exists():
+        named = next((one for one in found if one.kind == kind), None)
+        yield ImportItem(path, kind, named.title if named else kind)
+        return
+    if not found:
+        yield ImportItem(path, error=explain_unknown(path))
+        return
+    first, *others = found
+    if first.kind in _FIRST:
+        yield ImportItem(path, first.kind, first.title, tuple(others))
+    elif first.members:
+        yield from (ImportItem(file, one.kind, one.title) for file, one in first.members)
+    else:
+        error = BadInputError(
+            f"{path.name!r} is {first.title}; nothing was imported", hint=first.hint
+        )
+        yield ImportItem(path, error=error)
+
+
+def personas_in(items: Sequence[ImportItem]) -> list[str]:
+    """Return the ids of the familiars made from persona folders."""
+    reports = [one for item in items if item.kind == "persona" for one in item.done]
+    return [one.id for one in reports if isinstance(one, FamiliarReport)]
+
+
+def import_files(
+    familiar: Familiar,
+    paths: Sequence[str | Path],
+    options: FileImportOptions | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> list[ImportItem]:
+    """Import chats, lorebooks, memories or a vault into a familiar, as `familiar import` does.
+
+    Args:
+        familiar: The familiar.
+        paths: Files or directories of any kind that `familiar import` knows.
+        options: How they are read; its `familiar_id` does not matter.
+        tell: Called with user-facing messages.
+
+    Returns:
+        What became of each; errors are in the items.
+    """
+    options = replace(options or FileImportOptions(), familiar_id=familiar.paths.id)
+    items = recognise_items([Path(path).expanduser() for path in paths], options.kind)
+    with closing(FileImporter(familiar.paths.root.parent, options, tell)) as importer:
+        for item in items:
+            if item.error is None:
+                try:
+                    importer.run(item)
+                except FamiliarError as error:  # it can be read in several ways
+                    item.error = error
+    return items
+
+
+class FileImporter:
+    """Imports files one after another.
+
+    Args:
+        home: The directory of the familiars.
+        options: The options.
+        tell: Callback for messages to a person.
+    """
+
+    def __init__(self, home: Path, options: FileImportOptions, tell: Callable[[str], None]) -> None:
+        self.options = options
+        self.changed: set[str] = set()
+        self._home = home
+        self._tell = tell
+        self._made: dict[str, Path] = {}
+        self._report: OnProgress = _ignore
+        self._scratch = ExitStack()
+
+    def close(self) -> None:
+        """Delete the temporary files of a dry run."""
+        self._scratch.close()
+
+    def run(self, item: ImportItem, report: OnProgress | None = None) -> None:
+        """Import one item; an error is stored in it.
+
+        Args:
+            item: The item.
+            report: Called with the kind of work and its progress.
+
+        Raises:
+            FamiliarError: It is ambiguous, as `question` explains; nothing was imported.
+        """
+        importers = {
+            "folder": self._import_folder,
+            "export": self._import_export,
+            "persona": self._import_personas,
+            "card": self._import_card,
+            "lorebook": self._import_lorebook,
+            "memories": self._import_memories,
+            "vault": self._import_vault,
+            "chat": self._import_chats,
+        }
+        self._report = report or _ignore
+        try:
+            importers[item.kind](item)
+        except FamiliarError as error:
+            if error.question:
+                raise
+            item.error = error
+
+    def _import_folder(self, item: ImportItem) -> None:
+        folder = find_folder(item.path)
+        done = import_folder(
+            self._home,
+            folder,
+            mine=self.options.mine,
+            dry_run=self.options.dry_run,
+            progress=lambda what, done, _total: self._report(what, done),
+        )
+        item.done, item.error = [done], done.problem
+        self._note_made(*(one.id for one in done.familiars))
+
+    def _import_card(self, item: ImportItem) -> None:
+        card = read_card(read_foreign(item.path), origin=item.path.name)
+        wanted = self.options.familiar_id or None
+
+        def make(home: Path, *, dry_run: bool) -> FamiliarReport:
+            return create_familiar(
+                home,
+                card,
+                open_memory,
+                familiar_id=wanted,
+                overwrite=self.options.force,
+                dry_run=dry_run,
+            )
+
+        self._make(item, make)
+
+    def _import_personas(self, item: ImportItem) -> None:
+        found = find_personas(item.path)
+        about = who_speaks(self.options.person or None, me=home_owners(self._home))
+        for persona in read_personas(found, about, familiar_id=self.options.familiar_id or None):
+            self._make(
+                item,
+                lambda home, *, dry_run, one=persona: create_from_persona(
+                    home,
+                    one,
+                    open_memory,
+                    update=self.options.update,
+                    overwrite=self.options.force,
+                    dry_run=dry_run,
+                ),
+            )
+
+    def _make(self, item: ImportItem, make: Callable[..., FamiliarReport]) -> None:
+        """Make a familiar; in a dry run also a temporary one, into which the rest is imported."""
+        made = make(self._home, dry_run=self.options.dry_run)
+        item.done.append(made)
+        item.familiar = made.id
+        item.error = item.error or made.problem(made.name)
+        if self.options.dry_run and made.is_new:
+            made_in = self._scratch.enter_context(
+                tempfile.TemporaryDirectory(prefix="familiar-", ignore_cleanup_errors=True)
+            )
+            make(Path(made_in), dry_run=False)
+            self._made[made.id] = Path(made_in)
+        else:
+            self._note_made(made.id)
+
+    def _note_made(self, *ids: str) -> None:
+        if not self.options.dry_run:
+            self.changed.update(ids)
+        self._made.update(dict.fromkeys(ids, self._home))
+
+    def _import_export(self, item: ImportItem) -> None:
+        found, wanted = vault.read_manifest(item.path), self.options.familiar_id
+        if wanted and len(found) > 1:
+            found = [one for one in found if one.id == wanted]
+        elif wanted:
+            found = [replace(one, id=check_familiar_id(wanted)) for one in found]
+        if not found:
+            raise NotFoundError(
+                f"{str(item.path)!r} holds no familiar {wanted!r}; nothing was imported"
+            )
+        for one in found:
+            self._restore(item, one)
+
+    def _restore(self, item: ImportItem, exported: vault.ExportedFamiliar) -> None:
+        memory = folders.read_folder(exported.path / vault.MEMORY_DIR)
+
+        def make(home: Path, *, dry_run: bool) -> FamiliarReport:
+            return build_familiar(
+                FamiliarPaths(home / exported.id),
+                open_memory,
+                lambda store: vault.plan_restore(store, memory, force=self.options.force),
+                name=exported.name,
+                message=f"import {exported.id}",
+                dry_run=dry_run,
+            )
+
+        self._make(item, make)
+        turns = exported.path / vault.TURNS_FILE
+        if not turns.is_file():
+            return
+        with self._open(exported.id) as familiar:
+            if not self.options.dry_run or self._made[exported.id] != self._home:
+                for channel, kind in exported.kinds.items():
+                    familiar.privacy.enter(channel, None, kind)
+            self._read_chats(item, familiar, turns, chat_reading(familiar))
+
+    def _import_lorebook(self, item: ImportItem) -> None:
+        book = load_book(read_foreign(item.path), origin=item.path.name)
+        options = self.options
+        with self._target(item) as familiar:
+            done = import_lorebook(
+                familiar.memory,
+                book,
+                update=options.update,
+                force=options.force,
+                dry_run=options.dry_run,
+            )
+        self._finish(item, done)
+
+    def _import_memories(self, item: ImportItem) -> None:
+        folder = folders.read_tree(item.path)
+        with self._target(item) as familiar:
+            done = folders.import_memories(
+                familiar.memory, folder, self._folder_options, dry_run=self.options.dry_run
+            )
+        self._finish(item, done)
+        item.error = done.problem()
+
+    def _import_vault(self, item: ImportItem) -> None:
+        folder = vault.read_vault(item.path)
+        with self._target(item) as familiar:
+            done = vault.import_vault(
+                familiar.memory,
+                folder,
+                self._folder_options,
+                name=item.path.resolve().name if item.path.is_dir() else "",
+                dry_run=self.options.dry_run,
+            )
+        self._finish(item, done)
+        item.error = done.problem()
+
+    @property
+    def _folder_options(self) -> folders.FolderImportOptions:
+        return folders.FolderImportOptions(self.options.update, self.options.force)
+
+    def _import_chats(self, item: ImportItem) -> None:
+        with self._target(item, self._familiar_in(item)) as familiar:
+            self._read_chats(item, familiar, item.path, self._reading(familiar))
+
+    def _read_chats(
+        self, item: ImportItem, familiar: Familiar, path: Path, reading: Reading
+    ) -> None:
+        options = ChatImportOptions(reading, dry_run=self.options.dry_run)
+        done = import_chats(familiar.history, path, options, self._report)
+        if not done.chats and done.problem and done.problem.question:
+            raise done.problem
+        self._finish(item, done)
+        item.error = item.error or done.problem
+
+    def _finish(self, item: ImportItem, done: Done) -> None:
+        item.done.append(done)
+        if not self.options.dry_run:
+            self.changed.add(item.familiar)
+
+    def _reading(self, familiar: Familiar) -> Reading:
+        options = self.options
+        found = chat_reading(familiar, options.person or None, options.character, options.mine)
+        return replace(found, dates=options.dates)
+
+    def stranger_in(self, item: ImportItem) -> tuple[str, str]:
+        """Return the only person's name in a chat and the owner's name, if they differ.
+
+        Returns:
+            Two empty strings if there is no question.
+        """
+        if item.kind != "chat" or item.path.is_dir() or self.options.mine or self.options.person:
+            return "", ""
+        with suppress(FamiliarError), self._target(item, self._familiar_in(item)) as familiar:
+            reading = self._reading(familiar)
+            own = (reading.cast.me and reading.cast.me.display_name) or ""
+            chat = _first_chat(item.path, reading)
+            if chat and own and chat.notes and "me" not in chat.roles.values():
+                people = [name for name, role in chat.roles.items() if role == "person"]
+                return (people[0], own) if len(people) == 1 else ("", "")
+        return "", ""
+
+    def _familiar_in(self, item: ImportItem) -> str:
+        """Return the familiar that speaks in a chat, unless it is the selected one."""
+        known = [*self._made, *(i for i in list_familiars(self._home) if i not in self._made)]
+        is_said = bool(self.options.familiar_id or self.options.character)
+        if is_said or item.path.is_dir() or len(known) < 2:  # noqa: PLR2004
+            return ""
+        with suppress(FamiliarError):
+            meant = self._meant()
+            if meant in known and self._speaks_in(meant, item.path):
+                return meant
+        others = [one for one in known if self._speaks_in(one, item.path)]
+        return others[0] if len(others) == 1 else ""
+
+    def _speaks_in(self, familiar_id: str, path: Path) -> bool:
+        try:
+            with self._open(familiar_id) as familiar:
+                chat = _first_chat(path, self._reading(familiar))
+        except FamiliarError as error:
+            return error.question is not None and error.question[0] != "--character"
+        return chat is not None
+
+    def _meant(self) -> str:
+        """Return the default familiar for imports.
+
+        Raises:
+            FamiliarError: There is none, or there are several and none is chosen.
+        """
+        if self.options.familiar_id in self._made:
+            return self.options.familiar_id
+        if not self.options.familiar_id and len(self._made) == 1:
+            return next(iter(self._made))
+        return find_familiar(self._home, self.options.familiar_id or None).id
+
+    def _target(self, item: ImportItem, familiar_id: str = "") -> Familiar:
+        try:
+            item.familiar = familiar_id or self._meant()
+        except NotFoundError as error:
+            if self.options.familiar_id or list_familiars(self._home):
+                raise
+            raise NotFoundError(
+                f"{item.path.name!r} is {item.title}, and there is no familiar yet that it could "
+                "go into; nothing was imported",
+                hint="Make one first: `familiar import CARD.png`, or `familiar init --template "
+                "companion`; then run the same command again.",
+            ) from error
+        except UsageError as error:
+            hint = f"Add `--familiar {typed(list_familiars(self._home)[0])}`, or another of them."
+            raise UsageError(str(error), hint=hint) from error
+        return self._open(item.familiar)
+
+    def _open(self, familiar_id: str) -> Familiar:
+        home = self._made.get(familiar_id, self._home)
+        return Familiar.load_from_disk(home, familiar_id, self._tell)
+
+
+def _ignore(_what: str, _done: int) -> None:
+    """Report nothing."""
+
+
+def _first_chat(path: Path, reading: Reading) -> ForeignChat | None:
+    with as_source(path) as source:
+        chats = (one for one in read_chats(source, reading) if isinstance(one, ForeignChat))
+        return next(chats, None)

@@ -1,0 +1,552 @@
+"""`familiar import-sillytavern`: import a whole data folder, a familiar per character."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import nullcontext, suppress
+from itertools import chain, count
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from familiar_cli.actions.people.me import change_me, place_of_me, show_me
+from familiar_cli.actions.talk import client_chat
+from familiar_cli.base import errors
+from familiar_cli.base.config.home import FamiliarPaths, list_familiars
+from familiar_cli.base.text import counted, fold, nearest, typed
+from familiar_cli.base.who.identity import NEUTRAL
+from familiar_cli.familiar import Familiar
+from familiar_cli.imports import import_chat, sillytavern
+from familiar_cli.imports.cards import Card, read_card
+from familiar_cli.imports.create import character_name, create_familiar, id_for, plan_unpack
+from familiar_cli.imports.foreign_files import read_foreign
+from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook, load_book
+from familiar_cli.imports.lorebook_shelf import place_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+
+    from familiar_cli.imports.foreign_chat import Reading
+    from familiar_cli.imports.lorebook import Lorebook
+    from familiar_cli.store.history.store import HistoryStore
+    from familiar_cli.store.memory.store.store import MemoryStore
+
+    OnProgress = Callable[[str, int, int], None]
+
+_FILES: Final = "files"
+_NOT_NAMED: Final = "not named by `--only`"
+
+
+class _Character(Struct):
+    """A character of the folder: its file and its familiar."""
+
+    file: sillytavern.FoundFile
+    name: str
+    face: sillytavern.Face
+    id: str = ""
+    is_new: bool = True
+    chats: list[sillytavern.FoundFile] = field(default_factory=list)
+    group_chats: list[tuple[sillytavern.FoundFile, sillytavern.CharacterGroup]] = field(
+        default_factory=list
+    )
+    same: list[sillytavern.FoundFile] = field(default_factory=list)
+
+
+def import_folder(
+    home: Path,
+    folder: sillytavern.SillyTavernFolder,
+    *,
+    only: Iterable[str] = (),
+    mine: tuple[str, ...] = (),
+    dry_run: bool = False,
+    progress: OnProgress = lambda _what, _done, _total: None,
+) -> sillytavern.ImportedFolder:
+    """Make or update a familiar for each character in `folder`.
+
+    Known content is not imported again, so an interrupted import can be repeated. A file that
+    cannot be imported does not stop the others.
+
+    Args:
+        home: The directory of the familiars; created if missing.
+        folder: The data folder.
+        only: Names or files of the wanted characters; empty for all.
+        mine: The owner's names in the chats; empty for those of the folder's personas, if one is
+            the owner's.
+        dry_run: Leave nothing on disk; the result is the same.
+        progress: Called with the number of files done, and the total.
+
+    Raises:
+        NotFoundError: No such character in the folder.
+        ConfigError: `home` cannot be read.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="familiar-", ignore_cleanup_errors=True)
+        if dry_run
+        else nullcontext(str(home))
+    ) as place:
+        bringing = _Bringing(home, Path(place), folder, mine, progress)
+        bringing.meet(tuple(only))
+        return bringing.run()
+
+
+class _Bringing:
+    """Imports a folder, character by character.
+
+    Args:
+        home: The directory of the familiars.
+        place: Directory for new ones; differs from `home` in a dry run.
+        folder: The data folder.
+        mine: The owner's names in the chats, if stated.
+        progress: Called with the number of files done, and the total.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        place: Path,
+        folder: sillytavern.SillyTavernFolder,
+        mine: tuple[str, ...],
+        progress: OnProgress,
+    ) -> None:
+        self._home = home
+        self._place = place
+        self._folder = folder
+        self._mine = mine
+        self._personas: set[str] = set()
+        self._progress = progress
+        self._register = sillytavern.Register()
+        self._characters: list[_Character] = []
+        self._broken: dict[sillytavern.FoundFile, str] = {}
+        self._links = sillytavern.BookLinks()
+        self._worlds = {file.stem: file for file in folder.of("world")}
+        self._done: list[sillytavern.FamiliarInFolder] = []
+        self._steps = 0
+
+    @property
+    def _is_rehearsal(self) -> bool:
+        return self._place != self._home
+
+    def meet(self, only: tuple[str, ...]) -> None:
+        """Read the folder: its characters, their familiars, and the files of each."""
+        for file in self._folder.files:
+            if file.reason:
+                is_refused = "cannot be read" in file.reason
+                self._register.note(file, "refused" if is_refused else "skipped", file.reason)
+        self._read_settings()
+        self._read_characters()
+        self._recognise()
+        self._give_chats()
+        self._give_group_chats()
+        self._choose(only)
+
+    def run(self) -> sillytavern.ImportedFolder:
+        """Import everything found by `meet`."""
+        for file in self._folder.of("settings"):
+            if not self._register.knows(file):
+                outcome, reason = self._who_i_am(file)
+                self._register.note(file, outcome, reason)
+        for character in self._characters:
+            try:
+                self._bring(character)
+            except errors.FamiliarError as error:
+                for file in (character.file, *character.chats):
+                    if not self._register.knows(file):
+                        self._register.note(file, "refused", str(error), familiar=character.id)
+        self._name_the_rest()
+        return sillytavern.ImportedFolder(
+            str(self._folder.root), tuple(self._done), self._register.reports()
+        )
+
+    def _read_settings(self) -> None:
+        for file in self._folder.of("settings"):
+            try:
+                self._links = sillytavern.read_book_links(file)
+            except errors.FamiliarError as error:
+                self._register.note(file, "refused", str(error))
+                continue
+            with suppress(errors.BadInputError):
+                found = sillytavern.read_personas(read_foreign(file.path), origin=file.rel_path)
+                self._personas.update(fold(persona.name) for persona in found)
+
+    def _who_i_am(self, file: sillytavern.FoundFile) -> tuple[sillytavern.Outcome, str]:
+        """Import the selected persona, unless the home says who its owner is."""
+        command = f"`familiar me --from-sillytavern {typed(str(file.path))} --name NAME`"
+        try:
+            raw, origin = read_foreign(file.path), file.rel_path
+            personas = sillytavern.read_personas(raw, origin=origin)
+            persona = sillytavern.choose_persona(personas, origin=origin)
+            place = place_of_me(self._home, None)
+            said = show_me(self._home, None)
+            wanted = {"name": persona.name, "description": persona.description}
+            if any(source != "default" for source in said.sources.values()):
+                if (said.name, said.description) == (persona.name, persona.description):
+                    return "unchanged", ""
+                return "read", f"you are {said.label!r} here; {command} takes another persona"
+            if not self._is_rehearsal:
+                change_me(None, place, wanted)
+        except (errors.BadInputError, errors.NotFoundError):
+            return "read", "it has no personas"
+        except errors.UsageError:
+            return "read", f"it has several personas; {command} takes one"
+        except errors.FamiliarError as error:
+            return "refused", str(error)
+        return "imported", ""
+
+    def _read_characters(self) -> None:
+        """Read every card once; duplicates are one character."""
+        by_content: dict[str, _Character] = {}
+        # A picture comes before the JSON of the same name: SillyTavern itself knows pictures only.
+        for file in sorted(self._folder.of("character"), key=lambda f: f.path.suffix != ".png"):
+            try:
+                card = _read_card_file(file)
+            except errors.FamiliarError as error:
+                self._broken[file] = str(error)
+                continue
+            made = _Character(
+                file, character_name(card) or file.stem, sillytavern.face_of(card), id_for(card)
+            )
+            twin = by_content.setdefault(made.face.meaning, made)
+            if twin is made:
+                self._characters.append(made)
+            else:
+                twin.same.append(file)
+        self._characters.sort(key=lambda character: character.file.rel_path)
+
+    def _recognise(self) -> None:
+        """Find the familiars made from these cards, and ids for new ones."""
+        there = list_familiars(self._home)
+        wanted = {character.file.rel_path: character.face for character in self._characters}
+        known = sillytavern.match_names(wanted, self._faces(there))
+        taken = {entry.name for entry in self._home.iterdir()} if self._home.is_dir() else set()
+        for character in self._characters:
+            found = known.get(character.file.rel_path)
+            character.is_new = found is None
+            character.id = found or _free_id(character.id, taken)
+            taken.add(character.id)
+
+    def _faces(self, ids: Iterable[str]) -> dict[str, sillytavern.Face]:
+        found = {}
+        for familiar_id in ids:
+            try:
+                memory = open_memory(FamiliarPaths(self._home / familiar_id))
+                card = sillytavern.original_card(memory)
+            except errors.FamiliarError:
+                continue  # its importer reports the error
+            if card:
+                found[familiar_id] = sillytavern.face_of(card)
+        return found
+
+    def _give_chats(self) -> None:
+        """Assign each chat to the character of its directory."""
+        exact = {character.file.stem: character for character in reversed(self._characters)}
+        alike: dict[str, list[_Character]] = {}
+        for character in self._characters:
+            alike.setdefault(fold(character.file.stem), []).append(character)
+        for file in self._folder.of("chat"):
+            others = alike.get(fold(file.owner), [])
+            owner = exact.get(file.owner) or (others[0] if len(others) == 1 else None)
+            if owner:
+                owner.chats.append(file)
+            else:
+                self._register.note(
+                    file,
+                    "skipped",
+                    f"no card in `characters` is called {file.owner!r}; with a familiar for it: "
+                    f"`familiar import-chat {typed(str(file.path.parent))} --familiar ID`",
+                )
+
+    def _give_group_chats(self) -> None:
+        """Assign each group chat to every member."""
+        members = {file.path.name: c for c in self._characters for file in (c.file, *c.same)}
+        of_chat: dict[str, sillytavern.CharacterGroup] = {}
+        for file in self._folder.of("group"):
+            try:
+                group = sillytavern.read_group(file)
+            except errors.FamiliarError as error:
+                self._register.note(file, "refused", str(error))
+                continue
+            of_chat.update(dict.fromkeys(group.chats, group))
+            here = [members[name] for name in sorted(group.members & members.keys())]
+            use = "says which characters the group's chats belong to"
+            for character in here:
+                self._register.note(file, "read", use, familiar=character.id)
+            if not here:
+                self._register.note(file, "skipped", "none of its members is in `characters`")
+        for file in self._folder.of("group_chat"):
+            found = of_chat.get(file.stem)
+            if found is None:
+                self._register.note(file, "skipped", "it belongs to no group in `groups`")
+                continue
+            for name in sorted(found.members & members.keys()):
+                members[name].group_chats.append((file, found))
+            if not found.members & members.keys():
+                self._register.note(file, "skipped", "no member of its group is in `characters`")
+
+    def _choose(self, only: tuple[str, ...]) -> None:
+        """Drop the characters that `only` does not select, if it selects any."""
+        wanted = set(map(fold, only))
+        for file, reason in self._broken.items():
+            if not wanted or _names_of(file) & wanted:
+                self._register.note(file, "refused", reason)
+            else:
+                self._register.note(file, "skipped", _NOT_NAMED)
+        if not wanted:
+            return
+        chosen = [c for c in self._characters if _character_names(c) & wanted]
+        known = {name for c in chosen for name in _character_names(c)}
+        known.update(name for file in self._broken for name in _names_of(file))
+        missing = next((name for name in only if fold(name) not in known), None)
+        if missing is not None:
+            raise self._nobody(missing)
+        for character in self._characters:
+            if character not in chosen:
+                for file in (character.file, *character.same, *character.chats):
+                    self._register.note(file, "skipped", _NOT_NAMED)
+        self._characters = chosen
+
+    def _nobody(self, name: str) -> errors.NotFoundError:
+        known = sorted({character.name for character in self._characters})
+        guess = nearest(name, known)
+        listed = f"There are: {', '.join(known) or 'none'}."
+        return errors.NotFoundError(
+            f"No character {name!r} in {str(self._folder.root)!r}; nothing was imported",
+            hint=f"Did you mean `--only {typed(guess)}`?" if guess else listed,
+        )
+
+    def _bring(self, character: _Character) -> None:
+        """Make the familiar of a character, and import its files."""
+        self._step()
+        home = self._place if character.is_new else self._home
+        familiar = Familiar(FamiliarPaths(home / character.id))
+        with familiar:
+            card = _read_card_file(character.file)
+            outcome, reason, warnings = self._card(home, familiar, character, card)
+            self._register.note(character.file, outcome, reason, familiar=character.id)
+            same = f"the same as {character.file.rel_path}"
+            for file in character.same:
+                self._register.note(file, "skipped", same, familiar=character.id)
+            rehearse = self._is_rehearsal and not character.is_new
+            outcomes = [outcome, *self._books(familiar, character, card, dry_run=rehearse)]
+            with import_chat.lend_history(familiar.history, is_trial=rehearse) as history:
+                done = self._chats(familiar, history, character)
+            if not self._is_rehearsal:
+                with suppress(errors.FamiliarError):  # the next search does it, or reports it
+                    familiar.finder.index_words()
+        turns = sum(chat.imported for chat in done.chats)
+        warnings += tuple(dict.fromkeys(note for chat in done.chats for note in chat.notes))
+        outcomes += ["updated"] if turns else []
+        self._done.append(
+            sillytavern.FamiliarInFolder(
+                character.id,
+                character.name,
+                character.file.rel_path,
+                "imported" if character.is_new else _strongest_outcome(outcomes),
+                turns,
+                sum(chat.already_there for chat in done.chats),
+                len({chat.channel for chat in done.chats}),
+                warnings,
+            )
+        )
+
+    def _card(
+        self, home: Path, familiar: Familiar, character: _Character, card: Card
+    ) -> tuple[sillytavern.Outcome, str, tuple[str, ...]]:
+        """Make or update the familiar of a card; return the outcome, the reason, and warnings."""
+        if character.is_new:
+            made = create_familiar(home, card, open_memory, familiar_id=character.id)
+            return "imported", "", made.warnings
+        before = sillytavern.original_card(familiar.memory)
+        if before and sillytavern.face_of(before).meaning == character.face.meaning:
+            return "unchanged", "", ()
+        try:
+            if before is None or not plan_unpack(before, familiar.memory).is_noop:
+                raise errors.ConflictError("files of the character were edited")
+            made = create_familiar(
+                home,
+                card,
+                lambda _: familiar.memory,
+                familiar_id=character.id,
+                overwrite=True,
+                keep_edits=True,
+                dry_run=self._is_rehearsal,
+            )
+        except errors.RefusedError:
+            reason = (
+                "the card has changed, and so have the familiar's own files, which are kept; "
+                f"`familiar init {character.id} --from-card {typed(str(character.file.path))} "
+                "--overwrite` replaces them"
+            )
+            return "skipped", reason, ()
+        return ("updated" if made.written or made.removed else "unchanged"), "", made.warnings
+
+    def _books(
+        self, familiar: Familiar, character: _Character, card: Card, *, dry_run: bool
+    ) -> Iterator[sillytavern.Outcome]:
+        """Import the lorebooks of a character; yield each outcome."""
+        names = set(self._links.of(character.file.stem, card))
+        for name in sorted(names & self._worlds.keys()):
+            file = self._worlds[name]
+            self._step()
+            try:
+                outcome, reason = _import_book(familiar, file, dry_run=dry_run)
+            except errors.FamiliarError as error:
+                self._register.note(file, "refused", str(error), familiar=character.id)
+                continue
+            self._register.note(file, outcome, reason, familiar=character.id)
+            yield outcome
+
+    def _chats(
+        self, familiar: Familiar, history: HistoryStore, character: _Character
+    ) -> import_chat.ImportedChats:
+        reading = self._reading(familiar)
+        files = [(file, client_chat.solo_reading(reading)) for file in character.chats]
+        files += [
+            (file, client_chat.group_reading(reading, file.stem, group.name))
+            for file, group in character.group_chats
+        ]
+        begun = 0
+
+        def report(_: str, lines: int) -> None:
+            nonlocal begun
+            if not lines:
+                begun += 1
+                self._step()
+
+        done = import_chat.import_chat_files(
+            history,
+            [(file.path, how) for file, how in files],
+            import_chat.ChatImportOptions(aside=True),
+            report,
+        )
+        self._note_chats(character, [file for file, _ in files], done)
+        self._steps += len(files) - begun
+        return done
+
+    def _reading(self, familiar: Familiar) -> Reading:
+        """Build the options for chats: they are the owner's if one of the folder's personas is."""
+        reading = client_chat.chat_reading(familiar, mine=self._mine)
+        name = (reading.cast.me and reading.cast.me.display_name) or show_me(self._home, None).name
+        if not name or fold(name) in self._personas:
+            return client_chat.owned_reading(reading)
+        me = replace(reading.cast.me or NEUTRAL, display_name=name)  # a dry run has no home
+        return replace(reading, cast=replace(reading.cast, me=me))
+
+    def _note_chats(
+        self,
+        character: _Character,
+        files: list[sillytavern.FoundFile],
+        done: import_chat.ImportedChats,
+    ) -> None:
+        failed = {one.file: str(one.error) for one in done.failed}
+        chats = {chat.file: chat for chat in done.chats}
+        stopped = done.failed[-1].error if done.failed else None
+        for file in files:
+            path, who = str(file.path), character.id
+            if path in chats:
+                outcome, reason, incomplete = _of_chat(chats[path])
+                reason = "; ".join(filter(None, (reason, failed.get(path, ""))))
+                self._register.note(
+                    file, outcome, reason, familiar=who, incomplete=incomplete or path in failed
+                )
+            else:
+                why = failed.get(path) or f"the import was stopped: {stopped}"
+                self._register.note(file, "refused", why, familiar=who)
+
+    def _name_the_rest(self) -> None:
+        for file in self._folder.files:
+            if self._register.knows(file):
+                continue
+            reason = "it belongs to no imported character"
+            if file.kind == "world":
+                command = f"familiar import-lorebook {typed(str(file.path))} --familiar ID"
+                reason = f"no imported character uses it; `{command}`"
+            self._register.note(file, "skipped", reason)
+
+    def _step(self) -> None:
+        self._steps += 1
+        self._progress(_FILES, min(self._steps, len(self._folder.files)), len(self._folder.files))
+
+
+def _free_id(wanted: str, taken: Collection[str]) -> str:
+    """Return an unused id: `wanted`, or that with a number."""
+    numbered = (f"{wanted}-{number}" for number in count(2))
+    return next(name for name in chain([wanted], numbered) if name not in taken)
+
+
+def _read_card_file(file: sillytavern.FoundFile) -> Card:
+    return read_card(read_foreign(file.path), origin=file.path.name)
+
+
+def open_memory(paths: FamiliarPaths) -> MemoryStore:
+    """Open the memory of a familiar that is being made."""
+    return Familiar(paths).memory
+
+
+def _import_book(
+    familiar: Familiar, file: sillytavern.FoundFile, *, dry_run: bool
+) -> tuple[sillytavern.Outcome, str]:
+    """Import a lorebook; return the outcome and the reason."""
+    book = load_book(read_foreign(file.path), origin=file.path.name)
+    into, _ = place_for(book, familiar.memory)
+    is_new = not familiar.memory.exists(f"{into}/.lorebook.json")
+    try:
+        done = _import_newest(familiar, book, dry_run=dry_run)
+    except errors.ConflictError:
+        return "skipped", (
+            f"the book has changed, and so have your files in {into!r}, which are kept; "
+            f"`familiar import-lorebook {typed(str(file.path))} --force "
+            f"--familiar {familiar.paths.id}` replaces them"
+        )
+    if not done.written:
+        return "unchanged", ""
+    return ("imported" if is_new else "updated"), ""
+
+
+def _import_newest(familiar: Familiar, book: Lorebook, *, dry_run: bool) -> ImportedLorebook:
+    """Import a lorebook with its changes; an identical one from the card stays as it is."""
+    try:
+        return import_lorebook(familiar.memory, book, dry_run=dry_run)
+    except errors.ConflictError:
+        raise
+    except errors.RefusedError:
+        return import_lorebook(familiar.memory, book, update=True, dry_run=dry_run)
+
+
+def _character_names(character: _Character) -> set[str]:
+    """Return the case-folded names by which `--only` selects a character."""
+    own = {fold(character.name), character.face.name, character.id}
+    return own.union(*map(_names_of, (character.file, *character.same)))
+
+
+def _names_of(file: sillytavern.FoundFile) -> set[str]:
+    return {fold(file.stem), fold(file.path.name)}
+
+
+def _of_chat(chat: import_chat.ImportedChat) -> tuple[sillytavern.Outcome, str, bool]:
+    """Return the outcome for a chat, the reason, and whether lines were left out."""
+    told = [
+        f"{counted(number, what)} {deed}"
+        for number, what, deed in (
+            (chat.corrected, "turn", "corrected"),
+            (chat.withdrawn, "turn", "withdrawn"),
+            (chat.doubles, "turn", "kept twice until now"),
+            (chat.damaged, "damaged line", "left out"),
+            (chat.changed, "changed line", "left as imported before"),
+            (chat.inserted, "line", "between imported ones left out"),
+        )
+        if number
+    ]
+    if chat.is_copy:
+        told.insert(0, f"the same as channel {chat.channel!r}")
+    outcome: sillytavern.Outcome = "unchanged"
+    if chat.is_new and (chat.imported or chat.branch_of):
+        outcome = "imported"
+    elif chat.imported or chat.corrected or chat.withdrawn or chat.doubles:
+        outcome = "updated"
+    return outcome, ", ".join(told), bool(chat.damaged or chat.changed or chat.inserted)
+
+
+def _strongest_outcome(outcomes: Iterable[sillytavern.Outcome]) -> sillytavern.Outcome:
+    return "updated" if {"updated", "imported"} & set(outcomes) else "unchanged"

@@ -1,0 +1,1 @@
+"""The state of a familiar: status, checks and background jobs."""

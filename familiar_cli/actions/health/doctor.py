@@ -1,0 +1,401 @@
+"""`familiar doctor`: runs all checks, and those of the machine and the models."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import platform
+import sys
+import tempfile
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from familiar_cli.actions.health import doctor_checks
+from familiar_cli.actions.health.doctor_checks import CheckTarget, Diagnosis, fail, ok, warn
+from familiar_cli.actions.memory.write_memory import WRITER_SLOT
+from familiar_cli.base.config import environment
+from familiar_cli.base.config.environment import keys_file
+from familiar_cli.base.config.home import (
+    FamiliarPaths,
+    cache_dir,
+    familiar_and_reason,
+    find_familiar,
+    home_and_reason,
+    list_familiars,
+)
+from familiar_cli.base.config.mounts import network_warning
+from familiar_cli.base.config.schema import CharacterConfig
+from familiar_cli.base.config.settings import load_config
+from familiar_cli.base.errors import FamiliarError, NotFoundError
+from familiar_cli.base.text import one_line
+from familiar_cli.llm.slots import PLAN_TOKENS, PRESETS, ResolvedSlot, for_plans, resolve_slot
+from familiar_cli.store.history.schema import stored_version
+from familiar_cli.writing.writer.contract import bounds_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+TIMEOUT_S = 3.0
+_UNAUTHORISED = {401, 403}
+_SERVER_ERROR = 500
+_OK = 200
+_MOST_NAMED = 5
+
+
+def ask(slot: ResolvedSlot) -> Diagnosis:
+    """Check how the model server of `slot` answers. The key is sent to it only."""
+    from familiar_cli.llm.wire import FailedError, is_loopback
+
+    if environment.offline() and not is_loopback(slot.base_url):
+        detail = f"{slot.base_url} was not checked, because {environment.OFFLINE} is set"
+        return warn(detail, f"Unset {environment.OFFLINE}.")
+    try:
+        status, body = asyncio.run(fetch_models(replace(slot, timeout_s=TIMEOUT_S)))
+    except FailedError as failed:
+        error = failed.failure.error
+        return fail(str(error), error.hint or "")
+    result = _judge_status(slot, status, body)
+    if result.verdict != "ok":
+        return result
+    return replace(result, detail=f"{result.detail}{_check_window(slot, body)}")
+
+
+def _check_window(slot: ResolvedSlot, listed: bytes) -> str:
+    """Measure the model's context size, which limits prompts; describe the result."""
+    from familiar_cli.llm.open import learn_window
+
+    tokens = asyncio.run(learn_window(slot, listed))
+    return f"; {slot.model} reads {tokens:,} tokens" if tokens else ""
+
+
+async def fetch_models(slot: ResolvedSlot) -> tuple[int, bytes]:
+    """Request the list of models; return the status, and the list if there is one."""
+    from familiar_cli.llm import wire
+
+    url = f"{slot.base_url}/models"
+    try:
+        async with (
+            asyncio.timeout(slot.timeout_s),
+            wire.open_answer(slot, "GET", url, accept="application/json") as response,
+        ):
+            is_there = response.status_code == _OK
+            return response.status_code, await wire.read_whole(slot, response) if is_there else b""
+    except TimeoutError:
+        raise wire.FailedError(wire.Failure(wire.silence_error(slot, ""))) from None
+
+
+def _judge_status(slot: ResolvedSlot, status: int, body: bytes) -> Diagnosis:
+    where = slot.base_url
+    if status in _UNAUTHORISED:
+        key = slot.api_key_env or "llm.api_key_env"
+        mend = f"Set {key} to a valid key."
+        return fail(f"{where} rejects the key (status {status})", mend)
+    if status >= _SERVER_ERROR:
+        return warn(f"{where} answers with status {status}", PRESETS[slot.preset].start)
+    names = model_names(body) if status == _OK else []
+    if names and slot.model not in names:
+        known = ", ".join(one_line(name, 40) for name in names[:_MOST_NAMED])
+        detail = f"{where} answers, but does not list {slot.model!r}; it has {known}"
+        return warn(detail, PRESETS[slot.preset].choose)
+    return ok(f"{where} answers")
+
+
+def model_names(body: bytes) -> list[str]:
+    """Return the names in a list of models; none if it is not one."""
+    try:
+        found: Any = json.loads(body)
+        return [str(entry["id"]) for entry in found["data"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return []
+
+
+OLDEST_PYTHON = (3, 11)
+
+
+def python(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check the Python version."""
+    del target
+    found = f"{platform.python_version()} on {platform.system()}"
+    if sys.version_info < OLDEST_PYTHON:
+        yield fail(found, "Install Python 3.11 or newer.")
+    else:
+        yield ok(found)
+    if _has_old_distribution():
+        detail = f"{_OLD_DISTRIBUTION} is installed, too; both own the commands"
+        again = f"`{environment.install_command()}` with `--force-reinstall`"
+        yield warn(detail, f"First `pip uninstall {_OLD_DISTRIBUTION}`, then {again}.")
+
+
+_OLD_DISTRIBUTION = "familiar-cli"
+"""What this program was installed as before; removing it deletes the commands of the new one."""
+
+
+def _has_old_distribution() -> bool:
+    """Tell whether the program is also installed under its old name, which others may have, too."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        old = distribution(_OLD_DISTRIBUTION)
+    except PackageNotFoundError:
+        return False
+    return any(point.value.startswith("familiar_cli.") for point in old.entry_points)
+
+
+def sqlite(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check for SQLite and its full-text search."""
+    del target
+    import sqlite3
+
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
+    except sqlite3.Error:
+        mend = "Install a Python whose SQLite has FTS5; searching needs it."
+        yield warn(f"{sqlite3.sqlite_version} without FTS5", mend)
+    else:
+        yield ok(f"{sqlite3.sqlite_version} with full-text search")
+    finally:
+        connection.close()
+
+
+def home(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check the directory of the familiars."""
+    from familiar_cli.imports.import_plan import remove_abandoned
+
+    where = f"{target.home} ({target.home_reason})"
+    problem = _why_unwritable(target.home)
+    if problem:
+        mend = "Give yourself write permission, or choose another place with --home."
+        yield fail(f"{where}: {problem}", mend)
+    elif not target.home.exists():
+        mend = "Create a familiar: `familiar init --from-card CARD.png`, or try `familiar demo`."
+        yield warn(f"{where} does not exist yet", mend)
+    elif warning := network_warning(target.home):
+        yield warn(*warning)
+    else:
+        gone = ", ".join(remove_abandoned(target.home))
+        yield ok(f"{where}; removed leftovers of an interrupted `init`: {gone}" if gone else where)
+
+
+def cache(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check the directory for model files."""
+    problem = _why_unwritable(target.cache)
+    if problem:
+        mend = "Give yourself write permission, or set FAMILIAR_CACHE to another place."
+        yield fail(f"{target.cache}: {problem}", mend)
+    else:
+        yield ok(str(target.cache))
+
+
+def _why_unwritable(directory: Path) -> str:
+    """Return why a directory cannot be written or created, or an empty string."""
+    there = directory
+    while not os.path.lexists(there) and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        return f"{there} is not a directory"
+    try:
+        with tempfile.NamedTemporaryFile(dir=there, prefix=".familiar-"):
+            return ""
+    except OSError as error:
+        return f"{there} cannot be written to: {error.strerror or error}"
+
+
+def tokenizer(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check for an encoding on disk."""
+    from familiar_cli.llm import tokens
+    from familiar_cli.llm.models.store import TOKEN_ENCODING, encoding_path
+
+    found = encoding_path(target.cache)
+    counter = tokens.load(found)
+    if found is None:
+        detail = "tokens are estimated, to within 25%"
+        yield warn(detail, f"`familiar model pull {TOKEN_ENCODING}`")
+    elif counter.name == tokens.heuristic().name:
+        detail = "tiktoken is not installed; tokens are estimated, to within 25%"
+        command = environment.install_command(packages=["tiktoken"])
+        yield warn(detail, f"`{command}`, where there is a wheel for this machine")
+    else:
+        yield ok(f"{counter.name} in {found}")
+
+
+def local(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check for the library that runs a local model."""
+    if _main_slot(target).preset != "local":
+        return
+    try:
+        import_module("xllamacpp")
+    except Exception as error:  # noqa: BLE001  # a native library fails in ways of its own
+        mend = f"`{environment.install_command('local')}`"
+        yield warn(f"xllamacpp cannot be used: {error}", mend)
+    else:
+        yield ok("xllamacpp can be used")
+
+
+def model(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check that a model is configured, and on disk if it is local."""
+    slot = _main_slot(target)
+    if slot.preset == "local":
+        is_file = slot.model.endswith(".gguf")
+        yield _own_file(slot.model) if is_file else _from_catalog(slot.model, target)
+        return
+
+    where = f"preset {slot.preset}"
+    if slot.model:
+        yield ok(f"{slot.model}, {where}")
+    else:
+        yield fail(f"no model is chosen, {where}", PRESETS[slot.preset].choose)
+
+
+def writer(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check the settings of the memory writer's model."""
+    settings, slot = target.config.llm, resolve_slot(target.config.llm, WRITER_SLOT)
+    tokens, temperature = for_plans(slot, settings, PLAN_TOKENS[WRITER_SLOT])
+    prompt = "short" if bounds_for(tokens).simple else "full"
+    yield ok(
+        f"{slot.model or 'no model'} reads {slot.context_tokens:,} tokens and writes at most "
+        f"{tokens:,} at temperature {slot.temperature if temperature is None else temperature:g}; "
+        f"it gets the {prompt} prompt"
+    )
+
+
+def key(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check for the key, which is never shown."""
+    slot = _main_slot(target)
+    if slot.api_key:
+        yield ok(f"{slot.api_key_env} is set")
+    elif PRESETS[slot.preset].key_needed:
+        mend = f"Set the environment variable {slot.api_key_env}, or write it into {keys_file()}."
+        yield fail(f"{slot.api_key_env} is not set", mend)
+
+
+def server(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Request the server's models, waiting three seconds at most."""
+    slot = _main_slot(target)
+    if slot.preset == "local":
+        return
+    if not slot.base_url:
+        mend = "`familiar config set llm.base_url http://127.0.0.1:8000/v1`"
+        yield fail(f"preset {slot.preset} requires an address", mend)
+        return
+    yield ask(slot)
+
+
+def _main_slot(target: CheckTarget) -> ResolvedSlot:
+    return resolve_slot(target.config.llm)
+
+
+def _own_file(name: str) -> Diagnosis:
+    if Path(name).expanduser().is_file():
+        return ok(name)
+    mend = "`familiar config set llm.model PATH`, or `familiar config unset llm.model`"
+    return fail(f"no such file: {name!r}", mend)
+
+
+def _from_catalog(name: str, target: CheckTarget) -> Diagnosis:
+    from familiar_cli.llm.models.store import path_of
+
+    try:
+        found = path_of(name, target.cache)
+    except NotFoundError as error:
+        mend = "`familiar config unset llm.model` uses the default model."
+        return fail(str(error), mend)
+    if found is None:
+        mend = f"`familiar model pull {name}`"
+        return warn(f"{name} is not on this machine, so no reply is possible", mend)
+    return ok(f"{name} in {found}")
+
+
+# Each check by the part it looks at, in the order in which the findings are shown.
+CHECKS: dict[str, Callable[[CheckTarget], Iterator[Diagnosis]]] = {
+    "python": python,
+    "sqlite": sqlite,
+    "home": home,
+    "cache": cache,
+    "familiar": doctor_checks.familiar,
+    **doctor_checks.FAMILIAR_CHECKS,
+    "tokenizer": tokenizer,
+    "local": local,
+    "model": model,
+    "writer": writer,
+    "key": key,
+    "server": server,
+}
+
+
+def examine(home: str | None = None, familiar: str | None = None) -> list[Diagnosis]:
+    """Run all checks. Works also without a familiar, and with broken settings."""
+    target = _find_target(home, familiar)
+    return [
+        replace(found, name=name)
+        for name, check in CHECKS.items()
+        if target.found or name not in doctor_checks.FAMILIAR_CHECKS
+        for found in _run_check(check, target)
+    ]
+
+
+def preview_upgrade(home: Path, familiar: str | None = None) -> list[Diagnosis]:
+    """Describe what this version changes in familiars of earlier ones on first use.
+
+    Nothing is changed.
+
+    Args:
+        home: The directory of the familiars.
+        familiar: Only this one; None for all.
+    """
+    names = [familiar] if familiar else list_familiars(home)
+    chosen = [find_familiar(home, name) for name in names]
+    return [replace(found, name=paths.id) for paths in chosen for found in _preview_changes(paths)]
+
+
+def _preview_changes(paths: FamiliarPaths) -> Iterator[Diagnosis]:
+    changes = 0
+    if paths.history.is_file():
+        try:
+            found, newest = stored_version(paths.history)
+        except FamiliarError as error:
+            yield fail(str(error), error.hint or "")
+            return
+        if found < newest:
+            changes += 1
+            copy = f"{paths.history.name}.before-v{found + 1}"
+            yield warn(
+                f"history.db is migrated from schema {found} to {newest}, which earlier versions "
+                f"cannot open; the old file is kept as {copy}",
+                f"First run `familiar backup DIR` with the version that you used so far, or "
+                f"copy {str(paths.root)!r}.",
+            )
+    if not paths.instance.exists():
+        changes += 1
+        yield ok("instance.id: a name for this machine is added, for `familiar sync`")
+    if not changes:
+        yield ok("nothing changes except files that are derived from others")
+
+
+def _find_target(home: str | None, familiar: str | None) -> CheckTarget:
+    where, reason = home_and_reason(home)
+    try:
+        paths = familiar_and_reason(where, familiar)[0]
+    except (FamiliarError, OSError):
+        paths = None  # the check `familiar` says why
+    try:
+        config = load_config(paths.config) if paths else CharacterConfig()
+    except FamiliarError:
+        config = CharacterConfig()  # the check `settings` says why
+    return CheckTarget(where, reason, familiar, cache_dir(), paths, config)
+
+
+def _run_check(
+    check: Callable[[CheckTarget], Iterator[Diagnosis]], target: CheckTarget
+) -> Iterator[Diagnosis]:
+    try:
+        yield from check(target)
+    except FamiliarError as error:
+        yield fail(str(error), error.hint or "")
+    except Exception as error:  # noqa: BLE001  # one broken part must not hide the others
+        yield fail(f"the check itself failed: {type(error).__name__}: {error}", "")

@@ -1,0 +1,575 @@
+"""The doctor's checks of one familiar: settings, memory, journal, history, traces and marks."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
+
+from familiar_cli.base import errors
+from familiar_cli.base.config.home import FamiliarPaths, familiar_and_reason
+from familiar_cli.base.config.schema import EMBEDDERS, CharacterConfig
+from familiar_cli.base.files import check_own, is_plain
+from familiar_cli.base.languages import ENGLISH, FIRST_TURNS, language_in
+from familiar_cli.base.markdown import scan, split_front_matter, split_lines
+from familiar_cli.base.text import counted, fold, shorten_list
+from familiar_cli.base.times.clock import now
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.familiar import Familiar
+from familiar_cli.store.history.schema import foreign_objects, translate_errors
+from familiar_cli.store.history.store import HistoryStore, marked_count, removed_turns
+from familiar_cli.store.journal.edits import Edits, refused_files
+from familiar_cli.store.journal.repository import Repository
+from familiar_cli.store.memory.pages.lines import BODY, is_damaged
+from familiar_cli.store.memory.store.files import Tree
+from familiar_cli.store.memory.store.store import MemoryStore, hold_lock, lock_holder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+Verdict = Literal["ok", "warn", "fail"]
+
+
+class Diagnosis(Struct, frozen=True):
+    """The result of a check.
+
+    Args:
+        name: The part; filled in by `examine`.
+        verdict: `ok`, `warn` (works, but deserves a look) or `fail` (does not work).
+        detail: The finding, in one line.
+        mend: The remedy; empty if none is needed.
+    """
+
+    name: str
+    verdict: Verdict
+    detail: str
+    mend: str = ""
+
+
+def ok(detail: str) -> Diagnosis:
+    """Report that a part works."""
+    return Diagnosis("", "ok", detail)
+
+
+def warn(detail: str, mend: str) -> Diagnosis:
+    """Report that a part works, but should be looked at."""
+    return Diagnosis("", "warn", detail, mend)
+
+
+def fail(detail: str, mend: str) -> Diagnosis:
+    """Report that a part does not work."""
+    return Diagnosis("", "fail", detail, mend)
+
+
+class CheckTarget(Struct, frozen=True):
+    """The subject of the checks.
+
+    Args:
+        home: The directory of the familiars.
+        home_reason: What selected it.
+        given: The familiar that was asked for, if any.
+        cache: The directory of model files.
+        found: The familiar's files; None if none is selected.
+        config: Its settings; defaults if they cannot be read.
+    """
+
+    home: Path
+    home_reason: str
+    given: str | None
+    cache: Path
+    found: FamiliarPaths | None
+    config: CharacterConfig
+
+    @property
+    def paths(self) -> FamiliarPaths:
+        """The files of the familiar; checks in `FAMILIAR_CHECKS` run only where there is one."""
+        assert self.found is not None
+        return self.found
+
+
+# The smallest of fastembed's models for the languages that the program knows.
+_MULTILINGUAL: Final = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
+_CHINESE: Final = "BAAI/bge-small-zh-v1.5"
+MOST_NAMED = 3  # number of entries named; the others are counted
+
+
+def familiar(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check which familiar is selected."""
+    try:
+        paths, reason = familiar_and_reason(target.home, target.given)
+    except errors.FamiliarError as error:
+        asked = target.given is not None and isinstance(error, errors.NotFoundError)
+        yield (fail if asked else warn)(str(error), error.hint or "")
+    else:
+        yield ok(f"{paths.id} ({reason})")
+
+
+def settings(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check that the settings can be read."""
+    from familiar_cli.base.config.settings import effective_settings
+
+    own = sum(row.source == "file" for row in effective_settings(target.paths.config))
+    yield ok(f"{target.paths.config}: {own} set, the others are defaults")
+
+
+def memory(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check every memory file."""
+    walk = MemoryStore(target.paths.memory).walk(missing_ok=True)  # also with broken settings
+    yield ok(f"{counted(len(walk.files), 'file')} in {target.paths.memory}")
+    if walk.skipped:
+        skipped = [f"{entry.rel_path} ({entry.reason})" for entry in walk.skipped]
+        names = shorten_list(skipped, MOST_NAMED)
+        yield warn(f"{len(walk.skipped)} left out: {names}", "Check these files.")
+    most_bytes = target.config.memory.max_file_bytes
+    if large := [entry.rel_path for entry in walk.files if entry.size_bytes > most_bytes]:
+        detail = f"{len(large)} larger than {most_bytes} bytes: {shorten_list(large, MOST_NAMED)}"
+        mend = "They can be read, but not written: split them, or raise `memory.max_file_bytes`."
+        yield warn(detail, mend)
+
+
+def pins(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check that prompts have room for all pinned files, and may show them."""
+    from familiar_cli.actions.talk.prompt import list_pins
+
+    try:
+        with Familiar(target.paths) as familiar:
+            # Without its journal, so that a change that broke off is left for that check to find.
+            familiar.memory = MemoryStore(target.paths.memory)
+            found = list_pins(familiar, by_index=False)
+    except errors.FamiliarError:
+        return  # the checks of settings and character say why
+    if not found.pins:
+        return
+    if found.shortage:
+        yield warn(found.shortage, "Unpin or shorten some, or raise `budget.pinned`.")
+    else:
+        detail = f"{len(found.pins)} with {found.tokens:,} of {found.budget_tokens:,} tokens"
+        yield ok(detail)
+    silent = [f"{pin.rel_path} ({pin.note})" for pin in found.pins if not pin.tokens]
+    if silent:
+        mend = "Change or unpin them: `familiar memory unpin PATH`."
+        yield warn(f"pinned, but in no prompt: {shorten_list(silent, MOST_NAMED)}", mend)
+
+
+def yours(target: CheckTarget) -> Iterator[Diagnosis]:
+    """List generated files that a person rewrote."""
+    from familiar_cli.writing.consolidation.calendar import rewritten_files
+
+    for one in rewritten_files(MemoryStore(target.paths.memory), target.paths.journal):
+        detail = f"{one.rel_path} is yours since {one.since} and no longer updated"
+        yield warn(detail, f"To hand it back: `{one.give_back}`.")
+
+
+def people(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check that people can be told apart, and that their files can be read."""
+    from familiar_cli.store.memory.aliases import Aliases
+
+    with closing(Aliases(MemoryStore(target.paths.memory))) as names:
+        names.refresh(thorough=True)
+        known, shared, wrong = names.people(), names.collisions(), names.looks_wrong()
+    yield ok(f"{len(known)} with a file")
+    broken = [person.slug for person in known if person.problem]
+    if broken:
+        yield warn(f"not readable: {shorten_list(broken, MOST_NAMED)}", "Save them as UTF-8 text.")
+    if shared:
+        names_of = [f"{named.name!r} ({', '.join(named.slugs)})" for named in shared]
+        mend = "The name refers to both. `familiar people alias PERSON NAME --remove`"
+        yield warn(f"shared names: {shorten_list(names_of, MOST_NAMED)}", mend)
+    for notice in wrong:
+        yield warn(notice, "The next turn repairs it.")
+
+
+def privacy(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check for accounts that may be the owner's, and for channels without a kind."""
+    from familiar_cli.store.history.selection import only_speakers
+
+    if not is_plain(target.paths.history):
+        return
+    with Familiar(target.paths) as here:
+        me, rules = here.me(), here.privacy.rules()
+        alone = only_speakers(here.history)
+        named = {fold(one.name): one for one in me.owners if one.name}
+        known = {one.author.slug: one.author for one in here.history.speakers(OWNER)}
+        for channel_id, author in sorted(alone.items()):
+            owner = named.get(fold(known.get(author.slug, author).label))
+            if channel_id in rules.one_to_one and owner:
+                account = f"{author.platform}:{author.user_id}"
+                whose, as_ = "your name and is not you", ""
+                if owner != me:
+                    whose = f"{owner.name}'s name and is not theirs"
+                    as_ = f"--as {owner.account.user_id} "
+                mend = f"If it is, run `familiar me {as_}--also {account}`."
+                yield warn(f"{account} in channel {channel_id!r} has {whose}", mend)
+        unsaid = here.privacy.undescribed()
+    if unsaid:
+        names = shorten_list(unsaid, MOST_NAMED)
+        yield ok(
+            f"{counted(len(unsaid), 'channel')} without a kind, of one speaker each, public:"
+            f" {names}; `familiar channel set ID --kind dm` makes one private"
+        )
+
+
+def lock(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check whether another process holds the familiar, or died holding it."""
+    if not target.paths.lock.exists():
+        return
+    left_by = lock_holder(target.paths.lock)
+    try:
+        with hold_lock(target.paths.lock, 0):
+            pass
+    except errors.LockedError:
+        detail = f"held by {left_by or 'another process'}"
+        yield warn(detail, "Wait for it, or end that process.")
+    else:
+        yield ok(f"free; {left_by} ended abnormally" if left_by else "free")
+
+
+def history(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check the integrity of the history without changing it."""
+    if not target.paths.history.exists():
+        yield ok("no turns yet")
+        return
+    if not target.paths.history.is_file():  # SQLite would wait for a named pipe
+        mend = "Move it away, and put your history there if you have a copy."
+        yield fail(f"{target.paths.history} is not a regular file", mend)
+        return
+    damage = _quick_check(target)
+    if damage:
+        mend = (
+            f"Replace {target.paths.history} with a backup copy, or run `familiar history "
+            "salvage`; nothing is changed until then."
+        )
+        yield fail(f"SQLite reports damage: {damage}", mend)
+        return
+    with closing(HistoryStore(target.paths.history)) as store:
+        yield ok(f"{counted(store.count(), 'turn')}, no damage")
+    if foreign := foreign_objects(target.paths.history):
+        yield warn(
+            f"history.db has objects from another program: {shorten_list(foreign, MOST_NAMED)}",
+            "Another program added it and it can change what is saved; drop it unless you know it.",
+        )
+
+
+def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check whether memory rests on turns that were replaced or withdrawn."""
+    from familiar_cli.writing.housekeeping.lines import Options
+    from familiar_cli.writing.housekeeping.run import look_through
+
+    if not is_plain(target.paths.history):
+        return
+    with closing(HistoryStore(target.paths.history)) as store:
+        if not marked_count(store):
+            return
+        options = Options(now().date(), fallen=partial(removed_turns, store))
+        found = look_through(MemoryStore(target.paths.memory), options, ["withdrawn"]).findings
+    if not found:
+        yield ok("no memory rests on a turn that was replaced or withdrawn")
+        return
+    files = shorten_list([rel_path for finding in found for rel_path in finding.paths], MOST_NAMED)
+    mend = "Run `familiar housekeep withdrawn --propose`."
+    yield warn(f"memory rests on turns that no longer stand: {files}", mend)
+
+
+def recall(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Count the turns and the lines of memory that can be found by meaning."""
+    from familiar_cli.store.search.build import EmbeddingIndex, has_vectors_of
+    from familiar_cli.store.search.embedder import open_embedder
+    from familiar_cli.store.search.turn_vectors import TurnVectors
+
+    opened = open_embedder(target.config.embedding.model, target.cache)
+    embedder = opened.embedder
+    if embedder is None:
+        yield ok(f"turns and memory are found by words: {opened.reason}")
+        return
+    if is_plain(target.paths.history):
+        with closing(HistoryStore(target.paths.history)) as store:
+            turns = store.count()
+        made = TurnVectors(target.paths.turn_vectors).status(embedder)
+        yield _count_vectors("turn", made.vectors, turns, is_old=made.size_bytes > 0)
+    memory = MemoryStore(target.paths.memory)
+    index = EmbeddingIndex(memory)
+    status = index.status()
+    if not status.exists:
+        unread = sum(not entry.is_dir for entry in memory.walk().files)
+        yield _count_vectors("file of memory", 0, unread, "files of memory")
+        return
+    is_same = index.use(lambda connection: has_vectors_of(connection, embedder))
+    vectors = status.vectors if is_same else 0
+    yield _count_vectors(
+        "line of memory",
+        vectors,
+        status.lines,
+        "lines of memory",
+        unread=status.stale_files,
+        is_old=status.vectors > 0,
+    )
+
+
+def _count_vectors(
+    noun: str, made: int, total: int, many: str = "", *, unread: int = 0, is_old: bool = False
+) -> Diagnosis:
+    """Compare the number of vectors with that of texts; a few are made after the next reply."""
+    from familiar_cli.store.search.build import SOME
+
+    detail = f"{made} of {counted(total, noun, many)} can be found by meaning"
+    if is_old and not made:
+        detail += "; the vectors on disk are those of another version or model"
+    if unread:
+        detail += f"; {counted(unread, 'file')} changed since the index was made"
+    if total - made + unread <= SOME:
+        return ok(detail)
+    return warn(
+        f"{detail}, and the others by words only" if total > made else detail,
+        "Run `familiar index build`, or leave it to `familiar serve` or `familiar daemon`.",
+    )
+
+
+def meaning(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check that the search models suit the language and are on disk."""
+    from familiar_cli.llm.models.store import find_any, path_of_model
+
+    config = target.config
+    reranker = config.index.reranker
+    if reranker != "none":
+        if path_of_model(find_any(reranker, target.cache), target.cache) is None:
+            mend = f"Run `familiar model pull {reranker}`."
+            yield warn(f"the reranker {reranker!r} is not on disk", mend)
+        else:
+            yield ok(f"results are ordered by {reranker}")
+    language = _language_of(target)
+    model = config.embedding.model
+    if language != ENGLISH.code and model in EMBEDDERS and model != "none":
+        better = _CHINESE if language == "zh" else _MULTILINGUAL
+        yield warn(
+            f"the familiar speaks {language!r}, but embedding.model {model!r} knows English only",
+            f"Run `familiar model pull {better}` and set `embedding.model` to it.",
+        )
+
+
+def _language_of(target: CheckTarget) -> str:
+    if target.config.language != "auto":
+        return target.config.language
+    if not is_plain(target.paths.history):
+        return ENGLISH.code
+    with closing(HistoryStore(target.paths.history)) as store:
+        said = [turn.content for turn in store.after(0, FIRST_TURNS)]
+    return language_in(said, lambda: ())[0]
+
+
+def traces(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check that the newest trace can be read."""
+    from familiar_cli.context.trace import latest_trace, trace_ids
+
+    try:
+        latest_trace(target.paths.traces)
+    except errors.NotFoundError:
+        return
+    except errors.BadInputError as error:
+        yield warn(str(error), error.hint or "")
+    else:
+        yield ok(f"{len(trace_ids(target.paths.traces))} kept")
+
+
+def keeping(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check whether background passes have failed and not succeeded since."""
+    from familiar_cli.store.passes import SUMMARISING, Failures
+    from familiar_cli.writing.review.pending import pending_ids, turns_in_review, waiting_words
+
+    for directory in (target.paths.runs, target.paths.failures, target.paths.quarantine):
+        try:
+            check_own(directory)
+        except errors.UnsafePathError as error:
+            yield fail(str(error), error.hint or "")
+    store = MemoryStore(target.paths.memory)
+    if words := waiting_words(len(pending_ids(store)), turns_in_review(store)):
+        yield warn(words, "Apply or reject them; until then memory does not hold what they say.")
+    failures = Failures(target.paths.failures)
+    for failure in failures.all():
+        mend = failure.hint if "again" in failure.hint else ""
+        mend = mend or f"{failure.hint} Run `{failure.command}` again.".lstrip()
+        detail = f"`{failure.command}` failed at {failure.at}: {failure.message}"
+        yield warn(detail, mend)
+    if summary := failures.of(SUMMARISING):
+        detail = f"the summary of earlier turns failed at {summary.at}: {summary.message}"
+        yield warn(detail, f"{summary.hint} A later reply retries it.".lstrip())
+
+
+def _quick_check(target: CheckTarget) -> str:
+    """Return SQLite's error about the file, or an empty string."""
+    import sqlite3
+
+    path = target.paths.history
+    with (
+        translate_errors(path),
+        closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection,
+    ):
+        lines = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
+    return "" if lines == ["ok"] else "; ".join(lines)
+
+
+def journal(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check the journal without changing it."""
+    from familiar_cli.store.journal.finish import check_mark, read_mark
+    from familiar_cli.store.journal.history import History
+
+    repository = Repository(target.paths.journal)
+    if not repository.exists:
+        yield ok("empty until the first change")
+        return
+    with closing(repository):
+        count = sum(1 for _ in History(repository).commits())
+        yield ok(f"{count:,} commit{'s' * (count != 1)} in {repository.path}")
+        mark = read_mark(repository.path)
+        if mark:
+            check_mark(repository, mark)
+            mend = "The next command that uses memory completes it: `familiar memory ls`."
+            yield warn("a change was interrupted before it was on disk", mend)
+        else:
+            yield from _compare_files(target, repository)
+        yield from _check_size(repository)
+        for path, reason in refused_files(repository).items():
+            mend = "Rename or shorten it on the machine that has it."
+            yield fail(f"{path!r} of another machine is not here: {reason}", mend)
+
+
+def sync(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check whether a sync left something for a person to review or decide."""
+    from familiar_cli.actions.share.sync_decisions import pending_decisions, remotes_of
+
+    with Familiar(target.paths) as familiar:
+        count = len(remotes_of(familiar).all())
+        pending = pending_decisions(familiar)
+    if count:
+        yield ok(f"{count} remote{'s' * (count != 1)}")
+    for line in pending.lines():
+        yield warn(line, "Run `familiar sync status` and `familiar sync devices`.")
+
+
+def _compare_files(target: CheckTarget, repository: Repository) -> Iterator[Diagnosis]:
+    """Compare every file with the newest commit; differences are edits by hand."""
+    head = repository.head()
+    edits = Edits(Tree(target.paths.memory), repository, head)
+    differs = [rel_path for rel_path, _ in edits]
+    if differs:
+        detail = f"changed by hand since the last commit: {shorten_list(differs, 1)}"
+        yield ok(f"{detail}; the next command commits that")
+    if edits.unreadable:
+        unreadable = counted(len(edits.unreadable), "file")
+        detail = f"{unreadable} cannot be read; the last version is kept"
+        yield warn(detail, f"Check the permissions of {edits.unreadable[0]}.")
+
+
+def _check_size(repository: Repository) -> Iterator[Diagnosis]:
+    from familiar_cli.store.journal.exchange import WORTH_IT
+
+    loose = len(repository.objects.loose())
+    if loose >= WORTH_IT:
+        mend = "Pack them: `familiar memory compact`."
+        yield warn(f"{loose:,} small files take more space than needed", mend)
+
+
+_MOST: Final = 20
+_MEND: Final = "Restore the line: `familiar memory diff` and `memory undo` know how it was."
+_COMMENT: Final = re.compile(r"<!--\s*([^\s<>-]*)[^\n]*?(?:-->|$)")
+_WHOLE: Final = {
+    "turns": re.compile(rf"<!-- turns? {BODY} -->"),
+    "private": re.compile(r"<!-- private [^\s<>]+ -->"),
+    "same": re.compile(r"<!-- same person as [^\s<>]{1,255} -->"),
+    "lorebook": re.compile(r"<!-- *lorebook entry [0-9a-f]{8,64} *-->"),
+    "from": re.compile(r"<!-- from [^<>]* -->"),
+}
+_ALIKE: Final = 0.75
+_RECORD: Final = re.compile(r"(?:made_by|sources|blocks)\b")
+_KEY: Final = re.compile(r"[\w-]+[ \t]*:")
+
+
+def marks(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check front matter, records and comments; each unreadable one is a finding."""
+    store = MemoryStore(target.paths.memory)
+    found: list[str] = []
+    for entry in store.walk().files:
+        if entry.rel_path.lower().endswith((".md", ".markdown")):
+            try:
+                text = store.read_file(entry.rel_path)
+            except errors.FamiliarError:
+                continue  # the check `memory` reports it
+            found += [f"{entry.rel_path}:{line}: {what}" for line, what in damage_in(text)]
+    for one in found[:_MOST]:
+        yield warn(one, _MEND)
+    if len(found) > _MOST:
+        yield warn(f"{len(found) - _MOST} more damaged marks", _MEND)
+
+
+def damage_in(text: str) -> list[tuple[int, str]]:
+    """Return the damaged machine-readable parts of a file: line and problem."""
+    return [*_front_problems(text), *_comment_problems(text)]
+
+
+def _front_problems(text: str) -> Iterator[tuple[int, str]]:
+    from familiar_cli.writing.consolidation.pages import read_page
+
+    lines = split_lines(text.removeprefix("\ufeff"))
+    if not lines or lines[0].strip() != "---":
+        return
+    head, _ = split_front_matter(text)
+    if head is None:
+        if len(lines) > 1 and _KEY.match(lines[1]):
+            yield 1, "front matter that no `---` ends; it is read as text"
+        return
+    ours = [n for n, line in enumerate(head.split("\n"), 2) if _RECORD.match(line)]
+    if ours and read_page(text).record is None:
+        yield ours[0], "a record of sources that cannot be read; the file counts as yours"
+    elif not ours and (line := _bad_yaml(head)) is not None:
+        yield line, "front matter that is not YAML"
+
+
+def _bad_yaml(head: str) -> int | None:
+    import yaml
+
+    try:
+        yaml.safe_load(head)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        return 2 + (mark.line if mark else 0)
+    except (ValueError, RecursionError):  # such as an impossible date
+        return 2
+    return None
+
+
+def _comment_problems(text: str) -> Iterator[tuple[int, str]]:
+    for line in scan(text):
+        if is_damaged(line.text):
+            yield line.number, "a private mark that cannot be read; its section is shown nowhere"
+            continue
+        for comment in () if line.in_code else _COMMENT.finditer(line.text):
+            kind = difflib.get_close_matches(comment[1], [*_WHOLE, "turn"], n=1, cutoff=_ALIKE)
+            whole = _WHOLE["turns" if kind == ["turn"] else kind[0]] if kind else None
+            if whole and kind != ["private"] and not whole.match(comment[0]):
+                yield line.number, f"a comment that cannot be read: {comment[0].strip()[:60]!r}"
+
+
+# In the order in which the findings are shown.
+FAMILIAR_CHECKS: Final[dict[str, Callable[[CheckTarget], Iterator[Diagnosis]]]] = {
+    "settings": settings,
+    "memory": memory,
+    "marks": marks,
+    "pins": pins,
+    "journal": journal,
+    "sync": sync,
+    "yours": yours,
+    "people": people,
+    "privacy": privacy,
+    "lock": lock,
+    "history": history,
+    "withdrawn": withdrawn,
+    "recall": recall,
+    "meaning": meaning,
+    "traces": traces,
+    "keeping": keeping,
+}

@@ -1,0 +1,1 @@
+"""Memory: search, edit, write, fold and schedule it."""

@@ -1,0 +1,384 @@
+"""Write days, weeks, months, years and digests: by command, in the background, or for a program."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from datetime import date, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.times import clock
+from familiar_cli.base.times.when import read_day
+from familiar_cli.familiar import Familiar  # noqa: TC001  # types of public functions are inspected
+from familiar_cli.store.memory.layout import new_run_id, path_in_scope, scope_of_path
+from familiar_cli.store.passes import CONSOLIDATING, DISTILLING, Event, as_failure, failed
+from familiar_cli.writing.consolidation import calendar, digests, periods
+from familiar_cli.writing.consolidation.composing import Composer, Replies
+from familiar_cli.writing.consolidation.engine import FileMaker
+from familiar_cli.writing.consolidation.library import (
+    PrivateShelf,
+    newest_sessions,
+    private_shelves,
+)
+from familiar_cli.writing.consolidation.period_states import PeriodStates, Today
+from familiar_cli.writing.review.pending import read_plans
+from familiar_cli.writing.writer.grounds import session_path, slot_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Sequence
+
+    from familiar_cli.base.config.schema import DistillSettings
+    from familiar_cli.store.memory.pages.lines import Cited
+
+
+SLOT: Final = "consolidation"
+
+
+class ConsolidationOptions(Struct, frozen=True):
+    """Options of a consolidation.
+
+    Args:
+        dry_run: Write nothing, and ask no model.
+        review: Everything written by a model awaits review.
+        on_wait: Called with a one-line message during waits.
+    """
+
+    dry_run: bool = False
+    review: bool = False
+    on_wait: Callable[[str], None] = lambda _: None
+
+
+_AS_USUAL: Final = ConsolidationOptions()
+
+
+class Consolidating:
+    """The consolidation of one familiar.
+
+    Args:
+        familiar: The familiar.
+        now: The current time; None for the real one.
+        shelf: The private scope whose digests are made; None for the public ones.
+    """
+
+    def __init__(
+        self,
+        familiar: Familiar,
+        now: datetime | None = None,
+        shelf: PrivateShelf | None = None,
+    ) -> None:
+        self._familiar = familiar
+        self._shelf = shelf
+        set_to = familiar.config.consolidation
+        self.today = Today(now or clock.now(), familiar.zone, set_to.cutoff_hour)
+        self._composers: dict[tuple[str, str], Composer] = {}
+        self._run = new_run_id()
+
+    async def consolidate(
+        self,
+        how: ConsolidationOptions,
+        *,
+        tiers: Collection[periods.Tier] = periods.TIERS,
+        only: periods.Period | None = None,
+        again: bool = False,
+        on_step: Callable[[calendar.ConsolidationReport], None] = lambda _: None,
+    ) -> calendar.ConsolidationReport:
+        """Make the days, weeks, months and years that are due; see `Consolidator.run`.
+
+        Public ones come first, then those of each private scope.
+
+        Args:
+            how: Options of the pass.
+            tiers: Only these granularities.
+            only: Only this period.
+            again: Include periods that are up to date.
+            on_step: Called after each period.
+
+        Raises:
+            LockedError: Another process is consolidating.
+            FamiliarError: The memory or the history cannot be read.
+        """
+
+        async def run() -> calendar.ConsolidationReport:
+            report, stopped = calendar.ConsolidationReport(), ""
+            plans = read_plans(self._familiar.memory, again=again)
+            for shelf in (None, *private_shelves(self._familiar.memory)):
+                states = self._states(shelf, only, everything=again and only is None)
+                if again:
+                    named = [only] if only else [p for tier in tiers for p in states.periods(tier)]
+                    states.make_again(named)
+                consolidator = calendar.Consolidator(
+                    states,
+                    self._engine(SLOT, how, shelf, CONSOLIDATING),
+                    chats_of=self._chats_of,
+                    plans=plans,
+                    wanted_tiers=tiers,
+                    only=only,
+                    phrases=self._familiar.phrases,
+                    tried_before=failure.attempts if (failure := passes.failure) else 0,
+                    report=report,
+                    stopped=stopped,
+                )
+                await consolidator.run(on_step)
+                stopped = consolidator.stopped
+            return report
+
+        passes = self._familiar.passes.named(CONSOLIDATING)
+        if how.dry_run:
+            return await run()
+        return await passes.run(
+            run,
+            on_wait=how.on_wait,
+            error_in=lambda report: next(iter(report.failed), None),
+            is_whole=only is None and set(tiers) == set(periods.TIERS),
+        )
+
+    async def distill(
+        self, name: digests.Name, how: ConsolidationOptions, *, again: bool = False
+    ) -> tuple[digests.Distilled, str]:
+        """Make a digest and run the person's hook; return the digest, and the hook's error.
+
+        The hook is not run for digests of private scopes.
+
+        Raises:
+            FamiliarError: As `Distiller.make`.
+        """
+
+        async def make() -> digests.Distilled:
+            return await self.distiller(how).make(name, again=again)
+
+        distilling = self._familiar.passes.named(DISTILLING.format(name=name))
+        made = await (make() if how.dry_run else distilling.run(make, on_wait=how.on_wait))
+        problem = ""
+        set_to = self._familiar.config.distill
+        if self._shelf:
+            return replace(made, rel_path=path_in_scope(made.rel_path, self._shelf.scope)), problem
+        if made.outcome in {"made", "held"} and name != "short" and not how.dry_run:
+            what = "awaits review" if made.outcome == "held" else f"{made.tokens:,} tokens"
+            problem = await asyncio.to_thread(
+                digests.run_notifier,
+                set_to.notify,
+                f"{self._familiar.name}: the {name} digest was made ({what})",
+                timeout_s=set_to.notify_timeout_s,
+            )
+        return made, problem
+
+    def private(self) -> list[Consolidating]:
+        """Return an instance for each private scope."""
+        shelves = private_shelves(self._familiar.memory)
+        return [Consolidating(self._familiar, self.today.now, shelf) for shelf in shelves]
+
+    def rewritten(self) -> tuple[calendar.Rewritten, ...]:
+        """List the files that a person rewrote, which are not made again."""
+        with suppress(FamiliarError):  # `familiar doctor` reports problems of the journal
+            return calendar.rewritten_files(self._familiar.memory, self._familiar.paths.journal)
+        return ()
+
+    async def run_due(
+        self, how: ConsolidationOptions, *, at_once: bool = True
+    ) -> dict[str, list[Event]]:
+        """Do what is due, and return the events of each command. What failed stays due.
+
+        Args:
+            how: Options of the pass.
+            at_once: Include what failed a short time ago.
+        """
+        work: dict[str, Callable[[], Awaitable[list[Event]]]] = {}
+        if self._familiar.config.consolidation.auto == "on":
+            work[CONSOLIDATING] = partial(self._made, how)
+        if self._familiar.config.distill.auto == "on":
+            for name in digests.NAMES:  # each may make the next one due
+                work[DISTILLING.format(name=name)] = partial(self._all_distilled, name, how)
+        passes = self._familiar.passes
+        return {
+            command: await self._attempt(command, do)
+            for command, do in work.items()
+            if at_once or not passes.named(command).retry_in_s
+        }
+
+    async def _attempt(
+        self, command: str, work: Callable[[], Awaitable[list[Event]]]
+    ) -> list[Event]:
+        """Do one kind of work; its failure becomes an event."""
+        try:
+            return await work()
+        except Exception as error:  # noqa: BLE001  # an error of one kind does not stop the others
+            retry_in_s = self._familiar.passes.named(command).retry_in_s
+            return [failed(command, as_failure(error), retry_in_s)]
+
+    async def _made(self, how: ConsolidationOptions) -> list[Event]:
+        report = await self.consolidate(how)
+        retry_in_s = self._familiar.passes.named(CONSOLIDATING).retry_in_s
+        made = [
+            Event("made", f"made {done.rel_path}", CONSOLIDATING, {"rel_path": done.rel_path})
+            for done in report.done
+        ]
+        held = [
+            _held_event(CONSOLIDATING, f"{period} awaits review: {plan}", plan)
+            for period, plan in report.held.items()
+        ]
+        return [*made, *held, *(failed(CONSOLIDATING, e, retry_in_s) for e in report.failed)]
+
+    async def _all_distilled(self, name: digests.Name, how: ConsolidationOptions) -> list[Event]:
+        events = await self._distilled(name, how)
+        for one in self.private():
+            events += await one._distilled(name, how)  # noqa: SLF001  # same class
+        return events
+
+    async def _distilled(self, name: digests.Name, how: ConsolidationOptions) -> list[Event]:
+        command = DISTILLING.format(name=name)
+        with self._familiar.passes.named(command).recording():
+            if name not in self.distiller().due():
+                return []
+        made, problem = await self.distill(name, how)
+        message = f"{made.outcome} {made.rel_path}"
+        notes = [Event("note", problem, command)] if problem else []
+        if made.outcome == "made":
+            return [Event("made", message, command, {"rel_path": made.rel_path}), *notes]
+        if made.outcome == "held":
+            return [_held_event(command, message, made.plan_id), *notes]
+        return [Event("note", message, command), *notes]
+
+    def _states(
+        self,
+        shelf: PrivateShelf | None,
+        only: periods.Period | None = None,
+        *,
+        everything: bool = False,
+    ) -> PeriodStates:
+        tag = shelf.tag if shelf else ""
+        return calendar.survey_periods(
+            shelf or self._familiar.memory,
+            self.today,
+            self._familiar.days_name,
+            self._familiar.paths.root / f".consolidation{tag}.json",
+            unwritten=self._unwritten(),
+            only=only,
+            everything=everything,
+        )
+
+    def _unwritten(self) -> frozenset[date]:
+        zone, cutoff = self.today.zone, self.today.cutoff_hour
+        times = self._familiar.history.unsummarised_times()
+        return frozenset(periods.day_at(at, zone, cutoff) for at in times)
+
+    def _chats_of(self, session: str, turns: Sequence[Cited]) -> tuple[str, ...]:
+        """Return the channels of a session's turns, if they are in this history.
+
+        In a session of another machine, the same numbers mean other turns.
+        """
+        local = (self._familiar.numbering.local(one).values() for one in turns)
+        found = (self._familiar.history.turn(turn_id) for ids in local for turn_id in ids)
+        here = [t for t in found if t and session_path(slot_of(t.at, self.today.zone)) == session]
+        return tuple(dict.fromkeys(turn.channel_id for turn in here))
+
+    def distiller(self, how: ConsolidationOptions = _AS_USUAL) -> digests.Distiller:
+        """Build the distiller, which knows the states of the digests."""
+        set_to = self._familiar.config.distill
+        slots = {"short": SLOT, "mid": set_to.mid_slot, "long": set_to.long_slot}
+        return digests.Distiller(
+            newest_sessions(self._shelf or self._familiar.memory, self.today.cutoff_hour),
+            {name: _find_digest(set_to, name) for name in digests.NAMES},
+            self._familiar.counter.count,
+            lambda name: self._engine(slots[name], how, self._shelf, DISTILLING.format(name=name)),
+            self.today,
+            name=self._familiar.name,
+            plans=read_plans(self._familiar.memory),
+            phrases=self._familiar.phrases,
+        )
+
+    def _engine(
+        self, slot: str, how: ConsolidationOptions, shelf: PrivateShelf | None, command: str
+    ) -> FileMaker:
+        def composer() -> Composer:
+            if (slot, command) not in self._composers:
+                self._composers[slot, command] = self._composer(slot, how, command)
+            return self._composers[slot, command]
+
+        memory = self._familiar.memory
+        return FileMaker(memory, composer, self._run, how.review, how.dry_run, shelf)
+
+    def _composer(self, slot: str, how: ConsolidationOptions, command: str) -> Composer:
+        from familiar_cli.llm.asking import Asker  # days need no model
+        from familiar_cli.llm.slots import PLAN_TOKENS, check_on_disk, check_usable, for_plans
+
+        familiar = self._familiar
+        settings = familiar.models.slot(slot)
+        check_usable(settings)
+        check_on_disk(settings)
+        reply_tokens, temperature = for_plans(settings, familiar.config.llm, PLAN_TOKENS[SLOT])
+        set_to = familiar.config.consolidation
+        asker = Asker(
+            familiar.models.open(slot, on_wait=how.on_wait),
+            familiar.counter.count,
+            partial(familiar.runs.keep_reply, self._run),
+            slot,
+            reply_tokens=reply_tokens,
+            temperature=temperature,
+            structured=set_to.structured,
+            on_answer=partial(familiar.costs.add, command),
+        )
+        replies = Replies(familiar.paths.root / ".consolidation-parts")
+        return Composer(asker, familiar.who, set_to.part_tokens, replies)
+
+
+def day_named(familiar: Familiar, name: str | None) -> date:
+    """Parse a day; today by the owner's clock if empty.
+
+    Raises:
+        UsageError: It is not a day.
+    """
+    cutoff_hour = familiar.config.consolidation.cutoff_hour
+    if name is None:
+        return periods.day_at(clock.now(), familiar.zone, cutoff_hour)
+    return read_day(name, clock.now() - timedelta(hours=cutoff_hour), familiar.zone)
+
+
+def _held_event(command: str, message: str, plan_id: str) -> Event:
+    return Event("held", message, command, {"plan_id": plan_id})
+
+
+def _find_digest(set_to: DistillSettings, name: digests.Name) -> digests.Digest:
+    at, key = getattr(set_to, f"{name}_at"), f"distill.{name}_at"
+    budget: int = getattr(set_to, f"{name}_tokens")
+    return digests.Digest(
+        name, budget, digests.read_schedule(at, key), getattr(set_to, name) == "on"
+    )
+
+
+class Consolidated(Struct, frozen=True):
+    """The result: files made, plans that await review by period, and failures."""
+
+    made: tuple[str, ...]
+    plans: dict[str, str]
+    failed: tuple[str, ...]
+
+
+async def consolidate_memories(
+    familiar: Familiar, *, may_write: bool = False, granularity: str = "", period: str = ""
+) -> Consolidated:
+    """Make the weeks, months and years that are due, or one of them.
+
+    Args:
+        familiar: The familiar.
+        may_write: Write at once; otherwise what a model wrote awaits review.
+        granularity: Only this one; empty for all. Private scopes are not mentioned.
+        period: Only this period, e.g. `2026-W05`, even if it is up to date.
+
+    Raises:
+        UsageError: No such granularity or period.
+        FamiliarError: No model can be asked, or the memory cannot be read.
+    """
+    tier = periods.parse_tier(granularity) if granularity else None
+    only = periods.parse_period(period, tier) if period else None
+    tiers = (only.tier,) if only else (tier,) if tier else periods.TIERS
+    report = await Consolidating(familiar).consolidate(
+        ConsolidationOptions(review=not may_write), tiers=tiers, only=only, again=bool(only)
+    )
+    public = [done.rel_path for done in report.done if not scope_of_path(done.rel_path)]
+    held = {period: plan for period, plan in report.held.items() if periods.read_period(period)}
+    return Consolidated(tuple(public), held, tuple(map(str, report.failed)))

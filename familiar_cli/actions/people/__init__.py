@@ -1,0 +1,1 @@
+"""People: who they are, merging and forgetting them."""

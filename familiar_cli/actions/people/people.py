@@ -1,0 +1,713 @@
+"""The people a familiar knows: reading their files, and naming, merging and splitting people."""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from itertools import groupby
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from familiar_cli.base import markdown
+from familiar_cli.base.errors import FamiliarError, NotFoundError, RefusedError, UsageError
+from familiar_cli.base.languages import ENGLISH, Phrases, heading_in
+from familiar_cli.base.markdown import body_start, split_lines, title_of
+from familiar_cli.base.text import fold_word, nearest, one_line, typed
+from familiar_cli.base.times.clock import iso
+from familiar_cli.base.who.identity import Author, handle_of, parse_author
+from familiar_cli.base.who.visibility import channel_scope, split_scope
+from familiar_cli.store.memory.aliases import (
+    Aliases,
+    Named,
+    aliases_of,
+    main_account,
+    main_slug,
+    names_of,
+    stub_page,
+    with_alias,
+    without_alias,
+)
+from familiar_cli.store.memory.layout import people_path
+from familiar_cli.store.memory.mentions import key_of, without_honorific
+from familiar_cli.store.memory.merge.blocks import parse_blocks
+from familiar_cli.store.memory.merge.content import MergeFindings, merge_front
+from familiar_cli.store.memory.pages import lines as memory_lines
+from familiar_cli.store.memory.pages.links import LinkedPages, Relabel, Relinking
+from familiar_cli.store.memory.pages.relations import tidy_relations
+from familiar_cli.writing.review.pending import Draft
+from familiar_cli.writing.writer import applying
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.store.history.rows import Speaker
+    from familiar_cli.store.memory.store.store import MemoryStore
+
+
+class PeopleDraft(Struct, frozen=True):
+    """A change of people: the files, and the number of lines moved."""
+
+    draft: Draft
+    moved: int
+
+
+def with_name(
+    store: MemoryStore, slug: str, name: str, beginning: str, phrases: Phrases = ENGLISH
+) -> PeopleDraft:
+    """Draft adding a name to a person; a new file starts with `beginning`.
+
+    Raises:
+        UsageError: `name` is not valid.
+    """
+    draft = Draft(store)
+    before = draft.text(people_path(slug))
+    after = with_alias(beginning if before is None else before, name, phrases.heading("aliases"))
+    if after != before:
+        draft.put(people_path(slug), after)
+    return PeopleDraft(draft, 0)
+
+
+def without_name(store: MemoryStore, slug: str, name: str) -> PeopleDraft:
+    """Draft removing a name from a person's aliases.
+
+    Raises:
+        NotFoundError: They have no file, or their list does not contain `name`.
+        UsageError: A line of the list contains other names as well.
+    """
+    draft = Draft(store)
+    before = _person_text(draft, slug)
+    after = without_alias(before, name)
+    if after == before:
+        raise NotFoundError(
+            f"{people_path(slug)!r} does not list the alias {name!r}",
+            hint=f"Show their names: `familiar people show {slug}`.",
+        )
+    draft.put(people_path(slug), after)
+    return PeopleDraft(draft, 0)
+
+
+def merge_files(
+    store: MemoryStore,
+    kept: str,
+    other: str,
+    phrases: Phrases = ENGLISH,
+    titles: Mapping[str, str] = MappingProxyType({}),
+) -> PeopleDraft:
+    """Draft merging the file of `other` into that of `kept`.
+
+    The file of `other` stays, and refers to `kept`. Links to it are redirected. A missing file is
+    created.
+
+    Args:
+        store: The memory.
+        kept: Slug of the person whose file is kept.
+        other: Slug of the account that is theirs, too.
+        phrases: Language of the files.
+        titles: Titles of people without a file who have spoken, by slug.
+
+    Raises:
+        UsageError: They are merged already.
+        NotFoundError: One of them has no file and never spoke.
+    """
+    draft, pages = Draft(store), LinkedPages(store)
+    if kept == other:
+        raise UsageError(
+            f"{kept!r} is already one person; nothing was changed",
+            hint="Give two people: `familiar people ls` lists them.",
+        )
+    theirs = _person_text(draft, other, titles.get(other, ""))
+    ours = _person_text(draft, kept, titles.get(kept, ""))
+    for slug, text in ((kept, ours), (other, theirs)):
+        if main_account(text):
+            raise UsageError(
+                f"{slug!r} was merged into {main_account(text)!r} already; nothing was changed",
+                hint=f"Undo that first: `familiar people split {slug}`.",
+            )
+    after, moved = _join_texts(ours, theirs, phrases)
+    names = aliases_of(theirs)
+    name = title_of(after) or kept
+    draft.put(people_path(kept), after)
+    draft.put(people_path(other), stub_page(title_of(theirs) or other, kept, name, names, phrases))
+    moved_to = {people_path(other): people_path(kept)}
+    _relink_all(draft, store, pages, moved_to, skip=people_path(other))
+    for file in list(draft):
+        draft.put(file.rel_path, tidy_relations(file.after, file.rel_path))
+    return PeopleDraft(draft, moved)
+
+
+def split_draft(
+    store: MemoryStore,
+    other: str,
+    said_by: Callable[[int], str | None],
+    phrases: Phrases = ENGLISH,
+    titles: Mapping[str, str] = MappingProxyType({}),
+    *,
+    numbering: memory_lines.Numbering = memory_lines.PLAIN,
+) -> PeopleDraft:
+    """Draft giving `other` a file of their own again.
+
+    Lines that rest on turns of `other` alone move there; all others stay.
+
+    Args:
+        store: The memory.
+        other: Slug that was merged into another person.
+        said_by: Returns the slug of a turn's author.
+        phrases: Language of the heading of a new list of names.
+        titles: Titles of people without a file who have spoken, by slug.
+        numbering: The mapping of citations to turns.
+
+    Raises:
+        UsageError: They were not merged.
+        NotFoundError: `other` has no file and never spoke.
+    """
+    draft = Draft(store)
+    theirs = _person_text(draft, other, titles.get(other, ""))
+    kept = main_account(theirs)
+    if kept is None:
+        raise UsageError(
+            f"{other!r} has not been merged into anybody; nothing was changed",
+            hint="`familiar people merge` merges two people.",
+        )
+    ours = _person_text(draft, kept)
+    own = applying.new_file(title_of(theirs) or other)
+    for name in names_of(theirs):
+        if name in aliases_of(theirs):
+            own = with_alias(own, name, phrases.heading("aliases"))
+        if key_of(name) != key_of(title_of(ours)):
+            ours = _without_alias(ours, name)
+    moved = 0
+    for heading, said in _split_sections(ours, phrases):
+        lines = [line for line in said if heading and _rests_on(line, other, said_by, numbering)]
+        if lines:
+            own = applying.with_bullets(own, heading, [line.rstrip("\r\n") for line in lines])
+            moved += len(lines)
+            for line in lines:
+                ours = ours.replace(line, "", 1)
+    draft.put(people_path(kept), ours)
+    draft.put(people_path(other), own)
+    return PeopleDraft(draft, moved)
+
+
+def rename_files(
+    store: MemoryStore, slug: str, old: str, new: str, phrases: Phrases = ENGLISH
+) -> PeopleDraft:
+    """Draft renaming a person from `old` to `new`, in their file and in links.
+
+    Raises:
+        NotFoundError: They have no file, or are not called `old`.
+        UsageError: `new` is not valid.
+    """
+    draft, pages = Draft(store), LinkedPages(store)
+    text = _person_text(draft, slug)
+    if key_of(old) not in {key_of(name) for name in names_of(text)}:
+        raise NotFoundError(
+            f"{slug!r} is not called {old!r}; nothing was changed",
+            hint=f"Show their names: `familiar people show {slug}`.",
+        )
+    after = with_alias(_without_alias(text, old), new, phrases.heading("aliases"))
+    title = title_of(text)
+    path, relabel = people_path(slug), None
+    if key_of(title) == key_of(old):
+        after = applying.with_title(after, title, new)
+        relabel = Relabel(path, title, new)
+    draft.put(path, after)
+    _relink_all(draft, store, pages, {}, skip=path, relabel=relabel)
+    return PeopleDraft(draft, 0)
+
+
+def apply_draft(
+    store: MemoryStore, change: PeopleDraft, message: str, *, dry_run: bool
+) -> tuple[str, ...]:
+    """Apply a draft in one transaction; return the files changed, or those that would be."""
+    with store.transaction("human", message, dry_run=dry_run) as tx:
+        change.draft.stage(tx)
+    return tx.result.written
+
+
+def _join_texts(ours: str, theirs: str, phrases: Phrases) -> tuple[str, int]:
+    """Merge the other file's text into ours; return the result and the number of lines added."""
+    after = _with_head(ours, theirs)
+    moved = 0
+    known = memory_lines.normal_lines(ours) - {""}
+    rest: list[str] = []
+    own, summary = applying.summary_of(ours), applying.summary_of(theirs)
+    if summary and memory_lines.normal_line(summary) not in memory_lines.normal_line(own):
+        after = applying.with_summary(after, [part for part in (own, summary) if part])
+        moved += len(split_lines(summary))
+    for name in names_of(theirs):
+        after = with_alias(after, name, phrases.heading("aliases"))
+    for heading, said in _split_sections(theirs, phrases):
+        if heading_in(heading.lstrip("# ")) == "aliases":
+            continue
+        fresh = [
+            line.text.rstrip()
+            for line in markdown.scan("".join(said))
+            if line.in_code or line.is_fence or memory_lines.normal_line(line.text) not in known
+        ]
+        if heading and fresh:
+            after = applying.with_bullets(after, heading, fresh)
+        elif not heading:
+            rest.append("".join(said).strip("\r\n") + "\n")
+        moved += len(fresh if heading else said)
+    return "\n".join([after, *rest]), moved
+
+
+def _with_head(ours: str, theirs: str) -> str:
+    """Add the other file's front matter, and its text above the H1, to our file.
+
+    For a key with two values, theirs becomes a comment.
+    """
+    pages = parse_blocks(ours), parse_blocks(theirs)
+    findings = MergeFindings()
+    front = merge_front("", pages[0].front, pages[1].front, "ours", findings)
+    above = ""
+    lead, *titled = markdown.sections(theirs, applying.DEEPEST)
+    if any(section.level == 1 for section in titled):
+        start = body_start(theirs)
+        private = {line.start for line, owners in memory_lines.owned_lines(theirs) if owners}
+        lines = [one.text for one in lead.lines if one.start >= start and one.start not in private]
+        above = "".join(lines).strip("\ufeff \t\r\n")
+    if findings.clashes:
+        lost = [line for line in pages[1].front.splitlines() if line not in front.splitlines()]
+        shown = "\n".join(lost).replace("--", "- -")
+        above = f"<!-- front matter of the other file:\n{shown}\n-->\n\n{above}".strip()
+    body = ours[len(pages[0].bom) + len(pages[0].front) :]
+    if above:
+        body = f"\n{above}\n\n{body.lstrip()}"
+    return f"{pages[0].bom}{front}{body}"
+
+
+def _split_sections(text: str, phrases: Phrases) -> Iterator[tuple[str, list[str]]]:
+    """Yield the H2 headings, each with its non-blank lines.
+
+    Text that is private for another reason than its heading gets a heading that says so. Everything
+    from a second H1 on is yielded without a heading.
+    """
+    channels = {line.start: owners for line, owners in memory_lines.owned_lines(text)}
+    every = list(markdown.sections(text, applying.DEEPEST))
+    title = next((section for section in every if section.level == 1), every[0])
+    for section in every:
+        heading = section.lines[0].text.strip() if section.level == applying.DEEPEST else ""
+        said = [line for line in section.below if line.in_code or line.text.strip()]
+        if section is title:  # its text is the summary
+            continue
+        if not heading:
+            said = [line for line in section.lines if section.level or channels[line.start]]
+        for owners, lines in groupby(said, key=lambda line: channels[line.start]):
+            is_told = owners <= {memory_lines.private_scope(heading)}
+            # A scope that nobody has holds what belongs to several of them.
+            scope = next(iter(owners)) if len(owners) == 1 else channel_scope("\0")
+            name = " and ".join(sorted(split_scope(owner)[1] for owner in owners))
+            shown = heading if is_told else memory_lines.private_heading(name, scope, phrases)
+            yield (
+                shown,
+                [
+                    line.text
+                    for line in lines
+                    if not (line.level and memory_lines.private_scope(line.text))
+                ],
+            )
+
+
+def _relink_all(
+    draft: Draft,
+    store: MemoryStore,
+    before: LinkedPages,
+    to: Mapping[str, str],
+    *,
+    skip: str,
+    relabel: Relabel | None = None,
+) -> None:
+    """Redirect all links; unreadable files stay as they are."""
+    after = LinkedPages(store, draft.text, more=[file.rel_path for file in draft])
+    for file in after.relinked(Relinking(before.names, after.names, to, relabel), moved=False):
+        if file.rel_path != skip:
+            draft.put(file.rel_path, file.after)
+
+
+def _person_text(draft: Draft, slug: str, title: str = "") -> str:
+    """Return a person's file; a new one starts with `title`, if there is one."""
+    text = draft.text(people_path(slug))
+    if text is None and title:
+        return applying.new_file(title)
+    if text is None:
+        raise NotFoundError(
+            f"No file about {slug!r}; nothing was changed",
+            hint="Run `familiar people ls`.",
+        )
+    return text
+
+
+def _without_alias(text: str, name: str) -> str:
+    try:
+        return without_alias(text, name)
+    except UsageError as error:
+        raise RefusedError(str(error), hint=error.hint) from error
+
+
+def _rests_on(
+    line: str, slug: str, said_by: Callable[[int], str | None], numbering: memory_lines.Numbering
+) -> bool:
+    """Tell whether all known turns that a line rests on are one person's."""
+    ids = memory_lines.turn_ids(line, numbering)
+    people = {said_by(n) for n in ids} - {None}
+    return bool(ids) and people == {slug} and numbering.holds(line)
+
+
+class KnownPerson(Struct, frozen=True):
+    """A person.
+
+    Args:
+        slug: Stem of their file.
+        name: Their name: the H1 of the file, else the name they last used in public.
+        aliases: Number of names.
+        turns: Number of their turns.
+        last_seen: Time of their last turn, if any.
+        size_bytes: Size of their file, if any.
+        problem: Why the file could not be read; empty otherwise.
+    """
+
+    slug: str
+    name: str
+    aliases: int
+    turns: int
+    last_seen: str | None
+    size_bytes: int | None
+    problem: str = ""
+
+
+class KnownPeople(Struct, frozen=True):
+    """Everyone a familiar knows, latest speaker first, and the names that several share."""
+
+    people: tuple[KnownPerson, ...]
+    collisions: tuple[Named, ...]
+
+
+class PersonPage(Struct, frozen=True):
+    """A person's file, verbatim, with their names and those they share with others."""
+
+    slug: str
+    rel_path: str
+    text: str
+    sha256: str
+    names: tuple[str, ...]
+    collisions: tuple[Named, ...]
+    turns: int
+    last_seen: str | None
+
+
+def people_of(familiar: Familiar, *, thorough: bool = True) -> KnownPeople:
+    """List everyone who has a file or has spoken.
+
+    Args:
+        familiar: The familiar.
+        thorough: Check every file; otherwise only those in directories that have changed, without
+            sizes.
+    """
+    with closing(familiar.names()) as names:
+        names.refresh(thorough=thorough)
+        files = {person.slug: person for person in names.people()}
+        collisions = tuple(names.collisions())
+    said = speakers_of(familiar)
+    known = []
+    silent = sorted(files.keys() - said.keys())
+    for slug in [*said, *silent]:  # speakers in the order of the history, latest first
+        person, speaker = files.get(slug), said.get(slug)
+        label = speaker.author.label if speaker else slug
+        known.append(
+            KnownPerson(
+                slug=slug,
+                name=one_line(person.names[0] if person and person.names else label),
+                aliases=len(person.names) if person else 0,
+                turns=speaker.turns if speaker else 0,
+                last_seen=iso(speaker.last_at) if speaker else None,
+                size_bytes=person.size_bytes if person and thorough else None,
+                problem=person.problem if person else "",
+            )
+        )
+    return KnownPeople(tuple(known), collisions)
+
+
+def show_person(familiar: Familiar, person: str) -> PersonPage:
+    """Return a person's file; `person` is a slug, `platform:id` or any name.
+
+    A name may have an honorific that the file lacks, or the reverse: `Saraさん`. People without a
+    file have an empty one.
+
+    Raises:
+        NotFoundError: Nobody has this name.
+        UsageError: Several people have it.
+    """
+    with closing(familiar.names()) as names:
+        names.refresh(thorough=True)
+        slug = find_person(familiar, names, person, loosely=True)
+        shared = shared_names(names, slug)
+    rel_path = people_path(slug)
+    speaker = speakers_of(familiar).get(slug)
+    file = familiar.memory.read(rel_path) if familiar.memory.exists(rel_path) else None
+    if file is None and speaker is None:
+        raise NotFoundError(
+            f"No file about {slug!r} yet",
+            hint=f"Create one: `familiar memory write {typed(rel_path)} TEXT`.",
+        )
+    shown = (one_line(speaker.author.label),) if speaker else ()
+    return PersonPage(
+        slug=slug,
+        rel_path=rel_path,
+        text=file.text if file else "",
+        sha256=file.sha256 if file else "",
+        names=(names_of(file.text) if file else ()) or shown,
+        collisions=shared,
+        turns=speaker.turns if speaker else 0,
+        last_seen=iso(speaker.last_at) if speaker else None,
+    )
+
+
+def find_person(familiar: Familiar, names: Aliases, person: str, *, loosely: bool = False) -> str:
+    """Resolve `person`: a slug, `platform:id`, or a name.
+
+    Args:
+        familiar: The familiar.
+        names: The names it knows.
+        person: The text typed.
+        loosely: If nobody matches, ignore honorifics such as `さん`.
+
+    Raises:
+        NotFoundError: Nobody matches.
+        UsageError: Several people match.
+    """
+    said = speakers_of(familiar)
+    known = {entry.slug for entry in names.people()} | said.keys()
+    slug = _slug_of(person)
+    if person in known or slug in known:
+        return person if person in known else str(slug)
+    wanted = fold_word(one_line(person))
+    called = {found for found in known if fold_word(found) == wanted}.union(
+        names.called(person),
+        (main_slug(familiar.memory, s) for s in said if wanted in _names_of(said[s].author)),
+    )
+    if loosely and not called and not slug:
+        bare = without_honorific(person)
+        called = {
+            entry.slug for entry in names.people() if bare in map(without_honorific, entry.names)
+        }.union(s for s in said if bare in map(without_honorific, _names_of(said[s].author)))
+    if len(called) > 1:
+        listed = ", ".join(sorted(called))
+        raise UsageError(
+            f"{person!r} is shared by several people: {listed}", hint="Use the slug of one of them."
+        )
+    if called or slug:
+        return next(iter(called), slug or "")
+    everyone = [name for entry in names.people() for name in (entry.slug, *entry.names)]
+    guess = nearest(person, [*everyone, *(speaker.author.label for speaker in said.values())])
+    hint = f"Did you mean {guess!r}?" if guess else "Run `familiar people ls`."
+    raise NotFoundError(f"No person is called {person!r}", hint=hint)
+
+
+def _names_of(author: Author) -> set[str]:
+    """Return a person's case-folded names on their platform."""
+    names = (author.display_name, author.username, author.label, handle_of(author.slug))
+    return {fold_word(one_line(name)) for name in names if name}
+
+
+def _slug_of(person: str) -> str | None:
+    try:
+        return parse_author(person).slug
+    except UsageError:
+        return None
+
+
+def shared_names(names: Aliases, slug: str) -> tuple[Named, ...]:
+    """Return the names that a person shares with others."""
+    return tuple(named for named in names.collisions() if slug in named.slugs)
+
+
+def speakers_of(familiar: Familiar) -> dict[str, Speaker]:
+    """Return everyone who has spoken, by slug, latest first."""
+    me, said = familiar.me(), familiar.history.speakers(familiar.privacy.program())
+    return {s.author.slug: replace(s, author=me.named(s.author)) for s in said}
+
+
+class AliasChange(Struct, frozen=True):
+    """The result of changing an alias.
+
+    Args:
+        slug: The person.
+        rel_path: Their file.
+        name: The alias.
+        changed: The file changed.
+        diff: A unified diff, empty if nothing changed.
+        collisions: Names they share with others.
+        notices: Notices for the user.
+        dry_run: Nothing was written.
+    """
+
+    slug: str
+    rel_path: str
+    name: str
+    changed: bool
+    diff: str
+    collisions: tuple[Named, ...]
+    notices: tuple[str, ...]
+    dry_run: bool
+
+
+class PeopleChange(Struct, frozen=True):
+    """The result of merging, splitting or renaming.
+
+    Args:
+        slug: The person whose file was kept.
+        other: The other person, or the old name.
+        files: The changed files.
+        moved: Number of lines moved.
+        diff: The unified diff.
+        notices: Notices for the user.
+        dry_run: Nothing was written.
+    """
+
+    slug: str
+    other: str
+    files: tuple[str, ...]
+    moved: int
+    diff: str
+    notices: tuple[str, ...]
+    dry_run: bool
+
+
+def add_alias(familiar: Familiar, person: str, name: str, *, dry_run: bool = False) -> AliasChange:
+    """Add a name to a person, creating their file if needed.
+
+    Raises:
+        NotFoundError: Nobody is called `person`.
+        UsageError: Several people are, or `name` is not valid.
+        RefusedError: The file is protected, or was changed meanwhile; nothing was changed.
+    """
+    with _find_person(familiar, person) as (names, slug):
+        draft = with_name(familiar.memory, slug, name, _new_page(familiar, slug), familiar.phrases)
+        return _change_alias(familiar, names, slug, name, draft, dry_run=dry_run)
+
+
+def remove_alias(
+    familiar: Familiar, person: str, name: str, *, dry_run: bool = False
+) -> AliasChange:
+    """Remove a name from a person's aliases.
+
+    Raises:
+        NotFoundError: Nobody is called `person`, or their list does not contain `name`.
+        UsageError: Several people are, or a line of the list contains other names as well.
+        RefusedError: The file is protected, or was changed meanwhile; nothing was changed.
+    """
+    with _find_person(familiar, person) as (names, slug):
+        draft = without_name(familiar.memory, slug, name)
+        return _change_alias(familiar, names, slug, name, draft, dry_run=dry_run)
+
+
+def merge(familiar: Familiar, kept: str, other: str, *, dry_run: bool = False) -> PeopleChange:
+    """Merge the file of `other` into that of `kept`.
+
+    Raises:
+        NotFoundError: Nobody has this name; `other` has neither a file nor turns.
+        UsageError: Several people have the name, or they are merged already.
+        RefusedError: A file is protected; nothing was changed.
+    """
+    with _find_person(familiar, kept) as (names, slug):
+        gone = find_person(familiar, names, other)
+        titles = _person_titles(familiar)
+        draft = merge_files(familiar.memory, slug, gone, familiar.phrases, titles)
+        message = f"merge {gone} into {slug}"
+        return _carry_out(familiar, names, draft, slug, gone, message=message, dry_run=dry_run)
+
+
+def split(familiar: Familiar, other: str, *, dry_run: bool = False) -> PeopleChange:
+    """Give a merged person a file of their own again.
+
+    Raises:
+        NotFoundError: Nobody has this name.
+        UsageError: Several people have it, or the person was never merged.
+        RefusedError: A file is protected; nothing was changed.
+    """
+
+    def said_by(turn_id: int) -> str | None:
+        turn = familiar.history.turn(turn_id)
+        return turn.author.slug if turn and turn.author else None
+
+    with _find_person(familiar, other) as (names, slug):
+        memory, titles, numbering = familiar.memory, _person_titles(familiar), familiar.numbering
+        draft = split_draft(memory, slug, said_by, familiar.phrases, titles, numbering=numbering)
+        message = f"split {slug}"
+        return _carry_out(familiar, names, draft, slug, "", message=message, dry_run=dry_run)
+
+
+def rename(
+    familiar: Familiar, person: str, old: str, new: str, *, dry_run: bool = False
+) -> PeopleChange:
+    """Rename a person from `old` to `new`, in their file and in links to it.
+
+    Raises:
+        NotFoundError: Nobody is called `person`, or that person is not called `old`.
+        UsageError: Several people are, or `new` is not valid.
+        RefusedError: A file is protected; nothing was changed.
+    """
+    with _find_person(familiar, person) as (names, slug):
+        draft = rename_files(familiar.memory, slug, old, new, familiar.phrases)
+        message = f"rename {old!r} of {slug}"
+        return _carry_out(familiar, names, draft, slug, old, message=message, dry_run=dry_run)
+
+
+@contextmanager
+def _find_person(familiar: Familiar, person: str) -> Iterator[tuple[Aliases, str]]:
+    """Open the index of names, and resolve `person`."""
+    with closing(familiar.names()) as names:
+        names.refresh(thorough=True)
+        yield names, find_person(familiar, names, person)
+
+
+def _change_alias(
+    familiar: Familiar, names: Aliases, slug: str, name: str, draft: PeopleDraft, *, dry_run: bool
+) -> AliasChange:
+    message = f"alias {name!r} of {slug}"
+    done = _carry_out(familiar, names, draft, slug, name, message=message, dry_run=dry_run)
+    shared = () if dry_run else shared_names(names, slug)
+    changed, path = bool(done.files), people_path(slug)
+    return AliasChange(slug, path, name, changed, done.diff, shared, done.notices, dry_run)
+
+
+def _carry_out(
+    familiar: Familiar,
+    names: Aliases,
+    draft: PeopleDraft,
+    slug: str,
+    other: str,
+    *,
+    message: str,
+    dry_run: bool,
+) -> PeopleChange:
+    # All files are prepared before the transaction, which refuses them if they changed meanwhile.
+    diff = draft.draft.diff()
+    files = apply_draft(familiar.memory, draft, message, dry_run=dry_run)
+    notices = () if dry_run else publish_names(names)
+    return PeopleChange(slug, other, files, draft.moved, diff, notices, dry_run)
+
+
+def publish_names(names: Aliases) -> tuple[str, ...]:
+    """Update the list of names, and return notices."""
+    try:
+        return names.publish()
+    except FamiliarError as error:  # the next turn tries again
+        return (f"The list of names is unchanged: {error}",)
+
+
+def _new_page(familiar: Familiar, slug: str) -> str:
+    """Return the beginning of a file about somebody who is known from turns only."""
+    title = _person_titles(familiar).get(slug)
+    return f"# {title}\n" if title else ""
+
+
+def _person_titles(familiar: Familiar) -> dict[str, str]:
+    """Return titles for the files of speakers, by slug: a name, else the account."""
+    handle = familiar.me().handle
+    authors = [speaker.author for speaker in speakers_of(familiar).values()]
+    return {a.slug: one_line(a.display_name or a.username or handle(a.slug)) for a in authors}

@@ -1,0 +1,1 @@
+"""Backup, sync and embodiments."""

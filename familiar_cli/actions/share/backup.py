@@ -1,0 +1,634 @@
+"""Back up familiars to a directory, or to any address that fsspec opens, and restore them.
+
+A backup is a manifest in `<target>/<familiar>/`, written last, and packs with the pieces of files
+that no earlier manifest has; docs/how-to/back-up.md describes both.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shutil
+import zlib
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_hex
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Struct, to_builtins
+
+from familiar_cli.actions.people.forget import carry_out_known_orders
+from familiar_cli.base import errors
+from familiar_cli.base.config.environment import install_command
+from familiar_cli.base.config.home import ME_FILE, FamiliarPaths, check_here, list_familiars
+from familiar_cli.base.files import is_plain, locked, remove, temp_in, write_own
+from familiar_cli.base.sqlite import connect
+from familiar_cli.base.text import counted, one_line
+from familiar_cli.base.times.clock import now
+from familiar_cli.familiar import Familiar
+from familiar_cli.store.memory.store.store import hold_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from familiar_cli.sync.sealing import Sealing
+
+    Progress = Callable[[str, int, int], None]
+
+FORMAT: Final = 1
+MANIFEST: Final = ".manifest"
+SEALED: Final = ".age"
+PIECE_BYTES: Final = 1 << 20
+PACK_BYTES: Final = 1 << 24
+_LOCK_S: Final = 60.0
+_SPARED: Final = timedelta(days=1)  # packs of a backup that another machine may be writing
+_STAMP: Final = "%Y%m%dT%H%M%S%fZ"
+_HISTORY: Final = "history.db"
+# Derived files, and files without meaning on another machine.
+_SKIPPED_DIRS: Final = frozenset({"memory/.index", "recall", "replying", "runs/locks"})
+_SKIPPED: Final = re.compile(
+    r"(.*/)?([^/]*\.lock(\.next|\.holder)?|\.lock\.(next|holder)|\.tmp-familiar-[^/]*)"
+    r"|moved\.txt|history\.db(-wal|-shm|-journal|\.before-.*)|served\.sqlite.*|\.backups/.*"
+)
+
+
+class Piece(Struct, frozen=True):
+    """Location of a piece of a file: pack, offset, length, and hash."""
+
+    pack: str
+    start: int
+    length: int
+    sha256: str
+
+
+class BackedUpFile(Struct, frozen=True):
+    """A file in a backup; `path` is POSIX, relative to the familiar, or `../me.toml`."""
+
+    path: str
+    size: int
+    sha256: str
+    pieces: tuple[Piece, ...]
+
+
+class Manifest(Struct, frozen=True):
+    """The contents of one backup."""
+
+    familiar: str
+    at: str
+    files: tuple[BackedUpFile, ...]
+    format: int = FORMAT
+
+    @property
+    def packs(self) -> frozenset[str]:
+        """The packs that it uses."""
+        return frozenset(piece.pack for file in self.files for piece in file.pieces)
+
+    def to_bytes(self) -> bytes:
+        """Encode it."""
+        return zlib.compress(json.dumps(to_builtins(self), ensure_ascii=False).encode())
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Manifest:
+        """Decode a manifest.
+
+        Raises:
+            RemoteDamagedError: It is damaged, or written by a later version.
+        """
+        try:
+            told = json.loads(zlib.decompress(raw))
+            if told["format"] != FORMAT:
+                raise errors.RemoteDamagedError(
+                    f"The backup has format {told['format']}, and this version reads {FORMAT}",
+                    hint="Install a newer version of the program.",
+                )
+            return msgspec.convert(told, cls)
+        except (ValueError, KeyError, TypeError, zlib.error, msgspec.ValidationError) as error:
+            raise errors.RemoteDamagedError(f"The manifest is damaged: {error}") from error
+
+
+class BackupTarget:
+    """A place for backups.
+
+    Args:
+        address: A directory, or an address that fsspec opens, such as `s3://bucket/familiars`.
+        sealing: Encrypts and decrypts files.
+
+    Raises:
+        UsageError: fsspec does not support the address, or needs a package for it.
+    """
+
+    def __init__(self, address: str, sealing: Sealing) -> None:
+        self.address = address
+        self._sealing = sealing
+        try:
+            from fsspec.core import url_to_fs  # loads asyncio
+
+            self._files, self._root = url_to_fs(address)
+        except (ImportError, ValueError) as error:
+            raise errors.UsageError(
+                f"{address!r} cannot be opened: {one_line(str(error), 200)}",
+                hint="Give a directory, or install what is missing: "
+                f"`{install_command('backup')}`, and the package that fsspec names for it.",
+            ) from error
+        self.is_local = "file" in self._files.protocol
+
+    def names(self, familiar_id: str) -> list[str]:
+        """List the files of a familiar, oldest first."""
+        return self._list(f"{self._root}/{familiar_id}")
+
+    def familiars(self) -> list[str]:
+        """List the familiars with backups."""
+        return [name for name in self._list(self._root) if manifest_names(self.names(name))]
+
+    def _list(self, path: str) -> list[str]:
+        with self._storage_errors("listed"):
+            self._files.invalidate_cache()
+            try:
+                there = self._files.ls(path, detail=False)
+            except FileNotFoundError:
+                return []
+        return sorted(name.rstrip("/").rpartition("/")[2] for name in there)
+
+    def read(self, familiar_id: str, name: str) -> bytes:
+        """Read and decrypt a file."""
+        with self._storage_errors("read"):
+            try:
+                raw: bytes = self._files.cat_file(f"{self._root}/{familiar_id}/{name}")
+            except FileNotFoundError as error:
+                raise errors.RemoteDamagedError(
+                    f"{self.address!r} lacks {familiar_id}/{name}",
+                    hint=f"Run `familiar backup verify {self.address}`.",
+                ) from error
+        if not name.endswith(SEALED):
+            return raw
+        plain = io.BytesIO()
+        self._sealing.open(io.BytesIO(raw), plain)
+        return plain.getvalue()
+
+    def write(self, familiar_id: str, name: str, content: bytes) -> str:
+        """Write a file atomically; return its name."""
+        if self._sealing.seals:
+            sealed = io.BytesIO()
+            self._sealing.seal(io.BytesIO(content), sealed)
+            name, content = f"{name}{SEALED}", sealed.getvalue()
+        path = f"{self._root}/{familiar_id}/{name}"
+        with self._storage_errors("written"):
+            if self.is_local:
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                write_own(path, content)
+            else:
+                self._files.pipe_file(path, content)
+        return name
+
+    def remove(self, familiar_id: str, name: str) -> None:
+        """Remove a file."""
+        with self._storage_errors("removed"):
+            self._files.rm_file(f"{self._root}/{familiar_id}/{name}")
+
+    @contextmanager
+    def _storage_errors(self, done: str) -> Iterator[None]:
+        """Convert errors of a storage library to ours."""
+        try:
+            yield
+        except errors.FamiliarError:
+            raise
+        except Exception as error:  # each library has its own error classes
+            raise errors.FamiliarError(
+                f"{self.address!r} could not be {done}: {one_line(str(error), 200)}; "
+                "no backup was finished or changed",
+                hint="Check the address, its credentials and the free space, then try again.",
+            ) from error
+
+
+def manifest_names(names: Iterable[str]) -> list[str]:
+    """Select the manifests among names, oldest first."""
+    return [name for name in names if name.removesuffix(SEALED).endswith(MANIFEST)]
+
+
+class BackupReport(Struct, frozen=True):
+    """The result of a backup.
+
+    Args:
+        familiar: The familiar.
+        name: Name of the backup, for `familiar restore --backup`.
+        files: Number of files in it.
+        bytes: Their total size.
+        written_bytes: The part of it that was new to the target.
+        removed: Backups removed by retention.
+    """
+
+    familiar: str
+    name: str
+    files: int
+    bytes: int
+    written_bytes: int
+    removed: tuple[str, ...] = ()
+
+
+class _PackWriter:
+    """Collects pieces into packs, skipping those that an earlier backup has."""
+
+    def __init__(self, target: BackupTarget, familiar_id: str, stamp: str) -> None:
+        self._target = target
+        self._familiar_id = familiar_id
+        self._stamp = stamp
+        self._pack = bytearray()
+        self._waiting: list[tuple[str, int, int]] = []
+        self.known: dict[str, Piece] = {}
+        self.written_bytes = 0
+
+    def add(self, content: bytes) -> str:
+        """Add a piece, and return its hash."""
+        digest = sha256(content).hexdigest()
+        if digest not in self.known and all(digest != one[0] for one in self._waiting):
+            packed = zlib.compress(content, 6)
+            self._waiting.append((digest, len(self._pack), len(packed)))
+            self._pack += packed
+            if len(self._pack) >= PACK_BYTES:
+                self.flush()
+        return digest
+
+    def flush(self) -> None:
+        """Write the current pack."""
+        if not self._waiting:
+            return
+        name = f"{self._stamp}-{token_hex(4)}.pack"
+        name = self._target.write(self._familiar_id, name, bytes(self._pack))
+        for digest, start, length in self._waiting:
+            self.known[digest] = Piece(name, start, length, digest)
+        self.written_bytes += len(self._pack)
+        self._pack, self._waiting = bytearray(), []
+
+
+def back_up(
+    paths: FamiliarPaths, target: BackupTarget, *, keep: int = 0, progress: Progress | None = None
+) -> BackupReport:
+    """Back up a familiar while it is in use.
+
+    Memory is locked meanwhile; conversations continue, and the backup has them up to one moment.
+
+    Args:
+        paths: The familiar.
+        target: The target.
+        keep: Number of its backups to keep there; 0 for all.
+        progress: Called with the kind of work, the number of files done, and the total.
+
+    Raises:
+        LockedError: Another process is backing it up, or keeps writing memory.
+        FamiliarError: The familiar cannot be read, or the target cannot be written.
+    """
+    state = paths.root / ".backups" / sha256(target.address.encode()).hexdigest()[:16]
+    state.parent.mkdir(exist_ok=True)
+    if target.is_local and Path(target.address).resolve().is_relative_to(paths.root.resolve()):
+        raise errors.UsageError(
+            f"{target.address!r} is inside the familiar itself; nothing was backed up",
+            hint="Choose a directory elsewhere, best on another disk.",
+        )
+    with locked(state.with_suffix(".lock"), 0, what="a backup"):
+        stamp = f"{now():{_STAMP}}-{token_hex(4)}"
+        packs = _PackWriter(target, paths.id, stamp)
+        packs.known = _known_pieces(state, frozenset(target.names(paths.id)))
+        with hold_lock(paths.lock, _LOCK_S):
+            found = list(_read_files(paths, packs, progress))
+        packs.flush()
+        files = tuple(
+            BackedUpFile(path, size, whole, tuple(packs.known[one] for one in digests))
+            for path, size, whole, digests in found
+        )
+        manifest = Manifest(paths.id, now().isoformat(timespec="seconds"), files)
+        name = target.write(paths.id, f"{stamp}{MANIFEST}", manifest.to_bytes())
+        write_own(state, manifest.to_bytes())
+        removed = _retire(target, paths.id, keep) if keep else ()
+    return BackupReport(
+        paths.id,
+        name.partition(".")[0],
+        len(files),
+        sum(file.size for file in files),
+        packs.written_bytes,
+        removed,
+    )
+
+
+@contextmanager
+def moving_away(paths: FamiliarPaths, where: str) -> Iterator[None]:
+    """Let a familiar answer no more once replies under way are complete, unless the block fails.
+
+    Args:
+        paths: The familiar.
+        where: Where it goes, in words for whoever talks to it here.
+
+    Raises:
+        RefusedError: It was moved away before.
+        LockedError: A reply takes too long; the familiar goes on answering.
+    """
+    check_here(paths)
+    write_own(paths.moved, f"{one_line(where)}\n".encode())
+    try:
+        for lock in sorted(paths.channel_lock("").parent.glob("channel-*.lock")):
+            with hold_lock(lock, _LOCK_S):
+                pass
+        yield
+    except BaseException:
+        remove(paths.moved)
+        raise
+
+
+def _known_pieces(state: Path, there: frozenset[str]) -> dict[str, Piece]:
+    """Return the pieces of the last backup whose packs still exist."""
+    try:
+        last = Manifest.from_bytes(state.read_bytes())
+    except (OSError, errors.RemoteDamagedError):
+        return {}  # everything is written again
+    pieces = (piece for file in last.files for piece in file.pieces)
+    return {piece.sha256: piece for piece in pieces if piece.pack in there}
+
+
+def _read_files(
+    paths: FamiliarPaths, packs: _PackWriter, progress: Progress | None
+) -> Iterator[tuple[str, int, str, list[str]]]:
+    """Read all files into packs; yield each path with its size, its hash and its pieces."""
+    chosen = sorted(_files_in(paths.root))
+    for done, rel_path in enumerate(chosen):
+        if progress:
+            progress("Reading", done, len(chosen))
+        if rel_path == _HISTORY:
+            with _copied_history(paths) as copy, copy.open("rb") as file:
+                yield (rel_path, *_add_file(file, packs))
+            continue
+        try:
+            with (paths.root / rel_path).open("rb") as file:
+                yield (rel_path, *_add_file(file, packs))
+        except FileNotFoundError:
+            continue  # a trace or a record that retention removed just now
+        except OSError as error:
+            raise errors.FamiliarError(
+                f"{rel_path!r} cannot be read: {error.strerror or error}; nothing was backed up"
+            ) from error
+    if is_plain(paths.me):
+        with paths.me.open("rb") as file:
+            yield (f"../{ME_FILE}", *_add_file(file, packs))
+
+
+def _files_in(root: Path) -> Iterator[str]:
+    for directory, below, names in os.walk(root):
+        rel = Path(directory).relative_to(root).as_posix()
+        prefix = "" if rel == "." else f"{rel}/"
+        below[:] = [name for name in below if f"{prefix}{name}" not in _SKIPPED_DIRS]
+        for name in names:
+            rel_path = f"{prefix}{name}"
+            if not _SKIPPED.fullmatch(rel_path) and is_plain(root / rel_path):
+                yield rel_path
+
+
+def _add_file(file: IO[bytes], packs: _PackWriter) -> tuple[int, str, list[str]]:
+    whole, size, digests = sha256(), 0, []
+    while piece := file.read(PIECE_BYTES):
+        whole.update(piece)
+        size += len(piece)
+        digests.append(packs.add(piece))
+    return size, whole.hexdigest(), digests
+
+
+@contextmanager
+def _copied_history(paths: FamiliarPaths) -> Iterator[Path]:
+    """Copy the history as of one moment, by SQLite's backup API."""
+    copy = Path(temp_in(str(paths.root), ".db"))
+    try:
+        with closing(connect(paths.history, 10.0)) as source, closing(connect(copy, 10.0)) as made:
+            source.backup(made, pages=4096)
+        yield copy
+    finally:
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            remove(copy.with_name(copy.name + suffix))
+
+
+def _retire(target: BackupTarget, familiar_id: str, keep: int) -> tuple[str, ...]:
+    """Remove all but the newest backups, and the packs that only they use."""
+    names = target.names(familiar_id)
+    manifests = manifest_names(names)
+    old = manifests[: max(len(manifests) - keep, 0)]
+    if not old:
+        return ()
+    needed: set[str] = set()
+    for name in manifests[len(old) :]:
+        needed |= Manifest.from_bytes(target.read(familiar_id, name)).packs
+    for name in old:
+        target.remove(familiar_id, name)
+    oldest = f"{now() - _SPARED:{_STAMP}}"
+    for name in names:
+        if ".pack" in name and name not in needed and name < oldest:
+            target.remove(familiar_id, name)
+    return tuple(name.partition(".")[0] for name in old)
+
+
+def verify_backups(
+    target: BackupTarget, familiar_ids: Sequence[str] = ()
+) -> tuple[list[str], dict[str, str]]:
+    """Read every piece of every backup, and verify its hash.
+
+    Args:
+        target: The target.
+        familiar_ids: Only these familiars; empty for all.
+
+    Returns:
+        The intact backups, and the problems of the others.
+
+    Raises:
+        NotFoundError: There are no backups.
+        RemoteKeyError: They are encrypted for another key.
+    """
+    ids = list(familiar_ids) or target.familiars()
+    whole: list[str] = []
+    problems: dict[str, str] = {}
+    for familiar_id in ids:
+        checked: dict[str, str] = {}
+        for name in manifest_names(target.names(familiar_id)):
+            backup = f"{familiar_id}/{name.partition('.')[0]}"
+            try:
+                manifest = Manifest.from_bytes(target.read(familiar_id, name))
+                problem = next(filter(None, _bad_packs(target, manifest, checked)), "")
+            except errors.RemoteDamagedError as error:
+                problem = str(error)
+            if problem:
+                problems[backup] = problem
+            else:
+                whole.append(backup)
+    if not (whole or problems):
+        raise _no_backup(target, ids)
+    return whole, problems
+
+
+def _bad_packs(target: BackupTarget, manifest: Manifest, checked: dict[str, str]) -> Iterator[str]:
+    """Yield the problem of each pack of a backup; an empty string for none.
+
+    Args:
+        target: The target.
+        manifest: The backup.
+        checked: Results for individual pieces, filled in.
+    """
+    by_pack: dict[str, set[Piece]] = {}
+    for file in manifest.files:
+        for piece in file.pieces:
+            by_pack.setdefault(piece.pack, set()).add(piece)
+    for name, pieces in by_pack.items():
+        new = [piece for piece in pieces if f"{name}:{piece.start}" not in checked]
+        try:
+            pack = target.read(manifest.familiar, name) if new else b""
+        except errors.RemoteDamagedError as error:
+            yield str(error)
+            continue
+        for piece in new:
+            is_good = _unpack(pack, piece) is not None
+            checked[f"{name}:{piece.start}"] = "" if is_good else f"{name} is damaged"
+        yield next(filter(None, (checked[f"{name}:{piece.start}"] for piece in pieces)), "")
+
+
+def _unpack(pack: bytes, piece: Piece) -> bytes | None:
+    """Return the content of a piece; None if it is damaged."""
+    try:
+        content = zlib.decompress(pack[piece.start : piece.start + piece.length])
+    except zlib.error:
+        return None
+    return content if sha256(content).hexdigest() == piece.sha256 else None
+
+
+class Restored(Struct, frozen=True):
+    """A restored familiar: its id, the backup's name, and the number of files."""
+
+    familiar: str
+    backup: str
+    files: int
+    home: str
+
+
+def restore(
+    target: BackupTarget,
+    home: Path,
+    familiar_id: str,
+    *,
+    backup: str = "",
+    progress: Progress | None = None,
+) -> Restored:
+    """Restore a familiar that does not exist; it appears only once it is complete.
+
+    People who were forgotten in this home are forgotten again.
+
+    Args:
+        target: The target.
+        home: The directory for it.
+        familiar_id: Its id.
+        backup: Name of the backup; empty for the newest.
+        progress: Called with the kind of work, the number of files done, and the total.
+
+    Raises:
+        ConflictError: The familiar exists; nothing was changed.
+        NotFoundError: No such backup.
+        RemoteDamagedError: The backup is damaged; nothing was restored.
+    """
+    paths = FamiliarPaths(home / familiar_id)
+    if paths.root.exists():
+        raise errors.ConflictError(
+            f"There is a familiar {familiar_id!r} in {str(home)!r} already; nothing was restored",
+            hint="Restore into another home: `--home DIR`.",
+        )
+    manifests = manifest_names(target.names(familiar_id))
+    found = [name for name in manifests if not backup or name.partition(".")[0] == backup]
+    if not found:
+        raise _no_backup(target, [f"{familiar_id}/{backup}" if backup else familiar_id])
+    manifest = Manifest.from_bytes(target.read(familiar_id, found[-1]))
+    home.mkdir(parents=True, exist_ok=True)
+    making = Path(temp_in(str(home), ".restoring"))
+    try:
+        me = _write_files(target, manifest, making, progress)
+        making.replace(paths.root)
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+    if me is not None and not paths.me.exists():
+        write_own(paths.me, me)
+    with Familiar(paths) as familiar:
+        carry_out_known_orders(familiar)
+    return Restored(familiar_id, found[-1].partition(".")[0], len(manifest.files), str(home))
+
+
+def _write_files(
+    target: BackupTarget, manifest: Manifest, root: Path, progress: Progress | None
+) -> bytes | None:
+    """Write the files of a backup to a new directory; return the content of `me.toml`, if any.
+
+    Each pack is read once per run of files whose pieces it holds.
+    """
+    root.mkdir(mode=0o700)
+    me, last, pack = None, "", b""
+    for done, file in enumerate(manifest.files):
+        if progress:
+            progress("Writing", done, len(manifest.files))
+        content = bytearray()
+        for piece in file.pieces:
+            if piece.pack != last:
+                last, pack = piece.pack, target.read(manifest.familiar, piece.pack)
+            part = _unpack(pack, piece)
+            if part is None:
+                raise errors.RemoteDamagedError(
+                    f"{file.path!r} is damaged in the backup; nothing was restored",
+                    hint="Choose an older one with `--backup NAME`: `familiar backup ls`.",
+                )
+            content += part
+        if file.path == f"../{ME_FILE}":
+            me = bytes(content)
+            continue
+        path = root / file.path
+        if ".." in Path(file.path).parts or Path(file.path).is_absolute():
+            raise errors.RemoteDamagedError(f"The backup names a file outside: {file.path!r}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_own(path, bytes(content), durable=file.path in {_HISTORY, "character.toml"})
+    return me
+
+
+def _no_backup(target: BackupTarget, wanted: Sequence[str]) -> errors.NotFoundError:
+    there = target.familiars()
+    named = ", ".join(wanted) or "any familiar"
+    return errors.NotFoundError(
+        f"{target.address!r} has no backup of {named}",
+        hint=f"It has backups of {', '.join(there)}." if there else "Make one: `familiar backup`.",
+    )
+
+
+def list_backups(target: BackupTarget) -> list[dict[str, Any]]:
+    """List all backups: familiar, name and time, oldest first."""
+    return [
+        {"familiar": familiar_id, "backup": name.partition(".")[0], "at": _time_of(name)}
+        for familiar_id in target.familiars()
+        for name in manifest_names(target.names(familiar_id))
+    ]
+
+
+def _time_of(name: str) -> str:
+    stamp = name.partition("-")[0]
+    return datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC).isoformat(timespec="seconds")
+
+
+def words_of(report: BackupReport) -> str:
+    """Describe the result of a backup in one line."""
+    written = f"{report.written_bytes / 1e6:,.1f} MB of {report.bytes / 1e6:,.1f} MB written"
+    removed = f"; {counted(len(report.removed), 'older backup')} removed" if report.removed else ""
+    return f"{report.familiar}: {report.name}, {counted(report.files, 'file')}, {written}{removed}"
+
+
+def familiars_to_back_up(home: Path, given: str | None) -> list[FamiliarPaths]:
+    """List the selected familiar, or all of a home.
+
+    Raises:
+        NotFoundError: There is none.
+    """
+    ids = [given] if given else list_familiars(home)
+    missing = [one for one in ids if one not in list_familiars(home)]
+    if missing or not ids:
+        raise errors.NotFoundError(
+            f"There is no familiar {(missing or ['at all'])[0]!r} in {str(home)!r}"
+        )
+    return [FamiliarPaths(home / one) for one in ids]

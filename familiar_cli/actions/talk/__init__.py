@@ -1,0 +1,1 @@
+"""Talking: a turn, what it sends, and why."""

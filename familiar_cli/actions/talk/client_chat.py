@@ -1,0 +1,262 @@
+"""Store whole chats as chat programs show them, and follow the turns of the server."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from familiar_cli.base.config.home import who_speaks
+from familiar_cli.base.errors import FamiliarError, UsageError
+from familiar_cli.base.text import slugify
+from familiar_cli.base.times.clock import iso
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.familiar import Familiar
+from familiar_cli.imports.foreign_chat import Cast, Reading, known_names
+from familiar_cli.imports.import_chat import ChatImportOptions, ImportedChat, import_chat_files
+from familiar_cli.store.history.rows import Turn
+from familiar_cli.store.history.selection import newest_from, turns_from
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+
+_MAX_NAME_CHARS: Final = 200
+
+
+class ClientChat(Struct, frozen=True):
+    """A chat as its program shows it.
+
+    Args:
+        name: Stem of its file name.
+        directory: Its directory in `chats`; empty for a group chat.
+        group: Name of the group, if it is a group chat.
+        lines: The lines of the file, header first.
+    """
+
+    name: str
+    directory: str
+    group: str | None
+    lines: tuple[Mapping[str, Any], ...]
+
+
+def parse_client_chat(body: Mapping[str, Any]) -> ClientChat:
+    """Parse the chat in a request.
+
+    Raises:
+        UsageError: It contains none.
+    """
+    name, directory, group = body.get("chat"), body.get("directory") or "", body.get("group")
+    lines = body.get("lines")
+    if not isinstance(name, str) or not isinstance(directory, str):
+        raise UsageError("The request names no 'chat'; nothing was kept")
+    for part in (name, directory):
+        if Path(part).name != part or "\\" in part or len(part) > _MAX_NAME_CHARS:
+            raise UsageError(f"{part[:_MAX_NAME_CHARS]!r} is not a file name; nothing was kept")
+    if not isinstance(lines, list) or not all(isinstance(line, dict) for line in lines):
+        raise UsageError("'lines' must be the lines of the chat, as objects; nothing was kept")
+    if not name or (group is not None and not isinstance(group, str)):
+        raise UsageError("The request names no 'chat'; nothing was kept")
+    return ClientChat(name, directory, group, tuple(lines))
+
+
+def keep_client_chat(familiar: Familiar, chat: ClientChat) -> ImportedChat:
+    """Update the history to what a chat program shows.
+
+    Raises:
+        FamiliarError: The history cannot be written.
+    """
+    with tempfile.TemporaryDirectory(prefix="familiar-") as scratch:
+        place = Path(scratch, chat.directory or "group chats")
+        place.mkdir(exist_ok=True)
+        path = place / f"{chat.name}.jsonl"
+        text = "".join(json.dumps(line) + "\n" for line in chat.lines)
+        path.write_bytes(text.encode("utf-8", "surrogatepass"))
+        options = ChatImportOptions(aside=True, is_current=True)
+        reading = _read_options(familiar, chat)
+        done = import_chat_files(familiar.history, [(path, reading)], options)
+    if done.failed:
+        raise done.failed[0].error
+    return done.chats[0]
+
+
+def _read_options(familiar: Familiar, chat: ClientChat) -> Reading:
+    reading = owned_reading(chat_reading(familiar))
+    if chat.group is None:
+        return solo_reading(reading)
+    return group_reading(reading, chat.name, chat.group)
+
+
+def chat_reading(
+    familiar: Familiar,
+    person: str | None = None,
+    character: tuple[str, ...] = (),
+    mine: tuple[str, ...] = (),
+) -> Reading:
+    """Build the options for reading foreign chats.
+
+    Args:
+        familiar: The familiar.
+        person: The account of the person who speaks to the character, as `PLATFORM:ID`.
+        character: Names of the familiar in the chats; empty for its usual ones.
+        mine: The owner's names in them; empty for whoever is the chats' user.
+
+    Raises:
+        UsageError: `person` is not an account.
+    """
+    memory, history = familiar.memory, familiar.history
+    known = known_names(memory, familiar_id=familiar.paths.id, name=familiar.config.name)
+    me = familiar.me()
+    cast = Cast(
+        known,
+        character,
+        who_speaks(person, me=me) if person else None,
+        me=me.author,
+        mine=mine,
+        before=frozenset(speaker.author.slug for speaker in history.speakers(OWNER)),
+        also=me.slugs,
+    )
+    return Reading(cast, familiar.zone)
+
+
+def owned_reading(reading: Reading) -> Reading:
+    """Build the options for chats of the owner's own program, whose user is the owner."""
+    return replace(reading, cast=replace(reading.cast, is_mine=True))
+
+
+def solo_reading(reading: Reading) -> Reading:
+    """Build the options for one-to-one chats, whose unnamed speaker is the familiar."""
+    return replace(reading, cast=replace(reading.cast, unnamed="familiar"))
+
+
+def group_reading(reading: Reading, chat: str, group: str) -> Reading:
+    """Build the options for group chats, whose unnamed speakers are the others."""
+    stem = slugify(chat) or "chat"
+    name = slugify(group, max_chars=40)
+    return replace(
+        reading,
+        cast=replace(reading.cast, unnamed="others"),
+        channels=(f"{name}-{stem}", stem) if name else (stem,),
+    )
+
+
+SOURCE: Final = "serve"
+"""The source of every turn that came through the server."""
+
+_LOOK_S: Final = 0.5
+_BATCH: Final = 200
+
+
+class ServedLine(Struct, frozen=True):
+    """A turn in the server's log: of which familiar, and who said it."""
+
+    familiar: str
+    turn: Turn
+    who: str
+
+    @property
+    def match(self) -> str:
+        """How it was matched: new, a reply, or an edit of a turn."""
+        return match_of(self.turn)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "familiar": self.familiar,
+            "turn": self.turn.id,
+            "at": iso(self.turn.at),
+            "channel": self.turn.channel_id,
+            "who": self.who,
+            "text": self.turn.content,
+            "partial": self.turn.partial,
+            "reply_to": self.turn.reply_to,
+            "match": self.match,
+        }
+
+
+class ServedLog:
+    """The turns that come through the server, of some familiars of a home.
+
+    Each is opened only while it is read, so any number can be followed.
+
+    Args:
+        home: Where they live.
+        list_ids: Lists them; asked again at each look.
+        tell: Told once about each that cannot be read.
+    """
+
+    def __init__(
+        self, home: Path, list_ids: Callable[[], Sequence[str]], tell: Callable[[str], None]
+    ) -> None:
+        self._home = home
+        self._list_ids = list_ids
+        self._tell = tell
+        self._seen: dict[str, int] = {}
+        self._stamps: dict[str, tuple[int, ...]] = {}
+        self._unread: set[str] = set()
+
+    def newest(self, limit: int) -> list[ServedLine]:
+        """Return the newest `limit` turns, oldest first."""
+        found = sorted(self._read_changed(limit), key=lambda line: line.turn.at)
+        return found[len(found) - limit :] if limit < len(found) else found
+
+    def follow(self) -> Iterator[ServedLine]:
+        """Yield each turn that comes after `newest`, until the caller stops asking."""
+        while True:
+            time.sleep(_LOOK_S)
+            yield from sorted(self._read_changed(_BATCH), key=lambda line: line.turn.at)
+
+    def _read_changed(self, limit: int) -> Iterator[ServedLine]:
+        """Read the familiars whose history has changed; of a new one, the newest `limit` turns."""
+        for familiar_id in self._list_ids():
+            database = self._home / familiar_id / "history.db"
+            stamp = tuple(map(_mtime_ns, (database, database.with_name("history.db-wal"))))
+            if self._stamps.get(familiar_id) == stamp:
+                continue
+            self._stamps[familiar_id] = stamp
+            try:
+                with Familiar.load_from_disk(self._home, familiar_id) as familiar:
+                    yield from self._read(familiar, limit)
+            except FamiliarError as error:
+                if familiar_id not in self._unread:
+                    self._unread.add(familiar_id)
+                    self._tell(f"{familiar_id}: {error}")
+
+    def _read(self, familiar: Familiar, limit: int) -> Iterator[ServedLine]:
+        history, familiar_id = familiar.history, familiar.paths.id
+        seen, turns = self._seen.get(familiar_id), list[Turn]()
+        if seen is None:
+            seen = history.newest_id()
+            turns = newest_from(history, SOURCE, limit)
+            seen = max([seen, *(turn.id for turn in turns)])
+        while rows := turns_from(history, SOURCE, seen, _BATCH):
+            turns += filter(None, (history.turn(turn_id) for turn_id, *_ in rows))
+            seen = rows[-1][0]
+        self._seen[familiar_id] = seen
+        name = familiar.name if turns else ""
+        return (ServedLine(familiar_id, turn, _speaker(turn, name)) for turn in turns)
+
+
+def _mtime_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _speaker(turn: Turn, name: str) -> str:
+    if turn.role == "assistant":
+        return name
+    return turn.author.label if turn.author else ""
+
+
+def match_of(turn: Turn) -> str:
+    """Describe how a turn was matched when it came: new, a reply, or an edit."""
+    if turn.place is not None and turn.place != turn.id:
+        return f"in place of turn {turn.place}"
+    return "new" if turn.reply_to is None else f"reply to turn {turn.reply_to}"

@@ -1,0 +1,646 @@
+"""The parts of a prompt: settings and pins, and the providers and processors of a turn."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from familiar_cli.base.config.channel_kinds import MODES, OF_MODALITY
+from familiar_cli.base.errors import FamiliarError, RefusedError
+from familiar_cli.base.times.clock import now, to_zone
+from familiar_cli.context import types
+from familiar_cli.context.budget import (
+    MESSAGE_TOKENS,
+    Allowance,
+    Window,
+    percent_of,
+    prompt_allowance,
+)
+from familiar_cli.context.pipeline import ContextPipeline
+from familiar_cli.context.providers import history
+from familiar_cli.context.providers.character import CharacterProvider
+from familiar_cli.context.providers.content_search import ContentSearchProvider
+from familiar_cli.context.providers.memory_files import DeskProvider, DigestsProvider
+from familiar_cli.context.providers.passages import Sight
+from familiar_cli.context.providers.past_turns import Recaller
+from familiar_cli.context.providers.people import RelationsProvider, taking_part
+from familiar_cli.context.providers.pins import NotesProvider, Pinned, PinnedMemory, PinsProvider
+from familiar_cli.context.providers.retrieval import Memory, Retrieval
+from familiar_cli.context.replies import SAMPLING, ShortReply
+from familiar_cli.context.request import ContextProvider, ContextRequest
+from familiar_cli.context.tiers import DEEP, LARGE_WINDOW, STANDARD
+from familiar_cli.store.memory.layout import SUFFIXES
+from familiar_cli.store.memory.pages.front_matter import SELF_FILES, with_pin, without_pin
+from familiar_cli.store.memory.store.files import Applied, parse_path
+from familiar_cli.store.search.build import Pins, find_pins, pins_in_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from familiar_cli.base.config.channel import Channel
+    from familiar_cli.base.config.settings import Effective
+    from familiar_cli.base.config.values import Value
+    from familiar_cli.context.character import Character
+    from familiar_cli.context.processors import (
+        RecastPostProcessor,
+        ShortFramePreProcessor,
+        SteppedThinkingPreProcessor,
+    )
+    from familiar_cli.context.providers.content_filter import Filter
+    from familiar_cli.context.types import Spoken
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.llm.slots import ResolvedSlot
+    from familiar_cli.llm.tokens import TokenCounter
+
+    Resolved = Iterator[tuple[str, Value, str]]
+
+FILTER_SLOT: Final = "content_filter"
+_REFRESH_SHARE: Final = 0.25  # share of the deadline for reading changed files
+_FIND_SHARE: Final = 0.5  # and with those whose beginning alone is looked at
+_FRAME_TOKENS: Final = 100  # the speaker's name and the separator of messages
+_LLAMA_CPP: Final = frozenset({"local", "llamacpp"})  # servers that accept its sampling parameters
+
+
+class TurnSetup(Struct, frozen=True):
+    """The settings of one turn, read once.
+
+    Args:
+        channel: The settings of its channel.
+        character: The provider of the character.
+        allowance: The token budget of its prompt.
+        processors: Enabled processors whose slot is configured.
+        slot: The server and model that reply.
+    """
+
+    channel: Channel
+    character: CharacterProvider
+    allowance: Allowance
+    processors: tuple[str, ...]
+    slot: ResolvedSlot
+
+    @property
+    def char(self) -> str:
+        """The familiar's name."""
+        return self.character.character.name
+
+
+def turn_setup(familiar: Familiar, channel_id: str, modality: str = "text") -> TurnSetup:
+    """Read the settings of a turn.
+
+    Args:
+        familiar: The familiar.
+        channel_id: The channel.
+        modality: The modality of the message.
+
+    Raises:
+        ConfigError: The channel's file or `character.toml` is invalid.
+    """
+    slot, set_to = familiar.models.slot(), familiar.config
+    channel = channel_in(familiar, channel_id, modality, slot)
+    character = CharacterProvider(
+        familiar.character(), system_prompt=set_to.system_prompt, user_name=set_to.user_name
+    )
+    switched = channel.processors.items()
+    processors = tuple(name for name, on in switched if on and name in set_to.llm.slots)
+    allowed = allowance_in(familiar, channel, character.character, slot)
+    return TurnSetup(channel, character, allowed, processors, slot)
+
+
+def channel_in(
+    familiar: Familiar,
+    channel_id: str,
+    modality: str = "text",
+    slot: ResolvedSlot | None = None,
+) -> Channel:
+    """Return a channel's settings; the tier defaults to one that suits the model's context size."""
+    channel = familiar.channel(channel_id, modality)
+    if Window.of(slot or familiar.models.slot()).context_tokens < LARGE_WINDOW:
+        return channel
+    return channel.with_usual_tier(DEEP, "model's window")
+
+
+def allowance_in(
+    familiar: Familiar,
+    channel: Channel,
+    character: Character | None = None,
+    slot: ResolvedSlot | None = None,
+) -> Allowance:
+    """Return the token budget of prompts in a channel.
+
+    Args:
+        familiar: The familiar.
+        channel: The channel's settings.
+        character: The character, if it has been read already.
+        slot: The server and model that reply, if they are known already.
+
+    Raises:
+        ConfigError: The model's settings leave no room for a prompt.
+    """
+    texts = [
+        *(character or familiar.character()).who(channel.tier),
+        max((me.persona(familiar.phrases) for me in familiar.me_in(channel).owners), key=len),
+    ]
+    needed = sum(MESSAGE_TOKENS + familiar.counter.count(text) for text in texts if text)
+    window = Window.of(slot or familiar.models.slot())
+    return prompt_allowance(
+        channel.budget, mode=channel.mode, window=window, character_tokens=needed
+    )
+
+
+def pipeline(
+    familiar: Familiar,
+    setup: TurnSetup,
+    *,
+    remembered: Sequence[Spoken] = (),
+    dry: bool = False,
+) -> ContextPipeline:
+    """Build the pipeline for a turn's prompt.
+
+    Args:
+        familiar: The familiar.
+        setup: The settings of the turn.
+        remembered: The off-the-record turns before it.
+        dry: Leave out everything that asks a model.
+    """
+    used = () if dry else setup.processors
+    is_wanted = not dry or familiar.config.context.frame == "short"
+    is_short = is_wanted and has_short_frame(familiar, setup.slot)
+    return ContextPipeline(
+        _make_providers(familiar, setup, remembered, dry=dry),
+        familiar.counter,
+        pre_processors=[
+            *([_make_thinking(familiar, setup.char)] if "stepped_thinking" in used else ()),
+            *([_short_frame(familiar, setup)] if is_short else ()),
+        ],
+        post_processors=[_make_recast(familiar, setup.char)] if "recast" in used else (),
+        short_reply=partial(_short_reply, familiar, setup) if is_short else None,
+    )
+
+
+def memory_pipeline(familiar: Familiar, setup: TurnSetup) -> ContextPipeline:
+    """Build the pipeline of memory for another program's prompt: pins and search."""
+    pinned = pinned_memory(familiar, setup, lambda: _find_pins(familiar))
+    return ContextPipeline(
+        [
+            PinsProvider(pinned, deadline_s=familiar.config.context.provider_deadline_s),
+            history.FromTier(_content_search(familiar, setup, pinned, dry=False), STANDARD),
+        ],
+        familiar.counter,
+    )
+
+
+def for_memory(
+    request: ContextRequest, allowance: Allowance, counter: TokenCounter
+) -> ContextRequest:
+    """Convert a request for another program's prompt, in which memory has a share of its own."""
+    layers = (types.Layer.content, types.Layer.pinned)
+    shares = {layer: allowance.layers[layer] for layer in layers if layer in allowance.layers}
+    said = counter.count(request.utterance) + _FRAME_TOKENS
+    return replace(
+        request,
+        budget_tokens=sum(shares.values()) + said,
+        budget_reason="memory's share; the rest of the prompt is the chat program's",
+        layer_tokens={**shares, types.Layer.recent_history: said},
+    )
+
+
+def has_short_frame(familiar: Familiar, slot: ResolvedSlot | None = None) -> bool:
+    """Tell whether prompts and replies are short.
+
+    They are if so configured; by default, if a small local model replies.
+    """
+    from familiar_cli.base.config.home import cache_dir
+    from familiar_cli.llm.models.catalog import CATALOG
+    from familiar_cli.llm.models.store import path_of
+
+    frame = familiar.config.context.frame
+    if frame != "auto":
+        return frame == "short"
+    slot = slot or familiar.models.slot()
+    if slot.preset != "local" or slot.model not in CATALOG or not CATALOG[slot.model].is_small:
+        return False
+    return path_of(slot.model, cache_dir()) is not None
+
+
+def _short_frame(familiar: Familiar, setup: TurnSetup) -> ShortFramePreProcessor:
+    from familiar_cli.context.processors import ShortFramePreProcessor
+
+    usual = type(familiar.config)().system_prompt
+    return ShortFramePreProcessor(
+        setup.char,
+        setup.character.macros_of,
+        familiar.counter,
+        own_instruction=familiar.config.system_prompt != usual,
+    )
+
+
+def _short_reply(familiar: Familiar, setup: TurnSetup, request: ContextRequest) -> ShortReply:
+    """Return the options for a small model; explicit settings take precedence."""
+    set_to = familiar.config.llm
+    style = ShortReply(setup.char, (setup.character.macros_of(request).user,))
+    if set_to.max_tokens:
+        style = replace(style, max_tokens=None, sentences=0)
+    if set_to.temperature != type(set_to)().temperature:
+        style = replace(style, temperature=None)
+    known = SAMPLING if setup.slot.preset in _LLAMA_CPP else {}
+    return replace(style, sampling=known)
+
+
+def has_filter(familiar: Familiar) -> bool:
+    """Tell whether a model is configured to select among the memories found."""
+    return FILTER_SLOT in familiar.config.llm.slots
+
+
+def _make_providers(
+    familiar: Familiar, setup: TurnSetup, remembered: Sequence[Spoken], *, dry: bool
+) -> list[ContextProvider]:
+    set_to, memory = familiar.config, familiar.memory
+    channel, character = setup.channel, setup.character
+    deadline_s = set_to.context.provider_deadline_s
+    at_start = set_to.context.datetime_place == "start"
+    block = history.SystemBlockProvider(
+        familiar.zone, tells_time=channel.tells_time, at_start=at_start
+    )
+    elsewhere = set_to.history.elsewhere_channels
+    beyond = history.Beyond(familiar.summaries, familiar.channels.label, elsewhere)
+    pinned = pinned_memory(familiar, setup, lambda: _find_pins(familiar))
+    searched = _content_search(familiar, setup, pinned, dry=dry)
+    relations = RelationsProvider(
+        lambda request: dict(taking_part(familiar.history, request)),
+        searched.people.slugs_in,
+        familiar.relations,
+        familiar.counter,
+        zone=familiar.zone,
+        deadline_s=deadline_s,
+    )
+    return [
+        *([block] if at_start else ()),
+        character,
+        PinsProvider(pinned, deadline_s=deadline_s),
+        DigestsProvider(memory, familiar.counter.count, deadline_s=deadline_s),
+        NotesProvider(
+            channel.author_note,
+            channel.inject,
+            character.macros_of,
+            familiar.history,
+            deadline_s=deadline_s,
+        ),
+        history.HistoryProvider(
+            familiar.history,
+            recent_turns=channel.recent_turns,
+            deadline_s=deadline_s,
+            beyond=beyond,
+        ),
+        history.FromTier(searched, STANDARD),
+        history.FromTier(relations, STANDARD),
+        *([] if at_start else [block]),
+        DeskProvider(memory, familiar.zone, deadline_s=deadline_s),
+        *([history.RememberedProvider(remembered)] if remembered else ()),
+    ]
+
+
+def pinned_memory(familiar: Familiar, setup: TurnSetup, find: Callable[[], Pins]) -> PinnedMemory:
+    """Return the pinned memory of a turn.
+
+    Args:
+        familiar: The familiar.
+        setup: The settings of the turn.
+        find: Finds the pinned files.
+    """
+    numbering = familiar.numbering
+
+    def sight(request: ContextRequest) -> Sight:
+        # Lines that rest on turns in the prompt stay, so that a pin is the same in each prompt.
+        macros = setup.character.macros_of(request)
+        return Sight(request.viewer, frozenset, macros, request.phrases, numbering)
+
+    return PinnedMemory(find, familiar.memory, familiar.counter, sight)
+
+
+def _find_pins(familiar: Familiar) -> Pins:
+    """Look up the pinned files within a provider's deadline."""
+    deadline_s = familiar.config.context.provider_deadline_s
+    refresh_s, within_s = _REFRESH_SHARE * deadline_s, _FIND_SHARE * deadline_s
+    return find_pins(familiar.index, refresh_s=refresh_s, within_s=within_s)
+
+
+def _content_search(
+    familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory, *, dry: bool
+) -> ContentSearchProvider:
+    asks = has_filter(familiar) and not dry
+    return ContentSearchProvider(
+        familiar.memory,
+        familiar.history,
+        familiar.names,
+        familiar.counter,
+        retrieval=_make_retrieval(familiar, setup, pinned),
+        content_filter=_make_filter(familiar, setup.char) if asks else None,
+        deadline_s=familiar.config.context.provider_deadline_s,
+        numbering=familiar.numbering,
+    )
+
+
+def _make_retrieval(familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory) -> Retrieval:
+    set_to = familiar.config
+    refresh_s = _REFRESH_SHARE * set_to.context.provider_deadline_s
+    labels, zone = familiar.channels.label, familiar.zone
+    past = Recaller(familiar.history, labels, setup.char, zone, refresh_s, familiar.finder)
+    memory = Memory(
+        familiar.memory,
+        familiar.finder,
+        familiar.history,
+        setup.character.macros_of,
+        setup.channel.recent_turns,
+        past if set_to.recall.enabled == "on" else None,
+        pinned.of,
+        familiar.numbering,
+    )
+    return Retrieval(
+        memory,
+        familiar.counter,
+        k=set_to.search.k,
+        refresh_s=refresh_s,
+        most_tokens=set_to.recall.tokens,
+        line_tokens=set_to.search.snippet_tokens,
+    )
+
+
+def _make_filter(familiar: Familiar, char: str) -> Filter:
+    from familiar_cli.context.providers.content_filter import Filter
+
+    set_to = familiar.config.filter
+    return Filter(
+        lambda: familiar.models.open_usable(FILTER_SLOT),
+        familiar.memory,
+        familiar.counter,
+        char=char,
+        strong=set_to.strong,
+        answer_tokens=set_to.answer_tokens,
+        deadline_s=set_to.deadline_s,
+    )
+
+
+def _make_thinking(familiar: Familiar, char: str) -> SteppedThinkingPreProcessor:
+    from familiar_cli.context.processors import SteppedThinkingPreProcessor
+
+    return SteppedThinkingPreProcessor(
+        lambda: familiar.models.open_usable("stepped_thinking"),
+        familiar.counter,
+        char=char,
+        deadline_s=familiar.config.context.processor_deadline_s,
+    )
+
+
+def _make_recast(familiar: Familiar, char: str) -> RecastPostProcessor:
+    from familiar_cli.context.processors import RecastPostProcessor
+
+    return RecastPostProcessor(
+        lambda: familiar.models.open_usable("recast"),
+        familiar.counter,
+        char=char,
+        deadline_s=familiar.config.context.processor_deadline_s,
+    )
+
+
+_MODE: Final = OF_MODALITY["text"]
+_SLOTS: Final = "llm.slots."
+_OF_SLOT: Final = ("base_url", "model", "api_key_env", "context_tokens", "max_tokens")
+_WINDOW: Final = {"server": "the server", "model": "the catalogue"}
+
+
+def with_effective(familiar: Familiar, rows: list[Effective]) -> list[Effective]:
+    """Add to settings their effective values in a text conversation with this model.
+
+    Args:
+        familiar: The familiar.
+        rows: The value of each setting, from `config.settings`.
+    """
+    found: dict[str, tuple[Value, str]] = {}
+    for prefixes, resolve in _RESOLVERS:
+        if not any(row.setting.key.startswith(prefixes) for row in rows):
+            continue
+        try:
+            found |= {key: (value, source) for key, value, source in resolve(familiar, rows)}
+        except FamiliarError:  # errors are reported where settings are used
+            continue
+    return [_with_resolved(row, found.get(row.setting.key)) for row in rows]
+
+
+def _with_resolved(row: Effective, resolved: tuple[Value, str] | None) -> Effective:
+    if resolved is None or resolved[0] == row.value:
+        return row
+    if row.value != row.setting.default and not row.setting.key.startswith("budget."):
+        return row  # explicitly set; only a budget may exceed the limit
+    return replace(row, effective=resolved[0], effective_source=resolved[1])
+
+
+def _of_budget(familiar: Familiar, _: list[Effective]) -> Resolved:
+    found = allowance_in(familiar, familiar.channel(""))
+    yield "budget.total", found.total, found.source
+    for layer, tokens in found.layers.items():
+        source = f"{percent_of(layer, found.total)} % of budget.total"
+        if getattr(familiar.config.budget, layer):
+            source = "budget.total"
+        elif found.widened_tokens and layer is types.Layer.character:
+            source = "the character's size"
+        yield f"budget.{layer}", tokens, source
+    yield "recall.tokens", found.most_content, "budget.content"
+
+
+def _of_window(familiar: Familiar, _: list[Effective]) -> Resolved:
+    yield "context.tier", channel_in(familiar, "").tier, "model's window"
+
+
+def _of_mode(familiar: Familiar, rows: list[Effective]) -> Resolved:
+    source = f"mode {_MODE}"
+    if any(r.setting.key == "history.recent_turns" and r.source == "default" for r in rows):
+        yield "history.recent_turns", MODES[_MODE].recent_turns, source
+    for name, is_on in familiar.channel("").processors.items():
+        if name in familiar.config.llm.slots:
+            yield f"processors.{name}", "on" if is_on else "off", source
+        else:
+            yield f"processors.{name}", "off", f"no llm.slots.{name}"
+
+
+def _of_model(familiar: Familiar, rows: list[Effective]) -> Resolved:
+    from familiar_cli.llm.slots import PLAN_TOKENS, for_plans
+
+    names = {r.setting.key.split(".")[2] for r in rows if r.setting.key.startswith(_SLOTS)}
+    for prefix, name in (("llm.", "main"), *((f"{_SLOTS}{n}.", n) for n in sorted(names))):
+        slot = familiar.models.slot(name)
+        yield f"{prefix}preset", slot.preset, "FAMILIAR_LLM_BASE_URL"
+        for field in _OF_SLOT:
+            source = f"preset {slot.preset}"
+            if field == "context_tokens":
+                source = _WINDOW.get(slot.context_source, source)
+            yield f"{prefix}{field}", getattr(slot, field), source
+        if name in PLAN_TOKENS:
+            tokens, temperature = for_plans(slot, familiar.config.llm, PLAN_TOKENS[name])
+            if tokens != slot.max_tokens:
+                yield f"{prefix}max_tokens", tokens, "the context window"
+            if temperature is not None:
+                yield f"{prefix}temperature", temperature, "the task"
+
+
+def _of_machine(familiar: Familiar, _: list[Effective]) -> Resolved:
+    from familiar_cli.base.config.home import read_instance
+
+    yield "timezone", to_zone(now(), familiar.zone).tzname() or "", "the system"
+    has_id = read_instance(familiar.paths.instance) is not None
+    yield "instance.id", familiar.days_name, "instance.id" if has_id else "the host name"
+    yield "name", familiar.name, "the character"
+    embedder = familiar.finder.embedder.embedder
+    yield "embedding.model", embedder.model if embedder else "none", "what is on disk"
+
+
+def _of_me(familiar: Familiar, _: list[Effective]) -> Resolved:
+    for held in familiar.channel("").held:
+        if held.key.startswith("me."):
+            yield held.key, held.value, held.source
+
+
+_RESOLVERS: Final = (
+    (("budget.", "recall."), _of_budget),
+    (("context.",), _of_window),
+    (("history.", "processors."), _of_mode),
+    (("llm.",), _of_model),
+    (("me.",), _of_me),
+    (("timezone", "instance.", "name", "embedding."), _of_machine),
+)
+
+
+_CHANNEL: Final = "cli"
+_SELF: Final = frozenset(entry.rel_path for entry in SELF_FILES)
+_NO_ROOM: Final = "no room beside the other pins; prompts show what fits in the room left free"
+
+
+class PinnedFile(Struct, frozen=True):
+    """A pinned file.
+
+    Args:
+        rel_path: Its path.
+        tokens: Its tokens in a prompt; 0 if nothing of it is shown.
+        fits: It is in every prompt, untruncated.
+        note: Why it is not, or not completely; empty otherwise.
+    """
+
+    rel_path: str
+    tokens: int
+    fits: bool
+    note: str = ""
+
+
+class PinnedFiles(Struct, frozen=True):
+    """All pinned files.
+
+    Args:
+        pins: The files, sorted by path.
+        tokens: Their total tokens.
+        budget_tokens: The budget that prompts guarantee for them.
+        problems: Unreadable files.
+    """
+
+    pins: tuple[PinnedFile, ...]
+    tokens: int
+    budget_tokens: int
+    problems: tuple[str, ...] = ()
+
+    @property
+    def shortage(self) -> str:
+        """Why not all of them are in every prompt; empty if they fit."""
+        if self.tokens <= self.budget_tokens:
+            return ""
+        return (
+            f"Pinned files have {self.tokens:,} tokens, but prompts guarantee them"
+            f" {self.budget_tokens:,}; a full prompt leaves some out"
+        )
+
+
+def set_pins(
+    familiar: Familiar, rel_paths: Iterable[str], *, pinned: bool, dry_run: bool = False
+) -> Applied:
+    """Pin or unpin files: all of them, or none if one cannot be changed.
+
+    Raises:
+        NotFoundError: No such file.
+        RefusedError: The file cannot be pinned.
+        BadInputError: It is not text, or its front matter cannot take the key.
+    """
+    memory = familiar.memory
+    clean = list(dict.fromkeys(map(parse_path, rel_paths)))
+    message = f"{'pin' if pinned else 'unpin'} {' '.join(clean)}"
+    with memory.transaction("human", message, dry_run=dry_run) as tx:
+        for rel_path in clean:
+            file = memory.read(rel_path)
+            if pinned:
+                _check_path(rel_path)
+            text = with_pin(file.text, rel_path) if pinned else without_pin(file.text)
+            tx.write(rel_path, text, expect=file.sha256)
+    return tx.result
+
+
+def list_pins(familiar: Familiar, *, by_index: bool = True) -> PinnedFiles:
+    """List the pinned files as in the prompts of a direct conversation.
+
+    Args:
+        familiar: The familiar.
+        by_index: Find them by the index, updating it; otherwise read all files.
+    """
+    setup = turn_setup(familiar, _CHANNEL)
+    request = ContextRequest(
+        familiar_id=familiar.paths.root.name,
+        channel_id=_CHANNEL,
+        author=None,
+        utterance="",
+        modality=types.Modality.text,
+        at=now(),
+        budget_tokens=setup.allowance.total,
+        viewer=familiar.privacy.viewer_in(_CHANNEL, familiar.me().author),
+        layer_tokens=setup.allowance.layers,
+        tier=setup.channel.tier,
+        phrases=familiar.phrases,
+    )
+    by_files = partial(pins_in_files, familiar.memory)
+    find = partial(find_pins, familiar.index) if by_index else by_files
+    pinned = pinned_memory(familiar, setup, find).of(request)
+    pins = sorted(
+        (_pinned_file(familiar, piece, pinned) for piece in pinned.pieces if piece.rel_path),
+        key=lambda pin: pin.rel_path,
+    )
+    problems = tuple(piece.problem for piece in pinned.pieces if not piece.rel_path)
+    budget = setup.allowance.layers[types.Layer.pinned]
+    return PinnedFiles(tuple(pins), sum(pin.tokens for pin in pins), budget, problems)
+
+
+def _pinned_file(familiar: Familiar, piece: types.Contribution, pinned: Pinned) -> PinnedFile:
+    assert piece.rel_path
+    if not piece.text:
+        return PinnedFile(piece.rel_path, 0, fits=False, note=piece.problem or piece.remark)
+    tokens = MESSAGE_TOKENS + familiar.counter.count(piece.text)
+    if piece.rel_path not in pinned.shown:
+        return PinnedFile(piece.rel_path, tokens, fits=False, note=_NO_ROOM)
+    return PinnedFile(piece.rel_path, tokens, not piece.shortened, piece.shortened)
+
+
+def _check_path(rel_path: str) -> None:
+    if rel_path in _SELF:
+        raise RefusedError(
+            f"{rel_path!r} is part of the character, which is already in every prompt;"
+            " nothing was changed",
+            hint="Pin a file of its own, e.g. `familiar memory write lore/rules.md TEXT`.",
+        )
+    if not rel_path.lower().endswith(SUFFIXES):
+        raise RefusedError(
+            f"{rel_path!r} cannot be pinned: only {', '.join(SUFFIXES)} files can;"
+            " nothing was changed",
+            hint="Copy its text to a Markdown file, and pin that.",
+        )
+    if any(part.startswith(".") for part in rel_path.split("/")):
+        raise RefusedError(
+            f"{rel_path!r} cannot be pinned: prompts never include hidden files;"
+            " nothing was changed",
+            hint="Move it to a name without a leading dot first.",
+        )

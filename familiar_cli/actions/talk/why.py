@@ -1,0 +1,306 @@
+"""Explain a reply for a person: a sentence, and the memories that were used."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from datetime import date
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from familiar_cli.actions.talk.sent import recalled_pieces
+from familiar_cli.base import markdown
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.text import one_line
+from familiar_cli.base.times import clock
+from familiar_cli.base.times.when import MONTHS
+from familiar_cli.context.pipeline import UTTERANCE
+from familiar_cli.context.providers.content_search import PAST
+from familiar_cli.context.providers.people import RELATIONS_SOURCE
+from familiar_cli.context.types import Fragment, Layer
+from familiar_cli.store import fts
+from familiar_cli.store.memory import layout
+from familiar_cli.store.memory.aliases import slug_in
+from familiar_cli.store.search.hits import query_coverage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from familiar_cli.context.trace import Trace
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.store.history.rows import Turn
+
+_MOST_NAMED: Final = 3
+_MOST_TURNS: Final = 200  # in one window
+_QUOTED_CHARS: Final = 40
+_TITLE_CHARS: Final = 60
+_HEAD_BYTES: Final = 16_384  # where the title of a file stands
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+_WORD: Final = re.compile(r"[^\W\d_](?:[\w'’-]*\w)?")
+_HEADING: Final = re.compile(r"\A\[[^\n]*\]\n|\A# [^\n]*\n+")
+_DETERMINERS: Final = {
+    **{word: word for word in ("the", "a", "an", "our", "his", "her", "their", "this", "that")},
+    "my": "your",
+    "your": "my",
+}
+"""How a word before a noun of the question reads in the answer."""
+
+_PAGES: Final = {
+    layout.NOTES: "my notes",
+    layout.REMINDERS: "a reminder that is due",
+    layout.TASKS: "your open tasks",
+    layout.SCRATCH: "the scratchpad",
+    layout.CONFLICTS_LIST: "the list of conflicts",
+    layout.digest_path("short"): "my summary of the latest days",
+    layout.digest_path("mid"): "my summary of the last weeks",
+    layout.digest_path("long"): "my summary of all before",
+}
+_FOLDERS: Final = {
+    layout.LORE_DIR: "the lore on {}",
+    layout.SIGNIFICANT_DIR: "the moment “{}”",
+    layout.SELF_DIR: "what I am: {}",
+    **dict.fromkeys((layout.SESSIONS_DIR, *layout.PERIOD_DIRS), "my notes “{}”"),
+}
+
+
+class UsedMemory(Struct, frozen=True):
+    """A memory, or a part of a past conversation, that a prompt included.
+
+    Args:
+        phrase: Its name within a sentence of the familiar's: `the page on painting`.
+        label: Its name in two or three words: `the boat, 25 August`.
+        text: The part that the prompt included.
+        rel_path: Its file; None for a part of a conversation.
+        turns: The first and the last turn of that part.
+        day: The local day of that part, as `2026-08-25`; empty for a file.
+        cause: Why it was included, as in the trace.
+    """
+
+    phrase: str
+    label: str
+    text: str
+    rel_path: str | None = None
+    turns: tuple[int, int] | None = None
+    day: str = ""
+    cause: str = ""
+
+
+class ReplyExplanation(Struct, frozen=True):
+    """The explanation of a reply.
+
+    Args:
+        turn: The turn that was answered; None for a prompt that was not stored.
+        sentence: One sentence, in the familiar's voice.
+        memories: The memories used, most relevant first.
+        problems: Providers that failed or were late, a sentence each.
+    """
+
+    turn: int | None
+    sentence: str
+    memories: tuple[UsedMemory, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def explain_reply(familiar: Familiar, trace: Trace) -> ReplyExplanation:
+    """Explain which memories the reply of `trace` rests on: a sentence first, then each of them."""
+    describer = _Describer(familiar, trace)
+    pieces = sorted(recalled_pieces(trace), key=describer.telling_order)
+    memories = tuple(_merge_same(map(describer.describe, pieces)))
+    problems = tuple(
+        f"{report.name} {'was late' if report.verdict == 'late' else 'failed'}: {report.reason}"
+        for report in trace.providers
+        if report.verdict != "answered"
+    )
+    return ReplyExplanation(trace.turn, _sentence_of(memories), memories, problems)
+
+
+def _merge_same(memories: Iterable[UsedMemory]) -> list[UsedMemory]:
+    """Merge the parts of a file, and equal parts of a day."""
+    merged: dict[tuple[str | None, str], UsedMemory] = {}
+    for one in memories:
+        key = one.rel_path, "" if one.rel_path else one.phrase
+        first = merged.get(key)
+        if first is None:
+            merged[key] = one
+            continue
+        spans = [span for span in (first.turns, one.turns) if span]
+        turns = (min(a for a, _ in spans), max(b for _, b in spans)) if spans else None
+        merged[key] = replace(first, text=f"{first.text}\n{one.text}", turns=turns)
+    return list(merged.values())
+
+
+def _sentence_of(memories: Sequence[UsedMemory]) -> str:
+    if not memories:
+        return "I used nothing from memory, only my character and this conversation."
+    # One more is named instead of counted.
+    most = _MOST_NAMED if len(memories) > _MOST_NAMED + 1 else len(memories)
+    named = [one.phrase for one in memories[:most]]
+    if left := len(memories) - most:
+        named.append(f"{left} more")
+    if len(named) == 1:
+        return f"I used {named[0]}."
+    return f"I used {', '.join(named[:-1])}, and {named[-1]}."
+
+
+class _Describer:
+    """Describes the memories of one prompt.
+
+    Args:
+        familiar: The familiar.
+        trace: The trace.
+    """
+
+    def __init__(self, familiar: Familiar, trace: Trace) -> None:
+        self._familiar = familiar
+        asked = familiar.history.turn(trace.turn) if trace.turn is not None else None
+        said = [piece.text for piece in trace.contributions if piece.source == UTTERANCE]
+        self._question = "\n".join(said) or (asked.content if asked else "")
+        self._me = familiar.me(trace.channel_id)
+        self._asker = asked.author if asked else self._me.author
+
+    def telling_order(self, piece: Fragment) -> tuple[int, float]:
+        """Sort pieces by relevance; those that match the question come first."""
+        ranks = {Layer.content: 0, Layer.desk: 2, Layer.pinned: 3}
+        rank = ranks.get(piece.layer, 4) + 3 * (piece.cause == "speaks")
+        fits = rank > 0 or piece.cause.startswith("is named")
+        is_beside = not (fits or _common_topic(self._question, piece.text))
+        return rank + is_beside, -(piece.score or 0.0)
+
+    def describe(self, piece: Fragment) -> UsedMemory:
+        """Describe one piece of the prompt."""
+        text = _HEADING.sub("", piece.text).strip()
+        if piece.source == PAST:
+            return self._past(piece, text)
+        if piece.source == RELATIONS_SOURCE:
+            return UsedMemory("how people are related", "relations", text, cause=piece.cause)
+        if piece.rel_path is None:
+            return UsedMemory("what I put together from memory", "memory", text, cause=piece.cause)
+        phrase, label = self._page(piece.rel_path, text)
+        return UsedMemory(phrase, label, text, piece.rel_path, piece.turns, cause=piece.cause)
+
+    def _past(self, piece: Fragment, text: str) -> UsedMemory:
+        found = _DATE.findall(piece.origin)
+        day = found[-1] if found else ""
+        when = _day_words(day)
+        turn = self._best_turn(piece, text)
+        topic = _common_topic(self._question, turn.content if turn else text)
+        quoted = _quote(turn.content if turn else text)
+        about = f" about {topic}" if topic else f" (“{quoted}”)"
+        on_day = f" on {when}" if when else ""
+        return UsedMemory(
+            phrase=f"what {self._speaker(turn)} said{on_day}{about}",
+            label=", ".join(filter(None, (topic or f"“{quoted}”", when))),
+            text=text,
+            turns=piece.turns,
+            day=day,
+            cause=piece.cause,
+        )
+
+    def _best_turn(self, piece: Fragment, text: str) -> Turn | None:
+        """Find the turn in a window that matches the question best."""
+        if piece.turns is None:
+            return None
+
+        first, last = piece.turns
+        numbers = range(first, min(last, first + _MOST_TURNS) + 1)
+        turns = filter(None, map(self._familiar.history.turn, numbers))
+        shown = [turn for turn in turns if _first_line(turn.content) in text]
+        return max(
+            shown, key=lambda turn: query_coverage(turn.content, self._question), default=None
+        )
+
+    def _speaker(self, turn: Turn | None) -> str:
+        if turn is None:
+            return "was"
+        if turn.role == "assistant":
+            return "I"
+        if turn.author is None:
+            return "somebody"
+        return "you" if self._is_asker(turn.author.slug) else self._me.name_of(turn.author)
+
+    def _is_asker(self, slug: str) -> bool:
+        if self._asker is None:
+            return False
+        owner = self._me.owner(self._asker)
+        return slug in (owner.slugs if owner else {self._asker.slug})
+
+    def _page(self, rel_path: str, text: str) -> tuple[str, str]:
+        """Return a memory file's name within a sentence, and its label."""
+        public = layout.path_without_scope(rel_path)
+        if public in _PAGES:
+            phrase = _PAGES[public]
+            return phrase, phrase.removeprefix("my ").removeprefix("a ").removeprefix("the ")
+        title = self._title(rel_path, f"{self._question}\n{text}")
+        slug = slug_in(public)
+        if slug is not None:
+            known = "you" if self._is_asker(slug) else title
+            return f"what I know about {known}", known
+        folder = public.partition("/")[0]
+        return _FOLDERS.get(folder, "the page on {}").format(title), title
+
+    def _title(self, rel_path: str, around: str) -> str:
+        """Read a file's title; a common word loses the capital of the heading."""
+        try:
+            title = markdown.title_of(self._familiar.memory.read_head(rel_path, _HEAD_BYTES).text)
+        except FamiliarError:
+            title = ""
+        title = one_line(title or posixpath.splitext(posixpath.basename(rel_path))[0], _TITLE_CHARS)
+        lowered = title[:1].lower() + title[1:]
+        first = lowered.split(" ", 1)[0]
+        is_common = lowered != title and re.search(rf"\b{re.escape(first)}\b", around) is not None
+        return lowered if is_common else title
+
+
+def _common_topic(question: str, text: str) -> str:
+    """Return the topic that both texts share, as the question's answer names it; else empty."""
+    held, content = set(fts.words(text)), set(fts.content_words(question))
+    words = _WORD.findall(question)
+    best, best_rank = "", (0, 0)
+    for at, word in enumerate(words):
+        folded = fts.words(word)
+        if not folded or fts.is_unspaced(word) or not content.issuperset(folded):
+            continue
+        if not held.issuperset(folded):
+            continue
+        named = _with_determiner(words, at, text)
+        if at and word[0].isupper():
+            shown, rank = word, (3, at)
+        elif named:
+            shown, rank = named, (2, at)
+        else:
+            shown, rank = f"“{word}”", (1, len(word))
+        if rank > best_rank:
+            best, best_rank = shown, rank
+    return best
+
+
+def _with_determiner(words: Sequence[str], at: int, text: str) -> str:
+    """Return a noun with its article or possessive; empty without one.
+
+    A word may come between them if it also precedes the noun in the other text.
+    """
+    for back in (1, 2):
+        between = words[at - back + 1 : at + 1]
+        before = words[at - back].lower() if at >= back else ""
+        if before in _DETERMINERS and (back == 1 or " ".join(between).lower() in text.lower()):
+            return " ".join([_DETERMINERS[before], *between])
+    return ""
+
+
+def _day_words(day: str) -> str:
+    """Format a day as `25 August`, with the year if it is not the current one."""
+    if not day:
+        return ""
+    meant = date.fromisoformat(day)
+    year = "" if meant.year == clock.now().year else f" {meant.year}"
+    return f"{meant.day} {MONTHS[meant.month - 1]}{year}"
+
+
+def _first_line(content: str) -> str:
+    return content.strip().partition("\n")[0].strip()
+
+
+def _quote(text: str) -> str:
+    return one_line(text.partition(": ")[2] or text, _QUOTED_CHARS)

@@ -1,0 +1,1 @@
+"""What every room stands on: settings, times, identities, text and files."""

@@ -1,0 +1,596 @@
+"""Locate homes, familiars and caches, and identify the instance on this machine.
+
+`instance.id` is in the familiar's directory but outside its memory, so that it is never synced:
+
+    id = "laptop-7f3a"      # this instance
+    began = "laptop-7f3a"   # the instance that the familiar began on
+    days = "laptop-7f3a"    # what its daily files are named after
+
+`id` is generated once from the machine's name and random digits. It is ASCII, since it becomes part
+of file names, citations and git refs.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import tomllib
+import unicodedata
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from familiar_cli.base import files
+from familiar_cli.base.errors import ConfigError, NotFoundError, RefusedError, UsageError
+from familiar_cli.base.text import one_line, sha256_of, slugify
+from familiar_cli.base.who.identity import (
+    NEUTRAL,
+    Author,
+    Me,
+    check_familiar_id,
+    clean_name,
+    parse_author,
+)
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from familiar_cli.base.config.schema import HomeSettings
+
+CHOSEN_FILE = ".chosen"
+ME_FILE = "me.toml"
+NEAREST = Path("data") / "familiars"
+
+
+class _FamiliarFile:
+    """A file or directory of a familiar, as an attribute of `FamiliarPaths`."""
+
+    def __init__(self, rel_path: str) -> None:
+        self._rel_path = rel_path
+
+    def __get__(self, paths: FamiliarPaths, owner: type[FamiliarPaths]) -> Path:
+        return paths.root / self._rel_path
+
+
+class FamiliarPaths(Struct, frozen=True):
+    """The files of one familiar. See docs/reference/layout.md."""
+
+    root: Path
+
+    @property
+    def id(self) -> str:
+        """The familiar's id."""
+        return self.root.name
+
+    config = _FamiliarFile("character.toml")
+    """`character.toml`."""
+
+    instance = _FamiliarFile("instance.id")
+    """`instance.id`: the familiar's instance on this machine."""
+
+    moved = _FamiliarFile("moved.txt")
+    """`moved.txt`: where the familiar went; this copy no longer answers."""
+
+    @property
+    def me(self) -> Path:
+        """`me.toml` of the home: its owners."""
+        return self.root.parent / ME_FILE
+
+    channels = _FamiliarFile("channels")
+    """Settings files of individual channels."""
+
+    subscriptions = _FamiliarFile("subscriptions.toml")
+    """`subscriptions.toml`: the subscribed channels."""
+
+    memory = _FamiliarFile("memory")
+    """The memory directory."""
+
+    journal = _FamiliarFile("journal.git")
+    """The git repository with every change of the memory."""
+
+    history = _FamiliarFile("history.db")
+    """The SQLite file of turns."""
+
+    embodiments = _FamiliarFile("embodiments.json")
+    """The embodiments that sync with this familiar, and what each has seen."""
+
+    reminded = _FamiliarFile("reminded.json")
+    """Which due reminders were shown, and where."""
+
+    jobs = _FamiliarFile("jobs.toml")
+    """`jobs.toml`: scheduled jobs."""
+
+    turn_vectors = _FamiliarFile("recall")
+    """Vectors of turns; derived from the history."""
+
+    traces = _FamiliarFile("traces")
+    """One JSON file per turn: the request and its explanation."""
+
+    runs = _FamiliarFile("runs")
+    """One record per pass of the memory writer."""
+
+    quarantine = _FamiliarFile("quarantine")
+    """Unusable model replies, verbatim."""
+
+    failures = _FamiliarFile("runs/failed")
+    """One file per background pass that failed and has not succeeded since."""
+
+    lock = _FamiliarFile(".lock")
+    """The lock held while writing to this familiar."""
+
+    def channel_lock(self, channel_id: str) -> Path:
+        """Return the lock held while replying in a channel."""
+        digest = sha256_of(channel_id)
+        return self.runs / "locks" / f"channel-{digest[:32]}.lock"
+
+
+def find_home(given: str | None = None) -> Path:
+    """Return the directory of familiars, which may not exist yet.
+
+    In this order: `given`, `FAMILIAR_HOME`, the nearest `data/familiars` from the working directory
+    upwards, the platform's user data directory.
+    """
+    return home_and_reason(given)[0]
+
+
+def home_and_reason(given: str | None = None) -> tuple[Path, str]:
+    """Return the directory of familiars and how it was chosen; see `find_home`."""
+    for named, reason in ((given, "--home"), (os.environ.get("FAMILIAR_HOME"), "FAMILIAR_HOME")):
+        if named:
+            return Path(named).expanduser().absolute(), reason
+    here = Path.cwd()
+    for directory in (here, *here.parents):
+        if (directory / NEAREST).is_dir():
+            return directory / NEAREST, f"the nearest {NEAREST.as_posix()}"
+    import platformdirs  # noqa: PLC0415  # only the last resort needs it
+
+    data = Path(platformdirs.user_data_dir("familiar", appauthor=False))
+    return data / "familiars", "the user's data directory"
+
+
+def cache_dir() -> Path:
+    """Return the directory of model files and tokenizers, shared by all familiars.
+
+    `FAMILIAR_CACHE` overrides the platform's cache directory.
+    """
+    named = os.environ.get("FAMILIAR_CACHE")
+    if named:
+        return Path(named).expanduser().absolute()
+    import platformdirs  # noqa: PLC0415
+
+    return Path(platformdirs.user_cache_dir("familiar", appauthor=False))
+
+
+def fastembed_cache_dir() -> Path | None:
+    """Return fastembed's shared model directory, if `FASTEMBED_CACHE_PATH` names it."""
+    named = os.environ.get("FASTEMBED_CACHE_PATH")
+    return Path(named).expanduser().absolute() if named else None
+
+
+def list_familiars(home: Path) -> list[str]:
+    """List the ids of all familiars in `home`, sorted.
+
+    Raises:
+        ConfigError: Not a directory, or unreadable.
+    """
+    try:
+        if not home.exists():
+            return []
+        found = sorted(
+            entry.name
+            for entry in home.iterdir()
+            if not entry.name.startswith(".") and _is_familiar(entry)
+        )
+    except OSError as error:
+        raise _home_unusable(home, "read", error) from error
+    _close_to_others(home, found)
+    return found
+
+
+def _close_to_others(home: Path, familiar_ids: list[str]) -> None:
+    """Remove others' permissions from a home that was left readable to them."""
+    for name in familiar_ids:
+        files.close_to_others(home / name)
+    if familiar_ids:
+        files.close_to_others(home, (CHOSEN_FILE, ME_FILE))
+
+
+def find_familiar(home: Path, given: str | None = None) -> FamiliarPaths:
+    """Resolve a familiar by id or default.
+
+    In this order: `given`, `FAMILIAR_ID`, the one chosen with `familiar use`, the only familiar.
+
+    Raises:
+        NotFoundError: No familiar has that name, or `home` has none.
+        UsageError: There are several and none was chosen, or the id is invalid.
+        RefusedError: It was moved away.
+    """
+    paths = familiar_and_reason(home, given)[0]
+    check_here(paths)
+    return paths
+
+
+def has_familiar(home: Path, name: str) -> bool:
+    """Tell whether `home` has a familiar of that id, without reading all of `home`."""
+    path = home / name
+    if not name or slugify(name) != name:
+        return False
+    try:
+        if not _is_familiar(path) or files.is_misspelled(str(path)):
+            return False
+    except PermissionError:  # of the home: `list_familiars` says what is wrong
+        return False
+    _close_to_others(home, [name])
+    return True
+
+
+def check_here(paths: FamiliarPaths) -> None:
+    """Make sure that a familiar was not moved away.
+
+    Raises:
+        RefusedError: It was; the message says where to.
+    """
+    if not os.path.exists(paths.moved):  # noqa: PTH110  # False in a closed directory, too
+        return
+    where = "another place"
+    with suppress(OSError):
+        where = files.read_plain(paths.moved).decode("utf-8", "replace").strip()
+    raise RefusedError(
+        f"{paths.id!r} was moved to {where}; this copy no longer answers, and was not changed",
+        hint=f"If it never arrived there, delete {paths.moved.name!r} in its directory.",
+    )
+
+
+def familiar_and_reason(home: Path, given: str | None = None) -> tuple[FamiliarPaths, str]:
+    """Resolve a familiar, and tell how it was chosen; see `find_familiar`."""
+    for name, reason in ((given, "--familiar"), (os.environ.get("FAMILIAR_ID"), "FAMILIAR_ID")):
+        if name:
+            return _find_familiar(home, name), reason
+    known = list_familiars(home)
+    chosen = chosen_familiar(home)
+    if chosen in known:
+        return FamiliarPaths(home / chosen), "familiar use"
+    if len(known) == 1:
+        return FamiliarPaths(home / known[0]), "the only familiar"
+    if not known:
+        raise NotFoundError(
+            f"There are no familiars in {str(home)!r}",
+            hint="Create one: `familiar init --from-card CARD.png`, or try `familiar demo`.",
+        )
+    raise UsageError(
+        f"There are several familiars and none is chosen: {', '.join(known)}",
+        hint=f"Choose one: `familiar use {known[0]}`, or add `--familiar {known[0]}`.",
+    )
+
+
+def chosen_familiar(home: Path) -> str:
+    """Return the id written by `familiar use`, or an empty string."""
+    try:
+        return files.read_plain(home / CHOSEN_FILE).decode("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def choose_familiar(home: Path, name: str) -> FamiliarPaths:
+    """Make `name` the default familiar, and return it.
+
+    Raises:
+        NotFoundError: No such familiar; the choice is unchanged.
+        ConfigError: The choice cannot be written; it is unchanged.
+    """
+    paths = _find_familiar(home, name)
+    try:
+        files.write_whole(home / CHOSEN_FILE, name + "\n")
+    except OSError as error:
+        raise _home_unusable(home, "written to", error) from error
+    return paths
+
+
+def _home_unusable(home: Path, what: str, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"{str(home)!r} cannot be {what}: {error.strerror or error}",
+        hint="Check its permissions, or choose another directory with --home.",
+    )
+
+
+def _find_familiar(home: Path, name: str) -> FamiliarPaths:
+    if has_familiar(home, name):
+        return FamiliarPaths(home / name)
+    known = list_familiars(home)
+    if name in known:
+        return FamiliarPaths(home / check_familiar_id(name))
+    raise NotFoundError(
+        f"No familiar {name!r} in {str(home)!r}; there are: {', '.join(known) or 'none'}",
+        hint="Run `familiar list`, or create one with `familiar init`.",
+    )
+
+
+def _is_familiar(directory: Path) -> bool:
+    """Tell whether a directory is a familiar; an unreadable one counts, and fails later."""
+    if directory.is_dir() and not os.access(directory, os.X_OK):
+        return True
+    return (directory / "character.toml").is_file() or (directory / "memory").is_dir()
+
+
+def who_speaks(
+    given: str | None = None,
+    name: str | None = None,
+    me: Me = Me(),  # noqa: B008  # frozen
+    *,
+    field: str = "The account",
+) -> Author:
+    """Return the author given as an owner or as `PLATFORM:ID`, or the default speaker.
+
+    Args:
+        given: `PLATFORM:ID`, the name of one of the `others` in `me.toml`, or None.
+        name: Their name, or None.
+        me: The default speaker.
+        field: Name of the value in errors.
+
+    Raises:
+        UsageError: `given` is not valid.
+    """
+    shown = clean_name(name)
+    owners = {one.account.user_id: one for one in me.others}
+    if given is not None and given not in owners:
+        if owners and ":" not in given:
+            raise UsageError(
+                f"{field} {one_line(repr(given), 80)} is neither PLATFORM:ID nor an owner",
+                hint=f"Owners here: {', '.join(owners)}.",
+            )
+        return parse_author(given, display_name=shown, field=field)
+    author = (me if given is None else owners[given]).author
+    return replace(author, display_name=shown or author.display_name)
+
+
+def other_owners(settings: HomeSettings) -> tuple[Me, ...]:
+    """Return the owners that `me.toml` has beside the first; each has an account `cli:NAME`."""
+    found = []
+    for name, set_to in settings.owners.items():
+        accounts = (Author(NEUTRAL.platform, name), *map(parse_author, set_to.also))
+        found.append(
+            Me(
+                accounts[0],
+                one_line(set_to.name) or name,
+                set_to.description,
+                one_line(set_to.pronouns),
+                name,
+                frozenset(account.slug for account in accounts),
+            )
+        )
+    return tuple(found)
+
+
+def login_account() -> Author:
+    """Return the default account of earlier versions."""
+    import getpass  # noqa: PLC0415  # starting is quicker without it
+
+    try:
+        return Author(NEUTRAL.platform, getpass.getuser().strip() or NEUTRAL.user_id)
+    except (OSError, KeyError, ImportError):  # a container's user may have no name
+        return NEUTRAL
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether a process is running; True if that cannot be determined."""
+    if os.name == "nt":  # on Windows, a signal would end it
+        return True
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def zone_of(name: str) -> tzinfo | None:
+    """Return a timezone by name; None, for the system's, if empty."""
+    if not name:
+        return None
+    from zoneinfo import ZoneInfo  # noqa: PLC0415  # only who has one pays for it
+
+    return ZoneInfo(name)
+
+
+MOST_ID_CHARS: Final = 40
+_ID: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_NAMELESS: Final = "here"
+_RANDOM_BYTES: Final = 2
+_MOST_BYTES: Final = 4_096
+_LOCK: Final = ".instance.lock"
+_NOTE: Final = (
+    "# The instance of this familiar that lives here. Made by the program; never copy it to another"
+    " machine.\n"
+)
+
+
+class Instance(Struct, frozen=True):
+    """An installation of a familiar.
+
+    Args:
+        id: Its id.
+        began: The original instance.
+        days: Suffix of its daily files; may differ from the id if older.
+    """
+
+    id: str
+    began: str
+    days: str
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the original instance."""
+        return self.id == self.began
+
+
+def is_instance_id(text: str) -> bool:
+    """Tell whether `text` is a valid instance id: ASCII letters and digits, separated by `-`."""
+    return len(text) <= MOST_ID_CHARS and _ID.fullmatch(text) is not None
+
+
+def host_name() -> str:
+    """Return the machine's name as a slug."""
+    return slugify(platform.node().partition(".")[0]) or _NAMELESS
+
+
+def new_id(chosen: str = "") -> str:
+    """Generate a unique id.
+
+    Args:
+        chosen: Configured name of this machine; empty for its host name.
+    """
+    plain = unicodedata.normalize("NFKD", chosen or host_name()).encode("ascii", "ignore").decode()
+    suffix = os.urandom(_RANDOM_BYTES).hex()
+    readable = slugify(plain)[: MOST_ID_CHARS - len(suffix) - 1].strip("-")
+    return f"{readable or _NAMELESS}-{suffix}"
+
+
+def read_instance(path: Path) -> Instance | None:
+    """Read the instance from a file, or return None if it is missing.
+
+    Raises:
+        ConfigError: It is unreadable or invalid.
+    """
+    try:
+        found = tomllib.loads(files.read_plain(path, _MOST_BYTES).decode())
+        made = Instance(found["id"], found["began"], found.get("days", found["id"]))
+        is_right = all(map(is_instance_id, (made.id, made.began))) and _can_name_files(made.days)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unusable_instance(path, f"cannot be read: {files.why(error)}") from error
+    except (ValueError, KeyError, TypeError, RecursionError):
+        is_right = False
+    if not is_right:
+        raise _unusable_instance(path, "is damaged")
+    return made
+
+
+def ensure_instance(path: Path, *, chosen: str = "", is_older: bool = False) -> Instance:
+    """Return the instance of a familiar, creating it if needed. Safe across processes.
+
+    Args:
+        path: Its file.
+        chosen: Configured name of this machine; empty for its host name.
+        is_older: Whether the familiar has daily files from before it had an instance; it keeps
+            them.
+
+    Raises:
+        ConfigError: The file is damaged, or cannot be read or written.
+    """
+    found = read_instance(path)
+    if found is not None:
+        return found
+    made = new_id(chosen)
+    instance = Instance(made, made, (chosen or host_name()) if is_older else made)
+    try:
+        return instance if _put_first(path, instance) else _read_again(path)
+    except OSError as error:
+        raise _unusable_instance(path, f"cannot be written: {files.why(error)}") from error
+
+
+def begin_instance(path: Path, began: str, *, chosen: str = "") -> Instance:
+    """Create the instance of a familiar that comes from another machine.
+
+    Args:
+        path: Its file, which must not exist.
+        began: The original instance.
+        chosen: Configured name of this machine; empty for its host name.
+
+    Raises:
+        ConfigError: `began` is not an id, or the file exists or cannot be written.
+    """
+    if not is_instance_id(began):
+        raise ConfigError(f"{began!r} is not the id of an instance; nothing was changed")
+    made = new_id(chosen)
+    instance = Instance(made, began, made)
+    try:
+        if not _put_first(path, instance):
+            raise _unusable_instance(path, "is there already")
+    except OSError as error:
+        raise _unusable_instance(path, f"cannot be written: {files.why(error)}") from error
+    return instance
+
+
+def replace_id(path: Path, taken: str, *, chosen: str = "") -> Instance:
+    """Give the instance a new id, because another machine uses the old one.
+
+    If several processes notice, one generates the id and the others adopt it. The original instance
+    is unchanged, and existing daily files belong to the machine that keeps the id.
+
+    Args:
+        path: Its file.
+        taken: The id in use elsewhere.
+        chosen: Configured name of this machine; empty for its host name.
+
+    Raises:
+        ConfigError: The file is missing or damaged, or cannot be written.
+    """
+    try:
+        with files.locked(path.with_name(_LOCK), what=str(path)):
+            found = _read_again(path)
+            if found.id != taken:
+                return found
+            made = new_id(chosen)
+            instance = replace(found, id=made, days=made)
+            files.write_whole(path, _instance_text(instance))
+    except OSError as error:
+        raise _unusable_instance(path, f"cannot be written: {files.why(error)}") from error
+    return instance
+
+
+def _put_first(path: Path, instance: Instance) -> bool:
+    """Create the file atomically unless it exists; tell whether it was created."""
+    directory = str(path.parent)
+    os.makedirs(directory, exist_ok=True)  # noqa: PTH103
+    disk, temporary = files.Disk(), files.temp_in(directory, ".new")
+    try:
+        disk.create(temporary, _instance_text(instance).encode())
+        try:
+            disk.link(temporary, str(path))
+        except FileExistsError:
+            return False
+        except OSError:  # no hard links here, as on FAT
+            return _put_locked(path, instance)
+        disk.sync_dir(directory)
+    finally:
+        files.remove(temporary)
+    return True
+
+
+def _put_locked(path: Path, instance: Instance) -> bool:
+    with files.locked(path.with_name(_LOCK), what=str(path)):
+        if os.path.lexists(path):
+            return False
+        files.write_whole(path, _instance_text(instance))
+    return True
+
+
+def _read_again(path: Path) -> Instance:
+    found = read_instance(path)
+    if found is None:
+        raise _unusable_instance(path, "is gone")
+    return found
+
+
+def _instance_text(instance: Instance) -> str:
+    # Slugs need no escapes.
+    lines = (f'{key} = "{getattr(instance, key)}"\n' for key in ("id", "began", "days"))
+    return _NOTE + "".join(lines)
+
+
+def _can_name_files(days: object) -> bool:
+    return isinstance(days, str) and bool(days) and slugify(days) == days
+
+
+def _unusable_instance(path: Path, what: str) -> ConfigError:
+    return ConfigError(
+        f"{str(path)!r} {what}; nothing was changed",
+        hint="Restore it from a backup; it holds id, began and days, one line each. Without a"
+        " backup, delete it, and this machine becomes a new instance.",
+    )

@@ -1,0 +1,164 @@
+"""SQLite helpers: transactions, long `IN` lists, and error classification.
+
+It loads `sqlite3`, so modules that may never open a database import it late.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import contextmanager, suppress
+from enum import Enum
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.files import OWNER_ONLY, check_own
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+_PRIMARY: Final = 0xFF  # the primary code is the low byte of an extended result code
+_VALUES: Final = 500  # parameters per statement; SQLite may be built with a limit of 999
+
+
+class Fault(Enum):
+    """User-facing cause of an SQLite error."""
+
+    locked = "locked"
+    damaged = "damaged"
+    full = "full"
+    read_only = "read-only"
+    other = "other"
+
+
+_FAULTS: Final = {
+    sqlite3.SQLITE_BUSY: Fault.locked,
+    sqlite3.SQLITE_LOCKED: Fault.locked,
+    sqlite3.SQLITE_CORRUPT: Fault.damaged,
+    sqlite3.SQLITE_NOTADB: Fault.damaged,
+    sqlite3.SQLITE_FULL: Fault.full,
+    sqlite3.SQLITE_CANTOPEN: Fault.read_only,
+    sqlite3.SQLITE_READONLY: Fault.read_only,
+}
+_NOT_OURS: Final = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH}
+_HINTS: Final = {
+    Fault.locked: "Try again when the other process has finished.",
+    Fault.full: "Free some space on the disk and try again.",
+    Fault.read_only: "Check the permissions of the file and its directory.",
+}
+
+
+def connect(path: Path | str, busy_timeout_s: float) -> sqlite3.Connection:
+    """Open a connection for any thread; only `transaction` begins transactions.
+
+    SQLite gives its auxiliary files the same permissions.
+
+    Args:
+        path: The file, created private to its owner if missing; or `:memory:`.
+        busy_timeout_s: Maximum wait for another writer.
+    """
+    if path != ":memory:":
+        # A file that exists is left alone: on POSIX, to close any descriptor of it drops the locks
+        # of this process, and the next one to finish deletes the log that is in use here.
+        with suppress(OSError):  # SQLite reports what is wrong
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY))
+    return sqlite3.connect(
+        path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False
+    )
+
+
+def connect_derived(path: Path | str, busy_timeout_s: float) -> sqlite3.Connection:
+    """Connect to a derived database, creating its directory.
+
+    Raises:
+        UnsafePathError: The file or its directory is a link, which is not followed.
+    """
+    file = Path(path)
+    for place in (file.parent, file):
+        check_own(place)
+    with suppress(OSError):  # SQLite reports what is wrong
+        file.parent.mkdir(parents=True, exist_ok=True)
+    return connect(path, busy_timeout_s)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Apply all changes inside, or none. The write lock is taken at the start."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+        connection.commit()
+    except BaseException:
+        connection.rollback()  # SQLite may have rolled back already, as on a full disk
+        raise
+
+
+def renew(connection: sqlite3.Connection, version: int, tables: Iterable[str]) -> None:
+    """Recreate the tables of a derived database unless it has this version.
+
+    Args:
+        connection: Database whose contents can be discarded.
+        version: Version of the tables, stored in `user_version`.
+        tables: Statements that create them and set `user_version`.
+    """
+    connection.execute("PRAGMA synchronous = OFF")  # lost data is regenerated
+    if _version(connection) == version:
+        return
+    with transaction(connection):
+        if _version(connection) == version:
+            return  # another process did it first
+        drop_tables(connection)
+        for statement in tables:
+            connection.execute(statement)
+
+
+def drop_tables(connection: sqlite3.Connection, *, but: str = "") -> None:
+    """Drop all tables, or all but one."""
+    for (name,) in connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        " AND name != ? ORDER BY sql NOT LIKE 'CREATE VIRTUAL%'",  # which take theirs with them
+        (but,),
+    ).fetchall():
+        quoted = name.replace('"', '""')
+        connection.execute(f'DROP TABLE IF EXISTS "{quoted}"')
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def rows_among(
+    connection: sqlite3.Connection,
+    select: str,
+    values: Iterable[int | str | bytes | None],
+    before: Sequence[object] = (),
+) -> Iterator[tuple[Any, ...]]:
+    """Return the rows of `select`, which ends in `IN`, for any number of values.
+
+    `before` holds parameter values that precede the `IN`.
+    """
+    wanted = list(values)
+    batches = (wanted[start : start + _VALUES] for start in range(0, len(wanted), _VALUES))
+    return chain.from_iterable(
+        connection.execute(f"{select} ({','.join('?' * len(some))})", (*before, *some))
+        for some in batches
+    )
+
+
+def fault_of(error: BaseException) -> Fault:
+    """Classify an SQLite error."""
+    if "decode to UTF-8" in str(error):  # Python's own error, without an SQLite code
+        return Fault.damaged
+    return _FAULTS.get(getattr(error, "sqlite_errorcode", 0) & _PRIMARY, Fault.other)
+
+
+def is_useless(error: BaseException) -> bool:
+    """Tell whether a derived file must be recreated: damaged, or with foreign tables."""
+    code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
+    return fault_of(error) is Fault.damaged or code in _NOT_OURS
+
+
+def hint_for(fault: Fault, otherwise: str) -> str:
+    """Return the hint for `fault`, or `otherwise` if only the caller knows."""
+    return _HINTS.get(fault, otherwise)

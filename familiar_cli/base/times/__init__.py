@@ -1,0 +1,1 @@
+"""Points and spans of time: clocks, dates in words, recurrence."""

@@ -1,0 +1,1 @@
+"""Who speaks and who reads: identities and visibility."""

@@ -1,0 +1,322 @@
+"""Identities: authors of turns, labels, and ids of familiars."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from familiar_cli.base.errors import UsageError
+from familiar_cli.base.text import fold, framed, is_hidden, is_visible, one_line, slugify
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from familiar_cli.base.languages import Phrases
+
+_PLACEHOLDER = r"\{\{|\}\}"
+MAX_ID_CHARS = 200
+"""Maximum length of the id of an account, a channel or a message."""
+_ID_HINT = "Use visible characters only, and plain spaces inside."
+_WINDOWS_DEVICES = {"con", "prn", "aux", "nul"} | {
+    f"{port}{n}" for port in ("com", "lpt") for n in range(10)
+}
+
+
+class Author(Struct, frozen=True):
+    """The author of a turn, with an id that their platform never changes.
+
+    Args:
+        platform: Lower-case name of the platform, e.g. `discord`, `cli`.
+        user_id: The platform's id, case-sensitive.
+        username: The account's name, if known.
+        display_name: Displayed name, if known.
+    """
+
+    platform: str
+    user_id: str
+    username: str | None = None
+    display_name: str | None = None
+
+    @property
+    def slug(self) -> str:
+        """The stem of this person's file in `people/`: `<platform>-<user_id>`, percent-encoded.
+
+        Dots are encoded too, so that a slug never ends in a file extension.
+        """
+        quoted = quote(self.user_id, safe="-_", errors="surrogatepass")
+        return f"{self.platform}-{quoted.replace('.', '%2E')}"
+
+    @classmethod
+    def from_slug(cls, slug: str) -> Author:
+        """Build an author without names from a slug."""
+        platform, _, user_id = slug.partition("-")
+        return cls(platform, unquote(user_id, errors="surrogatepass"))
+
+    @property
+    def label(self) -> str:
+        """The best available name."""
+        return self.display_name or self.username or self.user_id
+
+
+NEUTRAL = Author("cli", "user")
+"""Default account for what is said here."""
+
+
+class Me(Struct, frozen=True):
+    """An owner, whatever their name; the first one is the default speaker.
+
+    Args:
+        account: Account that their turns are stored under.
+        name: Their name; empty if unknown.
+        description: Description; may use macros.
+        pronouns: Their pronouns.
+        stands_for_name: Fallback name.
+        slugs: Their accounts; of the first owner also the login name, which is hidden from models.
+        others: The home's other owners.
+    """
+
+    account: Author = NEUTRAL
+    name: str = ""
+    description: str = ""
+    pronouns: str = ""
+    stands_for_name: str = "User"
+    slugs: frozenset[str] = frozenset({NEUTRAL.slug})
+    others: tuple[Me, ...] = ()
+
+    @property
+    def author(self) -> Author:
+        """The author for turns said here."""
+        return replace(self.account, display_name=self.name or None)
+
+    @property
+    def owners(self) -> tuple[Me, ...]:
+        """All owners of the home."""
+        return (self, *self.others)
+
+    def owner(self, author: Author | None) -> Me | None:
+        """Find the owner whose account it is; None for anybody else."""
+        return next((one for one in self.owners if one.is_me(author)), None)
+
+    def persona(self, phrases: Phrases) -> str:
+        """Return the persona for a prompt; may contain macros."""
+        told = phrases.pronouns.format("{{user}}", self.pronouns)
+        pronouns = told if self.pronouns else ""
+        return "\n".join(filter(None, (self.description.strip(), pronouns)))
+
+    def is_me(self, author: Author | None) -> bool:
+        """Tell whether an author is this owner."""
+        return author is not None and author.slug in self.slugs
+
+    def named(self, author: Author) -> Author:
+        """Add an owner's name to their turns that have none."""
+        owner = self.owner(author)
+        if not owner or not owner.name or author.display_name or author.username:
+            return author
+        return replace(author, display_name=owner.name)
+
+    def name_of(self, author: Author) -> str:
+        """Return a person's name, sanitized for use in a prompt."""
+        author = self.named(author)
+        if self.is_me(author) and not (author.display_name or author.username):
+            return framed(self.stands_for_name)
+        return _name_of(author)
+
+    def handle(self, slug: str) -> str:
+        """Return an account for display, hiding the login name."""
+        if slug in self.slugs:
+            return handle_of(NEUTRAL.slug)
+        return handle_of(next((o.account.slug for o in self.others if slug in o.slugs), slug))
+
+
+class Labels(Struct, frozen=True, dict=True):
+    """People's labels in a text for a model.
+
+    People who share a name with each other or with the familiar are distinguished by account: `Alex
+    (discord 42)`.
+
+    Args:
+        people: Everyone who may appear; with more people, labels are more stable.
+        familiar: The familiar's name.
+        me: The first owner.
+    """
+
+    people: frozenset[Author] = frozenset()
+    familiar: str = ""
+    me: Me = Me()  # cache; the class is frozen
+
+    @cached_property
+    def _shared(self) -> frozenset[str]:
+        """The names of more than one person."""
+        owners: dict[str, set[str]] = {_key(framed(self.familiar)): {""}}
+        for author in self.people:
+            owner = self.me.handle(author.slug)
+            owners.setdefault(_key(self.me.name_of(author)), set()).add(owner)
+        return frozenset(key for key, slugs in owners.items() if len(slugs) > 1)
+
+    def joined(self, authors: Iterable[Author | None]) -> Labels:
+        """Return labels for these people as well."""
+        more = self.people.union(filter(None, authors))
+        return self if more == self.people else Labels(more, self.familiar, self.me)
+
+    def is_shared(self, name: str) -> bool:
+        """Tell whether a name is ambiguous."""
+        return _key(framed(name)) in self._shared
+
+    def is_familiars(self, name: str) -> bool:
+        """Tell whether it is the familiar's name."""
+        return bool(self.familiar) and _key(framed(name)) == _key(framed(self.familiar))
+
+    def of(self, author: Author) -> str:
+        """Return a person's name, sanitized for use in a prompt."""
+        name = self.me.name_of(author)
+        if self.is_shared(name) or re.search(r"\(\w+ [^()]+\)$", name):
+            return f"{name} ({self.me.handle(author.slug)})"
+        return name
+
+
+def _name_of(author: Author) -> str:
+    for name in (author.display_name, author.username, author.user_id):
+        # A colon separates a name from the text.
+        shown = framed(re.sub("[:：]", " ", name)) if name else ""
+        if is_visible(shown):
+            return shown
+    return handle_of(author.slug)
+
+
+def _key(name: str) -> str:
+    return fold(re.sub("[\u200c\u200d]", "", name))
+
+
+NO_LABELS = Labels()
+
+
+def english_phrases() -> Phrases:
+    """Load the English wordings, the default wherever no language is set."""
+    from familiar_cli.base.languages import ENGLISH  # noqa: PLC0415  # starting is quicker without it
+
+    return ENGLISH
+
+
+class Who(Struct, frozen=True):
+    """The familiar as described to a model that writes its memory.
+
+    Args:
+        name: Its name.
+        voice: Its manner, in a few sentences.
+        texts: All texts that define it; repeating them is not a memory.
+        phrases: Titles and headings for its files.
+    """
+
+    name: str
+    voice: str = ""
+    texts: tuple[str, ...] = ()
+    phrases: Phrases = field(default_factory=english_phrases)
+
+
+def handle_of(slug: str) -> str:
+    """Return the account of a slug for display: `discord 42`."""
+    platform, dash, user_id = slug.partition("-")
+    return framed(f"{platform} {unquote(user_id)}" if dash else slug)
+
+
+def parse_author(
+    text: str, *, display_name: str | None = None, field: str = "The account"
+) -> Author:
+    """Parse an author given as `PLATFORM:ID`.
+
+    Args:
+        text: The account.
+        display_name: Displayed name; cleaned, never refused.
+        field: Name of the value in errors, e.g. of a header.
+
+    Raises:
+        UsageError: It has no colon, or an invalid platform or id.
+    """
+    platform, colon, user_id = text.partition(":")
+    platform, user_id = platform.strip(" ").lower(), user_id.strip(" ")
+    problem = (
+        ""
+        if colon and re.fullmatch(r"[a-z0-9]+(?:_[a-z0-9]+)*", platform)
+        else "is not a valid account"
+    )
+    problem = problem or _id_problem(user_id)
+    if problem:
+        raise UsageError(
+            f"{field} {_quoted(text)} {problem}", hint="Use PLATFORM:ID, e.g. `discord:1234`."
+        )
+    return Author(platform, user_id, display_name=clean_name(display_name))
+
+
+def check_id(value: str, field: str) -> str:
+    """Validate the id of a channel or a message, and return it.
+
+    Anything that a reader cannot see is refused, so that no two ids look the same: control and
+    format characters (zero-width spaces, joiners, marks that reverse text), spaces other than the
+    plain one, half characters, a template placeholder that nobody filled in, and the
+    percent-encoded form of any of these. Only the marks that choose how an emoji is drawn may stay.
+
+    Args:
+        value: The id.
+        field: Name of the value in errors.
+
+    Raises:
+        UsageError: It is empty, longer than `MAX_ID_CHARS`, or has invisible characters.
+    """
+    if problem := _id_problem(value, re.sub("[\ufe0e\ufe0f]", "", value)):
+        raise UsageError(f"{field} {_quoted(value)} {problem}", hint=_ID_HINT)
+    return value
+
+
+def clean_name(name: str | None) -> str | None:
+    """Strip invisible characters from a display name; return None if nothing is left."""
+    if not name or re.search(_PLACEHOLDER, name):
+        return None
+    shown = one_line(name, MAX_ID_CHARS)
+    return shown if is_visible(shown) else None
+
+
+def is_placeholder(value: str) -> bool:
+    """Tell whether a text is nothing but an unfilled template variable."""
+    return value.startswith("{{") and value.endswith("}}")
+
+
+def _id_problem(value: str, shown: str | None = None) -> str:
+    """Return why a text is not a valid id, or an empty string if it is."""
+    shown = value if shown is None else shown
+    if not value.strip():
+        return "is empty"
+    if len(value) > MAX_ID_CHARS:
+        return f"is longer than {MAX_ID_CHARS} characters"
+    if value != value.strip():
+        return "begins or ends with a space"
+    if re.search(_PLACEHOLDER, value):
+        return "is a placeholder that was not filled in"
+    for text in (shown, unquote(shown)):
+        if hidden := next(filter(is_hidden, text), None):
+            return f"contains the invisible character U+{ord(hidden):04X}"
+    return "" if is_visible(value) else "contains no visible character"
+
+
+def _quoted(value: str) -> str:
+    return one_line(ascii(value) if any(map(is_hidden, value)) else repr(value), 80)
+
+
+def check_familiar_id(name: str) -> str:
+    """Validate the id of a familiar: a slug that is a valid directory name on every system.
+
+    Raises:
+        UsageError: It is not valid.
+    """
+    slug = slugify(name)
+    if not name or name != slug or name in _WINDOWS_DEVICES:
+        better = slug if slug and slug not in _WINDOWS_DEVICES else "my-familiar"
+        raise UsageError(
+            f"{name!r} is not a valid familiar id: use only lower-case letters, digits and '-'",
+            hint=f"Try {better!r}.",
+        )
+    return name

@@ -1,0 +1,1 @@
+"""The command line: the root application, its commands, and the terminal."""

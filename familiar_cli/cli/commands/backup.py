@@ -1,0 +1,173 @@
+"""`familiar backup` and `familiar restore`: parse, call, render."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from familiar_cli.base.errors import FamiliarError, PartialError, RemoteKeyError, UsageError
+from familiar_cli.cli.commands._base import App, globals_of, home_of, output
+from familiar_cli.pages.progress import show_totals
+
+if TYPE_CHECKING:
+    from familiar_cli.actions.share.backup import BackupTarget
+
+backup_app = App()
+restore_app = App()
+_VERBS = ("ls", "verify")
+
+Identity = Annotated[
+    Path | None,
+    typer.Option(
+        "--identity", metavar="FILE", help="File with the age identity that decrypts backups."
+    ),
+]
+
+
+@backup_app.command()
+def backup(
+    ctx: typer.Context,
+    words: list[str],
+    *,
+    recipient: list[str] | None = None,
+    keep: Annotated[int, typer.Option(min=0)] = 0,
+    move: str = "",
+    identity: Identity = None,
+) -> None:
+    """Back up every familiar of the home, or the one of --familiar, while they are in use.
+
+    Only what no earlier backup has is written. `ls` lists the backups of a target, `verify` reads
+    all of them. Encrypted backups need the extra `sync`; addresses need the package that fsspec
+    names for them.
+
+    \b
+    familiar backup /media/stick/familiars
+    familiar backup s3://bucket/familiars --keep 30
+    familiar backup /mnt/nas --recipient age1…
+    familiar backup verify /media/stick/familiars
+    familiar backup /mnt/nas --move https://two.example
+
+    Args:
+        words ([ls|verify] TARGET): A directory, or an address such as s3://bucket/dir.
+        recipient (KEY): Encrypt for this age recipient; may be repeated.
+        keep (N): Keep the newest N; 0: all.
+        move (WHERE): Then answer here no more, and say that it is there.
+    """
+    verb, target = ("", words[0]) if words[0] not in _VERBS else (words[0], *words[1:2], "")[:2]
+    if not target or len(words) > (2 if verb else 1):
+        raise UsageError(
+            "A backup needs one target", hint=f"Run `familiar backup {verb or 'DIR'} ...`."
+        )
+    if keep and recipient and identity is None:
+        raise UsageError(
+            "To see which packs are still needed, --keep has to read older backups",
+            hint="Add `--identity FILE`, or remove old backups by hand.",
+        )
+    place = _open_target(target, tuple(recipient or ()), identity)
+    if verb == "ls":
+        _show_backups(ctx, place)
+    elif verb == "verify":
+        _verify(ctx, place)
+    else:
+        _back_up(ctx, place, keep, move)
+
+
+def _open_target(target: str, recipients: tuple[str, ...], identity: Path | None) -> BackupTarget:
+    from familiar_cli.actions.share.backup import BackupTarget
+    from familiar_cli.sync.sealing import Sealing, read_key
+
+    def read_identity() -> str:
+        if identity is None:
+            raise RemoteKeyError(
+                "The backup is encrypted; nothing was read",
+                hint="Name the file with the age identity: `--identity FILE`.",
+            )
+        return read_key(identity)
+
+    return BackupTarget(target, Sealing(recipients, read_identity))
+
+
+def _back_up(ctx: typer.Context, place: BackupTarget, keep: int, move: str) -> None:
+    from familiar_cli.actions.share.backup import (
+        back_up,
+        familiars_to_back_up,
+        moving_away,
+        words_of,
+    )
+
+    out, done, failed = output(ctx), [], {}
+    for paths in familiars_to_back_up(home_of(ctx), globals_of(ctx).familiar):
+        try:
+            moving = moving_away(paths, move) if move else nullcontext()
+            with moving, show_totals(out) as progress:
+                done.append(back_up(paths, place, keep=keep, progress=progress))
+        except FamiliarError as error:
+            failed[paths.id] = error
+    data = {"target": place.address, "backups": done}
+    out.answer(data, "\n".join(map(words_of, done)) + "\n" * bool(done))
+    if failed and done:
+        raise PartialError("; ".join(f"{one}: {error}" for one, error in failed.items()))
+    if failed:
+        raise next(iter(failed.values()))
+
+
+def _show_backups(ctx: typer.Context, place: BackupTarget) -> None:
+    from familiar_cli.actions.share.backup import list_backups
+
+    found = list_backups(place)
+    lines = [f"{one['familiar']}  {one['backup']}  {one['at']}" for one in found]
+    output(ctx).answer({"target": place.address, "backups": found}, "\n".join(lines) + "\n")
+
+
+def _verify(ctx: typer.Context, place: BackupTarget) -> None:
+    from familiar_cli.actions.share.backup import verify_backups
+
+    chosen = globals_of(ctx).familiar
+    whole, problems = verify_backups(place, [chosen] if chosen else [])
+    lines = [f"whole    {one}" for one in whole]
+    lines += [f"damaged  {one}: {why}" for one, why in problems.items()]
+    data = {"target": place.address, "whole": whole, "problems": problems}
+    output(ctx).answer(data, "\n".join(lines) + "\n")
+    if problems:
+        raise PartialError(
+            f"{len(problems)} of {len(whole) + len(problems)} backups are damaged",
+            hint=f"Make a new one: `familiar backup {place.address}`.",
+        )
+
+
+@restore_app.command()
+def restore(
+    ctx: typer.Context,
+    target: str,
+    name: Annotated[str | None, typer.Argument()] = None,
+    *,
+    backup: str = "",
+    identity: Identity = None,
+) -> None:
+    """Restore familiars from a backup into a home where they are not.
+
+    The copy is the same instance: do not use it beside the original.
+
+    \b
+    familiar restore /media/stick/familiars --home ~/restored
+    familiar restore /mnt/nas ada --identity ~/age.key
+
+    Args:
+        target (TARGET): Where the backups are.
+        name ([FAMILIAR]): Which familiar; default: all.
+        backup (NAME): Which backup; default: the newest.
+    """
+    from familiar_cli.actions.share.backup import restore as restore_one
+
+    place, out, home = _open_target(target, (), identity), output(ctx), home_of(ctx)
+    ids = [name] if name else place.familiars() or [globals_of(ctx).familiar or ""]
+    done = []
+    for familiar_id in ids:
+        with show_totals(out) as progress:
+            done.append(restore_one(place, home, familiar_id, backup=backup, progress=progress))
+    shown = [f"Restored {one.familiar} from {one.backup} into {one.home}" for one in done]
+    out.answer({"target": target, "restored": done}, "\n".join(shown) + "\n")
+    out.note("Next: `familiar doctor`. Search by meaning is built again at the first search.")

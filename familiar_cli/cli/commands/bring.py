@@ -1,0 +1,240 @@
+"""`familiar import` and `familiar export`: everything in, and everything out."""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from msgspec.structs import asdict
+
+from familiar_cli.base.errors import FamiliarError, UsageError
+from familiar_cli.cli.commands._base import App, globals_of, home_of, output
+from familiar_cli.cli.commands._options import DryRun, Update, index_words, warn_of_pins
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from familiar_cli.actions.bring.import_files import FileImporter, ImportItem
+    from familiar_cli.pages.emit import Output
+
+import_app = App()
+
+
+@import_app.command("import")
+def import_files(
+    ctx: typer.Context,
+    paths: list[str],
+    *,
+    kind: Literal[
+        "card", "lorebook", "chat", "sillytavern", "persona", "memories", "vault", "export"
+    ]
+    | None = None,
+    me: list[str] | None = None,
+    character: list[str] | None = None,
+    as_: Annotated[str | None, typer.Option("--as")] = None,
+    dates: Literal["dmy", "mdy", "ymd"] | None = None,
+    update: Update = False,
+    force: Annotated[bool, typer.Option("--force", "--overwrite")] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Import whatever it is: a card, a lorebook, chats, memories, a persona, a vault of notes.
+
+    Cards, persona folders and SillyTavern's data folder become familiars; everything else goes
+    into the familiar that was just made, that speaks in the chat, or that is chosen. What has been
+    imported before is not imported twice. --dry-run says what each file is, and what would be done.
+
+    \b
+    familiar import mira.png
+    familiar import mira.png world.json chat.jsonl
+    familiar import chat.txt --me Robin --dry-run
+    familiar import SillyTavern/data/default-user
+    familiar import my-vault/ --kind vault
+
+    Args:
+        paths (FILE|DIR...): What to import; `-` reads a file from standard input.
+        kind (KIND): What it is, where it can be read in two ways: card, lorebook, chat,
+            sillytavern, persona, memories, vault or export.
+        me (NAME): Your name in chats; may be repeated.
+        character (NAME): Name of the familiar in chats; may be repeated.
+        as_ (PLATFORM:ID): Account of the user in chats.
+        dates: Order of day, month and year in dates such as 01/02/2024.
+        force: Overwrite even files that you edited or deleted.
+    """
+    from familiar_cli.actions.bring.import_files import (
+        FileImporter,
+        FileImportOptions,
+        personas_in,
+        recognise_items,
+    )
+    from familiar_cli.cli.commands.init import adopt_jobs, familiar_option
+
+    out, home = output(ctx), home_of(ctx)
+    options = FileImportOptions(
+        familiar_id=globals_of(ctx).familiar or "",
+        kind=kind or "",
+        person=as_ or "",
+        mine=tuple(me or ()),
+        character=tuple(character or ()),
+        dates=dates,
+        update=update,
+        force=force,
+        dry_run=dry_run,
+    )
+    with _files_at(paths) as files:
+        items = recognise_items(files, options.kind)
+        with closing(FileImporter(home, options, out.warn)) as importer:
+            for item in items:
+                _choose_kind(out, item)
+                _import_item(out, importer, item)
+                importer.options = options  # an answer holds for one file
+            _index_all(ctx, out, importer)
+    made = [item for item in items if item.kind in ("card", "persona", "export") and item.done]
+    notes = [] if dry_run else [n for one in personas_in(made) for n in adopt_jobs(home, one)]
+    _report_items(out, items, dry_run=dry_run)
+    if made and not dry_run:
+        next_step = f'Next: `familiar ask {familiar_option(home, made[0].familiar)}"Hello"`'
+        out.note("\n".join([*notes, next_step]))
+
+
+@contextmanager
+def _files_at(paths: Sequence[str]) -> Iterator[list[Path]]:
+    """Yield the named files; standard input becomes a temporary one."""
+    import shutil
+    import sys
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="familiar-") as scratch:
+        copy = Path(scratch) / "stdin"
+        if "-" in paths:
+            with copy.open("wb") as stream:
+                shutil.copyfileobj(sys.stdin.buffer, stream)
+        yield [copy if path == "-" else Path(path).expanduser() for path in paths]
+
+
+def _choose_kind(out: Output, item: ImportItem) -> None:
+    """Ask how to interpret an ambiguous file; without a terminal, choose the safest way."""
+    from familiar_cli.cli.terminal.prompts import ask_choice
+
+    if not item.others:
+        return
+    if not _can_ask(out):
+        others = " or ".join(f"`--kind {one.kind}`" for one in item.others)
+        out.note(f"{item.path.name} is read as {item.title}; {others} reads it in another way")
+        return
+    readings = [(item.kind, item.title), *((one.kind, one.title) for one in item.others)]
+    question = f"{item.path.name} can be read in several ways:"
+    item.kind = ask_choice(question, readings, has_default=True)
+    item.title = dict(readings)[item.kind]
+
+
+def _import_item(out: Output, importer: FileImporter, item: ImportItem) -> None:
+    """Import one item, asking for what only a person knows."""
+    from familiar_cli.cli.terminal.prompts import ask_choice
+    from familiar_cli.pages.progress import show_count
+
+    if item.error:
+        return None
+    name, own = importer.stranger_in(item) if _can_ask(out) else ("", "")
+    if name:
+        readings = [("no", "somebody else"), ("yes", f"you, {own}")]
+        question = f"{name}, who speaks in {item.path.name}, is"
+        if ask_choice(question, readings, has_default=True) == "yes":
+            importer.options = importer.options.answered("--me", name)
+    while True:
+        try:
+            with show_count(out, "reading") as report:
+                return importer.run(item, report)
+        except FamiliarError as error:
+            if not error.question or not _can_ask(out):
+                item.error = UsageError(str(error), hint=error.hint)
+                return None
+            option, choices = error.question
+            question = str(error).removesuffix("; nothing was imported") + "."
+            importer.options = importer.options.answered(option, ask_choice(question, choices))
+
+
+def _can_ask(out: Output) -> bool:
+    from familiar_cli.pages.emit import is_terminal
+
+    return is_terminal() and not out.as_json
+
+
+def _index_all(ctx: typer.Context, out: Output, importer: FileImporter) -> None:
+    from familiar_cli.familiar import Familiar
+
+    for familiar_id in sorted(importer.changed):
+        with Familiar.load_from_disk(home_of(ctx), familiar_id, out.warn) as familiar:
+            index_words(out, familiar)
+            warn_of_pins(out, familiar)
+
+
+def _report_items(out: Output, items: Sequence[ImportItem], *, dry_run: bool) -> None:
+    """Print the outcome of every item; a single failure is the command's error.
+
+    Raises:
+        FamiliarError: Nothing could be imported.
+    """
+    from familiar_cli.pages.bring_pages import import_page, items_data, warnings_of
+
+    data = {"items": items_data(items, dry_run=dry_run), "dry_run": dry_run}
+    errors = [item.error for item in items if item.error]
+    out.warn(*warnings_of(items))
+    if errors and not any(item.done for item in items):
+        is_alone, code = len(errors) == 1, errors[0].exit_code
+        out.answer(data, None, errors, exit_code=code, is_failure=is_alone)
+    out.answer(data, import_page(items, dry_run=dry_run), errors)
+
+
+export_app = App()
+
+
+@export_app.command()
+def export(
+    ctx: typer.Context,
+    directory: Annotated[Path | None, typer.Argument()] = None,
+    *,
+    out_dir: Annotated[Path | None, typer.Option("--out")] = None,
+    public: Annotated[bool, typer.Option("--public")] = False,
+    force: Annotated[bool, typer.Option("--force")] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Export all familiars into a directory that other programs can read.
+
+    For each familiar: its card as PNG and JSON, its lorebooks, its chats as SillyTavern's, all of
+    its turns, and its memory as Markdown; README.md says what is what. --familiar exports one.
+
+    \b
+    familiar export backup/
+    familiar export backup/ --familiar mira
+    familiar export for-a-friend/ --public
+
+    Args:
+        directory ([DIR]): New directory.
+        out_dir (DIR): The same as DIR.
+        public: Leave out what is private to somebody.
+        force: Replace an earlier export in DIR.
+    """
+    from familiar_cli.actions.bring.export_everything import export_familiars
+    from familiar_cli.pages.bring_pages import exported_page
+
+    chosen = directory or out_dir
+    if chosen is None or (directory and out_dir):
+        raise UsageError(
+            "The export needs one directory; nothing was written",
+            hint="Give a new one: `familiar export DIR`.",
+        )
+    out, chosen = output(ctx), chosen.expanduser()
+    done = export_familiars(
+        home_of(ctx),
+        chosen,
+        only=globals_of(ctx).familiar,
+        public=public,
+        force=force,
+        dry_run=dry_run,
+    )
+    for one in done.familiars:
+        out.warn(*(f"{one.id}: {warning}" for warning in one.warnings))
+    data = asdict(done) | {"dry_run": dry_run}
+    out.answer(data, exported_page(done, dry_run=dry_run))

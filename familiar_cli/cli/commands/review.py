@@ -1,0 +1,244 @@
+"""`familiar review`: parse, call, render."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from familiar_cli.base.errors import BadInputError, NotFoundError, UsageError
+from familiar_cli.base.text import counted
+from familiar_cli.cli.commands._base import familiar_of, group, output
+from familiar_cli.cli.commands._options import DryRun
+from familiar_cli.pages.emit import Output, exact, is_terminal
+from familiar_cli.pages.writing_pages import plan_line, plan_text, rests_on, waiting_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.store.memory.store.store import MemoryStore
+    from familiar_cli.writing.review.pending import PieceRef, ReviewPlan
+
+app = group("Show memory changes that await your review, and apply or reject them.")
+
+PlanId = Annotated[
+    str | None, typer.Argument(metavar="[PLAN]", help="Plan id; default: the oldest plan.")
+]
+Hunks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--hunk",
+        metavar="N[.LINE]",
+        help="Only this piece, or one of its - and + lines; may be repeated.",
+    ),
+]
+
+
+@app.command("ls")
+def list_plans(ctx: typer.Context) -> None:
+    """List plans awaiting review, oldest first.
+
+    \b
+    familiar review ls
+    """
+    from familiar_cli.writing.review.pending import pending_ids, read_pending
+
+    out = output(ctx)
+    familiar = familiar_of(ctx)
+    memory, zone = familiar.memory, familiar.zone
+    plans = []
+    for plan_id in pending_ids(memory):
+        try:
+            plans.append(read_pending(memory, plan_id))
+        except BadInputError as error:
+            out.warn(f"{error}. {error.hint}")
+    data = {"plans": [_summary(plan) for plan in plans]}
+    out.answer(data, lambda: exact("".join(plan_line(plan, zone) for plan in plans)))
+    if not plans:
+        out.note("No plans await review. `familiar write-memory --review` makes one.")
+
+
+@app.command()
+def show(ctx: typer.Context, plan: PlanId = None) -> None:
+    """Show a plan piece by piece, numbered for --hunk.
+
+    \b
+    familiar review show
+    familiar review show 20260407T180000-a1b2c3
+    """
+    out = output(ctx)
+    found = _plan(familiar_of(ctx).memory, plan)
+    diffs = [{"rel_path": f.rel_path, "diff": f.diff} for f in found.files]
+    out.answer({**_summary(found), "files": diffs}, lambda: exact(plan_text(found)))
+    out.note(f"{found.id} rests on {rests_on(found)}; {waiting_reason(found)}.")
+
+
+@app.command()
+def apply(
+    ctx: typer.Context,
+    plan: PlanId = None,
+    *,
+    hunk: Hunks = None,
+    everything: Annotated[bool, typer.Option("--all")] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Apply a plan: piece by piece on a terminal, otherwise all at once.
+
+    Pieces you neither apply nor reject stay in the plan. If a file was changed in the same place
+    since, that is a conflict, and nothing is changed.
+
+    \b
+    familiar review apply
+    familiar review apply --all
+    familiar review apply 20260407T180000-a1b2c3 --hunk 1
+
+    Args:
+        everything: Apply all pieces without asking.
+    """
+    from familiar_cli.cli.terminal.prompts import ask_pieces
+
+    out = output(ctx)
+    if hunk and everything:
+        raise UsageError("--hunk and --all cannot be combined", hint="Use only one.")
+    familiar = familiar_of(ctx)
+    found = _plan(familiar.memory, plan)
+    take = _refs(hunk, found)
+    drop: set[PieceRef] = set()
+    if not hunk and not everything and not out.as_json and is_terminal():
+        try:
+            take, drop = ask_pieces(found)
+        except KeyboardInterrupt:
+            out.note("\nNothing was changed; the plan is kept.")
+            raise
+    _decide(out, familiar, found, take, drop, dry_run=dry_run)
+
+
+@app.command()
+def reject(
+    ctx: typer.Context, plan: PlanId = None, *, hunk: Hunks = None, dry_run: DryRun = False
+) -> None:
+    """Reject a plan, or some of its pieces. Its sources are kept.
+
+    A rejected period, digest or repair is not proposed again until its sources change, or you ask
+    for it with --redo.
+
+    \b
+    familiar review reject
+    familiar review reject 20260407T180000-a1b2c3 --hunk 2
+    familiar review reject 20260407T180000-a1b2c3 --hunk 4.7
+    """
+    from familiar_cli.writing.review.pending import drop_damaged
+
+    out = output(ctx)
+    familiar = familiar_of(ctx)
+    memory = familiar.memory
+    try:
+        found = _plan(memory, plan)
+    except BadInputError:
+        if plan is None or dry_run:
+            raise
+        drop_damaged(memory, plan)
+        data = {"plan": plan, "changed": [], "deleted": [], "withdrawn": [], "left": 0}
+        return out.answer(data, f"thrown away: {plan}")
+    drop = _refs(hunk, found)
+    return _decide(out, familiar, found, set(), drop, dry_run=dry_run)
+
+
+def _decide(
+    out: Output,
+    familiar: Familiar,
+    plan: ReviewPlan,
+    take: set[PieceRef],
+    drop: set[PieceRef],
+    *,
+    dry_run: bool,
+) -> None:
+    from familiar_cli.writing.review.pending import decide_plan
+
+    done = decide_plan(
+        familiar.memory,
+        plan,
+        apply=take,
+        reject=drop,
+        dry_run=dry_run,
+        history=familiar.history,
+        numbering=familiar.numbering,
+    )
+    left = len(done.rest.hunks) if done.rest else 0
+    data = {
+        "plan": plan.id,
+        "changed": list(done.changed),
+        "deleted": list(done.deleted),
+        "withdrawn": list(done.withdrawn),
+        "left": left,
+        "dry_run": dry_run,
+    }
+    wrote, deleted = ("would write", "would delete") if dry_run else ("wrote", "deleted")
+    lines = [f"{wrote} {path}\n" for path in done.changed]
+    lines += [f"{deleted} {path}\n" for path in done.deleted]
+    if done.withdrawn:
+        verb = "would withdraw" if dry_run else "withdrew"
+        lines.append(f"{verb} {counted(len(done.withdrawn), 'turn')}\n")
+    out.answer(data, lambda: exact("".join(lines)))
+    out.note(*_outcome_lines(plan, drop, left, dry_run=dry_run))
+
+
+def _refs(hunk: list[str] | None, plan: ReviewPlan) -> set[PieceRef]:
+    """Parse the named pieces and lines; all pieces if none is named."""
+    import re
+
+    found: set[PieceRef] = set()
+    for text in hunk or map(str, range(1, len(plan.hunks) + 1)):
+        named = re.fullmatch(r"(\d{1,6})(?:\.(\d{1,6}))?", text, re.ASCII)
+        if named is None or int(named[2] or 1) < 1:
+            raise UsageError(
+                f"{text!r} is neither a piece nor a line of one; nothing was changed",
+                hint=f"Use `4` or `4.7`; see `familiar review show {plan.id}`.",
+            )
+        found.add((int(named[1]), int(named[2])) if named[2] else int(named[1]))
+    return found
+
+
+def _outcome_lines(
+    plan: ReviewPlan, drop: set[PieceRef], left: int, *, dry_run: bool
+) -> Iterator[str]:
+    verb = "would be rejected" if dry_run else "rejected"
+    lines = sum(isinstance(ref, tuple) for ref in drop)
+    if len(drop) > lines:
+        yield f"{len(drop) - lines} of {counted(len(plan.hunks), 'piece')} {verb}."
+    if lines:
+        yield f"{counted(lines, 'line')} {verb}."
+    if left:
+        awaits = "awaits" if left == 1 else "await"
+        pieces = counted(len(plan.hunks), "piece")
+        yield f"{left} of {pieces} of plan {plan.id} still {awaits} review."
+    elif not dry_run:
+        yield "The plan is complete."
+    if dry_run:
+        yield "Nothing was changed (--dry-run)."
+
+
+def _plan(memory: MemoryStore, plan_id: str | None) -> ReviewPlan:
+    from familiar_cli.writing.review.pending import pending_ids, read_pending
+
+    known = pending_ids(memory)
+    if plan_id is None and not known:
+        raise NotFoundError(
+            "No plan waits for review", hint="`familiar write-memory --review` makes one."
+        )
+    return read_pending(memory, plan_id or known[0])
+
+
+def _summary(plan: ReviewPlan) -> dict[str, object]:
+    return {
+        "id": plan.id,
+        "run": plan.run,
+        "created": plan.created,
+        "why": plan.why,
+        "source": plan.source,
+        "turns": list(plan.turns) if any(plan.turns) else None,
+        "rests_on": plan.rests_on or None,
+        "hunks": len(plan.hunks),
+        "files": [file.rel_path for file in plan.files],
+    }

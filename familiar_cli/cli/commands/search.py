@@ -1,0 +1,269 @@
+"""`familiar search`: parse, call, render."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from msgspec.structs import asdict
+
+from familiar_cli.base.errors import FamiliarError, UsageError
+from familiar_cli.base.text import counted, one_line
+from familiar_cli.cli.commands._base import App, day_of, familiar_of, output, text_or_stdin
+from familiar_cli.cli.commands._options import most
+from familiar_cli.cli.commands._options import since as since_option
+from familiar_cli.pages.page import Indented, PagePart, Words, local_time, plain
+from familiar_cli.store.search.types import Hit, SearchResult, Signals, options_from
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import tzinfo
+
+    from familiar_cli.actions.memory.search import PastFound, PastHit
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.pages.emit import Output
+
+
+_HEADINGS: Final = re.compile(r"\A(?:#{1,6} [^\n]*\n+)+")
+
+
+def search_page(
+    found: SearchResult | None,
+    said: PastFound | None = None,
+    *,
+    query: str,
+    zone: tzinfo | None,
+    k: int,
+    lines: bool = False,
+    explain: bool = False,
+) -> list[PagePart]:
+    """Lay out the `k` best: below each place its best line, then what surrounds it; or one line.
+
+    Args:
+        found: What was found in memory.
+        said: What was found among past turns.
+        query: Its words are marked.
+        zone: The familiar's timezone.
+        k: Most results.
+        lines: Show one line each.
+        explain: Show how each was scored.
+    """
+    every: list[Hit | PastHit] = [*(found.hits if found else ()), *(said.hits if said else ())]
+    page: list[PagePart] = []
+    for number, hit in enumerate(sorted(every, key=lambda hit: -hit.score)[:k]):
+        if lines:
+            page.append(plain(f"{_address(hit)}:{one_line(hit.text, 10_000)}"))
+        else:
+            page += [plain("")] * (number > 0) + [_place(hit, zone), *_text_parts(hit, query)]
+        if explain and isinstance(hit, Hit):
+            page.append(Indented(plain(_signals(hit.signals), "dim")))
+    return page
+
+
+def search_data(found: SearchResult | None, said: PastFound | None, query: str) -> dict[str, Any]:
+    """Return a result as `--json` prints it."""
+    data: dict[str, Any] = (
+        asdict(found) if found else {"query": query, "method": said.method if said else ""}
+    )
+    if found:
+        data["hits"] = [hit._asdict() | {"signals": hit.signals._asdict()} for hit in found.hits]
+    if said:
+        past = [asdict(hit) | {"at": hit.at.isoformat()} for hit in said.hits]
+        data |= {"past": past, "turns_waiting": said.waiting}
+    return data
+
+
+def _address(hit: Hit | PastHit) -> str:
+    if not isinstance(hit, Hit):
+        return f"{hit.channel}:{hit.turns[0]}"
+    return f"{hit.rel_path}:{hit.line}"
+
+
+def _place(hit: Hit | PastHit, zone: tzinfo | None) -> PagePart:
+    if isinstance(hit, Hit):
+        is_told = not hit.day or hit.day in hit.rel_path
+        about = one_line(hit.heading if is_told else f"{hit.heading} ({hit.day})", 200)
+    else:
+        about = f"{one_line(hit.speaker, 60)}, {local_time(hit.at, zone)}"
+    return Words([(_address(hit), "bold"), (f"  {hit.score:.2f}", "dim"), (f"  {about}", "cyan")])
+
+
+def _text_parts(hit: Hit | PastHit, query: str) -> Iterator[PagePart]:
+    """Yield the best line with the query's words highlighted, then its context, dimmed."""
+    from familiar_cli.pages.page import mark_query
+    from familiar_cli.store.fts import match_spans
+
+    if not isinstance(hit, Hit):
+        yield Indented(mark_query(query, hit.text))
+        return
+    body = _HEADINGS.sub("", hit.text).strip() or hit.text.strip()
+    best = hit.best.strip()
+    if best not in body:  # it is the heading shown above
+        lines = [line for line in body.splitlines() if line.strip()]
+        best = next((line for line in lines if any(match_spans(query, line))), lines[0])
+    before, _, after = body.partition(best)
+    around = "\n".join(filter(None, (before.strip(), after.strip())))
+    yield Indented(mark_query(query, best))
+    if around:
+        yield Indented(plain(around, "dim"), 6)
+
+
+def _maxsim(signals: Signals) -> tuple[str, ...]:
+    if signals.maxsim_line is None or signals.maxsim_passage is None:
+        return ()
+    return (
+        f"tokens {signals.maxsim_line:.3f} in the line, {signals.maxsim_passage:.3f} around it",
+    )
+
+
+def _signals(signals: Signals) -> str:
+    shown = [
+        f"relevance {signals.relevance:.3f}",
+        f"words {signals.lexical:.3f}",
+        "meaning -" if signals.dense is None else f"meaning {signals.dense:.3f}",
+        *_maxsim(signals),
+        "cosine -" if signals.cosine is None else f"cosine {signals.cosine:.3f}",
+        f"coverage {signals.coverage:.2f}",
+        f"speaker {_yes(signals.speaker)}",
+        f"people {signals.people:.2f}",
+        f"time {signals.time:.2f}",
+        f"recency {signals.recency:.3f}",
+        f"linked {_yes(signals.linked)}",
+        f"instance {_yes(signals.same_instance)}",
+    ]
+    return "  ".join(shown)
+
+
+def _yes(flag: bool) -> str:
+    return "yes" if flag else "no"
+
+
+app = App()
+
+
+@app.command()
+def search(
+    ctx: typer.Context,
+    query: str,
+    *,
+    k: Annotated[int, most("memories")] = 5,
+    min_score: Annotated[float, typer.Option(min=0.0, max=2.0)] = 0.0,
+    method: str = "auto",
+    within: Annotated[str, typer.Option("--in")] = "",
+    since: Annotated[str | None, since_option("memories")] = None,
+    lines: Annotated[bool, typer.Option("--lines")] = False,
+    explain: Annotated[bool, typer.Option("--explain")] = False,
+    past: Annotated[bool, typer.Option("--past")] = False,
+    all_: Annotated[bool, typer.Option("--all")] = False,
+    channel: str | None = None,
+) -> None:
+    """Search memory by words and by meaning; with --past or --all, also past turns.
+
+    Turns of a channel declared private are shown only with --channel ID.
+
+    \b
+    familiar search "what does Alice like to drink?"
+    familiar search "the trip to Rome" --since 2026-01-01
+    familiar search tea --in sessions --explain
+    familiar search "the red scarf" --past
+    familiar search "who plays chess?" --min-score 0.5
+
+    Args:
+        query (QUERY|-): Question or words; `-` reads standard input.
+        min_score (SCORE): Only hits with at least this score.
+        method (auto|hybrid|lexical|dense|grep): Search method.
+        within (DIR): Only this file, or files below this directory.
+        lines: Rank single lines, and print path:line:text.
+        explain: Show how each hit was scored.
+        past: Search past turns instead of memory.
+        all_: Search memory and past turns.
+        channel (ID): Only past turns of this channel, even a private one.
+    """
+    from familiar_cli.base.who.visibility import OWNER
+    from familiar_cli.pages.progress import show_totals
+
+    _check(past=past, all_=all_, channel=channel, within=within)
+    out, familiar = output(ctx), familiar_of(ctx)
+    day, asked = day_of(familiar, since), text_or_stdin(query)
+    options = options_from(
+        k=k,
+        method=method,
+        within=within,
+        since=day,
+        lines=lines,
+        min_score=min_score,
+        viewer=OWNER,
+    )
+    found, said = None, None
+    with familiar, show_totals(out) as report:
+        if not past:
+            found = familiar.finder.search(asked, options, report)
+        if past or all_:
+            from familiar_cli.actions.memory.search import search_past
+
+            said = search_past(
+                familiar,
+                asked,
+                k=k,
+                method=method,
+                since=day,
+                channel=channel,
+                viewer=OWNER if channel else familiar.privacy.glance(),
+                min_score=min_score,
+            )
+    page = search_page(
+        found, said, query=asked, zone=familiar.zone, k=k, lines=lines, explain=explain
+    )
+    out.answer(search_data(found, said, asked), page)
+    if found:
+        _tell(out, found, min_score)
+        _catch_up(out, familiar, found)
+    if said:
+        _tell_of_turns(out, said, min_score)
+
+
+def _check(*, past: bool, all_: bool, channel: str | None, within: str) -> None:
+    if past and all_:
+        raise UsageError("--past and --all cannot be combined")
+    if channel is not None and not (past or all_):
+        raise UsageError("--channel chooses among turns", hint="Add --past or --all.")
+    if past and within:
+        raise UsageError("--in names a directory of the memory", hint="Leave it out, or use --all.")
+
+
+def _tell_of_turns(out: Output, said: PastFound, min_score: float) -> None:
+    if said.waiting:
+        waiting = counted(said.waiting, "turn")
+        out.note(f"Searched by words only: {waiting} without a vector yet.")
+        out.note("hint: run `familiar index build`")
+    if not said.hits:
+        above = _above(min_score)
+        out.note(f"Nothing was found in what was said{above}. See all: `familiar history ls`.")
+
+
+def _above(min_score: float) -> str:
+    return f" with a score of {min_score:g} or more" if min_score else ""
+
+
+def _tell(out: Output, found: SearchResult, min_score: float) -> None:
+    out.note(*(note if note.endswith(".") else f"{note}." for note in found.notes))
+    if found.hint:
+        out.note(f"hint: run `{found.hint}`" if "`" not in found.hint else f"hint: {found.hint}")
+    if not found.hits:
+        out.note(
+            f"Nothing was found by {found.method} search{_above(min_score)}. "
+            "List all files with `familiar memory ls`."
+        )
+
+
+def _catch_up(out: Output, familiar: Familiar, found: SearchResult) -> None:
+    """Compute some missing vectors after the answer."""
+    if not (found.waiting and familiar.finder.embedder.embedder):
+        return
+    from familiar_cli.store.search.build import SOME
+
+    try:
+        familiar.index.embed_waiting(familiar.finder.embedder.embedder, at_most=SOME)
+    except FamiliarError as error:
+        out.warn(str(error))

@@ -1,0 +1,344 @@
+"""`familiar start`: from nothing to a first reply, by commands that it shows."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import nullcontext, redirect_stdout
+from typing import TYPE_CHECKING, Any
+
+import typer
+from msgspec import Struct, field
+
+from familiar_cli.base.config.home import cache_dir, find_familiar, list_familiars
+from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
+from familiar_cli.base.text import typed
+from familiar_cli.cli.commands._base import App, globals_of, home_of, output, run_async
+from familiar_cli.familiar import Familiar
+from familiar_cli.llm.slots import PRESETS, check_usable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from familiar_cli.actions.health.start import ServedModel
+    from familiar_cli.pages.emit import Output
+
+app = App()
+
+_HOSTED = ("openrouter", "openai")
+_MOST_CHOICES = 12
+
+
+@app.command()
+def start(
+    ctx: typer.Context,
+    *,
+    card: str | None = None,
+    template: str | None = None,
+    preset: str | None = None,
+    url: str | None = None,
+    model: str | None = None,
+    name: str | None = None,
+    say: str | None = None,
+) -> None:
+    """Set up a familiar step by step, and talk to it.
+
+    It asks for a card, a model and your name, but not for what an option says or what is set
+    already, and shows each command that it runs. Without a terminal it asks nothing.
+
+    \b
+    familiar start
+    familiar start --card mira.png --name Anna
+    familiar start --template companion --say Hello
+
+    Args:
+        card (FILE|DIR): Card, or SillyTavern's data folder.
+        template (NAME): Template in place of a card: companion, …
+        preset (NAME): Kind of server: ollama, openrouter, …
+        url (URL): Address of another server, up to /v1.
+        model (M): Name of the model.
+        name (NAME): What you are called.
+        say (TEXT): Say this and end; default: chat.
+    """
+    if card and template:
+        raise UsageError("--card and --template cannot be combined", hint="Use only one.")
+    wizard = _Wizard(ctx, output(ctx), home_of(ctx))
+    try:
+        wizard.choose_familiar(card, template)
+        wizard.choose_model(preset, url, model)
+        wizard.choose_name(name)
+    except (KeyboardInterrupt, EOFError):
+        wizard.out.note("\nStopped. What was done stays; `familiar start` goes on from here.")
+        raise typer.Exit(130) from None
+    wizard.talk(say)
+
+
+class _Wizard(Struct):
+    """Asks for missing parts, and sets them up by running commands.
+
+    Args:
+        ctx: The command line.
+        out: The command's output.
+        home: The directory of the familiars.
+
+    Attributes:
+        familiar_id: The familiar, once it is known.
+        done: The commands that were run.
+    """
+
+    ctx: typer.Context
+    out: Output
+    home: Path
+    familiar_id: str = ""
+    done: list[str] = field(default_factory=list)
+
+    def choose_familiar(self, card: str | None, template: str | None) -> None:
+        """Use the existing familiar, or make one."""
+        given = globals_of(self.ctx).familiar
+        if not (card or template):
+            try:
+                self.familiar_id = find_familiar(self.home, given).id
+            except NotFoundError:
+                if given:
+                    raise
+            else:
+                self.out.note(f"Going on with {self.familiar_id}; --card makes another familiar.")
+                return
+        if not (card or template or self._asks):
+            raise UsageError(
+                "A card is required, and there is nobody to ask",
+                hint="Add `--card FILE`, `--card DIR` (SillyTavern's folder) or "
+                "`--template companion`.",
+            )
+        while not self.familiar_id:
+            try:
+                self._make_familiar(card, template)
+            except FamiliarError as error:
+                if card or template:
+                    raise
+                self._tell(error)
+
+    def _make_familiar(self, card: str | None, template: str | None) -> None:
+        from pathlib import Path
+
+        from familiar_cli.cli.terminal.prompts import ask_line
+        from familiar_cli.imports.create import CARD_TEMPLATES
+        from familiar_cli.imports.personas import PERSONA_TEMPLATES
+
+        templates = (*CARD_TEMPLATES, *PERSONA_TEMPLATES)
+        if not (card or template):
+            self.out.note("Who do you want to talk to?")
+            self.out.note("  A character card (PNG, CHARX, JSON, YAML): its path; or drop it here.")
+            self.out.note("  SillyTavern's data folder: its path.")
+            self.out.note(f"  A template: {', '.join(templates)}.")
+            answer = ask_line("Card, folder or template", templates[0]).strip("'\" ")
+            if answer in templates:
+                template = answer
+            else:
+                card = answer.replace("\\ ", " ")
+        before = set(list_familiars(self.home))
+        wanted = [globals_of(self.ctx).familiar] if globals_of(self.ctx).familiar else []
+        if template:
+            self._do("init", *filter(None, wanted), "--template", template)
+        elif card and Path(card).expanduser().is_dir():
+            self._do("import-sillytavern", card)
+        else:
+            self._do("init", *filter(None, wanted), "--from-card", card or "")
+        self._take_new(before)
+
+    def _take_new(self, before: set[str]) -> None:
+        """Choose one of the new familiars."""
+        every = list_familiars(self.home)
+        new = [one for one in every if one not in before] or [*every]
+        if not new:
+            raise NotFoundError("There is no character in that folder; nothing was changed")
+        wanted = globals_of(self.ctx).familiar
+        self.familiar_id = wanted if wanted in every else self._choose("Which one?", new, new)
+        if len(every) > 1 and not wanted:
+            self._do("use", self.familiar_id)
+
+    def choose_model(self, preset: str | None, url: str | None, model: str | None) -> None:
+        """Configure a model, unless one is configured."""
+        if preset == "custom" and not url:
+            raise UsageError("--preset custom requires --url", hint="Add `--url URL`.")
+        if preset or url or model:
+            self._set_model(preset or ("custom" if url else ""), url or "", model or "")
+        elif self._has_model():
+            self.out.note("A model is set already: `familiar model test` tries it.")
+        else:
+            self._look_for_model()
+        self._check_model()
+
+    def _has_model(self) -> bool:
+        with self._open() as familiar:
+            try:
+                slot = familiar.models.slot()
+                check_usable(slot)
+            except FamiliarError:
+                return False
+            return slot.preset != "local" or "preset" in familiar.config.llm.written
+
+    def _look_for_model(self) -> None:
+        from familiar_cli.actions.health.start import SERVERS, find_models
+
+        self.out.note(f"Looking for {', '.join(SERVERS)} on this machine…")
+        found = run_async(find_models())[:_MOST_CHOICES]
+        words = [f"{one.server}: {one.model}" for one in found]
+        if not found:
+            self.out.note("None of them answers.")
+        if not self._asks:
+            if found:
+                self._set_served(found[0])
+            else:
+                self.out.note("The small model that comes with familiar answers.")
+            return
+        others = ["a hosted model, with a key", "another server, by its address"]
+        built_in = "the small model that comes with familiar: no set-up, but weak"
+        number = self._choose(
+            "Which model should answer?", [*words, *others, built_in], range(len(found) + 3)
+        )
+        if number < len(found):
+            self._set_served(found[number])
+        elif number == len(found):
+            self._ask_hosted()
+        elif number == len(found) + 1:
+            self._ask_server()
+        else:
+            self._do("config", "set", "llm.preset", "local")
+
+    def _ask_hosted(self) -> None:
+        from familiar_cli.cli.terminal.prompts import ask_line
+
+        preset = self._choose("Where?", ["OpenRouter", "OpenAI"], _HOSTED)
+        usual = {"openrouter": "openrouter/auto", "openai": "gpt-4o-mini"}[preset]
+        self._set_model(preset, "", ask_line("Name of the model", usual))
+
+    def _ask_server(self) -> None:
+        from familiar_cli.actions.health.start import models_at
+        from familiar_cli.cli.terminal.prompts import ask_line
+
+        url = ask_line("Address, up to /v1", "http://127.0.0.1:8000/v1")
+        found = run_async(models_at(url))
+        names = [one.model for one in found]
+        if not found:
+            self.out.note(f"Nothing answers at {url} yet.")
+        model = self._choose("Which model?", names, names) if names else ""
+        self._set_model("custom", url, model)
+
+    def _set_served(self, served: ServedModel) -> None:
+        self._set_model(served.preset, served.base_url, served.model)
+
+    def _set_model(self, preset: str, url: str, model: str) -> None:
+        from familiar_cli.actions.health.start import find_models
+
+        if preset and not model and not url:
+            served = [one for one in run_async(find_models()) if one.preset == preset]
+            model = served[0].model if served else ""
+        for key, value in (("preset", preset), ("base_url", url), ("model", model)):
+            if value:
+                self._do("config", "set", f"llm.{key}", value)
+        self._ask_key()
+
+    def _ask_key(self) -> None:
+        """Ask for the key of a hosted model if there is none."""
+        from familiar_cli.actions.health.start import keep_key
+        from familiar_cli.cli.terminal.prompts import ask_hidden
+
+        with self._open() as familiar:
+            slot = familiar.models.slot()
+        if not PRESETS[slot.preset].key_needed or slot.api_key or not self._asks:
+            return
+        while True:
+            key = ask_hidden(f"Key ({slot.api_key_env}; it is not shown)")
+            try:
+                path = keep_key(slot.api_key_env, key)
+            except UsageError as error:
+                self._tell(error)
+            else:
+                self.out.note(f"Kept in {path}, which only you can read.")
+                return
+
+    def _check_model(self) -> None:
+        """Download the built-in model if it is configured; otherwise check the model server."""
+        from familiar_cli.llm.models.store import path_of
+
+        with self._open() as familiar:
+            slot = familiar.models.slot()
+        if slot.preset == "local" and not path_of(slot.model, cache_dir()):
+            self._do("model", "pull", slot.model)
+        check_usable(slot)
+
+    def choose_name(self, name: str | None) -> None:
+        """Set the person's name, unless it is known."""
+        from familiar_cli.cli.terminal.prompts import ask_line
+
+        if name is None:
+            with self._open() as familiar:
+                known = familiar.me().name
+            if known or not self._asks:
+                return
+            name = ask_line("What is your name? (Enter: none)", "")
+        if name.strip():
+            self._do("me", "--name", name.strip())
+
+    def talk(self, say: str | None) -> None:
+        """Chat, or send one message; without a terminal and a message, say how."""
+        reply: dict[str, Any] = {}
+        if say is not None:
+            if self.out.as_json:
+                reply = json.loads(self._do("ask", say, "--json"))["data"]
+            else:
+                self._do("ask", say, shown=True)
+        elif self._asks and not self.out.as_json:
+            self._do("chat", shown=True)
+            return
+        else:
+            self.out.note("Next: `familiar chat`")
+        data = {"familiar": self.familiar_id, "commands": self.done, "reply": reply.get("reply")}
+        self.out.answer(data, None)
+
+    @property
+    def _asks(self) -> bool:
+        from familiar_cli.pages.emit import is_terminal
+
+        return is_terminal()
+
+    def _choose(self, question: str, words: Sequence[str], values: Sequence[Any]) -> Any:  # noqa: ANN401
+        """Ask for a choice; take the first one if it is the only one, or if nobody can be asked."""
+        from familiar_cli.cli.terminal.prompts import ask_number
+
+        if len(words) == 1 or not self._asks:
+            return values[0]
+        return values[ask_number(question, words)]
+
+    def _open(self) -> Familiar:
+        return Familiar.load_from_disk(self.home, self.familiar_id, self.out.warn)
+
+    def _do(self, *words: str, shown: bool = False) -> str:
+        """Show and run a command; return its output unless it was shown."""
+        given = globals_of(self.ctx)
+        where = ["--home", given.home] if given.home else []
+        # A person's name applies to all familiars.
+        about = ["--familiar", self.familiar_id] if self.familiar_id and words[0] != "me" else []
+        told = [*words, *where, *(about if given.familiar else [])]
+        command = " ".join(["familiar", *map(typed, told)])
+        self.out.note(f"$ {command}")
+        root, printed = self.ctx.find_root(), io.StringIO()
+        args = [*words, *where, *about, *([] if shown else ["--quiet"])]
+        try:
+            with (
+                root.command.make_context(root.info_name, args) as made,
+                nullcontext() if shown else redirect_stdout(printed),
+            ):
+                root.command.invoke(made)
+        except typer.Exit as ended:
+            if ended.exit_code:
+                raise
+        self.done.append(command)
+        return printed.getvalue()
+
+    def _tell(self, error: Exception) -> None:
+        self.out.note(f"{error}")
+        if hint := getattr(error, "hint", None):
+            self.out.note(f"{hint}")

@@ -1,0 +1,1 @@
+"""The interactive terminal: chat, prompts and streamed replies."""

@@ -1,0 +1,254 @@
+"""Decisions of a person at a terminal: hunks of a plan, and a text in their editor."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.base.config.environment import editor
+from familiar_cli.base.errors import BadInputError, FamiliarError
+from familiar_cli.base.text import harmless
+from familiar_cli.pages.terminal import console, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rich.text import Text
+
+    from familiar_cli.writing.review.pending import Hunk, PieceRef, ReviewPlan
+
+_STDERR: Final = 2
+
+
+@contextmanager
+def edit_text(text: str, name: str) -> Iterator[str]:
+    """Let the person edit a text, and return it.
+
+    If the result cannot be used it stays in a file, which the error names.
+
+    Args:
+        text: The text.
+        name: File name; its ending tells the editor the type.
+
+    Raises:
+        ConfigError: There is no editor.
+        FamiliarError: The editor cannot be started, or failed.
+        BadInputError: The result is not UTF-8.
+    """
+    command = editor()
+    directory = Path(tempfile.mkdtemp(prefix="familiar-"))
+    path, before = directory / name, text.encode()
+    stays = False
+    try:
+        path.write_bytes(before)
+        _run_editor(command, path)
+        yield _label_text(path)
+    except FamiliarError as error:
+        stays = path.exists() and path.read_bytes() != before
+        if stays:
+            error.hint = f"Your text is saved in {str(path)!r}. {error.hint or ''}".rstrip()
+        raise
+    finally:
+        if not stays:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def _run_editor(command: list[str], path: Path) -> None:
+    # What an editor prints is not the answer, so it must not go to stdout.
+    stdout = None if sys.stdout.isatty() else _STDERR
+    try:
+        with _ctrl_c_is_the_editors():
+            # The person's own environment names the program; no shell is involved.
+            ended = subprocess.run([*command, str(path)], stdout=stdout, check=False)  # noqa: S603
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise FamiliarError(
+            f"The editor {command[0]!r} cannot be started: {why}; nothing was changed",
+            hint="Set VISUAL or EDITOR to an installed program.",
+        ) from error
+    if ended.returncode:
+        why = f"exited with status {ended.returncode}"
+        raise FamiliarError(f"The editor {command[0]!r} {why}; nothing was changed")
+
+
+@contextmanager
+def _ctrl_c_is_the_editors() -> Iterator[None]:
+    """Leave Ctrl-C to the editor, where it has another meaning."""
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _label_text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise BadInputError(
+            f"The edited text is not UTF-8: {error}; nothing was changed"
+        ) from error
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise FamiliarError(
+            f"The edited text cannot be read: {why}; nothing was changed"
+        ) from error
+
+
+_KEYS: Final = {
+    "y": "apply this piece",
+    "n": "reject it",
+    "l": "leave it for later (the default)",
+    "a": "apply it and all after it",
+    "r": "reject it and all after it",
+    "e": "decide on each of its lines",
+    "q": "stop; apply your choices so far and leave the rest for later (also Ctrl-D)",
+    "?": "show this list; Ctrl-C quits and changes nothing",
+}
+_LINE_KEYS: Final = {
+    "y": "apply this line",
+    "n": "reject it",
+    "l": "leave it for later (the default)",
+    "q": _KEYS["q"],
+    "?": _KEYS["?"],
+}
+_WORDS: Final = {"": "l", "yes": "y", "no": "n"}
+_STYLES: Final = {"+": "green", "-": "red", " ": "dim"}
+
+
+def ask_pieces(plan: ReviewPlan) -> tuple[set[PieceRef], set[PieceRef]]:
+    """Ask about each piece; return the pieces or lines to take and to reject.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was typed.
+    """
+    take: set[PieceRef] = set()
+    reject: set[PieceRef] = set()
+    show = console(sys.stderr)
+    most = len(plan.hunks)
+    for number, (file, hunk) in enumerate(plan.hunks, 1):
+        new = " (new file)" if file.before is None else ""
+        show.print(plain(f"\n[{number}/{most}] {file.rel_path}{new}", "bold"), soft_wrap=True)
+        for line in hunk.text.splitlines():
+            show.print(_colour_line(line), soft_wrap=True)
+        answer = _ask_key(_KEYS)
+        if answer == "e" and not _ask_lines(number, hunk, take, reject):
+            break
+        if answer == "q":
+            break
+        chosen = {"y": take, "a": take, "n": reject, "r": reject}.get(answer)
+        if chosen is not None:
+            chosen |= set(range(number, most + 1)) if answer in "ar" else {number}
+        if answer in "ar":
+            break
+    return take, reject
+
+
+def _ask_lines(number: int, hunk: Hunk, take: set[PieceRef], reject: set[PieceRef]) -> bool:
+    """Ask about each line of a piece; return whether to continue with the next piece."""
+    changed = [line for line in hunk.text.splitlines() if line[:1] in {"-", "+"}]
+    for line_number, line in enumerate(changed, 1):
+        console(sys.stderr).print(_colour_line(line), soft_wrap=True)
+        answer = _ask_key(_LINE_KEYS)
+        if answer == "q":
+            return False
+        chosen = {"y": take, "n": reject}.get(answer)
+        if chosen is not None:
+            chosen.add((number, line_number))
+    return True
+
+
+def ask_line(question: str, default: str) -> str:
+    """Ask for a line at the terminal; an empty one means the default.
+
+    Raises:
+        EOFError: Ctrl-D was typed.
+    """
+    _say_aside(f"{question} [{default}]: " if default else f"{question}: ")
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return line.strip() or default
+
+
+def ask_hidden(question: str) -> str:
+    """Ask for a line without echo. Raises as `ask_line`."""
+    from getpass import getpass  # only needed without a key
+
+    return getpass(f"{question}: ", stream=sys.stderr)
+
+
+def ask_number(question: str, choices: Sequence[str]) -> int:
+    """Ask for a numbered choice until the answer is valid; return its index from 0.
+
+    An empty line means the first one. Raises as `ask_line`.
+    """
+    lines = "".join(f"  {number}  {harmless(one)}\n" for number, one in enumerate(choices, 1))
+    _say_aside(f"{question}\n{lines}")
+    while True:
+        answer = ask_line("Number", "1")
+        if answer in choices:
+            return choices.index(answer)
+        if answer.isascii() and answer.isdecimal() and 1 <= int(answer) <= len(choices):
+            return int(answer) - 1
+
+
+def _ask_key(keys: Mapping[str, str]) -> str:
+    """Ask until one of the keys is typed, and return it."""
+    while True:
+        _say_aside(f"Apply it? [{','.join(keys)}] ")
+        line = sys.stdin.readline()
+        if not line:  # Ctrl-D
+            _say_aside("\n")
+            return "q"
+        word = line.strip().lower()
+        answer = _WORDS.get(word, word)
+        if answer != "?" and answer in keys:
+            return answer
+        _say_aside("".join(f"  {key}  {what}\n" for key, what in keys.items()))
+
+
+def _say_aside(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def _colour_line(line: str) -> Text:
+    return plain(line, _STYLES.get(line[:1], ""))
+
+
+def ask_choice(
+    question: str, choices: Sequence[tuple[str, str]], *, has_default: bool = False
+) -> str:
+    """Ask for one of several choices; return its value.
+
+    Args:
+        question: The question.
+        choices: Values with their descriptions.
+        has_default: An empty line means the first one.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C or Ctrl-D was typed.
+    """
+    _say_aside(harmless(question) + "\n")
+    for number, (_, words) in enumerate(choices, 1):
+        _say_aside(f"  {number}  {harmless(words)}\n")
+    default = ", default 1" if has_default else ""
+    while True:
+        _say_aside(f"Which? [1-{len(choices)}{default}] ")
+        line = sys.stdin.readline()
+        if not line:
+            _say_aside("\n")
+            raise KeyboardInterrupt
+        word = line.strip() or ("1" if has_default else "")
+        if word.isdecimal() and 1 <= int(word) <= len(choices):
+            return choices[int(word) - 1][0]
+        found = [value for value, _ in choices if value.casefold() == word.casefold()]
+        if found:
+            return found[0]

@@ -1,0 +1,187 @@
+"""Models beyond the catalog that fastembed knows by name, such as `intfloat/multilingual-e5-large`.
+
+Importing fastembed takes a second or more, so it is imported only where such a model is fetched or
+used. Files come from the model hub, and are opened from disk alone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.config.home import fastembed_cache_dir
+from familiar_cli.base.errors import FamiliarError, FetchError, NotFoundError
+from familiar_cli.base.text import nearest, one_line
+from familiar_cli.llm.models.catalog import Hub, Model, ModelFile, ModelPart
+from familiar_cli.llm.models.store import find_any, path_of_model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fastembed import TextEmbedding
+
+    Rerank = Callable[[str, Sequence[str]], list[float]]
+
+PURPOSE: Final = "searches by meaning, through fastembed"
+_BESIDE_THE_MODEL: Final = frozenset(
+    {"config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}
+)
+_CONNECT_S: Final = 4.0
+
+
+def find_remote(name: str) -> Model:
+    """Return a dense model or reranker with its current files on the hub.
+
+    Raises:
+        NotFoundError: fastembed is not installed, or knows no such model.
+        FetchError: The hub cannot be reached, or lacks the model.
+    """
+    found = _described(name, _dense_models() | _rerankers())
+    repo = found.sources.hf
+    if not repo:
+        raise FetchError(f"{name!r} is not on the model hub")
+    wanted = {found.model_file, *found.additional_files}
+    revision, there = _listed(repo)
+    if not wanted <= there:
+        raise FetchError(f"the model hub lacks {min(wanted - there)!r} of {repo!r}")
+    size_bytes = int(found.size_in_GB * 1e9)
+    files = tuple(
+        ModelFile(path, size_bytes if path == found.model_file else 0)
+        for path in sorted(there & (wanted | _BESIDE_THE_MODEL))
+    )
+    part = ModelPart(files, (Hub(repo, revision=revision),))
+    return Model(found.model, "onnx", found.license, PURPOSE, (part,), found.model)
+
+
+def directory_of(name: str, cache_dir: Path) -> Path | None:
+    """Find a model's files in our cache, else in fastembed's.
+
+    Raises:
+        NotFoundError: It is in neither, and fastembed is not installed or knows no such model.
+    """
+    here, root = path_of_model(find_any(name, cache_dir), cache_dir), fastembed_cache_dir()
+    if here or root is None:
+        return here
+    from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415
+
+    known = _described(name, _dense_models() | _rerankers())
+    found = try_to_load_from_cache(known.sources.hf or name, known.model_file, cache_dir=root)
+    depth = known.model_file.count("/")
+    return Path(found).parents[depth] if isinstance(found, str) else None
+
+
+def open_dense(name: str, directory: Path) -> TextEmbedding:
+    """Open a dense model from its files.
+
+    Raises:
+        NotFoundError: fastembed is not installed, or knows no such model.
+    """
+    _described(name, _dense_models())
+    from fastembed import TextEmbedding  # noqa: PLC0415
+
+    return TextEmbedding(
+        name,
+        specific_model_path=str(directory),
+        providers=["CPUExecutionProvider"],
+        local_files_only=True,
+    )
+
+
+def dimension_of(name: str) -> int:
+    """Return the length of a dense model's vectors.
+
+    Raises:
+        NotFoundError: fastembed is not installed, or knows no such model.
+    """
+    return int(_described(name, _dense_models()).dim)
+
+
+def open_reranker(name: str, cache_dir: Path) -> Rerank:
+    """Open a reranker, which scores texts for a question; higher is better.
+
+    Raises:
+        NotFoundError: fastembed is not installed, or knows no such model, or it is not on disk.
+        FamiliarError: Its files do not work.
+    """
+    known = _described(name, _rerankers())
+    directory = directory_of(known.model, cache_dir)
+    if directory is None:
+        raise NotFoundError(
+            f"{name!r} is not on disk", hint=f"Run `familiar model pull {known.model}`."
+        )
+    from fastembed.rerank.cross_encoder import TextCrossEncoder  # noqa: PLC0415
+
+    try:
+        opened = TextCrossEncoder(
+            known.model,
+            specific_model_path=str(directory),
+            providers=["CPUExecutionProvider"],
+            local_files_only=True,
+        )
+    except Exception as error:  # onnxruntime and tokenizers raise classes of their own
+        raise FamiliarError(
+            f"The model {name!r} in {str(directory)!r} does not work: {error}",
+            hint=f"Download it again: `familiar model rm {name}`, then pull it.",
+        ) from error
+
+    def rerank(question: str, texts: Sequence[str]) -> list[float]:
+        try:
+            return list(opened.rerank(question, texts))
+        except Exception as error:  # as above
+            raise FamiliarError(f"The model {name!r} does not work: {error}") from error
+
+    return rerank
+
+
+def _dense_models() -> dict[str, Any]:
+    _check_installed()
+    from fastembed import TextEmbedding  # noqa: PLC0415
+
+    return {one.model.lower(): one for one in TextEmbedding._list_supported_models()}  # noqa: SLF001
+
+
+def _rerankers() -> dict[str, Any]:
+    _check_installed()
+    from fastembed.rerank.cross_encoder import TextCrossEncoder  # noqa: PLC0415
+
+    return {one.model.lower(): one for one in TextCrossEncoder._list_supported_models()}  # noqa: SLF001
+
+
+def _check_installed() -> None:
+    try:
+        import fastembed  # noqa: F401, PLC0415
+        from loguru import logger  # noqa: PLC0415
+    except ImportError as error:
+        raise NotFoundError(
+            f"fastembed does not work here: {error}",
+            hint="Use a model of `familiar model ls`, or install fastembed with pip.",
+        ) from error
+    logger.disable("fastembed")  # our errors say what it would print
+
+
+def _described(name: str, known: dict[str, Any]) -> Any:  # noqa: ANN401  # of several classes
+    found = known.get(name.lower())
+    if found is None:
+        guess = nearest(name.lower(), known)
+        raise NotFoundError(
+            f"fastembed knows no such model: {name!r}",
+            hint=f"Did you mean {known[guess].model!r}?" if guess else "Run `familiar model ls`.",
+        )
+    return found
+
+
+def _listed(repo: str) -> tuple[str, set[str]]:
+    """Return the latest revision of a repository, and its files."""
+    import httpx  # noqa: PLC0415
+    from huggingface_hub import model_info  # noqa: PLC0415  # 0.4 s
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled  # noqa: PLC0415
+
+    try:
+        about = model_info(repo, timeout=_CONNECT_S, token=False)
+    except (HfHubHTTPError, OfflineModeIsEnabled, httpx.HTTPError, OSError) as error:
+        words = one_line(str(error), 160) or type(error).__name__
+        raise FetchError(
+            f"the model hub did not list the files of {repo!r}: {words}",
+            hint="Check the network and try again.",
+        ) from error
+    return about.sha or "main", {one.rfilename for one in about.siblings or ()}

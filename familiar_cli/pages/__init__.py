@@ -1,0 +1,1 @@
+"""What is shown, as values, for the terminal and the browser."""

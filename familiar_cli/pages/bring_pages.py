@@ -1,0 +1,102 @@
+"""Pages of `import` and `export`: what each file was, and what an export contains."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import asdict
+from rich.console import Group, RenderableType
+
+from familiar_cli.base.text import counted, one_line
+from familiar_cli.imports.folders import ImportedMemories
+from familiar_cli.imports.import_chat import ImportedChats
+from familiar_cli.imports.import_lorebook import ImportedLorebook
+from familiar_cli.imports.import_plan import FamiliarReport
+from familiar_cli.imports.sillytavern import ImportedFolder
+from familiar_cli.pages import import_pages
+from familiar_cli.pages.terminal import column_table, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from familiar_cli.actions.bring.export_everything import Export
+    from familiar_cli.actions.bring.import_files import Done, ImportItem
+
+
+def import_page(items: Sequence[ImportItem], *, dry_run: bool) -> RenderableType:
+    """Describe what each file was recognised as, and what became of it."""
+    parts: list[RenderableType] = []
+    for item in items:
+        if item.done:
+            parts.append(plain(f"{one_line(item.path.name)}: {item.title}"))
+            parts += [_done_page(done, dry_run=dry_run) for done in item.done]
+    return Group(*parts)
+
+
+def _done_page(done: Done, *, dry_run: bool) -> RenderableType:
+    match done:
+        case FamiliarReport():
+            return import_pages.new_familiar_page(done, dry_run=dry_run)
+        case ImportedLorebook():
+            return import_pages.imported_book_page(done, dry_run=dry_run)
+        case ImportedChats():
+            return import_pages.imported_chats_page(done, dry_run=dry_run)
+        case ImportedMemories():
+            return import_pages.memories_page(done, dry_run=dry_run)
+        case _:
+            return import_pages.imported_folder_page(done, dry_run=dry_run)
+
+
+def items_data(items: Sequence[ImportItem], *, dry_run: bool) -> list[dict[str, Any]]:
+    """Build the data for `--json`, one entry per file."""
+    return [
+        {
+            "path": str(item.path),
+            "kind": "sillytavern" if item.kind == "folder" else item.kind or None,
+            "title": item.title,
+            "familiar": item.familiar or None,
+            "results": [
+                import_pages.answer_data(done, dry_run=dry_run)
+                if isinstance(done, ImportedChats)
+                else asdict(done)
+                for done in item.done
+            ],
+            "error": str(item.error) if item.error else None,
+        }
+        for item in items
+    ]
+
+
+def warnings_of(items: Sequence[ImportItem]) -> Iterator[str]:
+    """Yield what was unusual about the files."""
+    for item in items:
+        for done in item.done:
+            if isinstance(done, ImportedFolder):
+                for one in done.familiars:
+                    yield from (f"{one.character}: {warning}" for warning in one.warnings)
+            elif not isinstance(done, ImportedChats):
+                yield from done.warnings
+
+
+def exported_page(done: Export, *, dry_run: bool) -> RenderableType:
+    """Describe what an export contains of each familiar."""
+    deed = "Would export" if dry_run else "Exported"
+    rows = [
+        [
+            plain(f"  {one_line(one.name)} ({one.id})", "bold"),
+            plain(
+                ", ".join(
+                    (
+                        "a card" if one.card else "no card",
+                        counted(len(one.lorebooks), "lorebook"),
+                        counted(len(one.chats), "chat"),
+                        counted(one.turns, "turn"),
+                        counted(one.files, "file") + " of memory",
+                    )
+                )
+            ),
+        ]
+        for one in done.familiars
+    ]
+    number = counted(len(done.familiars), "familiar")
+    return Group(plain(f"{deed} {number} into {one_line(done.path, 200)}"), column_table(rows))

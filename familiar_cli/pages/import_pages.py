@@ -1,0 +1,495 @@
+"""Pages of imports: what a file holds, what was written, and what became of each part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import asdict, replace
+from rich import box
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.text import Text
+
+from familiar_cli.base.text import counted, harmless, one_line, shorten_list
+from familiar_cli.base.times.clock import iso
+from familiar_cli.imports.foreign_chat import TITLES, ForeignMessage
+from familiar_cli.imports.sillytavern import OUTCOMES, FamiliarInFolder, FileReport, ImportedFolder
+from familiar_cli.pages.terminal import column_table, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from familiar_cli.imports.card_check import CardFinding, CardSummary, EntrySummary
+    from familiar_cli.imports.folders import ImportedMemories
+    from familiar_cli.imports.import_chat import ImportedChat, ImportedChats, SpeakerCount
+    from familiar_cli.imports.import_lorebook import ImportedLorebook
+    from familiar_cli.imports.import_plan import FamiliarReport, ImportReport
+
+
+_MOST_EFFECTS: Final = 20
+_EFFECT_CHARS: Final = 120
+
+
+def effects_page(
+    in_every_prompt: Sequence[str], found_when_it_fits: Sequence[str], kept: Sequence[str]
+) -> RenderableType:
+    """Render the three groups with headings; empty ones are left out."""
+    groups = (
+        ("In every prompt", in_every_prompt),
+        ("Found when it fits", found_when_it_fits),
+        ("Kept for export, without effect here", kept),
+    )
+    return Group(*(part for title, names in groups if names for part in _name_group(title, names)))
+
+
+def _name_group(title: str, names: Sequence[str]) -> Iterator[RenderableType]:
+    yield plain(title, "bold")
+    for name in names[:_MOST_EFFECTS]:
+        yield plain(f"  {one_line(name, _EFFECT_CHARS)}", "dim")
+    if len(names) > _MOST_EFFECTS:
+        yield plain(f"  … and {len(names) - _MOST_EFFECTS} more; `--json` lists all", "dim")
+
+
+_MOST_LINES: Final = 60
+_CHARS: Final = 120
+_JOBS: Final = "CRONS.JSON"
+
+
+def new_familiar_page(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
+    """Describe the import of a card and of its fields."""
+    effects = effects_page(made.in_every_prompt, made.found_when_it_fits, made.kept_unmapped)
+    table = _reports_table(replace(made, kept_unmapped=()))
+    return Group(_import_headline(made, dry_run=dry_run), table, effects)
+
+
+def persona_page(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
+    """Describe the import of a persona."""
+    return Group(_import_headline(made, dry_run=dry_run), _reports_table(made))
+
+
+def _import_headline(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
+    deed = Text(f"{_deed_words(made, dry_run=dry_run)} ")
+    return deed + plain(f"{made.name} ({made.id})", "bold")
+
+
+def memories_page(done: ImportedMemories, *, dry_run: bool) -> RenderableType:
+    """Describe the import of a tree of memories."""
+    held = ", ".join(f"{count:,} {tier}" for tier, count in done.tiers.items() if count)
+    held = held or (counted(done.notes, "note") if done.notes else "")
+    if not done.written:
+        deed = "Nothing to import from"
+    else:
+        deed = "Would import" if dry_run else "Imported"
+    return Group(plain(f"{deed} {held or 'no tier files'}"), _reports_table(done))
+
+
+def _deed_words(made: FamiliarReport, *, dry_run: bool) -> str:
+    if made.is_new:
+        return "Would make" if dry_run else "Made"
+    if not (made.written or made.removed):
+        return "Nothing to change in"
+    return "Would change" if dry_run else "Changed"
+
+
+def _reports_table(done: ImportReport) -> RenderableType:
+    rows = list(_report_rows(done))
+    more = len(rows) - _MOST_LINES
+    shown = rows if more <= 1 else [*rows[:_MOST_LINES], ("  …", "dim", f"{more} more (--json)")]
+    return column_table([plain(kind, style), plain(what)] for kind, style, what in shown)
+
+
+def _report_rows(done: ImportReport) -> Iterator[tuple[str, str, str]]:
+    for path in done.written:
+        overwritten = path in done.overwritten
+        yield ("  overwritten" if overwritten else "  written", "green", path)
+    for path in done.removed:
+        yield "  removed", "red", path
+    for path in done.edited:
+        yield "  yours", "cyan", f"{path} (edited since; kept)"
+    for path in done.unchanged:
+        yield "  unchanged", "dim", path
+    for name in done.kept_unmapped:
+        use = "its jobs are scheduled" if name.upper() == _JOBS else "not used"
+        yield "  kept", "dim", f"{one_line(name, _CHARS)} ({use})"
+    for left in done.left_out:
+        yield "  left out", "red", f"{left.file}: {one_line(left.reason, _CHARS)}"
+
+
+_SHOWN: Final = 40
+
+
+def imported_book_page(done: ImportedLorebook, *, dry_run: bool) -> RenderableType:
+    """Describe the import of a lorebook: files, and what becomes of its settings."""
+    rows = [[plain(kind, style), plain(what)] for kind, style, what in _book_rows(done)]
+    effects = effects_page(done.in_every_prompt, done.found_when_it_fits, done.kept_unmapped)
+    return Group(plain(_book_headline(done, dry_run=dry_run), "bold"), column_table(rows), effects)
+
+
+def _book_headline(done: ImportedLorebook, *, dry_run: bool) -> str:
+    deed = "Would import" if dry_run else "Imported"
+    if not done.written:
+        deed = "Nothing to change for"
+    count = f"{done.entries} {'entry' if done.entries == 1 else 'entries'}"
+    return f"{deed} {one_line(done.book)} ({done.source}, {count})"
+
+
+def _book_rows(done: ImportedLorebook) -> Iterator[tuple[str, str, str]]:
+    for kind, style, paths in (
+        ("  written", "green", done.written),
+        ("  unchanged", "dim", done.unchanged),
+    ):
+        yield from ((kind, style, path) for path in paths[:_SHOWN])
+        if len(paths) > _SHOWN:
+            yield kind, style, f"… and {len(paths) - _SHOWN} more; `--json` lists all"
+
+
+_CHATS: Final = 20  # chats listed individually
+_SPEAKERS: Final = 8
+_TEXT_CHARS: Final = 80
+_NOTE_CHARS: Final = 400
+_LINES: Final = 5  # lines listed for each reason
+
+
+def imported_chats_page(done: ImportedChats, *, dry_run: bool) -> RenderableType:
+    """Describe the import of each chat, with a sum if there are several."""
+    parts: list[RenderableType] = []
+    for chat in done.chats[:_CHATS]:
+        parts.append(plain(_chats_headline(chat, dry_run=dry_run), "bold"))
+        found = [*_chat_facts(chat), *_chat_rows(chat)] if dry_run else _chat_rows(chat)
+        rows = [[plain(f"  {kind}", "dim"), plain(what)] for kind, what in found]
+        parts.extend([column_table(rows)] if rows else [])
+    if done.passed_over:
+        skipped = (one_line(Path(one.file).name) for one in done.passed_over)
+        parts.append(plain(f"Skipped, not chats: {shorten_list(skipped, _LINES)}"))
+    if len(done.chats) > 1:
+        parts.append(plain(_sum_words(done, dry_run=dry_run), "bold"))
+    return Group(*parts)
+
+
+def answer_data(done: ImportedChats, *, dry_run: bool) -> dict[str, Any]:
+    """Build the data for `--json`."""
+    chats = [_chat_data(chat) for chat in done.chats]
+    channels = {chat.channel for chat in done.chats}
+    return {
+        "imported": sum(chat.imported for chat in done.chats),
+        "already_there": sum(chat.already_there for chat in done.chats),
+        "skipped": [line for chat in chats for line in chat["skipped"]],
+        "channel": channels.pop() if len(channels) == 1 else None,
+        "chats": chats,
+        "files": _file_entries(done),
+        "dry_run": dry_run,
+    }
+
+
+def _chat_data(chat: ImportedChat) -> dict[str, Any]:
+    return {
+        "file": chat.file,
+        "name": chat.name,
+        "format": chat.format,
+        "channel": chat.channel,
+        "imported": chat.imported,
+        "already_there": chat.already_there,
+        "corrected": chat.corrected,
+        "withdrawn": chat.withdrawn,
+        "doubles": chat.doubles,
+        "skipped": [{"line": s.line, "reason": s.reason} for s in chat.skipped],
+        "skipped_count": chat.skipped_count,
+        "estimated_times": chat.estimated_times,
+        "hidden": chat.hidden,
+        "other_branches": chat.aside,
+        "branch_of": chat.branch_of or None,
+        "copy": chat.is_copy,
+        "taken_for": chat.taken_for,
+        "speakers": [asdict(speaker) for speaker in chat.speakers],
+        "first": [_message_data(message) for message in chat.first],
+        "notes": list(chat.notes),
+    }
+
+
+def _message_data(message: ForeignMessage) -> dict[str, Any]:
+    return {
+        "at": iso(message.at) if message.at else None,
+        "speaker": message.speaker,
+        "role": message.role,
+        "text": message.text,
+    }
+
+
+def _file_entries(done: ImportedChats) -> list[dict[str, Any]]:
+    """Return one entry per file; failed ones have a reason."""
+    imported: Counter[str] = Counter()
+    for chat in done.chats:
+        imported[chat.file] += chat.imported
+    errors = {one.file: str(one.error) for one in (*done.passed_over, *done.failed)}
+    return [
+        {"file": file, "imported": imported[file], "error": errors.get(file)}
+        for file in sorted(imported.keys() | errors.keys())
+    ]
+
+
+def _chats_headline(chat: ImportedChat, *, dry_run: bool) -> str:
+    deed = "Would import" if dry_run else "Imported"
+    name, kind = one_line(chat.name), TITLES[chat.format]
+    if chat.is_copy:
+        return f"{name} ({kind}) is in channel {one_line(chat.channel)} already, under another name"
+    if chat.branch_of:
+        deed = "Would branch" if dry_run else "Branched"
+        rest = f" with {counted(chat.imported, 'turn')} of its own" if chat.imported else ""
+        where = f"channel {one_line(chat.channel)} off {one_line(chat.branch_of)}"
+        return f"{deed} {where}{rest}: {name} ({kind})"
+    if not chat.imported and (chat.corrected or chat.withdrawn):
+        deed = "Would follow" if dry_run else "Followed"
+        return f"{deed} changes of {name} ({kind}, channel {one_line(chat.channel)})"
+    if not chat.imported:
+        return f"Nothing new in {name} ({kind}, channel {one_line(chat.channel)})"
+    turns = counted(chat.imported, "turn")
+    return f"{deed} {turns} of {name} ({kind}) as channel {one_line(chat.channel)}"
+
+
+def _chat_facts(chat: ImportedChat) -> Iterator[tuple[str, str]]:
+    """Yield the format of a chat file, its speakers, and its beginning."""
+    yield "taken for", chat.taken_for
+    speakers = (f"{_speaker_words(one)} {one.turns:,}" for one in chat.speakers)
+    yield "speakers", shorten_list(speakers, _SPEAKERS)
+    for number, message in enumerate(chat.first, start=1):
+        when = f"{message.at:%Y-%m-%d %H:%M} " if message.at and not message.estimated else ""
+        said = one_line(message.text, _TEXT_CHARS)
+        yield f"turn {number}", f"{when}{one_line(message.speaker or message.role)}: {said}"
+
+
+def _speaker_words(one: SpeakerCount) -> str:
+    is_told = {"familiar": " (the familiar)", "me": " (me)"}
+    if one.role == "note":
+        return "system notes"
+    return f"{one_line(one.name) or 'user'}{is_told.get(one.role, '')}"
+
+
+def _chat_rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
+    for title, number, about in (
+        ("shared" if chat.branch_of else "already there", chat.already_there, ""),
+        ("corrected", chat.corrected, ": the old wording is kept, set aside"),
+        ("withdrawn", chat.withdrawn, ": deleted in the chat"),
+        ("doubles", chat.doubles, ": kept live in another channel, withdrawn there"),
+        ("hidden", chat.hidden, ": kept, but never shown to a model"),
+        ("no time", chat.estimated_times, ": time estimated from neighbouring turns"),
+    ):
+        if number:
+            yield title, f"{counted(number, 'turn')}{about}"
+    if chat.aside:
+        yield "other branches", f"{counted(chat.aside, 'message')}: kept separately"
+    by_reason: dict[str, list[int]] = {}
+    for skip in chat.skipped:
+        by_reason.setdefault(skip.reason, []).append(skip.line)
+    for reason, lines in by_reason.items():
+        yield "left out", f"{_names_words(lines)}: {reason}"
+    for note in chat.notes:
+        yield "note", one_line(note, _NOTE_CHARS)
+    if chat.skipped_count > len(chat.skipped):
+        yield "left out", f"{chat.skipped_count - len(chat.skipped):,} more"
+
+
+def _names_words(lines: list[int]) -> str:
+    return f"line{'s' if len(lines) > 1 else ''} {shorten_list(map(str, lines), _LINES)}"
+
+
+def _sum_words(done: ImportedChats, *, dry_run: bool) -> str:
+    deed = "would be imported" if dry_run else "imported"
+    turns = sum(chat.imported for chat in done.chats)
+    hidden = len(done.chats) - _CHATS
+    more = f" ({hidden:,} chats are not shown; --json has all)" if hidden > 0 else ""
+    return f"{len(done.chats):,} chats: {counted(turns, 'turn')} {deed}{more}"
+
+
+_MOST_REASONS: Final = 60  # familiars and skipped files listed by name
+_DEEDS: Final = {"imported": "made", "updated": "updated"}
+_REASON_CHARS: Final = 200
+_NAME_CHARS: Final = 40
+_EXAMPLES: Final = 3
+_HOUSEKEEPING: Final = frozenset({"backup", "other"})
+_NAMES: Final = {
+    "character": "characters",
+    "world": "lorebooks",
+    "chat": "chats",
+    "group": "groups",
+    "group_chat": "group chats",
+    "settings": "settings",
+    "link": "links",
+}
+
+
+def imported_folder_page(done: ImportedFolder, *, dry_run: bool) -> RenderableType:
+    """Describe the import of the characters and of each kind of file, and what was left out."""
+    parts: list[RenderableType] = []
+    if done.familiars:
+        parts.append(column_table(_familiar_rows(done)))
+    parts.append(column_table(_kind_rows(done)))
+    left = list(_left_out_rows(done))
+    parts += [plain("Left out:", "bold"), column_table(left[:_MOST_REASONS])] if left else []
+    if len(left) > _MOST_REASONS or len(done.familiars) > _MOST_REASONS:
+        parts.append(plain("Not everything is shown; `--json` has all of it.", "dim"))
+    if dry_run:
+        parts.append(plain("Nothing was written (--dry-run).", "bold"))
+    return Group(*parts)
+
+
+def _familiar_rows(done: ImportedFolder) -> Iterator[list[RenderableType]]:
+    for one in done.familiars[:_MOST_REASONS]:
+        yield [
+            plain(f"{one_line(one.name, 40)} ({one.id})", "bold"),
+            plain(_DEEDS.get(one.outcome, one.outcome)),
+            plain(_turns_words(one)),
+        ]
+
+
+def _turns_words(one: FamiliarInFolder) -> str:
+    if not one.turns:
+        return "no new turns" if one.already_there else "no chats"
+    where = counted(one.channels, "channel")
+    return f"{counted(one.turns, 'new turn')} in {where}"
+
+
+def _kind_rows(done: ImportedFolder) -> Iterator[list[RenderableType]]:
+    found: dict[str, Counter[str]] = {}
+    for file in done.files:
+        found.setdefault(file.kind, Counter())[file.outcome] += 1
+    for kind, name in _NAMES.items():
+        if kind in found:
+            what = ", ".join(f"{found[kind][o]:,} {o}" for o in OUTCOMES[::-1] if found[kind][o])
+            yield [plain(f"  {name}", "dim"), plain(what)]
+
+
+def _left_out_rows(done: ImportedFolder) -> Iterator[list[RenderableType]]:
+    """Yield the skipped files: failures first, then those never imported in one line."""
+    named = [file for file in done.files if file.reason and file.outcome != "read"]
+    for file in sorted(named, key=lambda file: not _is_problem(file)):
+        if file.kind not in _HOUSEKEEPING:
+            style = "red" if _is_problem(file) else "dim"
+            path = plain(f"  {one_line(file.path, _REASON_CHARS)}", style)
+            yield [path, plain(one_line(file.reason, _REASON_CHARS))]
+    rest = [file.path for file in named if file.kind in _HOUSEKEEPING]
+    if rest:
+        files = counted(len(rest), "file or directory", "files and directories")
+        names = ", ".join(one_line(path, _NAME_CHARS) for path in rest[:_EXAMPLES])
+        more = ", …" if len(rest) > _EXAMPLES else ""
+        yield [plain(f"  {files}", "dim"), plain(f"never imported: {names}{more}")]
+
+
+def _is_problem(file: FileReport) -> bool:
+    return file.outcome == "refused" or file.incomplete
+
+
+_PANEL_CHARS: Final = 420
+_LINE_CHARS: Final = 88
+_KEYS_CHARS: Final = 32
+_SPECS: Final = {
+    "v1": "card of version 1",
+    "v2": "card of version 2",
+    "v3": "card of version 3",
+    "pygmalion": "Pygmalion card",
+    "textgen": "text-generation character",
+}
+_STYLES: Final = {"error": "bold red", "warning": "yellow", "note": "dim"}
+
+
+def card_page(summary: CardSummary, *, framed: bool) -> RenderableType:
+    """Render a card with frames, or without them for a pipe."""
+    parts = [_card_title(summary, framed=framed)]
+    parts += [
+        _card_part(field.title, counted(field.tokens, "token"), field.text, framed=framed)
+        for field in summary.fields
+    ]
+    parts += [
+        _card_part(f"Greeting {number}", f"of {len(summary.greetings)}", text, framed=framed)
+        for number, text in enumerate(summary.greetings[1:], start=2)
+    ]
+    if summary.depth_prompt:
+        given = summary.depth_prompt
+        where = f"depth {given['depth']}, as {given['role']}"
+        parts.append(_card_part("Depth prompt", one_line(where), given["prompt"], framed=framed))
+    if summary.book:
+        parts.append(_book_part(summary, framed=framed))
+    facts = [[plain(name, "dim"), plain(value)] for name, value in _rest_facts(summary)]
+    return Group(*parts, column_table(facts))
+
+
+def findings_page(findings: Sequence[CardFinding]) -> RenderableType:
+    """List the problems of a card, one line each."""
+    return column_table(
+        [
+            plain(f.severity, _STYLES[f.severity]),
+            plain(one_line(f.where)),
+            plain(one_line(f.message, 400)),
+        ]
+        for f in findings
+    )
+
+
+def _card_title(summary: CardSummary, *, framed: bool) -> RenderableType:
+    facts = [f"{_SPECS[summary.spec]}, {summary.container}"]
+    if summary.version:
+        facts.append(f"version {summary.version}")
+    if summary.creator:
+        facts.append(f"by {summary.creator}")
+    lines = [one_line(" · ".join(facts), 200)]
+    if summary.tags:
+        lines.append(one_line(", ".join(summary.tags), 200))
+    if summary.creator_notes:
+        lines.append(f"“{one_line(summary.creator_notes, 240)}”")
+    name = one_line(summary.name)
+    if summary.nickname:
+        name += f", called {one_line(summary.nickname)}"
+    if not framed:
+        return Group(plain(name), *(plain(line) for line in lines))
+    return Panel(
+        plain("\n".join(lines)), title=plain(f" {name} ", "bold"), box=box.DOUBLE, style="cyan"
+    )
+
+
+def _card_part(title: str, fact: str, text: str, *, framed: bool) -> RenderableType:
+    """Return a text of the card with its length, truncated."""
+    if not framed:
+        return Group(plain(f"\n{title}, {fact}"), plain(f"  {one_line(text, _LINE_CHARS)}"))
+    whole = harmless(text).strip()
+    begins = whole if len(whole) <= _PANEL_CHARS else whole[:_PANEL_CHARS].rstrip() + " …"
+    return Panel(
+        plain(begins),
+        title=plain(f" {title} ", "bold"),
+        title_align="left",
+        subtitle=plain(f" {fact} ", "dim"),
+        subtitle_align="right",
+        box=box.ROUNDED,
+    )
+
+
+def _book_part(summary: CardSummary, *, framed: bool) -> RenderableType:
+    name = f" “{one_line(summary.book_name)}”" if summary.book_name else ""
+    title = f"Book{name}, {counted(len(summary.book), 'entry', 'entries')}"
+    table = column_table(
+        [plain(one_line(e.title, 30), "bold"), plain(_called_by(e)), plain(one_line(e.content, 60))]
+        for e in summary.book
+    )
+    if not framed:
+        return Group(plain(f"\n{title}"), table)
+    return Panel(table, title=plain(f" {title} ", "bold"), title_align="left", box=box.ROUNDED)
+
+
+def _called_by(entry: EntrySummary) -> str:
+    if not entry.enabled:
+        return "(disabled)"
+    return "(always)" if entry.constant else one_line(", ".join(entry.keys), _KEYS_CHARS)
+
+
+def _rest_facts(summary: CardSummary) -> Iterator[tuple[str, str]]:
+    yield "", ""
+    tokens = counted(summary.sent_tokens, "token")
+    yield "in every prompt", f"{tokens} (counted by {summary.counter})"
+    if summary.example_blocks:
+        yield "example talk", counted(summary.example_blocks, "block")
+    for kind, name, uri in summary.assets:
+        yield "asset", one_line(f"{kind} {name}: {uri}", _LINE_CHARS)
+    for path, size in summary.members:
+        yield "carries", f"{one_line(path, _LINE_CHARS)} ({size} bytes)"
+    if summary.other:
+        yield "kept for others", one_line(", ".join(summary.other), 400)

@@ -1,0 +1,601 @@
+"""Pages of memory: files and their changes, people and their graph, housekeeping and the desk."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import asdict
+
+from familiar_cli.base.text import counted, harmless, one_line, shorten_list
+from familiar_cli.pages.emit import Output, exact
+from familiar_cli.pages.page import (
+    Columns,
+    Indented,
+    Name,
+    PagePart,
+    Stack,
+    Words,
+    local_time,
+    named_values,
+    plain,
+)
+from familiar_cli.store.journal.history import SHORT, FileDiff, LoggedChange
+from familiar_cli.store.memory.relation_index import LINKS, Edge, GraphPage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import tzinfo
+
+    from rich.console import RenderableType
+
+    from familiar_cli.actions.memory.desk import Desk, ItemChange, ListedItem
+    from familiar_cli.actions.memory.graph import Around
+    from familiar_cli.actions.memory.housekeep import FindingWithPlan, Tidied
+    from familiar_cli.actions.memory.search import IndexBuilt, TurnsStatus
+    from familiar_cli.actions.people.forget import ForgetReport
+    from familiar_cli.actions.people.people import KnownPerson
+    from familiar_cli.actions.talk.prompt import PinnedFiles
+    from familiar_cli.store.history.rows import Turn
+    from familiar_cli.store.journal.exchange import Compacted
+    from familiar_cli.store.journal.past import BlamedLine, Difference, Undone
+    from familiar_cli.store.journal.repository import Commit
+    from familiar_cli.store.memory.aliases import Named
+    from familiar_cli.store.memory.desk import ListChange
+    from familiar_cli.store.memory.pages.relations import Link, LinkStep
+    from familiar_cli.store.memory.store.files import Applied, GrepHit, MemoryEntry, Skipped
+    from familiar_cli.store.search.build import IndexStatus
+    from familiar_cli.store.search.embedder import EmbedderChoice
+
+_MOST_NAMED = 5
+_KILO = 1024
+
+
+def tree_page(files: Iterable[MemoryEntry], zone: tzinfo | None) -> PagePart:
+    """Render files as a tree, with sizes and times of the last change."""
+    rows: list[list[object]] = []
+    above: list[str] = []
+    for entry in files:
+        *directories, name = entry.rel_path.split("/")
+        for depth, directory in enumerate(directories):
+            if directories[: depth + 1] != above[: depth + 1]:
+                rows.append([plain("  " * depth + directory + "/", "bold"), "", ""])
+        above = directories
+        time = local_time(entry.modified, zone)
+        size = plain(size_text(entry.size_bytes), "dim")
+        rows.append(["  " * len(directories) + name, size, plain(time, "dim")])
+    return Columns(rows, right=(1,))
+
+
+def pins_page(found: PinnedFiles) -> PagePart:
+    """Render the pinned files with their token counts and the budget for them."""
+    rows = [
+        [
+            plain(pin.rel_path, "bold"),
+            f"{pin.tokens:,} tokens",
+            plain(pin.note, "yellow" if pin.note else "dim"),
+        ]
+        for pin in found.pins
+    ]
+    total = f"{found.tokens:,} tokens of the {found.budget_tokens:,} that prompts guarantee to pins"
+    return Stack(Columns(rows, right=(1,)), plain(total, "dim"))
+
+
+def hits_page(hits: Iterable[GrepHit]) -> PagePart:
+    """Render hits by file, with matches highlighted."""
+    rows: list[list[object]] = []
+    above = ""
+    for hit in hits:
+        if hit.rel_path != above:
+            above = hit.rel_path
+            rows.append([plain(hit.rel_path, "bold"), ""])
+        line = plain(hit.text[: hit.start])
+        line.append(hit.text[hit.start : hit.end], "bold yellow")
+        line.append(hit.text[hit.end :])
+        rows.append([plain(f"{hit.line:>6}", "dim"), line])
+    return Columns(rows)
+
+
+def applied_text(done: Applied, *, dry_run: bool) -> str:
+    """Describe a change, one line for each file."""
+    wrote, deleted = ("would write", "would delete") if dry_run else ("wrote", "deleted")
+    groups = ((wrote, done.written), ("unchanged", done.unchanged), (deleted, done.deleted))
+    return "".join(f"{what} {path}\n" for what, paths in groups for path in paths)
+
+
+def skipped_text(skipped: tuple[Skipped, ...]) -> str:
+    """Summarise what was skipped and why."""
+    lines = [f"skipped {s.rel_path!r}: it {s.reason}" for s in skipped[:_MOST_NAMED]]
+    more = len(skipped) - _MOST_NAMED
+    return "\n".join([*lines, *([f"and {more:,} more; --json names all"] if more > 0 else [])])
+
+
+def size_text(size_bytes: int) -> str:
+    """Format a size for people: `312 B`, `4.1 KB`."""
+    if size_bytes < _KILO:
+        return f"{size_bytes} B"
+    return f"{size_bytes / _KILO:,.1f} KB"
+
+
+def links_page(steps: Iterable[LinkStep]) -> PagePart:
+    """List the files reached, each with the link that led there."""
+    rows = [
+        [
+            plain(step.distance, "dim"),
+            step.rel_path,
+            plain(f"{step.link.source} {_link_verb(step.link)} {step.link.target}", "dim"),
+        ]
+        for step in steps
+    ]
+    return Columns(rows)
+
+
+def _link_verb(link: Link) -> str:
+    if link.relation:
+        return f"is {link.relation}"
+    return "links to" if link.kind == "link" else "names"
+
+
+def files_page(rel_paths: Sequence[str]) -> PagePart:
+    """List the files written to the memory directory."""
+    return Stack(*(plain(f"   memory/{rel_path}", "green") for rel_path in rel_paths))
+
+
+_SAID_CHARS = 160
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def commit_data(commit: Commit) -> dict[str, Any]:
+    """Build the JSON of a commit."""
+    return {
+        "id": commit.id,
+        "time": commit.time,
+        "source": commit.source,
+        "message": commit.message,
+        "run_id": commit.run_id,
+    }
+
+
+def change_data(change: LoggedChange) -> dict[str, Any]:
+    """Build the JSON of a commit and its changes."""
+    return {
+        **commit_data(change.commit),
+        "paths": [touched.rel_path for touched in change.touched],
+        "touched": change.touched,
+        "run": change.commit.run,
+        "lengths": change.commit.lengths,
+    }
+
+
+def log_page(changes: Iterable[LoggedChange], zone: tzinfo | None) -> PagePart:
+    """Render changes as a table: id, time, source, message."""
+    return Columns(
+        [
+            plain(change.commit.id[:SHORT], "yellow"),
+            plain(local_time(change.commit.time, zone), "dim"),
+            plain(change.commit.source, "bold"),
+            change.commit.message,
+        ]
+        for change in changes
+    )
+
+
+def head_text(change: LoggedChange, zone: tzinfo | None) -> str:
+    """Render the heading of a change."""
+    commit = change.commit
+    lines = [
+        f"commit  {commit.id}",
+        f"source  {commit.source}",
+        f"time    {local_time(commit.time, zone, seconds=True)}",
+        *([f"run     {commit.run_id}"] if commit.run_id else []),
+        *(f"undoes  {id_[:SHORT]}" for id_ in commit.undoes),
+        "",
+        f"    {commit.message}",
+        "",
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def range_text(difference: Difference) -> str:
+    """Name the two states that are compared."""
+    old = difference.old
+    return f"{old.id[:SHORT] if old else 'nothing'}..{difference.new.id[:SHORT]}"
+
+
+def diff_text(files: Iterable[FileDiff]) -> str:
+    """Render differences as a unified diff."""
+    return "".join(file.diff for file in files)
+
+
+def diff_page(text: str) -> PagePart:
+    """Render differences with colours."""
+    return Stack(*(plain(line, _STYLES.get(line[:1], "")) for line in text.splitlines()))
+
+
+def blame_text(
+    lines: Sequence[BlamedLine],
+    zone: tzinfo | None,
+    said: Mapping[int, Sequence[Turn]] | None = None,
+) -> str:
+    """Render each line with the commit, time and source that wrote it.
+
+    Args:
+        lines: The lines of a file.
+        zone: The timezone of the times shown.
+        said: Turns to show below a line, by its number.
+    """
+    width = max((len(line.commit.source) for line in lines), default=0)
+    return "".join(
+        f"{line.commit.id[:SHORT]}  {local_time(line.commit.time, zone)}"
+        f"  {line.commit.source:<{width}}  {line.line:>{len(str(len(lines)))}}  {line.text}\n"
+        + "".join(map(_turn_words, (said or {}).get(line.line, ())))
+        for line in lines
+    )
+
+
+def _turn_words(turn: Turn) -> str:
+    who = turn.author.label if turn.author else turn.role
+    return f"    {one_line(f'[{turn.id}] {who}: {turn.content}', _SAID_CHARS)}\n"
+
+
+def undone_text(undone: Undone, *, dry_run: bool) -> str:
+    """Describe an undo, one line for each file, followed by its diff in a dry run."""
+    if not undone.changes:
+        return f"nothing to do: {undone.commit.id[:SHORT]} is no longer in effect\n"
+    diff = diff_text(undone.files) if dry_run else ""
+    return applied_text(undone.result, dry_run=dry_run) + diff
+
+
+def undone_data(undone: Undone, *, dry_run: bool) -> dict[str, Any]:
+    """Build the JSON of an undo."""
+    return {
+        "commit": commit_data(undone.commit),
+        "commits": [commit_data(commit) for commit in undone.commits],
+        "files": undone.files,
+        **asdict(undone.result),
+        "dry_run": dry_run,
+    }
+
+
+def compacted_text(done: Compacted) -> str:
+    """Describe the outcome of packing."""
+    if not done.objects:
+        return "the journal is already packed\n"
+    if done.bytes_after is None:
+        return f"would pack {done.objects:,} objects, {size_text(done.bytes_before)} on disk\n"
+    sizes = f"{size_text(done.bytes_before)} -> {size_text(done.bytes_after)}"
+    return f"packed {done.objects:,} objects, {sizes} on disk\n"
+
+
+_HEADER = ("person", "name", "names", "turns", "last seen", "file")
+
+
+def people_page(people: Iterable[KnownPerson], zone: tzinfo | None) -> PagePart:
+    """Render people as a table, most recent speaker first."""
+    return Columns((_person_row(person, zone) for person in people), _HEADER, right=(2, 3, 5))
+
+
+def forgotten_text(report: ForgetReport) -> str:
+    """Describe what forgetting somebody removed, or would remove."""
+    done = "Would forget" if report.dry_run else "Forgot"
+    turns, replies = counted(report.turns, "turn"), counted(report.replies, "reply", "replies")
+    records = counted(report.records, "record")
+    lines = [f"{done} {turns}, {replies} of the familiar and {records} of what was sent."]
+    lines += [f"deleted  {harmless(path)}" for path in report.files]
+    lines += [
+        f"changed  {harmless(path)} ({count:,} bytes less)"
+        for path, count in report.changed.items()
+    ]
+    if report.quoting:
+        numbers = ", ".join(map(str, report.quoting))
+        lines.append(f"Turns of others that name or quote them, and stay as they are: {numbers}")
+        lines.append("Add --turn N for each of them that is to lose its words, too.")
+    return "\n".join(lines) + "\n"
+
+
+def shared_line(named: Named) -> str:
+    """Say that several people share a name."""
+    return f"{named.name!r} is shared by {', '.join(named.slugs)}"
+
+
+def _person_row(person: KnownPerson, zone: tzinfo | None) -> list[object]:
+    size = "none" if person.size_bytes is None else size_text(person.size_bytes)
+    return [
+        Name(person.slug, "bold"),
+        person.name,
+        person.aliases,
+        person.turns,
+        plain(local_time(person.last_seen, zone) or "never", "dim"),
+        plain(f"{size} (cannot be read)" if person.problem else size, "dim"),
+    ]
+
+
+_MOST_OF_A_CHECK: Final = 20
+_MOST_QUOTES: Final = 4
+_CHARS: Final = 160
+_VERDICTS: Final = {"real": "the model agrees", "not": "the model disagrees", "unsure": "unsure"}
+
+
+def housekeeping_page(done: Tidied) -> PagePart:
+    """Render the findings by check, with the affected lines."""
+    return Stack(*_finding_parts(done))
+
+
+def summary_line(done: Tidied) -> str:
+    """Summarise in one line how much was checked and found."""
+    looked = f"{counted(len(done.checks), 'check')} of {counted(done.files, 'file')}"
+    if not done.found:
+        return f"Nothing to tidy up: {looked} found nothing."
+    mendable = sum(
+        bool(one.finding.repair) and not one.plan_id and not one.rejected for one in done.found
+    )
+    more = f" `--propose` makes plans for {mendable} of them." if mendable else ""
+    new = ""
+    if proposed := len(done.proposed):
+        awaits = "awaits" if proposed == 1 else "await"
+        new = f" {counted(proposed, 'new plan')} {awaits} review: `familiar review ls`."
+    return f"{looked}: {counted(len(done.found), 'finding')}.{new or ' Nothing was changed.'}{more}"
+
+
+def _finding_parts(done: Tidied) -> Iterator[PagePart]:
+    from familiar_cli.writing.housekeeping.run import TITLES
+
+    for number, (check, group) in enumerate(groupby(done.found, lambda one: one.finding.check)):
+        found = list(group)
+        if number:
+            yield plain("")
+        yield plain(f"{TITLES[check]} ({len(found)})", "bold")
+        for one in found[:_MOST_OF_A_CHECK]:
+            yield from _finding_lines(one)
+        if len(found) > _MOST_OF_A_CHECK:
+            left = len(found) - _MOST_OF_A_CHECK
+            yield plain(f"  … {left} more: `familiar housekeep {check} --json`", "dim")
+
+
+def _finding_lines(one: FindingWithPlan) -> Iterator[PagePart]:
+    finding = one.finding
+    where = shorten_list((one_line(path, _CHARS) for path in finding.paths), _MOST_QUOTES)
+    yield Words([(f"  {where}: ", "cyan"), (one_line(finding.message, _CHARS), "")])
+    for quote in finding.evidence[:_MOST_QUOTES]:
+        place = f"{one_line(quote.rel_path, _CHARS)}:{quote.line}"
+        yield Words([(f"    {place}: ", "dim"), (one_line(quote.text, _CHARS), "")])
+    if len(finding.evidence) > _MOST_QUOTES:
+        yield plain(f"    … {len(finding.evidence) - _MOST_QUOTES} more lines", "dim")
+    if one.judgement:
+        told = f"{_VERDICTS[one.judgement.verdict]}: {one.judgement.reason}"
+        yield plain(f"    {one_line(told, _CHARS)}", "magenta")
+    if one.plan_id:
+        yield plain(f"    plan: familiar review show {one.plan_id}", "green")
+    elif one.rejected:
+        yield plain("    you rejected its plan; --propose --redo makes it again", "dim")
+    elif finding.hint:
+        yield plain(f"    {one_line(finding.hint, 240)}", "dim")
+
+
+_ADD = {
+    "reminders.md": 'No open reminders: `familiar remind add TEXT --at "tomorrow 9:00"`.',
+    "tasks.md": "No open tasks: `familiar task add TEXT`.",
+}
+_BOXES = {"open": " ", "done": "x", "dropped": "-"}
+
+
+def show_items(out: Output, desk: Desk, *, every: bool) -> None:
+    """Print a list; only open items, unless `every`."""
+    shown = _shown_items(desk, every=every)
+    rows = _item_rows(shown)
+    page = Columns(rows, ("no.", "", "when", "what"), right=(0,)) if rows else None
+    out.answer(_desk_data(desk, shown), page)
+    if not shown:
+        out.note(_ADD[desk.rel_path])
+
+
+def show_todo(out: Output, reminders: Desk, tasks: Desk, notes: str, *, every: bool) -> None:
+    """Print both lists with their ids, and the notes; only open items, unless `every`."""
+    lists = {"reminders": reminders, "tasks": tasks}
+    shown = {name: _shown_items(desk, every=every) for name, desk in lists.items()}
+    data = {name: _desk_data(desk, shown[name]) for name, desk in lists.items()}
+    rows = [row for name, items in shown.items() for row in _item_rows(items, name[0])]
+    parts: list[PagePart] = [Columns(rows, ("id", "", "when", "what"))] if rows else []
+    if notes.strip():
+        gap = [plain("")] if rows else []
+        parts += [*gap, plain("Notes", "bold"), Indented(plain(notes.strip()), 2)]
+    out.answer({**data, "notes": notes}, parts or None)
+    if not parts:
+        out.note('Nothing to do: `familiar todo add TEXT`, with `--at "every monday 9:00"`, …')
+
+
+def _shown_items(desk: Desk, *, every: bool) -> list[ListedItem]:
+    return [item for item in desk.items if every or item.mark == "open"]
+
+
+def _desk_data(desk: Desk, shown: list[ListedItem]) -> dict[str, object]:
+    return {
+        "rel_path": desk.rel_path,
+        "items": shown,
+        "open": sum(item.mark == "open" for item in desk.items),
+        "due": sum(item.is_due for item in desk.items),
+    }
+
+
+def show_change(out: Output, done: ItemChange) -> None:
+    """Print the diff of the file, and the item."""
+    out.answer(done, lambda: exact(done.diff))
+    item = done.item
+    if not done.changed:
+        out.note(f"Number {item.number} is already {item.mark}; nothing was changed.")
+        return
+    when = f", {_due_words(item)}" if item.mark == "open" and item.due else ""
+    out.note(f"Number {item.number} is {item.mark}{when}.")
+    if done.dry_run:
+        out.note("Nothing was changed (--dry-run).")
+
+
+def show_scratch_change(out: Output, change: ListChange) -> None:
+    """Print the diff of the scratchpad."""
+    data = {"rel_path": change.rel_path, "text": change.after, "before": change.before}
+    more = {"changed": change.changed, "diff": change.diff, "dry_run": change.dry_run}
+    out.answer(data | more, lambda: exact(change.diff))
+    if not change.changed:
+        what = "unchanged" if change.before else "empty"
+        out.note(f"The scratchpad is {what}; nothing was changed.")
+    elif change.dry_run:
+        out.note("Nothing was changed (--dry-run).")
+
+
+def _item_rows(items: list[ListedItem], letter: str = "") -> list[list[object]]:
+    return [
+        [
+            f"{letter}{item.number}",
+            f"[{_BOXES[item.mark]}]",
+            plain(_due_words(item), "bold" if item.is_due else "dim"),
+            item.text,
+        ]
+        for item in items
+    ]
+
+
+def _due_words(item: ListedItem) -> str:
+    if item.due is None:
+        return "due" if item.is_due else ""
+    if item.at is None:
+        return f"{item.due}: not a valid time"
+    when = f"due since {item.due}" if item.is_due else item.due
+    return f"{when}, {item.every}" if item.every and item.every != item.due else when
+
+
+def built_text(built: IndexBuilt) -> str:
+    """Describe a build of the index in a few lines."""
+    done, made = built.refreshed, built.embedded
+    lines = [f"rebuilt: {done.rebuilt}"] if done.rebuilt else []
+    lines.append(
+        f"files: {len(done.changed)} read, {len(done.removed)} removed, {done.unchanged} unchanged"
+    )
+    if made.replaced_model:
+        lines.append(f"vectors from {made.replaced_model} were discarded")
+    if made.busy:
+        lines.append("vectors: another process is making them")
+    else:
+        lines.append(f"vectors: {made.done} made, {made.waiting} waiting")
+    if built.turns.busy:
+        lines.append("vectors of turns: another process is making them")
+    elif built.turns.done or built.turns_waiting:
+        lines.append(f"vectors of turns: {built.turns.done} made, {built.turns_waiting} waiting")
+    return harmless("\n".join(lines))
+
+
+def status_page(status: IndexStatus, turns: TurnsStatus, opened: EmbedderChoice) -> PagePart:
+    """Render the state of the index."""
+    return named_values(_index_facts(status, turns, opened))
+
+
+def _index_facts(
+    status: IndexStatus, turns: TurnsStatus, opened: EmbedderChoice
+) -> Iterator[tuple[str, str]]:
+    if not status.exists:
+        yield "index", "none yet: `familiar index build`, or search for something"
+    else:
+        stale = f", {status.stale_files} changed since" if status.stale_files else ""
+        yield "files", f"{status.files}{stale}"
+        yield "pieces", f"{counted(status.passages, 'passage')}, {counted(status.lines, 'line')}"
+        waiting = f", {status.waiting} waiting: `familiar index build`" if status.waiting else ""
+        of_model = f" of {status.model}" if status.model else ""
+        of_tokens = f", {status.token_vectors} of tokens" if status.vectors else ""
+        yield "vectors", f"{status.vectors}{of_model}{of_tokens}{waiting}"
+        yield "size", f"{status.size_bytes / 1e6:.1f} MB"
+    if turns.turns:
+        unread = f", {turns.unread} not read yet" if turns.unread else ""
+        yield "turns", f"{turns.turns}{unread}"
+        waiting = f", {turns.waiting} waiting: `familiar index build`" if turns.waiting else ""
+        of_tokens = f", {turns.token_vectors} of tokens" if turns.vectors else ""
+        size = f"{turns.size_bytes / 1e6:.1f} MB"
+        yield "their vectors", f"{turns.vectors}{of_tokens}{waiting}, {size}"
+    yield "model", opened.embedder.model if opened.embedder else _no_vectors(opened)
+    for problem in status.problems:
+        yield "left out", f"{problem.rel_path}: {problem.reason}"
+
+
+def _no_vectors(opened: EmbedderChoice) -> str:
+    return f"none: {opened.reason}" + (f": `{opened.hint}`" if opened.hint else "")
+
+
+def graph_tree(found: Around) -> RenderableType:
+    """Render a page with its neighbourhood as a tree, each page once, nearest first."""
+    from rich.tree import Tree
+
+    assert found.center
+    titles = {node.path: node for node in found.nodes}
+    root = Tree(plain(f"{found.center.title}  {found.center.path}", "bold"))
+    branches = {found.center.path: root}
+    told: set[Edge] = set()
+    level = [found.center.path]
+    while level:
+        below: list[str] = []
+        for path in level:
+            for edge in found.edges:
+                if edge in told or path not in {edge.source, edge.target}:
+                    continue
+                told.add(edge)
+                other = edge.target if path == edge.source else edge.source
+                is_new = other not in branches
+                child = branches[path].add(plain(edge_text(edge, path, titles)))
+                if is_new:
+                    branches[other] = child
+                    below.append(other)
+        level = below
+    return root
+
+
+def overview_text(found: Around) -> str:
+    """List all relations, one per line."""
+    titles = {node.path: node for node in found.nodes}
+    return "".join(
+        f"{_title(edge.source, titles)}: {edge.relation} "
+        f"{_title(edge.target, titles)}{edge_span(edge)}\n"
+        for edge in found.edges
+    )
+
+
+def edge_text(edge: Edge, path: str, titles: dict[str, GraphPage]) -> str:
+    """Render an edge as seen from one end."""
+    if path == edge.source:
+        return f"{edge.relation} {_titled_path(edge.target, titles)}{edge_span(edge)}"
+    if edge.relation == LINKS:
+        return f"{_titled_path(edge.source, titles)} {LINKS} it"
+    relation = f"is {edge.relation} {_title(path, titles)}{edge_span(edge)}"
+    return f"{_titled_path(edge.source, titles)} {relation}"
+
+
+def edge_span(edge: Edge) -> str:
+    """Render the period of a relation in brackets; empty if unknown."""
+    told = [f"since {edge.since}"] if edge.since else []
+    told += [f"until {edge.until}"] if edge.until else []
+    return f" ({', '.join(told)})" if told else ""
+
+
+def dot_text(found: Around) -> str:
+    """Render the graph in Graphviz's language."""
+    nodes = "".join(
+        f"  {json.dumps(node.id)} [label={json.dumps(node.title, ensure_ascii=False)}];\n"
+        for node in found.nodes
+    )
+    edges = "".join(
+        f"  {json.dumps(_node_id(edge.source))} -> {json.dumps(_node_id(edge.target))}"
+        f" [label={json.dumps(edge.relation + edge_span(edge), ensure_ascii=False)}];\n"
+        for edge in found.edges
+    )
+    return f"digraph familiar {{\n{nodes}{edges}}}\n"
+
+
+def _titled_path(path: str, titles: dict[str, GraphPage]) -> str:
+    node = titles.get(path)
+    missing = ", which does not exist" if node and node.kind == "missing" else ""
+    return f"{_title(path, titles)}  {path}{missing}"
+
+
+def _title(path: str, titles: dict[str, GraphPage]) -> str:
+    return titles[path].title if path in titles else _node_id(path)
+
+
+def _node_id(path: str) -> str:
+    return path.removesuffix(".md")

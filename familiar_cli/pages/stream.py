@@ -1,0 +1,403 @@
+"""Text on a terminal while it streams: sanitised, styled, and wrapped between words."""
+
+from __future__ import annotations
+
+import os
+import sys
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, Self, TextIO
+
+import regex
+from msgspec import Struct
+from rich.cells import cell_len
+from rich.text import Text
+
+from familiar_cli.base.text import harmless, one_line
+from familiar_cli.base.times.clock import to_zone
+from familiar_cli.pages.terminal import console, plain
+from familiar_cli.store.history.rows import Turn, in_pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from datetime import tzinfo
+
+    from familiar_cli.base.who.identity import Me
+
+
+ACTION: Final = "italic"
+BOLD: Final = "bold"
+QUOTE: Final = "cyan"
+CODE: Final = "green"
+
+_QUOTES: Final = {"“": "”", "«": "»", "「": "」", "『": "』", "„": "“"}
+_RUNS: Final = "*`"
+_FENCE: Final = 3
+_LONGEST_RUN: Final = 8  # longer runs are drawn lines
+
+
+class Styler:
+    """Styles a text that arrives in pieces of any size.
+
+    Attributes:
+        is_sign: The part yielded last is a delimiter of an action, bold or code.
+    """
+
+    def __init__(self) -> None:
+        self.is_sign = False
+        self._run = ""  # delimiters that may continue
+        self._before = "\n"  # the character before them
+        self._action = self._bold = self._fenced = self._in_code = False
+        self._quote = ""  # the closing quotation mark
+        self._line_has_text = False
+
+    def feed(self, text: str) -> Iterator[tuple[str, str]]:
+        """Take more text; yield styled parts."""
+        for character in text:
+            if self._run and character != self._run[0]:
+                yield from self._end_run(character)
+            if character in _RUNS:
+                self._run += character
+            else:
+                self.is_sign = False
+                yield self._plain(character)
+                self._before = character
+
+    def end(self) -> Iterator[tuple[str, str]]:
+        """Yield the rest at the end of the text."""
+        if self._run:
+            yield from self._end_run("\n")
+
+    @property
+    def _style(self) -> str:
+        if self._fenced or self._in_code:
+            return CODE
+        parts = ((BOLD, self._bold), (ACTION, self._action), (QUOTE, bool(self._quote)))
+        return " ".join(name for name, holds in parts if holds)
+
+    def _plain(self, character: str) -> tuple[str, str]:
+        """Style one character that is not part of a run of delimiters."""
+        if character == "\n":
+            self._end_line()
+            return character, ""
+        before, self._line_has_text = self._style, True
+        if self._fenced or self._in_code:
+            return character, before
+        if self._quote and character == self._quote:
+            self._quote = ""
+            return character, before
+        if not self._quote and character in _QUOTES:
+            self._quote = _QUOTES[character]
+        elif not self._quote and character == '"' and not self._before.isalnum():
+            self._quote = '"'
+        return character, self._style
+
+    def _end_line(self) -> None:
+        """Close quotes and code at the end of a line, and actions at the end of a paragraph."""
+        self._quote, self._in_code = "", False
+        if not self._line_has_text:
+            self._action = self._bold = False
+        self._line_has_text = False
+
+    def _end_run(self, after: str) -> Iterator[tuple[str, str]]:
+        """Decide what a run of delimiters means, now that the next character is known."""
+        run, self._run = self._run, ""
+        before, self._before = self._before, run[-1]
+        style = self._style
+        if run[0] == "`":
+            self._code(len(run))
+        elif len(run) < _LONGEST_RUN and not (self._fenced or self._in_code):
+            self._stars(len(run), opens=not after.isspace(), closes=not before.isspace(),
+                        inside=before.isalnum() and after.isalnum())  # fmt: skip
+        self._line_has_text = True
+        self.is_sign = style != self._style and run[:_FENCE] != "`" * _FENCE
+        yield run, _delimiter_style(style, self._style)
+
+    def _code(self, count: int) -> None:
+        if count >= _FENCE:
+            self._fenced = not self._fenced if not self._line_has_text else self._fenced
+        elif not self._fenced:
+            self._in_code = not self._in_code if count == 1 else self._in_code
+
+    def _stars(self, count: int, *, opens: bool, closes: bool, inside: bool) -> None:
+        """Open or close actions and bold; a star between two letters only closes."""
+        if count in {1, 3}:
+            self._action = self._turned(self._action, opens=opens and not inside, closes=closes)
+        if count in {2, 3}:
+            self._bold = self._turned(self._bold, opens=opens and not inside, closes=closes)
+
+    @staticmethod
+    def _turned(held: bool, *, opens: bool, closes: bool) -> bool:  # noqa: FBT001
+        return not closes if held else opens
+
+
+def _delimiter_style(before: str, after: str) -> str:
+    """Return the style of a delimiter: that of what it encloses."""
+    return after if len(after) > len(before) else before
+
+
+_CLUSTERS: Final = regex.compile(r"\X")
+_MOST_CLUSTER_CHARS: Final = 64  # more marks than any script uses
+_TAB: Final = "    "
+_SPACES: Final = frozenset(" \t")
+_LINE_ENDS: Final = frozenset("\u2028\u2029")
+_DASHES: Final = frozenset("-\u2013\u2014")
+# Characters that must not begin or end a line in Chinese and Japanese.
+_CLINGS_BACK: Final = frozenset(
+    "、。，．・：；？！ー々ゝゞヽヾぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶ〜…‥）」』】〕〉》〗”’"
+    "!),.:;?]}\"'*_`%»"
+)
+_CLINGS_ON: Final = frozenset("（「『【〔〈《〖“‘([{«*\"'`_")
+
+
+class StyledText(Struct, frozen=True):
+    """A styled part of the text.
+
+    Args:
+        text: The original text; all parts joined give the input.
+        shown: What the terminal gets: a newline in place of the spaces before a word that does not
+            fit, nothing in place of spaces that do not fit.
+        style: Its style.
+    """
+
+    text: str
+    shown: str
+    style: str = ""
+
+
+class _Cluster(Struct, frozen=True):
+    text: str
+    style: str
+    cells: int
+
+
+class Wrapper:
+    """Wraps text that arrives in pieces.
+
+    Args:
+        width: Returns the cells in a line, >= 2; called before each word, since a person may resize
+            the terminal.
+        column: Cells already used in the first line.
+    """
+
+    def __init__(self, width: Callable[[], int], column: int = 0) -> None:
+        self._width = width
+        self._column = column
+        self._tail, self._tail_style = "", ""
+        self._word: list[_Cluster] = []
+        self._word_cells = 0
+        self._spaces: list[_Cluster] = []
+
+    def feed(self, text: str, style: str = "") -> Iterator[StyledText]:
+        """Take more text and yield what can be shown by now."""
+        if not text:
+            return
+        *whole, last = _split_clusters(self._tail + text)
+        styles = self._tail_style if self._tail else style
+        for cluster in whole:
+            yield from self._add(cluster, styles)
+            styles = style
+        self._tail, self._tail_style = last, styles
+        if last[0] in _SPACES:  # a mark may follow it, but the word before it is complete
+            yield from self._end_word()
+
+    def end(self) -> Iterator[StyledText]:
+        """Yield the rest at the end of the text."""
+        tail, self._tail = self._tail, ""
+        if tail:
+            yield from self._add(tail, self._tail_style)
+        yield from self._end_word()
+        yield from self._drop_spaces()
+
+    def _add(self, text: str, style: str) -> Iterator[StyledText]:
+        if text in _LINE_ENDS or "\n" in text or "\r" in text:
+            yield from self._end_word()
+            yield from self._drop_spaces()
+            self._column = 0
+            yield StyledText(text, "\n", style)
+        elif text[0] in _SPACES:
+            yield from self._end_word()
+            self._spaces.append(_Cluster(text, style, cell_len(text.replace("\t", _TAB))))
+        else:
+            cluster = _Cluster(text, style, cell_len(text))
+            if self._word and self._may_part(self._word[-1], cluster):
+                yield from self._end_word()
+            if self._word_cells + cluster.cells > max(self._width(), 2):
+                yield from self._end_word()
+            self._word.append(cluster)
+            self._word_cells += cluster.cells
+
+    def _may_part(self, before: _Cluster, after: _Cluster) -> bool:
+        """Tell whether a line may break between two clusters without a space."""
+        if after.text in _CLINGS_BACK or before.text in _CLINGS_ON:
+            return False
+        if before.text in _DASHES:
+            return len(self._word) > 1 and after.text.isalpha() and self._word[-2].text.isalnum()
+        return before.cells > 1 or after.cells > 1
+
+    def _end_word(self) -> Iterator[StyledText]:
+        """Place the word where it fits."""
+        word, self._word = self._word, []
+        cells, self._word_cells = self._word_cells, 0
+        if not word:
+            return
+        gap = sum(space.cells for space in self._spaces)
+        if self._column + gap + cells > self._width() and (self._column or gap):
+            yield self._break()
+        else:
+            yield from self._put_spaces()
+        for cluster in word:
+            if self._column and self._column + cluster.cells > self._width():
+                yield self._break()
+            self._column += cluster.cells
+            yield StyledText(cluster.text, cluster.text, cluster.style)
+
+    def _break(self) -> StyledText:
+        """Start a new line in place of the pending spaces."""
+        text = "".join(space.text for space in self._spaces)
+        self._spaces, self._column = [], 0
+        return StyledText(text, "\n")
+
+    def _put_spaces(self) -> Iterator[StyledText]:
+        for space in self._spaces:
+            self._column += space.cells
+            yield StyledText(space.text, space.text.replace("\t", _TAB), space.style)
+        self._spaces = []
+
+    def _drop_spaces(self) -> Iterator[StyledText]:
+        """Drop spaces at the end of a line."""
+        if self._spaces:
+            yield StyledText("".join(space.text for space in self._spaces), "")
+            self._spaces = []
+
+
+def _split_clusters(text: str) -> list[str]:
+    """Split a text into characters with their combining marks, limiting the marks."""
+    found = []
+    for cluster in _CLUSTERS.findall(text):
+        while len(cluster) > _MOST_CLUSTER_CHARS:
+            found.append(cluster[:_MOST_CLUSTER_CHARS])
+            cluster = cluster[_MOST_CLUSTER_CHARS:]  # noqa: PLW2901
+        found.append(cluster)
+    return found
+
+
+_USUAL_COLUMNS: Final = 80
+_NAME_CHARS: Final = 40
+
+
+def columns_of(stream: TextIO) -> int:
+    """Return the current width in cells; `COLUMNS` does not follow a resized terminal."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL_COLUMNS
+    except (OSError, ValueError):
+        return _USUAL_COLUMNS
+
+
+def print_wrapped(stream: TextIO, text: str, style: str = "") -> None:
+    """Print the program's own lines, wrapped between words."""
+    wrapper = Wrapper(lambda: columns_of(stream) - 1)
+    pieces = (*wrapper.feed(harmless(text.rstrip("\n")) + "\n"), *wrapper.end())
+    shown = Text("".join(piece.shown for piece in pieces), style=style)
+    console(stream).print(shown, end="", soft_wrap=True)
+    stream.flush()
+
+
+class StreamedText:
+    """One text that arrives in pieces; it always ends with a newline.
+
+    Args:
+        stream: The terminal.
+        speaker: The speaker's name, printed first.
+        style: The style of the whole text.
+    """
+
+    def __init__(self, stream: TextIO, speaker: str = "", style: str = "") -> None:
+        self._stream = stream
+        self._console = console(stream)
+        self._style = style
+        self._styler = Styler()
+        self._speaker = f"{one_line(speaker, _NAME_CHARS)}: " if speaker else ""
+        # The last column stays free: some terminals wrap when it is filled.
+        self._wrapper = Wrapper(lambda: columns_of(stream) - 1, cell_len(self._speaker))
+        self._ends_line = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def __call__(self, text: str) -> None:
+        """Show a piece."""
+        self._show_speaker()
+        for part, style in self._styler.feed(harmless(text)):
+            self._show(self._wrapper.feed(part, style))
+        self._stream.flush()
+
+    def end(self) -> None:
+        """Show the rest."""
+        for part, style in self._styler.end():
+            self._show(self._wrapper.feed(part, style))
+        self._show(self._wrapper.end())
+        if not self._ends_line:
+            self._print("\n", "")
+        self._stream.flush()
+
+    def _show_speaker(self) -> None:
+        if self._speaker:
+            self._print(self._speaker, "bold")
+            self._speaker = ""
+
+    def _show(self, pieces: Iterable[StyledText]) -> None:
+        for style, alike in groupby(pieces, key=lambda piece: piece.style):
+            self._print("".join(piece.shown for piece in alike), style)
+
+    def _print(self, shown: str, style: str) -> None:
+        if shown:
+            self._ends_line = shown.endswith("\n")
+            text = Text(shown, style=f"{self._style} {style}".strip(), end="")
+            self._console.print(text, end="", soft_wrap=True)
+
+
+TURNS: Final = 6
+"""So many of the latest are shown."""
+
+_LAST_CHARS: Final = 1200  # of each turn in the last exchange
+_EARLIER_CHARS: Final = 300
+
+
+def show_past(turns: Sequence[Turn], name: str, me: Me, zone: tzinfo | None) -> None:
+    """Show turns with days and times, dimmed; long ones are truncated.
+
+    Args:
+        turns: The turns, oldest first.
+        name: The familiar's name.
+        me: The person at the terminal.
+        zone: The timezone.
+    """
+    day = ""
+    arranged = in_pairs(turns)
+    for at, turn in enumerate(arranged, start=1):
+        when = to_zone(turn.at, zone)
+        if (today := f"{when:%A, }{when.day}{when: %B %Y}") != day:
+            day = today
+            console(sys.stdout).print(plain(f"— {day} —", "dim"))
+        most = _LAST_CHARS if at > len(arranged) - 2 else _EARLIER_CHARS
+        with StreamedText(
+            sys.stdout, f"{when:%H:%M} {_speaker_name(turn, name, me)}", "dim"
+        ) as shown:
+            shown(_cut_words(turn.content, most))
+
+
+def _speaker_name(turn: Turn, name: str, me: Me) -> str:
+    if turn.author is None:
+        return name if turn.role == "assistant" else turn.role
+    return "You" if me.is_me(turn.author) else me.name_of(turn.author)
+
+
+def _cut_words(text: str, most: int) -> str:
+    """Truncate a text after a word, if it is long."""
+    if len(text) <= most:
+        return text
+    head, _, _ = text[:most].rpartition(" ")
+    return f"{(head or text[:most]).rstrip()} …"

@@ -1,0 +1,1 @@
+"""Programs that answer over a connection, and the parts that they share."""

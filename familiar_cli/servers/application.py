@@ -1,0 +1,224 @@
+"""The ASGI application: all routes behind one guard."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from familiar_cli.base.config.environment import install_command
+from familiar_cli.base.config.grants import Access, access_of
+from familiar_cli.base.config.home import find_familiar, list_familiars
+from familiar_cli.base.errors import FamiliarError, UsageError
+from familiar_cli.servers.api_errors import ApiError, to_api_error
+from familiar_cli.servers.chat_api.server import Server
+from familiar_cli.servers.guard import METRICS, Guard, Rules, with_error_pages
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.servers.chat_api.conversations import Served
+    from familiar_cli.servers.chat_api.turns import TurnTable
+    from familiar_cli.servers.familiar_pool import FamiliarPool
+    from familiar_cli.servers.mcp.http import Endpoint
+    from familiar_cli.servers.web.site import Site
+
+CONNECTION: Final = "familiar.connection"
+"""The key in a request's state of what tells its connection from all others."""
+
+
+class McpEndpoints:
+    """ASGI application for `/mcp`; `/mcp/NAME` or `?familiar=NAME` selects a familiar.
+
+    Args:
+        pool: The familiars.
+        tell: Callback for messages to a person.
+        embodiments: Whether embodiments may register.
+    """
+
+    def __init__(
+        self,
+        pool: FamiliarPool[Familiar],
+        tell: Callable[[str], None],
+        *,
+        embodiments: bool = False,
+    ) -> None:
+        self._pool = pool
+        self._tell = tell
+        self._embodiments = embodiments
+        self._default = ""  # the familiar that requests without a name got last
+        self._open: dict[str, Endpoint] = {}
+        self._opening = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request.
+
+        Raises:
+            FamiliarError: No such familiar, or several without a default.
+            ApiError: A required package is not installed.
+        """
+        named = scope["path_params"].get("familiar")
+        name = named or Request(scope).query_params.get("familiar")
+        endpoint = await self._endpoint(name, access_of(scope, self._pool.home))
+        connection = scope.get("state", {}).get(CONNECTION, "")
+        await endpoint(scope, receive, send, connection=connection)
+
+    async def aclose(self) -> None:
+        """Close all sessions."""
+        while self._open:
+            _, endpoint = self._open.popitem()
+            await endpoint.aclose()
+
+    async def _endpoint(self, name: str | None, access: Access) -> Endpoint:
+        given = name if name or access.grant else self._default_name()
+        paths = access.find_familiar(given)
+        if not name and access.grant is None:
+            self._default = paths.id
+        async with self._opening:
+            if paths.id not in self._open:
+                await asyncio.to_thread(_load_modules)
+                from familiar_cli.servers.mcp.http import Endpoint  # noqa: PLC0415  # a second
+                from familiar_cli.servers.mcp.server import ServerOptions  # noqa: PLC0415
+
+                self._open[paths.id] = Endpoint(
+                    paths,
+                    self._pool,
+                    ServerOptions(client="http", embodiments=self._embodiments, tell=self._tell),
+                )
+            return self._open[paths.id]
+
+    def _default_name(self) -> str | None:
+        """Choose the familiar for requests that name none.
+
+        If one was added since and none is chosen, clients keep the earlier one.
+
+        Raises:
+            UsageError: There are several, and none is chosen.
+        """
+        home = self._pool.home
+        try:
+            return find_familiar(home).id
+        except UsageError as error:
+            known = list_familiars(home)
+            if self._default in known:
+                return self._default
+            raise UsageError(
+                str(error), hint=f"Ask /mcp/{known[0]}, or /mcp?familiar={known[0]}."
+            ) from error
+
+
+def _load_modules() -> None:
+    """Import the MCP modules, which takes a second.
+
+    Raises:
+        ApiError: They are not installed.
+    """
+    try:
+        import familiar_cli.servers.mcp.http  # noqa: F401, PLC0415
+    except ModuleNotFoundError as error:
+        raise ApiError(
+            501,
+            f"The MCP server needs a package that is not installed: {error.name}. Run "
+            f"`{install_command('mcp')}`",
+            code="not_installed",
+        ) from error
+
+
+def make_app(
+    pool: FamiliarPool[Served],
+    rules: Rules,
+    site: Site,
+    turns: TurnTable,
+    *,
+    tell: Callable[[str], None] = lambda _: None,
+    api: bool = True,
+    embodiments: bool = False,
+) -> ASGIApp:
+    """Build the application.
+
+    Args:
+        pool: The familiars.
+        rules: Access rules.
+        site: The web pages.
+        turns: The turns under way.
+        tell: Callback for messages to a person.
+        api: Whether to serve chat programs, too.
+        embodiments: Whether embodiments may register.
+    """
+    endpoints = McpEndpoints(site.pool, tell, embodiments=embodiments)
+    server = Server(pool, site.ending, turns)
+    routes = [Route("/health", server.health), Route("/ready", server.ready)]
+    if api:
+        from familiar_cli.servers.metrics import ServerMetrics  # noqa: PLC0415  # not for pages
+
+        metrics = ServerMetrics(pool, turns)
+        routes += [
+            Route(METRICS, metrics.show),
+            Route("/v1/models", server.models),
+            Route("/v1/models/{model:path}", server.model),
+            Route("/v1/chat/completions", server.chat, methods=["POST"]),
+            Route("/familiar/context", server.context, methods=["POST"]),
+            Route("/familiar/turns", server.keep, methods=["POST"]),
+            Route("/familiar/chat", server.keep_chat, methods=["POST"]),
+            Route("/familiar/events", server.events),
+            Route("/v1/responses", server.responses, methods=["POST"]),
+            Route("/v1/embeddings", server.embeddings, methods=["POST"]),
+            Route("/mcp", endpoints, methods=["POST"]),
+            Route("/mcp/{familiar}", endpoints, methods=["POST"]),
+        ]
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        ahead = asyncio.create_task(asyncio.to_thread(_import_ahead))
+        try:
+            yield
+        finally:
+            await ahead
+            await server.aclose()
+            await endpoints.aclose()
+            await pool.aclose()
+            await site.aclose()
+
+    app = Starlette(
+        routes=routes,
+        exception_handlers=dict.fromkeys(
+            (ApiError, FamiliarError, HTTPException, Exception), _handle_refused
+        ),
+        lifespan=lifespan,
+    )
+
+    async def either(scope: Scope, receive: Receive, send: Send) -> None:
+        is_page = scope["type"] == "http" and site.owns(scope["path"])
+        await (site if is_page else app)(scope, receive, send)
+
+    guarded = with_error_pages(Guard(either, rules))
+    return metrics.measured(guarded) if api else guarded
+
+
+def _import_ahead() -> None:
+    """Import what the first message needs, so that the event loop does not wait for it."""
+    import familiar_cli.context.budget  # noqa: PLC0415
+    import familiar_cli.llm.client  # noqa: PLC0415
+    import familiar_cli.llm.wire  # noqa: F401, PLC0415
+
+
+async def _handle_refused(request: Request, error: Exception) -> Response:
+    """Build the response to a failed request."""
+    match error:
+        case HTTPException(status_code=404):
+            error = ApiError(404, f"There is nothing at {request.url.path!r}")
+        case HTTPException(status_code=status):
+            error = ApiError(status, f"{request.url.path!r} does not support {request.method}")
+    told = to_api_error(error)
+    retry = {} if told.retry_s is None else {"retry-after": str(math.ceil(told.retry_s))}
+    return JSONResponse(told.to_json(), told.status, retry)

@@ -1,0 +1,334 @@
+"""Requests and responses of the OpenAI API: validation, errors, objects and chunks."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
+
+from familiar_cli.base.text import one_line, str_or_empty
+from familiar_cli.servers.api_errors import ApiError
+from familiar_cli.servers.chat_api.aligning import RequestLine
+from familiar_cli.store.history.matching import kept_words, without_fence
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from familiar_cli.context.trace import Trace
+
+
+def other_character(name: str, model: str) -> ApiError:
+    """Build the error for a chat with a character other than the model's familiar."""
+    return ApiError(
+        409,
+        f"This chat is with {one_line(name, 60)!r}, and the model is {one_line(model, 60)!r}, "
+        "which takes no part in it; nothing was asked or kept. Choose the model of that character "
+        "(SillyTavern: API Connections, Model), or make it a familiar with `familiar init`",
+        code="other_character",
+        param="model",
+    )
+
+
+MEMORY_SUFFIX: Final = "+memory"
+"""The end of the name of a model that keeps the chat program's own prompt."""
+
+_OURS: Final = frozenset(
+    {
+        *("model", "messages", "stream", "stream_options", "n", "user", "store", "metadata"),
+        *("max_tokens", "max_completion_tokens", "temperature"),
+        *("tools", "tool_choice", "functions", "function_call", "parallel_tool_calls"),
+    }
+)
+_SPOKEN: Final = frozenset({"user", "assistant"})
+_IMAGE: Final = "[image]"
+_CHAT_START: Final = re.compile(r"\[Start a new (?:group )?chat\b[^\]\n]*\]", re.IGNORECASE)
+"""What SillyTavern puts before a chat; its strict post-processing makes it a person's message."""
+
+_MOST_MESSAGES: Final = 20_000
+MOST_CHARS: Final = 4_000_000
+"""Most characters of all texts of a request; about a million tokens."""
+
+
+class ReplyRequest(Struct, frozen=True):
+    """A request for a reply.
+
+    Args:
+        model: The requested model's name.
+        familiar_id: The familiar that is to reply.
+        memory_only: Send the program's own prompt, with memory added.
+        body: The parsed body.
+        raw: The body as received.
+        lines: The conversation, oldest first, without instructions and tool calls and their
+            results.
+        stream: Whether to stream the reply.
+        with_usage: Whether to report token counts at the end.
+        person: The speaker named by the program, if any.
+    """
+
+    model: str
+    familiar_id: str
+    memory_only: bool
+    body: Mapping[str, Any]
+    raw: str
+    lines: tuple[RequestLine, ...]
+    stream: bool
+    with_usage: bool
+    person: str | None = None
+
+    @property
+    def said(self) -> str:
+        """The current message."""
+        return self.lines[-1].text
+
+    @property
+    def is_said(self) -> bool:
+        """Whether the newest line is a person's; otherwise a reply is to be continued."""
+        return bool(self.lines) and self.lines[-1].role == "user"
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts of all messages, including the program's own."""
+        contents = (message.get("content") for message in self.body["messages"])
+        said = (without_fence(text_of(content)) for content in contents)
+        return (*filter(None, said), *(line.text for line in self.lines))
+
+    @property
+    def sampling(self) -> Sampling:
+        """The sampling settings of the request."""
+        body = self.body
+        extra = {key: value for key, value in body.items() if key not in _OURS}
+        longest = body.get("max_completion_tokens", body.get("max_tokens"))
+        return Sampling(longest, body.get("temperature"), extra)
+
+
+class Sampling(Struct, frozen=True):
+    """Sampling settings sent by a chat program; None and empty values mean the configured ones."""
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def parse_request(
+    raw: bytes, familiars: Collection[str], *, is_transcript: bool = False
+) -> ReplyRequest:
+    """Parse the body of a chat completion request.
+
+    Args:
+        raw: The body.
+        familiars: Ids of the available familiars.
+        is_transcript: Treat messages with the role `system` as said by a narrator, not as
+            instructions of the program.
+
+    Raises:
+        ApiError: The body is invalid, or the model is unknown.
+    """
+    body = parse_object(raw)
+    familiar_id = find_model(body, familiars)
+    model = body["model"]
+    memory_only = model.endswith(MEMORY_SUFFIX)
+    _check_body(body)
+    options = body.get("stream_options")
+    return ReplyRequest(
+        model=model,
+        familiar_id=familiar_id,
+        memory_only=memory_only,
+        body=body,
+        raw=raw.decode("utf-8"),
+        lines=_request_lines(
+            body.get("messages"), _SPOKEN | {"system"} if is_transcript else _SPOKEN
+        ),
+        stream=body.get("stream") is True,
+        with_usage=isinstance(options, dict) and options.get("include_usage") is True,
+        person=body.get("user"),
+    )
+
+
+def find_model(body: Mapping[str, Any], familiars: Collection[str]) -> str:
+    """Find the familiar that a request names.
+
+    Raises:
+        ApiError: No such model.
+    """
+    model = body.get("model")
+    if not isinstance(model, str) or not model:
+        raise ApiError(400, "The request names no 'model'", param="model")
+    familiar_id = model.removesuffix(MEMORY_SUFFIX)
+    if familiar_id not in familiars:
+        raise unknown_model(model, familiars)
+    return familiar_id
+
+
+def unknown_model(model: str, familiars: Collection[str]) -> ApiError:
+    """Build the error for an unknown model."""
+    known = ", ".join(f"{name!r}" for name in sorted(familiars)) or "none yet"
+    return ApiError(
+        404,
+        f"The model {model[:200]!r} does not exist. Familiars here: {known}; "
+        f"add {MEMORY_SUFFIX!r} to keep your own prompt",
+        code="model_not_found",
+        param="model",
+    )
+
+
+def parse_object(raw: bytes) -> dict[str, Any]:
+    """Parse the JSON object of a request.
+
+    Raises:
+        ApiError: The body is not a JSON object.
+    """
+    try:
+        body = json.loads(raw.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ApiError(400, "The request is not JSON in UTF-8") from error
+    if not isinstance(body, dict):
+        raise ApiError(400, "The request is not a JSON object")
+    return body
+
+
+def _check_body(body: Mapping[str, Any]) -> None:
+    """Validate the types of the fields that this program uses."""
+    if body.get("n", 1) not in (1, None):
+        raise ApiError(400, "Only one reply at a time can be requested: 'n' must be 1", param="n")
+    if not isinstance(body.get("user"), str | None):
+        raise ApiError(400, "'user' must be a string", param="user")
+    for name in ("max_tokens", "max_completion_tokens"):
+        value = body.get(name)
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+            raise ApiError(400, f"'{name}' must be a whole number", param=name)
+    value = body.get("temperature")
+    if value is not None and (not isinstance(value, int | float) or isinstance(value, bool)):
+        raise ApiError(400, "'temperature' must be a number", param="temperature")
+
+
+def _request_lines(messages: object, roles: frozenset[str]) -> tuple[RequestLine, ...]:
+    if not isinstance(messages, list) or not messages:
+        raise ApiError(400, "The request has no 'messages'", param="messages")
+    if len(messages) > _MOST_MESSAGES:
+        raise ApiError(400, f"The request has more than {_MOST_MESSAGES:,} messages")
+    lines: list[RequestLine] = []
+    chars = 0
+    for number, message in enumerate(messages):
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            raise ApiError(400, f"Message {number} is not valid", param=f"messages[{number}]")
+        text = without_fence(text_of(message.get("content")))
+        chars += len(text)
+        if chars > MOST_CHARS:
+            raise ApiError(413, f"The messages hold more than {MOST_CHARS:,} characters")
+        if message["role"] in roles and text.strip() and not _CHAT_START.fullmatch(text.strip()):
+            name = str_or_empty(message.get("name")).strip()
+            lines.append(RequestLine(message["role"], kept_words(text), name))
+    return tuple(lines)
+
+
+def text_of(content: object) -> str:
+    """Extract the text of a message, which may consist of parts, some of them images."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    texts = [_part_text(part) for part in content if isinstance(part, dict)]
+    return "\n".join(filter(None, texts))
+
+
+def _part_text(part: Mapping[str, Any]) -> str:
+    if part.get("type") == "image_url":
+        return _IMAGE
+    text = part.get("text")
+    return text if isinstance(text, str) else ""
+
+
+DONE: Final = b"data: [DONE]\n\n"
+_CHUNK: Final = "chat.completion.chunk"
+
+
+def encode_event(data: object) -> bytes:
+    """Encode one server-sent event; a string is JSON already."""
+    text = data if isinstance(data, str) else _dump_json(data)
+    return b"".join(b"data: " + line.encode() + b"\n" for line in text.splitlines()) + b"\n"
+
+
+def encode_body(data: object) -> bytes:
+    """Encode the body of a response."""
+    return _dump_json(data).encode()
+
+
+class ReplyFormat:
+    """Builds the objects and chunks of one reply.
+
+    Args:
+        reply_id: Id shared by all parts.
+        model: The requested model's name.
+        created_s: Creation time in seconds since 1970.
+    """
+
+    def __init__(self, reply_id: str, model: str, created_s: int) -> None:
+        self._head = {"id": reply_id, "created": created_s, "model": model}
+
+    def first(self) -> dict[str, Any]:
+        """Build the first chunk of a stream."""
+        return self._chunk({"role": "assistant", "content": ""})
+
+    def piece(self, text: str) -> dict[str, Any]:
+        """Build the chunk for a piece of text."""
+        return self._chunk({"content": text})
+
+    def last(self, finish_reason: str) -> dict[str, Any]:
+        """Build the chunk that ends the text."""
+        return self._chunk({}, finish_reason)
+
+    def counts(self, usage: dict[str, int]) -> dict[str, Any]:
+        """Build the chunk with the token counts."""
+        return {**self._head, "object": _CHUNK, "choices": [], "usage": usage}
+
+    def whole(self, text: str, finish_reason: str, usage: dict[str, int]) -> dict[str, Any]:
+        """Build a reply that is not streamed."""
+        message = {"role": "assistant", "content": text}
+        choice = {"index": 0, "message": message, "finish_reason": finish_reason, "logprobs": None}
+        return {**self._head, "object": "chat.completion", "choices": [choice], "usage": usage}
+
+    def _chunk(self, delta: dict[str, str], finish_reason: str | None = None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
+        return {**self._head, "object": _CHUNK, "choices": [choice]}
+
+
+def usage_of(trace: Trace, reply_tokens: int) -> dict[str, int]:
+    """Report a turn's token counts: the model server's, or else an estimate."""
+    told = trace.usage
+    prompt = told.prompt_tokens if told else None
+    reply = told.completion_tokens if told else None
+    counts = {
+        "prompt_tokens": trace.used_tokens if prompt is None else prompt,
+        "completion_tokens": reply_tokens if reply is None else reply,
+    }
+    return {**counts, "total_tokens": sum(counts.values())}
+
+
+def list_models(familiars: Iterable[tuple[str, int]]) -> dict[str, Any]:
+    """List the models: each familiar with its own prompt, and with the program's.
+
+    Args:
+        familiars: Ids with their creation times, in seconds since 1970.
+    """
+    data = [
+        {"id": f"{name}{suffix}", "object": "model", "created": made_s, "owned_by": "familiar"}
+        for name, made_s in familiars
+        for suffix in ("", MEMORY_SUFFIX)
+    ]
+    return {"object": "list", "data": data}
+
+
+def embeddings_body(model: str, vectors: list[Any], tokens: int) -> dict[str, Any]:
+    """Encode vectors as lists of numbers or base64, in the order of the texts."""
+    data = [
+        {"object": "embedding", "index": number, "embedding": vector}
+        for number, vector in enumerate(vectors)
+    ]
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "data": data, "model": model, "usage": usage}
+
+
+def _dump_json(data: object) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,655 @@
+"""Find the stored conversation of a request, and what has to be stored before the reply."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+import threading
+from datetime import timedelta
+from hashlib import blake2b
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from familiar_cli.actions.talk.change_turns import EDIT, edit_turn
+from familiar_cli.actions.talk.client_chat import SOURCE
+from familiar_cli.base.files import remove
+from familiar_cli.base.sqlite import connect_derived, is_useless, transaction
+from familiar_cli.base.times.clock import now, to_ms
+from familiar_cli.base.who.identity import MAX_ID_CHARS, Author
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.context.types import Said, Spoken
+from familiar_cli.servers.api_errors import ApiError
+from familiar_cli.servers.chat_api.aligning import KeptLine, Placement, RequestLine, align_lines
+from familiar_cli.store.history import store
+from familiar_cli.store.history.matching import normal_words
+from familiar_cli.store.history.rows import IMPORTED, Role, Turn
+from familiar_cli.store.history.selection import TurnFilter, newest_turns, turns_from
+from familiar_cli.store.history.store import GREETING, HistoryStore, reply_to_turn, turn_of_message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from familiar_cli.familiar import Familiar
+
+
+_VERSION: Final = 2
+_BEGINNING: Final = 60  # characters of a reply
+_BATCH: Final = 2_000
+_MOST: Final = 50  # rows per text; "Hello" occurs in many conversations
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS lines (turn_id INTEGER PRIMARY KEY, key INTEGER, channel_id TEXT);
+CREATE INDEX IF NOT EXISTS lines_by_key ON lines (key, turn_id);
+"""
+
+
+class KnownLines:
+    """Finds the channels in which something was said. Thread-safe.
+
+    Args:
+        path: The file.
+        history: The history from which it is derived.
+    """
+
+    def __init__(self, path: Path, history: HistoryStore) -> None:
+        self._path = path
+        self._history = history
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+
+    def channels(self, lines: Sequence[RequestLine]) -> list[str]:
+        """List the channels that contain any of these lines, most recent first."""
+        with self._lock:
+            try:
+                return self._found(lines)
+            except sqlite3.DatabaseError as error:
+                if not is_useless(error):
+                    raise
+                self._forget()  # it is made again
+                return self._found(lines)
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if self._connection:
+                self._connection.close()
+                self._connection = None
+
+    def _found(self, lines: Sequence[RequestLine]) -> list[str]:
+        connection = self._opened()
+        self._catch_up(connection)
+        sql = "SELECT turn_id, channel_id FROM lines WHERE key = ? ORDER BY turn_id DESC LIMIT ?"
+        latest: dict[str, int] = {}
+        for line in lines:
+            for turn_id, channel_id in connection.execute(
+                sql, (_line_hash(line.role, line.text), _MOST)
+            ):
+                latest[channel_id] = max(turn_id, latest.get(channel_id, 0))
+        return sorted(latest, key=lambda channel_id: -latest[channel_id])
+
+    def _catch_up(self, connection: sqlite3.Connection) -> None:
+        """Read the turns added since the last call."""
+        (newest,) = connection.execute("SELECT coalesce(max(turn_id), 0) FROM lines").fetchone()
+        while turns := turns_from(self._history, None, newest, _BATCH):
+            rows = [
+                (turn_id, _line_hash(role, text), channel) for turn_id, channel, role, text in turns
+            ]
+            with transaction(connection):
+                connection.executemany("INSERT OR REPLACE INTO lines VALUES (?, ?, ?)", rows)
+            newest = turns[-1][0]
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            connection = connect_derived(self._path, 5.0)
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version not in {0, _VERSION}:
+                connection.execute("DROP TABLE IF EXISTS lines")
+            connection.executescript(f"{_SCHEMA}PRAGMA user_version = {_VERSION};")
+            self._connection = connection
+        return self._connection
+
+    def _forget(self) -> None:
+        if self._connection:
+            self._connection.close()
+            self._connection = None
+        for end in ("", "-wal", "-shm", "-journal"):
+            remove(self._path.with_name(self._path.name + end))
+
+
+def _line_hash(role: str, text: str) -> int:
+    """Hash the significant part of a line to an SQLite integer.
+
+    Of a reply, only the beginning counts, since programs truncate some.
+    """
+    words = normal_words(text)
+    if role == "assistant":
+        words = words[:_BEGINNING]
+    digest = blake2b(f"{role}\n{words}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+KNOWN_FILE: Final = "served.sqlite"
+_LOOKED_UP: Final = 8  # newest lines used to find their conversation
+_MOST_CHANNELS: Final = 24  # that are looked at
+_LEAST_TURNS: Final = 200  # of each
+_SAME_QUESTION: Final = timedelta(hours=1)
+"""For so long a first message that comes again wants another reply, and is no new conversation."""
+_TRUSTED_LINES: Final = 3  # a run of this length beyond the greeting is no coincidence
+_TRUSTED_PAIR_CHARS: Final = 80  # nor are two lines of this length
+_KEEPING_BRANCHES: Final = ("open-webui-", "librechat-")  # points to which a person can go back
+_FROM_CLIENTS: Final = frozenset({SOURCE, IMPORTED, GREETING, EDIT})
+_MERGED_CHARS: Final = 40  # of a reply quoted in a person's message
+
+
+class FoundConversation(Struct, frozen=True):
+    """The conversation of a request.
+
+    Args:
+        channel_id: Its channel, which may be empty.
+        placement: Position of the request; None for the end.
+        unknown: Lines to store first if there is no placement.
+        parent: The channel from which a new branch starts; None if no branch starts.
+        is_correction: The lines that the branch does not share were edited or deleted in the
+            program.
+    """
+
+    channel_id: str
+    placement: Placement | None = None
+    unknown: tuple[RequestLine, ...] = ()
+    parent: str | None = None
+    is_correction: bool = False
+
+
+class Conversations:
+    """Finds the conversations of one familiar, and prepares them for a reply.
+
+    Args:
+        familiar: The familiar.
+        known: The lines said through the server.
+    """
+
+    def __init__(self, familiar: Familiar, known: KnownLines) -> None:
+        self._familiar = familiar
+        self._known = known
+
+    def find(
+        self,
+        lines: Sequence[RequestLine],
+        author: Author,
+        channel_id: str = "",
+        message_id: str = "",
+    ) -> FoundConversation:
+        """Find where the last of `lines` belongs.
+
+        A message with an id is the stored message with that id, or else a new one, whatever its
+        text. One without an id is the stored message with the same text and author that is followed
+        by nothing but its reply.
+
+        Args:
+            lines: The request's lines; the last is the current message.
+            author: Its author.
+            channel_id: The conversation named by the program; empty if none.
+            message_id: The message's id on its platform; empty if none.
+
+        Raises:
+            ApiError: The conversation is another person's, or the whole prompt came as one message.
+        """
+        if channel_id:
+            self.check_own(channel_id, author)
+            channels = self._family(channel_id, author)
+        else:
+            channels = self._candidates(lines, author)
+        known = self._with_id(lines[-1], author, channels, message_id)
+        return known or self._by_words(lines, author, channels, channel_id, message_id)
+
+    def _by_words(
+        self,
+        lines: Sequence[RequestLine],
+        author: Author,
+        channels: Sequence[str],
+        channel_id: str,
+        message_id: str,
+    ) -> FoundConversation:
+        best = None
+        if len(lines) > 1 or not channel_id:
+            best = self._best(lines, channels, is_named=bool(channel_id))
+        if best is not None:
+            if self._is_allowed(best[1], lines[-1], author, message_id):
+                return self._settled(*best)
+            if channel_id or len(lines) > 1:
+                return FoundConversation(best[0])
+        if not channel_id:
+            self._check_not_merged(lines)
+            return FoundConversation(_new_channel(), unknown=tuple(lines[:-1]))
+        kept = self._kept(channel_id, lines)
+        if len(lines) > 1:
+            return (
+                FoundConversation(channel_id) if kept else self._leaving(lines, author, channel_id)
+            )
+        placement = self._at_end(lines[-1], kept)
+        is_allowed = placement and self._is_allowed(placement, lines[-1], author, message_id)
+        return FoundConversation(channel_id, placement if is_allowed else None)
+
+    def off_record(self, found: FoundConversation, said: Said, past: Sequence[RequestLine]) -> Said:
+        """Prepare a message that is not stored, together with the program's messages before it.
+
+        Args:
+            found: Its conversation.
+            said: The message.
+            past: The program's earlier messages.
+        """
+        placement = found.placement
+        unknown = placement.unknown if placement else found.unknown
+        channel_id = found.channel_id
+        if found.parent is not None:  # the branch is gone, and its parent has diverged
+            channel_id, unknown = _new_channel(), tuple(past)
+        before = tuple(
+            Spoken(line.role, line.text, said.author if line.role == "user" else None)
+            for line in unknown
+        )
+        return replace(said, channel_id=channel_id, off_record=True, remembered=before)
+
+    def prepare(self, found: FoundConversation, said: Said) -> Said:
+        """Store the lines that only the program knows; return the message as it is to be said.
+
+        Raises:
+            FamiliarError: The history cannot be written.
+        """
+        history, placement = self._familiar.history, found.placement
+        self._familiar.privacy.enter(found.channel_id, said.author, said.kind)
+        if found.parent is not None and placement and placement.after:
+            replaced = found.is_correction and self._replaced(found.parent, placement.after)
+            history.branch(found.channel_id, placement.after, found.parent)
+            store.withdraw_turns(history, replaced or ())
+        if placement and placement.chosen:
+            store.select_alternative(history, placement.chosen)
+        if placement and placement.revised:
+            edit_turn(self._familiar, placement.revised, placement.words)
+        if unknown := self._not_restored(found):
+            history.append_all(_lines_as_turns(unknown, found.channel_id, said.author))
+        return self._place_message(said, found)
+
+    def keep(self, found: FoundConversation, said: Said, reply: str) -> tuple[Turn, Turn]:
+        """Store a message and a reply by another model; return both turns.
+
+        Stored turns are not added again; a different reply replaces the last one.
+
+        Raises:
+            FamiliarError: The history cannot be written.
+        """
+        said, history = self.prepare(found, said), self._familiar.history
+        question = self._kept_line(said, "user")
+        old = said.instead_of
+        if old is None:
+            made = history.append(
+                said.channel_id, "assistant", reply, source=SOURCE, reply_to=question.id
+            )
+            return question, made
+        if normal_words(old.content) == normal_words(reply):
+            return question, old
+        for turn_id, text in self._alternatives([old]).get(old.id, {}).items():
+            if normal_words(text) == normal_words(reply):
+                store.select_alternative(history, turn_id)
+                return question, history.turn(turn_id) or old
+        new = replace(old, id=0, content=reply, at=to_ms(now()), source=SOURCE, partial=False)
+        return question, store.supersede_turn(history, old, replace(new, reply_to=question.id))
+
+    def keep_line(self, found: FoundConversation, said: Said, role: Role) -> Turn:
+        """Store a line that does not reply to the one before it; return its turn.
+
+        Raises:
+            FamiliarError: The history cannot be written.
+        """
+        return self._kept_line(self.prepare(found, said), role)
+
+    def _kept_line(self, said: Said, role: Role) -> Turn:
+        kept = self._familiar.history.turn(said.reply_to) if said.reply_to is not None else None
+        return kept or self._familiar.history.append(
+            said.channel_id,
+            role,
+            said.text,
+            author=said.author,
+            source=SOURCE,
+            message_id=said.message_id,
+        )
+
+    def _place_message(self, said: Said, found: FoundConversation) -> Said:
+        placement = found.placement
+        said = replace(said, channel_id=found.channel_id)
+        if placement is None or placement.step in {"say", "branch"}:
+            return said
+        reply = placement.reply and self._familiar.history.turn(placement.reply)
+        return replace(said, reply_to=placement.question, instead_of=reply or None)
+
+    def _leaving(
+        self, lines: Sequence[RequestLine], author: Author, channel_id: str
+    ) -> FoundConversation:
+        """Start a branch of the conversation that holds the request's past, if there is one."""
+        best = self._best(lines, self._candidates(lines, author))
+        if best is None or best[1].after is None:
+            return FoundConversation(channel_id, unknown=tuple(lines[:-1]))
+        parent, placement = best
+        unknown = tuple(lines[placement.common : -1])
+        placement = replace(placement, step="branch", unknown=unknown, chosen=None, revised=None)
+        return FoundConversation(channel_id, placement, parent=parent)
+
+    def _family(self, channel_id: str, author: Author) -> list[str]:
+        family = [channel_id, *sorted(self._familiar.history.family(channel_id) - {channel_id})]
+        return [name for name in family if self._is_own(name, author)]
+
+    def _with_id(
+        self, said: RequestLine, author: Author, channels: Sequence[str], message_id: str
+    ) -> FoundConversation | None:
+        """Find the stored message with an id; None if there is none.
+
+        There is no placement if its text has changed since, or if more than its reply follows it.
+        """
+        if not message_id:
+            return None
+        history = self._familiar.history
+        for channel_id in channels:
+            turn = turn_of_message(history, channel_id, message_id, author)
+            if turn is None:
+                continue
+            reply, last = (
+                reply_to_turn(history, turn.id, channel_id),
+                self._kept(channel_id, ())[-1:],
+            )
+            if normal_words(turn.content) != normal_words(said.text):
+                return FoundConversation(channel_id)
+            if reply is None or reply.partial:
+                broken_off = reply.id if reply else None
+                answer = Placement("answer", 0, is_whole=False, question=turn.id, reply=broken_off)
+                return FoundConversation(channel_id, answer)
+            if not last or last[0].turn_id != reply.id:
+                return FoundConversation(channel_id)
+            again = Placement("again", 0, is_whole=False, question=turn.id, reply=reply.id)
+            return FoundConversation(channel_id, again)
+        return None
+
+    def _is_allowed(
+        self, placement: Placement, said: RequestLine, author: Author, message_id: str
+    ) -> bool:
+        """Tell whether a message may be the stored one at a placement."""
+        if placement.step not in {"again", "answer"} or placement.question is None:
+            return True
+        question = self._familiar.history.turn(placement.question)
+        author = said.author or author
+        if message_id or question is None or question.author is None:
+            return not message_id
+        owner = self._familiar.me().owner(author)
+        are_both_me = owner is not None and owner.is_me(question.author)
+        return are_both_me or question.author.slug == author.slug
+
+    def _at_end(self, said: RequestLine, kept: list[KeptLine]) -> Placement | None:
+        """Place a message that came alone, from a program that leaves the past to this server."""
+        for tail in (kept[-2:], kept[-1:]):
+            placement = align_lines([said], tail) if tail else None
+            if placement and placement.step in {"again", "answer"}:
+                return placement
+        return None
+
+    def _best(
+        self, lines: Sequence[RequestLine], channels: Sequence[str], *, is_named: bool = False
+    ) -> tuple[str, Placement] | None:
+        """Find the channel that contains the most of `lines`; the first of equals.
+
+        Args:
+            lines: The request's lines.
+            channels: Channels to search.
+            is_named: Whether the program named one of these channels.
+        """
+        best: tuple[tuple[int, bool, bool, str], str, Placement] | None = None
+        for channel_id in channels:
+            kept = self._kept(channel_id, lines)
+            placement = align_lines(lines, kept)
+            if placement is None:
+                continue
+            if not is_named and not self._is_credible(placement, kept):
+                continue
+            # A conversation that stores the message itself shares more than one where it is new.
+            step = "" if placement.step == "branch" else "1" if placement.step == "say" else "2"
+            is_current = not self._was_left(channel_id, placement, lines)
+            rank = (placement.common, placement.is_whole, is_current, step)
+            if best is None or rank > best[0]:
+                best = (rank, channel_id, placement)
+        return best[1:] if best else None
+
+    def _is_credible(self, placement: Placement, kept: Sequence[KeptLine]) -> bool:
+        """Tell whether lines come from this conversation and not from a similar one.
+
+        They reach the newest turn, or share enough beyond the greeting. Another reply to the first
+        message is requested soon after it; later, the same message begins another conversation.
+        """
+        ids = [line.turn_id for line in kept]
+        end = ids.index(placement.after) + 1 if placement.after in ids else 0
+        shared = kept[end - placement.common : end]
+        beyond = shared[1:] if shared and shared[0] is kept[0] and _is_opening(kept[0]) else shared
+        chars = sum(len(line.text) for line in beyond)
+        if len(beyond) >= _TRUSTED_LINES or (len(beyond) > 1 and chars >= _TRUSTED_PAIR_CHARS):
+            return True
+        if placement.step in {"again", "answer"} and not beyond:
+            return self._is_soon(placement)
+        if placement.revised is not None:
+            return _are_alike(placement.words, kept[end].text)
+        return bool(placement.common) and placement.step != "branch"
+
+    def _is_soon(self, placement: Placement) -> bool:
+        if placement.question is None:
+            return False
+        question = self._familiar.history.turn(placement.question)
+        return question is not None and now() - question.at <= _SAME_QUESTION
+
+    def _settled(self, channel_id: str, placement: Placement) -> FoundConversation:
+        if placement.step != "branch":
+            return FoundConversation(channel_id, placement)
+        if placement.after is None:
+            return FoundConversation(_new_channel(), unknown=placement.unknown)
+        return FoundConversation(
+            self._branch_of(channel_id),
+            placement,
+            parent=channel_id,
+            is_correction=not channel_id.startswith(_KEEPING_BRANCHES),
+        )
+
+    def _replaced(self, channel_id: str, after: int) -> list[int]:
+        """List the turns that an edited past replaces, starting from a shared one.
+
+        They belong to the most recently active conversation. Turns shared with a conversation that
+        continued elsewhere stay, and so do other people's.
+        """
+        history = self._familiar.history
+        pasts = [
+            history.recent(name, _LEAST_TURNS, viewer=OWNER) for name in history.family(channel_id)
+        ]
+        current = max((past for past in pasts if past), key=lambda past: past[-1].id, default=[])
+        ids = [turn.id for turn in current]
+        if after not in ids:
+            return []
+        tail = current[ids.index(after) + 1 :]
+        shared = {turn.id for past in pasts if past and past[-1].id not in ids for turn in past}
+        people = {turn.author.slug for turn in tail if turn.author}
+        if len(people) > 1 or not _FROM_CLIENTS.issuperset(turn.source for turn in tail):
+            return []
+        return [turn.id for turn in tail if turn.id not in shared]
+
+    def _not_restored(self, found: FoundConversation) -> Sequence[RequestLine]:
+        """Restore withdrawn lines that the request continues from; return lines not stored yet."""
+        placement = found.placement
+        lines = placement.unknown if placement else found.unknown
+        if not lines or placement is None or placement.step != "say" or found.parent:
+            return lines
+        withdrawn = self._withdrawn(found.channel_id, placement)
+        same = takewhile(_are_same, zip(lines, withdrawn, strict=False))
+        restored = [turn.id for _, turn in same]
+        store.restore_turns(self._familiar.history, restored)
+        return lines[len(restored) :]
+
+    def _was_left(
+        self, channel_id: str, placement: Placement, lines: Sequence[RequestLine]
+    ) -> bool:
+        """Tell whether a conversation continued elsewhere, apart from the lines."""
+        if placement.step != "say" or len(self._familiar.history.family(channel_id)) == 1:
+            return False
+        withdrawn = self._withdrawn(channel_id, placement)
+        next_line = (*placement.unknown, lines[-1])[0]
+        return bool(withdrawn) and not _are_same((next_line, withdrawn[0]))
+
+    def _withdrawn(self, channel_id: str, placement: Placement) -> list[Turn]:
+        """List the withdrawn turns after the shared part of a conversation, in order."""
+        history = self._familiar.history
+        everything = TurnFilter(OWNER, channel_id, everything=True)
+        kept = (one.turn for one in newest_turns(history, everything, _LEAST_TURNS))
+        later = [turn for turn in kept if turn.id > (placement.after or 0)]
+        states = store.turn_statuses(history, [turn.id for turn in later])
+        return [turn for turn in later if states[turn.id].withdrawn]
+
+    def _branch_of(self, channel_id: str) -> str:
+        """Make an id for a branch from the id of the original conversation."""
+        parents = {branch.channel_id: branch.parent for branch in self._familiar.history.branches()}
+        seen = {channel_id}
+        while (parent := parents.get(channel_id)) and parent not in seen:
+            channel_id = parent
+            seen.add(channel_id)
+        return f"{channel_id[: MAX_ID_CHARS - 7]}-{secrets.token_hex(3)}"
+
+    def _candidates(self, lines: Sequence[RequestLine], author: Author) -> list[str]:
+        looked_up = lines[-1 - _LOOKED_UP : -1] or lines[-1:]
+        found: dict[str, None] = {}
+        for channel_id in self._known.channels(looked_up):
+            found[channel_id] = None
+            found.update(dict.fromkeys(sorted(self._familiar.history.family(channel_id))))
+            if len(found) >= _MOST_CHANNELS:
+                break
+        return [name for name in found if self._takes_part(name, author)]
+
+    def _takes_part(self, channel_id: str, author: Author) -> bool:
+        """Tell whether an unnamed conversation may be a person's.
+
+        It is if they spoke there. Imported conversations and those without named speakers are an
+        owner's.
+        """
+        if not self._is_own(channel_id, author):
+            return False
+        authors = self._familiar.history.recent_distinct_authors(channel_id, _LEAST_TURNS)
+        if not authors or author.slug in {known.slug for known in authors}:
+            return True
+        owner = self._familiar.me().owner(author)
+        if owner is None:
+            return False
+        last = self._familiar.history.recent(channel_id, 1, viewer=OWNER)[-1:]
+        return any(map(owner.is_me, authors)) or any(turn.source == IMPORTED for turn in last)
+
+    def _kept(self, channel_id: str, lines: Sequence[RequestLine]) -> list[KeptLine]:
+        roles = {"user", "assistant", *(line.role for line in lines)}
+        turns = self._familiar.history.recent(
+            channel_id, max(_LEAST_TURNS, 2 * len(lines)), viewer=OWNER
+        )
+        turns = [turn for turn in turns if turn.role in roles]
+        others = self._alternatives(turns[-1:])
+        return [
+            KeptLine(
+                turn.id,
+                turn.role,
+                turn.content,
+                others.get(turn.id, {}),
+                is_greeting=turn.source == GREETING,
+            )
+            for turn in turns
+        ]
+
+    def _alternatives(self, turns: Sequence[Turn]) -> dict[int, dict[int, str]]:
+        history, found = self._familiar.history, {}
+        for turn_id, state in store.turn_statuses(history, [turn.id for turn in turns]).items():
+            others = [history.turn(other) for other in state.alternatives if other != turn_id]
+            found[turn_id] = {other.id: other.content for other in others if other}
+        return found
+
+    def check_own(self, channel_id: str, author: Author) -> None:
+        """Check that somebody may get a reply in a channel.
+
+        Raises:
+            ApiError: The channel is private, and they never spoke there.
+        """
+        if not self._is_own(channel_id, author):
+            raise ApiError(
+                403,
+                f"Channel {channel_id!r} is private, and this speaker has never spoken there",
+                code="private_channel",
+            )
+
+    def _is_own(self, channel_id: str, author: Author) -> bool:
+        """Tell whether somebody may see a channel's turns in a reply."""
+        return self._familiar.privacy.is_member(channel_id, author)
+
+    def _check_not_merged(self, lines: Sequence[RequestLine]) -> None:
+        """Check that the message is not a whole prompt that contains our own replies."""
+        if len(lines) > 1:
+            return
+        said = normal_words(lines[0].text)
+        last = self._familiar.history.last_turn()
+        for turn in self._familiar.history.since(last.id - _LEAST_TURNS, 50) if last else ():
+            reply = normal_words(turn.content)
+            if turn.role == "assistant" and len(reply) >= _MERGED_CHARS and reply in said:
+                raise ApiError(
+                    400,
+                    "The whole conversation came as one message, so the server cannot tell what "
+                    "is new in it. Turn off message merging in the chat program (SillyTavern: "
+                    "Prompt Post-Processing, None), or name the conversation in X-Familiar-Channel",
+                    code="merged_prompt",
+                )
+
+
+def _lines_as_turns(
+    lines: Sequence[RequestLine], channel_id: str, author: Author | None
+) -> Iterator[Turn]:
+    """Convert lines to consecutive turns that end now."""
+    for number, line in enumerate(lines):
+        who = line.author or (author if line.role == "user" else None)
+        at = to_ms(now() - timedelta(milliseconds=len(lines) - number))
+        yield Turn(0, channel_id, who, line.role, line.text, at, "text", SOURCE, partial=False)
+
+
+def _new_channel() -> str:
+    return f"serve-{now():%Y%m%d}-{secrets.token_hex(4)}"
+
+
+def _are_same(pair: tuple[RequestLine, Turn]) -> bool:
+    line, turn = pair
+    return line.role == turn.role and normal_words(line.text) == normal_words(turn.content)
+
+
+def _is_opening(line: KeptLine) -> bool:
+    return line.is_greeting or line.role == "assistant"
+
+
+def _are_alike(text: str, other: str) -> bool:
+    """Tell whether one text may be an edit of the other: they share half of their words."""
+    words, others = set(normal_words(text).split()), set(normal_words(other).split())
+    return 2 * len(words & others) >= min(len(words), len(others))
+
+
+class Served:
+    """A familiar that is open for chat programs, with its conversations.
+
+    Args:
+        familiar: The familiar.
+    """
+
+    def __init__(self, familiar: Familiar) -> None:
+        self.familiar = familiar
+        self._known = KnownLines(familiar.paths.root / KNOWN_FILE, familiar.history)
+        self.conversations = Conversations(familiar, self._known)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether its settings have changed since it was opened."""
+        return self.familiar.is_outdated
+
+    async def aclose(self) -> None:
+        """Close its files and models."""
+        self._known.close()
+        await self.familiar.aclose()

@@ -1,0 +1,392 @@
+"""The routes of the OpenAI-compatible API."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from familiar_cli.actions.health.job_schedule import SOURCE as JOB
+from familiar_cli.base.config.grants import Access, RequestRates, access_of
+from familiar_cli.base.config.home import cache_dir, find_familiar, list_familiars
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.text import slugify
+from familiar_cli.base.times.clock import iso, now
+from familiar_cli.base.who.identity import Author, Me, check_id
+from familiar_cli.familiar import Familiar
+from familiar_cli.imports.chat_lines import CHARACTERS
+from familiar_cli.imports.foreign_chat import known_names
+from familiar_cli.servers.api_errors import ApiError, too_many_requests
+from familiar_cli.servers.chat_api import api_format, replying, speakers
+from familiar_cli.servers.chat_api.api_format import (
+    MOST_CHARS,
+    find_model,
+    other_character,
+    parse_object,
+    parse_request,
+    unknown_model,
+)
+from familiar_cli.servers.chat_api.turns import TurnTable, turn_key
+from familiar_cli.servers.connection import watch_changes
+from familiar_cli.servers.limits import RequestBudget
+from familiar_cli.store.search.embedder import EmbedderChoice, open_embedder
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from starlette.datastructures import Headers
+    from starlette.requests import Request
+
+    from familiar_cli.servers.chat_api.api_format import ReplyRequest
+    from familiar_cli.servers.chat_api.conversations import Served
+    from familiar_cli.servers.familiar_pool import FamiliarPool
+
+_MOST_TEXTS: Final = 2_048
+_AUTO: Final = "auto"
+_opened: dict[str, EmbedderChoice] = {}
+
+
+def embed_texts(raw: bytes) -> dict[str, Any]:
+    """Compute the vectors for an embeddings request.
+
+    Raises:
+        ApiError: The request is invalid, or the model is not available.
+        EmbedderError: The model fails.
+    """
+    body = parse_object(raw)
+    texts = _read_texts(body.get("input"))
+    name = body.get("model")
+    opened = _find_embedder(name if isinstance(name, str) and name else _AUTO)
+    if opened.embedder is None:
+        hint = f". Run `{opened.hint}`" if opened.hint else ""
+        raise ApiError(404, f"{opened.reason}{hint}", code="model_not_found", param="model")
+    vectors = opened.embedder.passages(texts)
+    encoding = body.get("encoding_format") or "float"
+    if encoding == "base64":
+        made: list[Any] = [
+            base64.b64encode(row.astype("<f4").tobytes()).decode() for row in vectors
+        ]
+    elif encoding == "float":
+        made = [[float(x) for x in row] for row in vectors]
+    else:
+        raise ApiError(400, "'encoding_format' must be float or base64", param="encoding_format")
+    words = sum(len(text.split()) for text in texts)
+    return api_format.embeddings_body(opened.embedder.spec.name, made, words)
+
+
+def _find_embedder(name: str) -> EmbedderChoice:
+    if name not in _opened or _opened[name].embedder is None:
+        _opened[name] = open_embedder(name, cache_dir())
+    return _opened[name]
+
+
+def _read_texts(given: object) -> list[str]:
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list) or not texts or not all(isinstance(t, str) and t for t in texts):
+        raise ApiError(400, "'input' must be a string or a list of strings", param="input")
+    if sum(map(len, texts)) > MOST_CHARS:
+        raise ApiError(413, f"'input' holds more than {MOST_CHARS:,} characters", param="input")
+    if len(texts) > _MOST_TEXTS:
+        raise ApiError(400, f"'input' holds more than {_MOST_TEXTS:,} texts", param="input")
+    return texts
+
+
+_JSON: Final = "application/json"
+_MOST_EVENTS: Final = 200
+_EVENT_FIELDS: Final = {"after": "number of a turn", "channel": "channel id"}
+
+
+class Server:
+    """The state of a running server.
+
+    Args:
+        pool: The familiars.
+        ending: Set when the server shuts down.
+        turns: The turns under way.
+    """
+
+    def __init__(
+        self,
+        pool: FamiliarPool[Served],
+        ending: asyncio.Event,
+        turns: TurnTable,
+    ) -> None:
+        self.pool = pool
+        self.ending = ending
+        self.turns = turns
+        self._rates = RequestRates()
+
+    async def models(self, request: Request) -> Response:
+        """List the models."""
+        return JSONResponse(api_format.list_models(_made_at(self.pool.home, self._ids(request))))
+
+    async def model(self, request: Request) -> Response:
+        """Describe one model."""
+        name = request.path_params["model"]
+        found = api_format.list_models(_made_at(self.pool.home, self._ids(request)))["data"]
+        for model in found:
+            if model["id"] == name:
+                return JSONResponse(model)
+        raise unknown_model(name, self._ids(request))
+
+    async def health(self, request: Request) -> Response:
+        """Report that the server is running, and nothing else."""
+        del request
+        return JSONResponse({"status": "ok"})
+
+    async def ready(self, request: Request) -> Response:
+        """Report whether a familiar can be opened, and nothing about it."""
+        del request
+
+        def read_one() -> None:
+            for familiar_id in list_familiars(self.pool.home)[:1]:
+                with Familiar.load_from_disk(self.pool.home, familiar_id) as familiar:
+                    familiar.history.newest_id()
+                    familiar.memory.list_dir("")
+
+        try:
+            await asyncio.to_thread(read_one)
+        except (FamiliarError, OSError):
+            return JSONResponse({"status": "unavailable"}, status_code=503)
+        return JSONResponse({"status": "ready"})
+
+    async def chat(self, request: Request) -> replying.ReplyResponse:
+        """Reply to a conversation."""
+        asked, headers = await self._asked(request), request.headers
+        lease = AsyncExitStack()
+        served, wanted = await lease.enter_async_context(self._lease(asked, request))
+        if wanted.is_chore and not asked.memory_only and not asked.lines:
+            await lease.aclose()
+            raise ApiError(400, "The request has no message from a user", param="messages")
+        key = turn_key(wanted, headers)
+        turn = self.turns.join(key)
+        if turn is None:
+            turn = self.turns.begin(served, wanted, key, lease)
+        else:
+            await lease.aclose()
+        leave = partial(self.turns.leave, turn)
+        return replying.ReplyResponse(turn, wanted, served, leave, created_s=int(now().timestamp()))
+
+    async def context(self, request: Request) -> Response:
+        """Recall memory for a conversation; no model is asked, and nothing is saved."""
+        asked = await self._asked(request, is_transcript=True)
+        async with self._lease(asked, request) as (served, wanted):
+            if wanted.is_chore:
+                return JSONResponse({"memory": "", "recalled": [], "tokens": 0})
+            found = await replying.recall_memory(served, wanted, RequestBudget.of(request.scope))
+        return JSONResponse(found)
+
+    async def keep(self, request: Request) -> Response:
+        """Store the newest exchange of a conversation that another model took part in."""
+        asked = await self._asked(request, is_transcript=True)
+        async with self._lease(asked, request) as (served, wanted):
+            is_job = speakers.is_client_job(wanted.asked.lines[:-1], request.headers)
+            if is_job or not wanted.is_kept or not replying.has_exchange(wanted.asked.lines):
+                return JSONResponse({"kept": False, "turn": None, "reply_turn": None})
+            kept = await replying.keep_exchange(served, wanted, self.turns.alone)
+        return JSONResponse(kept)
+
+    async def keep_chat(self, request: Request) -> Response:
+        """Store a whole chat as the program shows it, with its edits and deletions."""
+        from familiar_cli.actions.talk.client_chat import parse_client_chat  # noqa: PLC0415
+
+        _check_json(request)
+        raw = await request.body()
+        work = RequestBudget.of(request.scope).work
+        body = await work(lambda: parse_object(raw))
+        familiar_id = find_model(body, self._ids(request))
+        chat = await work(lambda: parse_client_chat(body))
+        async with self.pool.lease(familiar_id) as served:
+            me = served.familiar.me()
+            self._check_person(request, me.author, me)
+            return JSONResponse(await replying.keep_chat(served, chat, self.turns.alone))
+
+    async def events(self, request: Request) -> Response:
+        """Report messages that the familiar wrote unprompted in a channel."""
+        wanted = request.query_params
+        name = find_model({"model": wanted.get("model")}, self._ids(request))
+        channel = speakers.resolve_channel(request.headers) or wanted.get("channel", "")
+        after = wanted.get("after", "0")
+        if not channel or not after.isdecimal():
+            field = "after" if channel else "channel"
+            raise ApiError(400, f"{field!r} must be a {_EVENT_FIELDS[field]}", param=field)
+        check_id(channel, "The channel id")
+
+        async def read_new(known: int) -> list[dict[str, Any]]:
+            async with self.pool.lease(name) as served:
+                familiar = served.familiar
+                author = speakers.resolve_speaker(familiar, request.headers, wanted.get("user"))
+                self._check_person(request, author, familiar.me())
+                served.conversations.check_own(channel, author)
+                viewer = familiar.privacy.viewer_in(channel, author)
+                turns = familiar.history.recent(channel, _MOST_EVENTS, viewer=viewer)
+            return [
+                {"turn": turn.id, "channel": channel, "at": iso(turn.at), "text": turn.content}
+                for turn in turns
+                if turn.id > known and turn.source == JOB
+            ]
+
+        found = await read_new(int(after))
+        if "text/event-stream" not in request.headers.get("accept", ""):
+            return JSONResponse({"events": found})
+
+        async def stream() -> AsyncIterator[bytes]:
+            known, new = int(after), found
+            paths = find_familiar(self.pool.home, name)
+            async for beat in watch_changes(paths, self.ending):
+                if beat.startswith(b"event: change"):
+                    new = await read_new(known)
+                else:
+                    yield beat
+                for event in new:
+                    known = event["turn"]
+                    yield f"id: {known}\nevent: message\ndata: {json.dumps(event)}\n\n".encode()
+                new = []
+
+        return StreamingResponse(stream(), media_type="text/event-stream")
+
+    async def responses(self, request: Request) -> Response:
+        """Refuse OpenAI's Responses API, which some SDKs try first."""
+        del request
+        raise ApiError(
+            404,
+            "This server speaks the Chat Completions API only. Set your program to it: "
+            "`client.chat.completions` in OpenAI's SDK, `openai.chat(...)` in Vercel's `ai`, "
+            "`use_responses_api=False` in langchain-openai",
+            code="unsupported_api",
+        )
+
+    async def _asked(self, request: Request, *, is_transcript: bool = False) -> ReplyRequest:
+        _check_json(request)
+        raw, ids = await request.body(), self._ids(request)
+        budget = RequestBudget.of(request.scope)
+        return await budget.work(lambda: parse_request(raw, ids, is_transcript=is_transcript))
+
+    def _ids(self, request: Request) -> Access:
+        """List the ids of the familiars that a request may see."""
+        return access_of(request.scope, self.pool.home)
+
+    def _check_person(self, request: Request, author: Author, me: Me) -> None:
+        """Check that the token covers the speaker of a request.
+
+        Raises:
+            ApiError: It does not.
+        """
+        if not access_of(request.scope, self.pool.home).covers(author, me):
+            raise ApiError(
+                403,
+                f"This token may not speak for {f'{author.platform}:{author.user_id}'!r}",
+                code="not_covered",
+                param=speakers.USER,
+            )
+
+    def _count_request(self, request: Request, author: Author) -> None:
+        """Count a request against the speaker's limits.
+
+        Raises:
+            ApiError: The limit is exceeded.
+        """
+        grant = access_of(request.scope, self.pool.home).grant
+        if grant is None:
+            return
+        key = ("person", grant.digest, author.slug)
+        if retry_s := self._rates.count(key, grant.person_per_minute, grant.person_per_day):
+            raise too_many_requests(retry_s)
+
+    @asynccontextmanager
+    async def _lease(
+        self, asked: ReplyRequest, request: Request
+    ) -> AsyncIterator[tuple[Served, speakers.RequestIdentity]]:
+        """Lease the familiar of a chat request, and parse the request.
+
+        Raises:
+            ApiError: The chat is with a character that is not a familiar here.
+        """
+        async with self.pool.lease(asked.familiar_id) as served:
+            them = self._participants(served, asked, request.headers)
+            other = them.foreign_character
+            if not other or them.include_familiar:
+                wanted = self._wanted(served, asked, request.headers, them)
+                for author in {wanted.author, *(line.author for line in wanted.asked.lines)}:
+                    if author and author.platform != CHARACTERS:
+                        self._check_person(request, author, served.familiar.me())
+                self._count_request(request, wanted.author)
+                yield served, wanted
+                return
+        familiar_id = slugify(other)
+        if familiar_id not in self._ids(request):
+            raise other_character(other, asked.model)
+        async with self._lease(replace(asked, familiar_id=familiar_id), request) as lent:
+            yield lent
+
+    def _participants(
+        self, served: Served, asked: ReplyRequest, headers: Headers
+    ) -> speakers.ChatParticipants:
+        familiar = served.familiar
+        own = known_names(familiar.memory, familiar_id=asked.familiar_id, name=familiar.config.name)
+        return speakers.read_participants(
+            asked.body,
+            asked.lines,
+            own,
+            character=speakers.name_of_character(headers),
+            person=speakers.name_of_speaker(headers) or "",
+        )
+
+    def _wanted(
+        self, served: Served, asked: ReplyRequest, headers: Headers, them: speakers.ChatParticipants
+    ) -> speakers.RequestIdentity:
+        person = speakers.resolve_speaker(served.familiar, headers, asked.person)
+        asked = replace(asked, lines=tuple(them.attribute(line, person) for line in asked.lines))
+        is_job = speakers.is_client_job(asked.lines, headers) or speakers.is_connection_test(
+            asked.body
+        )
+        is_job = is_job or not asked.is_said
+        return speakers.RequestIdentity(
+            asked,
+            person,
+            speakers.resolve_channel(headers),
+            is_chore=is_job or bool(them.foreign_character),
+            message_id=speakers.resolve_message_id(headers),
+            is_kept=speakers.wants_keeping(headers),
+            kind=speakers.resolve_kind(headers),
+        )
+
+    async def embeddings(self, request: Request) -> Response:
+        """Compute vectors of texts with the local model."""
+        _check_json(request)
+        raw = await request.body()
+        return Response(
+            await RequestBudget.of(request.scope).work(
+                lambda: api_format.encode_body(embed_texts(raw))
+            ),
+            media_type=_JSON,
+        )
+
+    async def aclose(self) -> None:
+        """End the turns under way, storing what they produced."""
+        await self.turns.aclose()
+
+
+def _made_at(home: Path, ids: Access) -> list[tuple[str, int]]:
+    """Pair ids with the modification times of their settings, in seconds."""
+    found = []
+    for name in ids:
+        try:
+            made_s = int((home / name / "character.toml").stat().st_mtime)
+        except OSError:
+            made_s = 0
+        found.append((name, made_s))
+    return found
+
+
+def _check_json(request: Request) -> None:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != _JSON:
+        raise ApiError(415, f"The request must be {_JSON}")

@@ -1,0 +1,206 @@
+"""Turns under way, shared by all requests for them: a retry joins the turn that it repeats."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from msgspec.structs import replace
+
+from familiar_cli.actions.talk.client_chat import SOURCE
+from familiar_cli.actions.talk.talk import Asking, LiveTurn, take_turn
+from familiar_cli.context.turn import TurnResult, Watcher
+from familiar_cli.context.types import Said
+from familiar_cli.llm.slots import check_usable
+from familiar_cli.servers.chat_api.replying import ClientsPrompt, WithSampling, record_request
+from familiar_cli.servers.chat_api.speakers import TYPE, ConversationLocks, RequestIdentity, key_of
+
+if TYPE_CHECKING:
+    from contextlib import AsyncExitStack
+
+    from starlette.datastructures import Headers
+
+    from familiar_cli.llm.types import ChatModel
+    from familiar_cli.servers.chat_api.conversations import Served
+
+TurnKey: TypeAlias = tuple[object, ...]
+"""The familiar and its conversation, then whatever else two attempts at one request share."""
+
+_REMAKING: Final = frozenset({"regenerate", "swipe"})  # ask for another reply on purpose
+_LINGER_S: Final = 60.0  # wait for a retry after a reply's last client has left
+_KEPT_S: Final = 30.0  # keep a whole reply for retries sent before it was complete
+
+
+def turn_key(wanted: RequestIdentity, headers: Headers) -> TurnKey | None:
+    """Return the key that a retry shares with the request; None if the message has no id."""
+    if not wanted.message_id or wanted.is_chore:
+        return None
+    asked = wanted.asked
+    return (
+        asked.familiar_id,
+        key_of(wanted),
+        wanted.author.slug,
+        wanted.message_id,
+        asked.said,
+        wanted.is_kept,
+        asked.memory_only and ("stream" if asked.stream else "whole"),
+        headers.get(TYPE, "").strip().lower(),
+    )
+
+
+class ServedTurn(LiveTurn):
+    """A turn of a chat program. With its own prompt, the pieces are events of the model server.
+
+    Args:
+        served: The familiar.
+        wanted: The request.
+        alone: Locks of conversations.
+        key: Key shared with retries; None if there can be none.
+
+    Attributes:
+        followers: Number of responses that follow it.
+    """
+
+    def __init__(
+        self,
+        served: Served,
+        wanted: RequestIdentity,
+        alone: ConversationLocks,
+        key: TurnKey | None = None,
+    ) -> None:
+        self._served = served
+        self.key = key
+        self.followers = 0
+        self._wanted = wanted
+        self._alone = alone
+        super().__init__()
+
+    async def _do_chore(self) -> None:
+        """Send the program's request to the model as it is, without memory; nothing is stored."""
+        familiar = self._served.familiar
+        check_usable(familiar.models.slot())
+        model = ClientsPrompt(familiar.models.open(), self._wanted.asked, "", self._put)
+        await model.complete(model.prepare(()))
+
+    async def _take(self) -> TurnResult | None:
+        if self._wanted.is_chore:
+            await self._do_chore()
+            return None
+        wanted, familiar = self._wanted, self._served.familiar
+        async with self._alone.hold(key_of(wanted)):
+            said = await asyncio.to_thread(self._placed)
+            result = await take_turn(familiar, said, self._on_text, asking=self._asking())
+        familiar.finder.load_embedder(optimised=True)  # halves what questions cost from now on
+        return result
+
+    def _placed(self) -> Said:
+        """Find and prepare the conversation, in a thread, since it uses the history."""
+        wanted, conversations = self._wanted, self._served.conversations
+        lines = wanted.asked.lines
+        found = conversations.find(lines, wanted.author, wanted.channel_id, wanted.message_id)
+        author = lines[-1].author or wanted.author
+        said = Said(wanted.asked.said, author, greeting=0, source=SOURCE, kind=wanted.kind)
+        if wanted.asked.memory_only:
+            said = replace(said, beside=wanted.asked.texts)
+        if not wanted.is_kept:
+            return conversations.off_record(found, said, lines[:-1])
+        return conversations.prepare(found, replace(said, message_id=wanted.message_id))
+
+    def _asking(self) -> Asking:
+        asked = self._wanted.asked
+        return Asking(
+            memory_only=asked.memory_only,
+            model=self._model,
+            watcher=Watcher(lambda trace: record_request(trace, asked), self._put),
+        )
+
+    def _model(self, model: ChatModel) -> ChatModel:
+        asked = self._wanted.asked
+        if asked.memory_only:
+            return ClientsPrompt(model, asked, self._served.familiar.name, self._put)
+        return WithSampling(model, asked.sampling)
+
+    def _on_text(self, text: str) -> None:
+        if not self._wanted.asked.memory_only:
+            self._put(text)
+
+
+class TurnTable:
+    """Turns under way, and whole replies for as long as a late retry may ask for them."""
+
+    def __init__(self) -> None:
+        self.alone = ConversationLocks()
+        self._under_way: dict[ServedTurn, asyncio.Task[None]] = {}
+        self._by_key: dict[TurnKey, ServedTurn] = {}
+
+    def __len__(self) -> int:
+        """Count the turns under way."""
+        return len(self._under_way)
+
+    def join(self, key: TurnKey | None) -> ServedTurn | None:
+        """Join the turn of an earlier attempt; None if this request is the first."""
+        turn = self._by_key.get(key) if key else None
+        if turn is None or turn.task.cancelling():
+            return None
+        if turn.task.done() and turn.key and turn.key[-1] in _REMAKING:
+            return None
+        turn.followers += 1
+        return turn
+
+    def begin(
+        self,
+        served: Served,
+        wanted: RequestIdentity,
+        key: TurnKey | None,
+        lease: AsyncExitStack,
+    ) -> ServedTurn:
+        """Begin a turn, which holds its familiar's lease until it ends."""
+        turn = ServedTurn(served, wanted, self.alone, key)
+        turn.followers = 1
+        self._under_way[turn] = asyncio.create_task(self._watch(turn, lease))
+        if key:
+            for known, other in tuple(self._by_key.items()):
+                if known[:2] == key[:2] and other.task.done():
+                    del self._by_key[known]  # the conversation has continued
+            self._by_key[key] = turn
+        return turn
+
+    async def leave(self, turn: ServedTurn) -> None:
+        """Stop following a turn; it ends with its last client, unless that one may come back."""
+        turn.followers -= 1
+        if turn.followers or turn.task.done():
+            return
+        if turn.key is None:
+            await turn.cancel()
+        else:
+            asyncio.get_running_loop().call_later(_LINGER_S, self._end_alone, turn)
+
+    async def cancel_all(self) -> None:
+        """Cancel all turns; partial replies are stored."""
+        await asyncio.gather(*(turn.cancel() for turn in self._under_way))
+
+    async def aclose(self) -> None:
+        """Cancel all turns, and wait until their familiars are released."""
+        watching = tuple(self._under_way.values())
+        await self.cancel_all()
+        await asyncio.gather(*watching)
+
+    @staticmethod
+    def _end_alone(turn: ServedTurn) -> None:
+        if not turn.followers:
+            turn.task.cancel()
+
+    async def _watch(self, turn: ServedTurn, lease: AsyncExitStack) -> None:
+        try:
+            await asyncio.wait({turn.task})
+        finally:
+            del self._under_way[turn]
+            if turn.result is None:
+                self._forget(turn)
+            else:
+                asyncio.get_running_loop().call_later(_KEPT_S, self._forget, turn)
+            await lease.aclose()
+
+    def _forget(self, turn: ServedTurn) -> None:
+        if turn.key and self._by_key.get(turn.key) is turn:
+            del self._by_key[turn.key]

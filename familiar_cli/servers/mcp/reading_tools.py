@@ -1,0 +1,575 @@
+"""Tools that read: files, search, people, relations, past turns and prompts."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from datetime import date
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.actions.memory.search import MOST_RESULTS, cited_turns, search_memories
+from familiar_cli.actions.memory.write_memories import GRANULARITIES
+from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
+from familiar_cli.base.markdown import title_of
+from familiar_cli.base.text import fold, framed
+from familiar_cli.base.times.clock import in_zone
+from familiar_cli.base.times.spans import Span, spans_in
+from familiar_cli.base.who.identity import check_id
+from familiar_cli.servers.mcp.tool import (
+    TEXT,
+    TEXTS,
+    WHOLE,
+    Answer,
+    Tool,
+    ToolItem,
+    choice_of,
+    count_of,
+    day_of,
+    is_readable,
+    see,
+    speaker_of,
+    text_of,
+    turn_item,
+)
+from familiar_cli.store.memory.layout import DAILY_DIR
+from familiar_cli.store.memory.pages.lines import number_spans, private_spans, visible_in
+from familiar_cli.writing.consolidation.periods import read_period
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from familiar_cli.context.trace import Trace
+    from familiar_cli.context.types import Fragment
+    from familiar_cli.servers.mcp.tool import Arguments, Caller
+    from familiar_cli.store.history.rows import Turn
+    from familiar_cli.store.memory.relation_index import Edge
+    from familiar_cli.store.memory.store.files import MemoryEntry
+    from familiar_cli.store.search.types import Hit
+
+_LISTED: Final = 100
+_HEAD_BYTES: Final = 4096
+_DATE_CHARS: Final = 10
+_NAMES: Final = {"type": "array"}
+
+
+def memory_read(caller: Caller, arguments: Arguments) -> Answer:
+    """Return a file, or the files of a day or period, section by section.
+
+    Raises:
+        NotFoundError: No such file.
+        UsageError: Neither a path nor a granularity with a date was given.
+    """
+    path, find = arguments.get("path"), arguments.get("find", "")
+    files = [see(caller, p) for p in ([path] if path else _paths_about(caller, arguments))]
+    items = [item for file in files for item in file.items(find)]
+    nothing = "The file is empty, or holds nothing that may be shown here."
+    if find:
+        nothing = f"No line holds {framed(find)!r}; memory_read without `find` shows the file."
+    notes = () if items else (nothing,)
+    return Answer(items, notes, stamp="".join(file.file.sha256[:12] for file in files))
+
+
+def memory_list(caller: Caller, arguments: Arguments) -> Answer:
+    """List the files, newest first."""
+    found = _list_files(caller, arguments)
+    files = sorted(found, key=lambda one: (one[1], one[0].rel_path), reverse=True)
+    start = arguments.get("offset", 0)
+    wanted = files[start : start + arguments.get("limit", _LISTED)]
+    left = len(files) - start - len(wanted)
+    notes = (
+        [f"{left} older ones follow: call with offset {start + len(wanted)}, or a higher limit."]
+        if left > 0
+        else []
+    )
+    if not files:
+        notes = ["There is no such file."]
+    return Answer([_file_item(caller, *one) for one in wanted], notes, {"total": len(files)})
+
+
+def _paths_about(caller: Caller, arguments: Arguments) -> list[str]:
+    """List the files of a granularity for a date, from all instances."""
+    day = arguments.get("date")
+    if not day:
+        raise UsageError("memory_read needs a path or a date", hint="memory_list names both.")
+    period = read_period(day)
+    if period is None:
+        day = _named_span(caller, day, "date").first.isoformat()
+    granularity = arguments.get("granularity") or (period.tier if period else DAILY_DIR)
+    wanted = [day, *filter(None, (arguments.get("instanceId"), arguments.get("slug")))]
+    found = [
+        entry.rel_path
+        for entry in _list_entries(caller, granularity)
+        if _begins_with(entry.rel_path.removeprefix(f"{granularity}/"), "_".join(wanted))
+    ]
+    if not found:
+        raise NotFoundError(
+            f"No {granularity} memory is about {framed('_'.join(wanted))}",
+            hint=f"memory_list with folder {granularity} lists those that exist.",
+        )
+    return found
+
+
+def _begins_with(name: str, wanted: str) -> bool:
+    """Tell whether a file name starts with the given prefix."""
+    stem = name.rpartition(".")[0]
+    return stem == wanted or stem.startswith(f"{wanted}_")
+
+
+def _list_files(caller: Caller, arguments: Arguments) -> Iterable[tuple[MemoryEntry, str]]:
+    """Yield the files that the arguments ask for, each with its day."""
+    first, last = asked_days(caller, arguments)
+    glob = arguments.get("glob", "*")
+    for entry in _list_entries(caller, arguments.get("folder", "").strip("/")):
+        modified = in_zone(entry.modified, caller.familiar.zone).date().isoformat()
+        day = day_of(entry.rel_path) or modified
+        is_early = first is not None and day < first.isoformat()
+        is_late = last is not None and day > last.isoformat()
+        if not is_early and not is_late and _fits_glob(entry.rel_path, glob):
+            yield entry, day
+
+
+def _fits_glob(rel_path: str, glob: str) -> bool:
+    names = (rel_path, rel_path.rpartition("/")[2])
+    return any(fnmatchcase(fold(name), fold(glob)) for name in names)
+
+
+def _list_entries(caller: Caller, directory: str) -> list[MemoryEntry]:
+    there = caller.familiar.memory.walk(directory, missing_ok=True).files
+    return [entry for entry in there if is_readable(entry.rel_path, caller.viewer)]
+
+
+def asked_days(caller: Caller, arguments: Arguments) -> tuple[date | None, date | None]:
+    """Return the first and last day of a range; None if unlimited.
+
+    Raises:
+        UsageError: One of them is not a time.
+    """
+    after, before = (arguments.get(name) for name in ("after", "before"))
+    first = _named_span(caller, after, "after").first if after else None
+    return first, (_named_span(caller, before, "before").last if before else None)
+
+
+def _named_span(caller: Caller, text: str, argument: str) -> Span:
+    """Parse a range of days: `2026-01-31`, `2026-W05`, `last week`, `3 days ago`."""
+    from familiar_cli.actions.memory.consolidate import day_named
+
+    today = day_named(caller.familiar, None)
+    with suppress(ValueError):
+        day = date.fromisoformat(text.strip()[:_DATE_CHARS])
+        return Span(day, day)
+    if period := read_period(text.strip()):
+        return Span(period.first, period.last)
+    for found in spans_in(text, today):
+        with suppress(ValueError):
+            return found if isinstance(found, Span) else found.beside(today, -1)
+    try:
+        day = day_named(caller.familiar, text)
+    except UsageError:
+        raise UsageError(
+            f"The argument {argument!r} is not a time: {framed(text)!r}",
+            hint="Write it as 2026-01-31, 2026-W05 or last week.",
+        ) from None
+    return Span(day, day)
+
+
+def _file_item(caller: Caller, file: MemoryEntry, day: str) -> ToolItem:
+    about = {"path": file.rel_path, "date": day, "bytes": file.size_bytes}
+    try:
+        head = caller.familiar.memory.read_head(file.rel_path, _HEAD_BYTES).text
+    except FamiliarError as error:
+        return ToolItem({**about, "problem": str(error)})
+    title = title_of(visible_in(head, caller.viewer, file.rel_path))
+    return ToolItem({**about, **({"title": framed(title)} if title else {})})
+
+
+_MOST_HITS: Final = 10
+
+
+def memory_search(caller: Caller, arguments: Arguments) -> Answer:
+    """Search memories by one query or up to five, best first."""
+    first, last = asked_days(caller, arguments)
+    found = search_memories(
+        caller.familiar,
+        arguments["query"],
+        max_results=arguments.get("maxResults", _MOST_HITS),
+        min_score=arguments.get("minScore", 0.0),
+        instance=arguments.get("instanceId", ""),
+        since=first,
+        until=last,
+        viewer=caller.viewer,
+    )
+    items = [ToolItem(_memory_facts(caller, hit), hit.text) for hit in found.hits]
+    notes = found.notes if items else ("No memory matches; memory_list lists all.", *found.notes)
+    return Answer(items, notes, {"method": found.method})
+
+
+def _memory_facts(caller: Caller, hit: Hit) -> dict[str, Any]:
+    directory = hit.rel_path.partition("/")[0]
+    about = {
+        "path": hit.rel_path,
+        "line": hit.line,
+        "date": hit.day,
+        "turns": number_spans(cited_turns(caller.familiar, hit, caller.viewer)),
+        "granularity": directory if directory in GRANULARITIES else "",
+        "heading": hit.heading,
+    }
+    return {name: value for name, value in about.items() if value} | {"score": hit.score}
+
+
+def person(caller: Caller, arguments: Arguments) -> Answer:
+    """Return a person's page.
+
+    Raises:
+        NotFoundError: Nobody has this name, or they have no file.
+        UsageError: Several people have it.
+    """
+    from familiar_cli.actions.people.people import show_person
+    from familiar_cli.store.memory.aliases import names_of
+
+    found = show_person(caller.familiar, arguments["name"])
+    if not found.sha256:
+        raise NotFoundError(f"There is no file about {framed(found.slug)!r} yet")
+    seen = see(caller, found.rel_path)
+    notes = [
+        f"The name {framed(shared.name)} is shared by {', '.join(shared.slugs)}."
+        for shared in found.collisions
+    ]
+    more = {"slug": found.slug, "names": [framed(name) for name in names_of(seen.text)]}
+    return Answer(list(seen.items()), notes, more, stamp=found.sha256[:12])
+
+
+def relations(caller: Caller, arguments: Arguments) -> Answer:
+    """Return a page's relations, or all relations, without private ones.
+
+    Raises:
+        NotFoundError: Nothing has this name.
+        UsageError: Several things have it.
+    """
+    from familiar_cli.actions.memory.graph import neighbourhood, overview
+
+    name = arguments.get("name")
+    familiar, viewer = caller.familiar, caller.viewer
+    found = (
+        neighbourhood(familiar, name, viewer=viewer) if name else overview(familiar, viewer=viewer)
+    )
+    edges = found.edges
+    notes = [] if edges else ["There are no relations."]
+    if found.is_cut:
+        notes.append("Not all relations are listed.")
+    return Answer([_edge_item(edge) for edge in edges], notes)
+
+
+def _edge_item(edge: Edge) -> ToolItem:
+    known = {
+        "since": edge.since,
+        "until": edge.until,
+        "lines": edge.line,
+        "turns": ", ".join(edge.evidence),
+    }
+    about = {"path": edge.source, "relation": edge.relation, "to": edge.target}
+    return ToolItem({**about, **{name: value for name, value in known.items() if value}})
+
+
+_RECENT: Final = 20
+_FOUND: Final = 10
+_MOST: Final = 200
+
+
+def recent(caller: Caller, arguments: Arguments) -> Answer:
+    """Return the newest turns, oldest first.
+
+    Raises:
+        NotFoundError: The channel is unknown, or private to others.
+    """
+    channel = open_channel(caller, arguments)
+    wanted = min(arguments.get("limit", _RECENT), _MOST)
+    turns = _newest_turns(caller, channel, wanted)
+    notes = () if turns else ("There are no turns yet.",)
+    return Answer([turn_item(caller, turn, speaker_of(caller, turn)) for turn in turns], notes)
+
+
+def history_search(caller: Caller, arguments: Arguments) -> Answer:
+    """Search past turns by words, best first.
+
+    Raises:
+        NotFoundError: The channel is unknown, or private to others.
+        UsageError: `query` has no words.
+    """
+    from familiar_cli.actions.memory.search import search_past
+
+    first, last = asked_days(caller, arguments)
+    found = search_past(
+        caller.familiar,
+        arguments["query"],
+        k=min(arguments.get("limit", _FOUND), _MOST),
+        since=first,
+        until=last,
+        channel=open_channel(caller, arguments),
+        viewer=caller.viewer,
+    )
+    items = [
+        ToolItem(
+            {
+                "turns": str(hit.turns[0]),
+                "date": hit.at.isoformat(timespec="minutes"),
+                "channel": hit.channel,
+                "speaker": hit.speaker,
+                "score": hit.score,
+            },
+            hit.text,
+        )
+        for hit in found.hits
+    ]
+    notes = () if items else ("No turn matches.",)
+    return Answer(items, notes, {"method": found.method})
+
+
+def open_channel(caller: Caller, arguments: Arguments) -> str | None:
+    """Return the requested channel; None for all that the caller may see.
+
+    Raises:
+        UsageError: Not a valid channel id.
+        NotFoundError: It is unknown, or private to others; the error does not say which.
+    """
+    channel = arguments.get("channel")
+    if channel is None:
+        return None
+    check_id(channel, "The argument 'channel'")
+    known = {found.channel_id for found in caller.familiar.history.channels()}
+    if channel not in known or not caller.viewer.sees_channel(channel):
+        raise NotFoundError(
+            f"There is no open channel {framed(channel)!r}",
+            hint="`recent` shows those that are open; of private ones, only the server's own is.",
+        )
+    return str(channel)
+
+
+def _newest_turns(caller: Caller, channel: str | None, wanted: int) -> list[Turn]:
+    from familiar_cli.store.history.selection import TurnFilter, newest_turns
+
+    history, viewer = caller.familiar.history, caller.viewer
+    if channel is not None:
+        return history.recent(channel, wanted, viewer=viewer)
+    return [kept.turn for kept in newest_turns(history, TurnFilter(viewer), wanted)]
+
+
+CHANNEL: Final = "mcp"
+"""Where a caller speaks that has no channel of its own."""
+
+
+def context(caller: Caller, arguments: Arguments) -> Answer:
+    """Return the prompt for a message without storing it.
+
+    Raises:
+        NotFoundError: The channel is unknown, or private to others.
+        LimitError: The message exceeds the prompt's limit.
+    """
+    from familiar_cli.actions.talk.talk import assemble
+    from familiar_cli.context.types import Said
+
+    channel = open_channel(caller, arguments) or caller.channel_id or CHANNEL
+    said = Said(arguments["message"], caller.familiar.me(channel).author, channel, greeting=0)
+    trace = asyncio.run(assemble(caller.familiar, said, viewer=caller.viewer))
+    pieces = [piece for piece in trace.contributions if piece.kept]
+    more = {"tokens": trace.used_tokens, "budget": trace.budget_tokens}
+    return Answer([_piece_item(piece) for piece in pieces], trace.notices, more)
+
+
+def why(caller: Caller, arguments: Arguments) -> Answer:
+    """Explain why a file or a turn was in a prompt, or was not.
+
+    Raises:
+        NotFoundError: No such prompt, file or turn is visible to the caller.
+    """
+    from familiar_cli.actions.talk.sent import explain_piece as why_of
+
+    found = why_of(caller.familiar, _find_trace(caller, arguments), arguments["subject"])
+    _check_open(caller, found.subject)
+    reasons = [*found.reasons, *filter(None, [found.since])]
+    more = {"verdict": found.verdict, "turn": found.turn, "reasons": reasons}
+    items = [_piece_item(piece) for piece in found.contributions if _is_visible(caller, piece)]
+    return Answer(items, [f"Verdict: {found.verdict}.", *reasons], more)
+
+
+def _find_trace(caller: Caller, arguments: Arguments) -> Trace:
+    from familiar_cli.actions.talk.sent import find_trace
+
+    turn = arguments.get("turn") or _newest_prompt(caller)
+    asked = caller.familiar.history.turn(turn) if turn else None
+    if turn and (asked is None or not caller.viewer.sees_turn(asked)):
+        raise NotFoundError(f"No open channel has a turn {turn}", hint="See `recent`.")
+    return find_trace(caller.familiar, turn)
+
+
+def _newest_prompt(caller: Caller) -> int | None:
+    """Return the newest turn whose prompt the caller may see, if any."""
+    from familiar_cli.actions.talk.sent import find_trace
+
+    history, viewer = caller.familiar.history, caller.viewer
+    trace = find_trace(caller.familiar)
+    asked = history.turn(trace.turn) if trace.turn else None
+    if asked and viewer.sees_turn(asked):
+        return trace.turn
+    for turn in reversed(history.since(0, 1000)):
+        if turn.role == "user" and viewer.sees_turn(turn):
+            return turn.id
+    raise NotFoundError("There is no prompt in an open channel yet")
+
+
+def _check_open(caller: Caller, subject: str) -> None:
+    """Check that a requested turn belongs to a visible channel.
+
+    Raises:
+        NotFoundError: It does not.
+    """
+    kind, _, number = subject.partition(":")
+    turn = caller.familiar.history.turn(int(number)) if kind == "turn" else None
+    if turn and not caller.viewer.sees_turn(turn):
+        raise NotFoundError(f"No open channel has a turn {number}", hint="See `recent`.")
+
+
+def _is_visible(caller: Caller, piece: Fragment) -> bool:
+    """Tell whether all sources of a piece are visible to the caller now."""
+    viewer, familiar = caller.viewer, caller.familiar
+    first, last = piece.turns or (piece.turn_id or 0, piece.turn_id or -1)
+    turns = (familiar.history.turn(number) for number in range(first, last + 1))
+    if not all(turn is None or viewer.sees_turn(turn) for turn in turns):
+        return False
+    if not piece.rel_path:
+        return True
+    try:
+        text = familiar.memory.read_file(piece.rel_path)
+        return not private_spans(text, viewer, piece.rel_path)
+    except FamiliarError:  # no longer known
+        return False
+
+
+def _piece_item(piece: Fragment) -> ToolItem:
+    about: dict[str, Any] = {"layer": str(piece.layer), "source": piece.source}
+    if piece.rel_path:
+        about["path"] = piece.rel_path
+    if piece.lines:
+        about["lines"] = f"{piece.lines[0]}-{piece.lines[1]}"
+    turns = piece.turns or (piece.turn_id and (piece.turn_id, piece.turn_id))
+    if turns:
+        about["turns"] = f"{turns[0]}-{turns[1]}"
+    about["tokens"] = piece.tokens
+    if piece.reason:
+        about["reason"] = piece.reason
+    return ToolItem(about, piece.text)
+
+
+_AFTER: Final = text_of("Day, or e.g. last week")
+_BEFORE: Final = text_of("Latest day")
+_DAYS: Final = {"after": _AFTER, "before": _BEFORE}
+_CHANNEL: Final = {"channel": text_of("Only this channel")}
+_INSTANCE: Final = {"instanceId": text_of("The instance that asks")}
+
+TOOLS: Final = (
+    Tool(
+        "memory_search",
+        "Find memories by words and meaning.",
+        {
+            "query": {
+                "anyOf": [TEXT, TEXTS],
+                "description": "Question, or up to five",
+            },
+            **_DAYS,
+            "maxResults": {**count_of("Most memories", _MOST_HITS), "maximum": MOST_RESULTS},
+        },
+        memory_search,
+        needs=("query",),
+        also={"minScore": {"type": "number", "description": "Least score"}, **_INSTANCE},
+        gives={"method": TEXT},
+        pages=True,
+        searches=True,
+    ),
+    Tool(
+        "memory_read",
+        "Read a memory file; its checksum is for memory_edit.",
+        {
+            "path": text_of("From memory_list, or give a date"),
+            "find": text_of("Only lines near this text, or this section"),
+            "date": text_of("2026-01-31, 2026-W05 or 2026-01"),
+        },
+        memory_read,
+        also={
+            "granularity": choice_of("Default: of the date", *GRANULARITIES),
+            "slug": text_of("Of a significant moment"),
+            **_INSTANCE,
+        },
+        pages=True,
+    ),
+    Tool(
+        "memory_list",
+        "List memory files, newest first.",
+        {
+            "folder": text_of("Such as people or daily"),
+            "glob": text_of("Such as *bo*.md"),
+            **_DAYS,
+            "limit": count_of("Most files", _LISTED),
+        },
+        memory_list,
+        also={"offset": count_of("Skip so many", 0, least=0)},
+        gives={"total": WHOLE},
+        pages=True,
+    ),
+    Tool(
+        "recent",
+        "Newest turns of conversations.",
+        {"limit": count_of("Most turns", _RECENT), **_CHANNEL},
+        recent,
+        pages=True,
+    ),
+    Tool(
+        "history_search",
+        "Search past turns; returns them verbatim.",
+        {
+            "query": text_of("What was said"),
+            **_DAYS,
+            "limit": count_of("Most turns", _FOUND),
+            **_CHANNEL,
+        },
+        history_search,
+        needs=("query",),
+        pages=True,
+    ),
+    Tool(
+        "person",
+        "What is known of a person.",
+        {"name": text_of("Any of their names")},
+        person,
+        needs=("name",),
+        gives={"names": _NAMES},
+        pages=True,
+    ),
+    Tool(
+        "relations",
+        "Relations of a person, place or topic.",
+        {"name": text_of("Default: all")},
+        relations,
+        pages=True,
+    ),
+    Tool(
+        "context",
+        "What a prompt for a message would hold.",
+        {"message": text_of("The message"), **_CHANNEL},
+        context,
+        needs=("message",),
+        gives={"tokens": WHOLE, "budget": WHOLE},
+        pages=True,
+    ),
+    Tool(
+        "why",
+        "Why something was in a prompt, or not.",
+        {
+            "subject": text_of("File, or turn:12"),
+            "turn": count_of("Whose prompt; default: newest"),
+        },
+        why,
+        needs=("subject",),
+        gives={"verdict": TEXT},
+        pages=True,
+    ),
+)

@@ -1,0 +1,188 @@
+"""The server over standard input and output, until the client leaves or a signal arrives."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from contextlib import contextmanager
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final, Self, cast
+
+from mcp.server.stdio import stdio_server
+
+from familiar_cli.familiar import Familiar
+from familiar_cli.servers.familiar_pool import FamiliarPool
+from familiar_cli.servers.mcp.server import MemoryServer, ServerOptions
+from familiar_cli.store.passes import stopped_by_signals, until_stopped
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from familiar_cli.base.config.home import FamiliarPaths
+
+_STDIN: Final = 0
+_READ_BYTES: Final = 64 * 1024
+_MOST_LINE_BYTES: Final = 32 * 1024 * 1024
+_ANSWERING_S: Final = 30  # for requests sent before the client closed its end
+
+
+async def serve_stdio(paths: FamiliarPaths, manner: ServerOptions) -> None:
+    """Serve one client over standard input and output; only in the main thread.
+
+    The protocol has both to itself: other output to stdout, by this process or its children, goes
+    to stderr, and other readers of stdin find its end.
+    """
+    stop = asyncio.Event()
+    with stopped_by_signals(stop):
+        pool = FamiliarPool(paths.root.parent, lambda paths: Familiar(paths, manner.tell))
+        server = MemoryServer(paths, pool, manner)
+        try:
+            await until_stopped(_serve(server), stop)
+        finally:
+            await server.aclose()
+            await pool.aclose()
+
+
+async def _serve(server: MemoryServer) -> None:
+    asked = _Asked()
+    protocol = server.protocol
+    with _claimed_stdin() as descriptor:
+        lines = cast("Any", _lines(descriptor, asked))  # it is used with `async for` only
+        try:
+            async with stdio_server(stdin=lines) as (read, write):
+                options = protocol.create_initialization_options()
+                await protocol.run(read, cast("Any", _Answers(write, asked)), options)
+        except* BrokenPipeError:
+            pass  # the client has disconnected
+
+
+class _Asked:
+    """Requests without an answer yet.
+
+    The SDK's loop cancels what is under way as soon as its input ends. A client that sends all its
+    requests and closes its end must still be answered.
+    """
+
+    def __init__(self) -> None:
+        self._open: set[int | str] = set()
+        self._changed = asyncio.Event()
+
+    def sent(self, line: str) -> None:
+        """Note a message from the client."""
+        try:
+            message = json.loads(line)
+        except ValueError:
+            return
+        if not isinstance(message, dict):
+            return
+        method, asked = message.get("method"), message.get("id")
+        if method == "notifications/cancelled" and isinstance(message.get("params"), dict):
+            self.answered(message["params"].get("requestId"))
+        elif method not in {None, "subscriptions/listen"} and isinstance(asked, int | str):
+            self._open.add(asked)
+
+    def answered(self, asked: object) -> None:
+        """Record that a request was answered, or needs no answer any more."""
+        if isinstance(asked, int | str):
+            self._open.discard(asked)
+        self._changed.set()
+
+    async def all_answered(self) -> None:
+        """Wait until every request is answered, without a time limit."""
+        try:
+            async with asyncio.timeout(_ANSWERING_S):
+                while self._open:
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            return
+
+
+class _Answers:
+    """A stream that notes the answers sent through it.
+
+    Args:
+        stream: The transport's own stream.
+        asked: Where they are noted.
+    """
+
+    def __init__(self, stream: Any, asked: _Asked) -> None:  # noqa: ANN401  # the SDK's own
+        self._stream = stream
+        self._asked = asked
+
+    async def send(self, message: Any, /) -> None:  # noqa: ANN401
+        """Send a message."""
+        await self._stream.send(message)
+        if not hasattr(message.message, "method"):
+            self._asked.answered(getattr(message.message, "id", None))
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+async def _lines(descriptor: int, asked: _Asked) -> AsyncIterator[str]:
+    """Yield incoming lines until the end.
+
+    A daemon thread reads them: nothing can interrupt the read, and a signal must end the program
+    even while a client is silent.
+    """
+    loop = asyncio.get_running_loop()
+    waiting: asyncio.Queue[bytes | None] = asyncio.Queue(1)
+
+    def read() -> None:
+        rest = b""
+        try:
+            while got := os.read(descriptor, _READ_BYTES):
+                *whole, rest = (rest + got).split(b"\n")
+                for line in whole:
+                    asyncio.run_coroutine_threadsafe(waiting.put(line), loop).result()
+                if len(rest) > _MOST_LINE_BYTES:
+                    break
+        except (OSError, RuntimeError):  # closed by the other side, or the loop has ended
+            pass
+        if not loop.is_closed():
+            asyncio.run_coroutine_threadsafe(waiting.put(None), loop)
+
+    Thread(target=read, daemon=True, name="familiar-mcp-stdin").start()
+    while (line := await waiting.get()) is not None:
+        text = line.decode("utf-8", "replace")
+        if text.strip():
+            asked.sent(text)
+            yield _whole(text)
+    await asked.all_answered()
+
+
+def _whole(line: str) -> str:
+    """Replace lone surrogates in a message.
+
+    JSON can escape one half of a pair alone. The SDK cannot parse such a line, and would leave the
+    request unanswered.
+    """
+    if "\\ud" not in line.lower():
+        return line
+    try:
+        message = json.loads(line)
+    except ValueError:
+        return line
+    return json.dumps(message, ensure_ascii=False).encode("utf-8", "replace").decode()
+
+
+@contextmanager
+def _claimed_stdin() -> Iterator[int]:
+    """Move standard input to another descriptor; readers of the original find its end."""
+    descriptor = os.dup(_STDIN)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    try:
+        os.dup2(nothing, _STDIN)
+        yield descriptor
+    finally:
+        os.dup2(descriptor, _STDIN)
+        os.close(nothing)

@@ -1,0 +1,176 @@
+"""HTML templates, and SVG elements built from Python values; plain text is escaped."""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+from html import escape
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+import jinja2
+
+from familiar_cli.base.text import counted, one_line
+from familiar_cli.base.times.clock import to_zone
+from familiar_cli.base.times.when import day_words
+
+if TYPE_CHECKING:
+    from datetime import datetime, tzinfo
+
+# Controls, lone surrogates, and marks that reorder or hide text are shown by their numbers. Joiners
+# are not among them, since emoji and several scripts need them.
+_UNSEEN: Final = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069"
+    r"\ufeff\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9:-]*")
+_BARE: Final = frozenset({"title", "text", "tspan"})  # they contain no HTML elements
+
+
+class Html(str):
+    """Markup that is already escaped."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        """Return it, for templates."""
+        return self
+
+
+def el(name: str, /, *children: str, **attributes: object) -> Html:
+    """Build one element.
+
+    Args:
+        name: Its name.
+        children: Its content: markup stays, other text is escaped.
+        attributes: None and False omit an attribute, True gives it no value. `class_` is `class`,
+            and underscores become hyphens.
+    """
+    shown = _escape_text if name in _BARE else text
+    inner = "".join(child if isinstance(child, Html) else shown(child) for child in children)
+    start = f"<{name}{''.join(_attribute_text(key, value) for key, value in attributes.items())}>"
+    if name == "pre":
+        inner = f"\n{inner}"  # a browser drops the first newline, which must not be the text's own
+    return Html(f"{start}{inner}</{name}>")
+
+
+def joined(*parts: Html) -> Html:
+    """Concatenate elements."""
+    return Html("\n".join(parts))
+
+
+def text(value: str) -> Html:
+    """Escape text, showing invisible characters by their numbers."""
+    seen = escape(value.replace("\r\n", "\n"), quote=True)
+    return Html(
+        _UNSEEN.sub(lambda found: f'<span class="unseen">{_short_number(found)}</span>', seen)
+    )
+
+
+def _escape_text(value: str) -> Html:
+    return Html(escape(plain(value), quote=True))
+
+
+def plain(value: str) -> str:
+    """Convert text for an attribute or a title, where markup is impossible."""
+    return _UNSEEN.sub(lambda found: f"[{_short_number(found)}]", value.replace("\r\n", "\n"))
+
+
+def _short_number(found: re.Match[str]) -> str:
+    return f"U+{ord(found[0]):04X}"
+
+
+def _attribute_text(key: str, value: object) -> str:
+    if value is None or value is False:
+        return ""
+    name = key.rstrip("_").replace("_", "-")
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is not an attribute")
+    shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f" {name}" if value is True else f' {name}="{escape(plain(shown), quote=True)}"'
+
+
+def layer_class(layer: object) -> str:
+    """Return the CSS class for a layer's colour."""
+    return f"layer-{str(layer).replace('_', '-')}"
+
+
+def _finalize(value: object) -> object:
+    """Convert a value for a template, showing hidden and reordering marks by their numbers."""
+    if value is None:
+        return ""
+    return value if hasattr(value, "__html__") else plain(str(value))
+
+
+_TAGS: Final = {"bold": "strong", "italic": "em", "cyan": "q", "green": "code"}
+"""The element for each style of a terminal; a quotation brings its own marks."""
+
+
+@lru_cache(maxsize=2048)
+def spoken(value: str) -> Html:
+    """Render speech, with actions, quotes, bold and code as on a terminal."""
+    from familiar_cli.pages.stream import Styler  # Rich
+
+    styler = Styler()
+    parts = chain(styler.feed(value.replace("\r\n", "\n")), styler.end())
+    shown = [part for part in parts if not styler.is_sign]
+    pieces = []
+    for style, run in groupby(shown, key=itemgetter(1)):
+        piece = text("".join(part for part, _ in run))
+        for name in style.split():
+            piece = el(_TAGS[name], piece)
+        pieces.append(piece)
+    return Html("".join(pieces))
+
+
+def _exact(value: str) -> Html:
+    """Escape a text for a form field, so that it is sent back unchanged."""
+    return Html(escape(value, quote=True))
+
+
+def _moment(at: datetime | None, zone: tzinfo | None, form: str = "%Y-%m-%d %H:%M") -> str:
+    """Format a time in the familiar's timezone; empty if there is none.
+
+    `day` gives `25 August 2026`, and `long` the time as well; any other form is `strftime`'s.
+    """
+    if at is None:
+        return ""
+    local = to_zone(at, zone)
+    if form in {"day", "long"}:
+        return day_words(local) + (f", {local:%H:%M}" if form == "long" else "")
+    return local.strftime(form)
+
+
+def _size(size_bytes: int) -> str:
+    from familiar_cli.pages.memory_pages import size_text  # loads more than needed
+
+    return size_text(size_bytes)
+
+
+@cache
+def environment(package: str) -> jinja2.Environment:
+    """Build the template environment of a package; a missing name is an error."""
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader(package),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+        auto_reload=False,
+    )
+    made.filters |= {
+        "seen": text,
+        "bare": _escape_text,
+        "spoken": spoken,
+        "exact": _exact,
+        "counted": counted,
+        "day": day_words,
+        "layer_class": layer_class,
+        "one_line": one_line,
+        "moment": _moment,
+        "size": _size,
+        "thousands": lambda number: f"{number:,}",
+    }
+    return made

@@ -1,0 +1,415 @@
+"""Pages of the memory: its files, each day of the past, and the journal."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from functools import cache, partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.actions.memory.facts import ChangeSentence, change_sentences, page_title
+from familiar_cli.base import errors
+from familiar_cli.base.markdown import newline_of, split_front_matter
+from familiar_cli.base.text import counted, unified
+from familiar_cli.servers.web.asking import Data, PageRequest, Redirect, Shown, WebPage
+from familiar_cli.servers.web.drawing import (
+    RENDERED_CHARS,
+    evidence_links,
+    render_inline,
+    render_markdown,
+)
+from familiar_cli.store.memory.layout import SUFFIXES
+from familiar_cli.store.memory.pages.lines import citations_in, without_references
+from familiar_cli.store.memory.pages.links import PageNames, move_with_links
+from familiar_cli.store.memory.store.files import parse_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from familiar_cli.servers.web.html.elements import Html
+    from familiar_cli.store.journal.history import LoggedChange
+    from familiar_cli.store.memory.store.transactions import Transaction
+
+_MOST_LISTED: Final = 200
+_SHOWN_CHARS: Final = 400_000
+_MOST_BLAMED: Final = 3_000
+_MOST_CHANGES: Final = 30
+_DIRECTORIES: Final = {
+    "people": "People",
+    "topics": "Topics",
+    "sessions": "Conversations",
+    "lore": "Lore",
+    "self": "The character",
+    "daily": "Days",
+    "weekly": "Weeks",
+    "monthly": "Months",
+    "yearly": "Years",
+    "significant": "Moments",
+    "digest": "Digests",
+    "conflicts": "Conflicts",
+}
+_REFRESH_S: Final = 0.25  # seconds for the first scan of all files
+_NOT_IN_FORMS: Final = re.compile(r"\x00|\r(?!\n)|[\ud800-\udfff]")
+
+
+def show_memory(asked: PageRequest) -> Shown | Data:
+    """Return a directory or a file."""
+    rel_path = parse_path(asked.path.get("path", ""))
+    memory = asked.familiar.memory
+    if not rel_path or (memory.root / rel_path).is_dir():
+        return _directory_page(asked, rel_path)
+    if "raw" in asked.query:
+        return Data(
+            memory.read_bytes(rel_path), "application/octet-stream", rel_path.split("/")[-1]
+        )
+    return _file_page(asked, rel_path)
+
+
+def _directory_page(asked: PageRequest, rel_path: str) -> Shown:
+    after = asked.query.get("after", "")
+    found, count = asked.familiar.memory.list_page(rel_path, after=after, most=_MOST_LISTED)
+    more = found[-1].rel_path.rpartition("/")[2] if len(found) == _MOST_LISTED else ""
+    values = {
+        "rel_path": rel_path,
+        "directories": [
+            (entry, _DIRECTORIES.get(entry.rel_path, entry.rel_path.split("/")[-1]))
+            for entry in found
+            if entry.is_dir
+        ],
+        "files": [
+            (entry, page_title(asked.familiar.memory, entry.rel_path))
+            for entry in found
+            if not entry.is_dir
+        ],
+        "title": _DIRECTORIES.get(rel_path, rel_path or "Memory"),
+        "count": count,
+    }
+    return Shown("directory", {**values, "more": more, "crumbs": path_crumbs(rel_path)})
+
+
+def _file_page(asked: PageRequest, rel_path: str) -> Shown:
+    view = asked.query.get("view", "text")
+    if view not in _SHOW:
+        raise errors.UsageError(f"There is no view {view[:40]!r} of a file")
+    values: dict[str, Any] = {
+        "rel_path": rel_path,
+        "title": page_title(asked.familiar.memory, rel_path),
+        "view": view,
+        "crumbs": path_crumbs(rel_path),
+        "problem": "",
+        "text": "",
+        "sha256": "",
+    }
+    try:
+        found = asked.familiar.memory.read(rel_path)
+    except errors.BadInputError as error:
+        return Shown("file", {**values, "view": "text", "problem": str(error), "parts": None})
+    values |= {"text": found.text, "sha256": found.sha256}
+    return Shown("file", {**values, **_SHOW[view](asked, rel_path, found.text)})
+
+
+def _text_view(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
+    if not rel_path.lower().endswith(SUFFIXES):
+        return {"parts": {"front": "", "html": None, "rest": text[:_SHOWN_CHARS]}}
+    front, body = split_front_matter(text)
+    cut = body.rfind("\n", 0, RENDERED_CHARS) + 1 if len(body) > RENDERED_CHARS else len(body)
+    html = render_markdown(
+        body[: cut or RENDERED_CHARS], rel_path, asked.base, asked.familiar.numbering, asked.viewer
+    )
+    rest = body[cut or RENDERED_CHARS :][:_SHOWN_CHARS]
+    return {"parts": {"front": front or "", "html": html, "rest": rest}}
+
+
+def _source_view(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
+    del asked, rel_path
+    return {"parts": {"front": "", "html": None, "rest": text[:_SHOWN_CHARS]}}
+
+
+def _blame_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
+    try:
+        lines = asked.familiar.past.blame(rel_path)[:_MOST_BLAMED]
+    except errors.FamiliarError as error:
+        return {"groups": [], "problem": str(error)}
+    cited = asked.familiar.numbering.cited_days([one.text for one in lines], asked.viewer)
+    rows = [
+        (
+            one,
+            evidence_links(days if citations_in(one.text) else None, asked.base),
+            without_references(one.text),
+        )
+        for one, days in zip(lines, cited, strict=True)
+    ]
+    return {"groups": [(key, list(run)) for key, run in groupby(rows, lambda row: row[0].commit)]}
+
+
+def _history_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
+    found = recent_changes(asked, _MOST_CHANGES, rel_path)
+    return {"changes": told_changes(asked, found, _MOST_OF_FILE, below=rel_path)}
+
+
+def _links_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
+    from familiar_cli.store.search.hits import links_of
+
+    index = asked.familiar.index
+    if index.directory.is_dir():
+        index.touch([rel_path])
+    else:
+        index.refresh(within_s=_REFRESH_S)
+    out, broken, back = index.use(lambda db: links_of(db, rel_path, _MOST_LISTED))
+    return {"out": out, "back": back, "broken": broken}
+
+
+def _edit_view(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
+    asked.familiar.past.log(rel_path, limit=1)  # the journal has the version that was edited
+    fits = not _NOT_IN_FORMS.search(text) and not _mixes_ends(text)
+    return {"fits": fits}
+
+
+_SHOW: Final[dict[str, Callable[[PageRequest, str, str], dict[str, Any]]]] = {
+    "text": _text_view,
+    "source": _source_view,
+    "blame": _blame_view,
+    "history": _history_view,
+    "links": _links_view,
+    "edit": _edit_view,
+}
+
+
+def save_file(asked: PageRequest) -> Shown | Redirect:
+    """Write a file, merged with changes since the person read it."""
+    from familiar_cli.store.memory.merge.content import stage_merged
+
+    rel_path = parse_path(asked.path["path"])
+    known = asked.sent("sha256")
+    content = _as_in_file(asked, rel_path, asked.sent("text"))
+    base = asked.familiar.past.version(rel_path, known) if known else None
+
+    def stage(tx: Transaction) -> None:
+        if base is None:
+            tx.write(rel_path, content, expect=known or "missing")
+        else:
+            stage_merged(tx, asked.familiar.memory, rel_path, base, content)
+
+    try:
+        _change_memory(asked, f"write {rel_path}", stage)
+    except errors.ConflictError as error:
+        return _conflict_page(asked, rel_path, content, error)
+    return Redirect(asked.to("memory", rel_path), (f"Wrote {rel_path}. The journal can undo it.",))
+
+
+def _conflict_page(
+    asked: PageRequest, rel_path: str, content: str, error: errors.ConflictError
+) -> Shown:
+    """Return both versions, and a form based on the current one."""
+    memory = asked.familiar.memory
+    there = memory.read(rel_path) if memory.exists(rel_path) else None
+    text = there.text if there else ""
+    values = {
+        "rel_path": rel_path,
+        "crumbs": path_crumbs(rel_path),
+        "message": str(error),
+        "theirs": text,
+        "mine": content,
+        "sha256": there.sha256 if there else "",
+        "diff_text": unified(text, content, "in memory now", "yours"),
+    }
+    return Shown("conflict", values, 409)
+
+
+def delete_file(asked: PageRequest) -> Redirect:
+    """Delete a file if unchanged since the person read it."""
+    rel_path = parse_path(asked.path["path"])
+    expect = asked.sent("sha256") or None
+    _change_memory(asked, f"rm {rel_path}", lambda tx: tx.delete(rel_path, expect=expect))
+    return Redirect(asked.to("journal"), (f"Deleted {rel_path}. The newest change can be undone.",))
+
+
+def move_file(asked: PageRequest) -> Redirect:
+    """Move a file, and update the links to it and in it."""
+    old, new = asked.path["path"], asked.sent("to").strip()
+    moved = move_with_links(asked.familiar.memory, old, new, dry_run=False)
+    told = f"Moved {old} to {new}."
+    if moved.relinked:
+        told += f" Updated the links in {counted(len(moved.relinked), 'file')}."
+    return Redirect(asked.to("memory", new), (told,))
+
+
+def restore_file(asked: PageRequest) -> Redirect:
+    """Restore a file to its content at a commit."""
+    rel_path, at = asked.path["path"], asked.sent("at")
+    done = asked.familiar.past.restore(rel_path, at)
+    told = (
+        f"Restored {rel_path} as of {at[:10]}."
+        if done.changes
+        else "Nothing to restore: it is unchanged since then."
+    )
+    return Redirect(asked.to("memory", rel_path), (told,))
+
+
+def make_file(asked: PageRequest) -> Redirect:
+    """Redirect to the form for a new file."""
+    rel_path = parse_path(asked.sent("path").strip())
+    if not rel_path:
+        raise errors.UsageError("A file needs a name, e.g. topics/tea.md")
+    name = rel_path if "." in rel_path.split("/")[-1] else f"{rel_path}.md"
+    if not asked.familiar.memory.exists(name):
+        title = name.split("/")[-1].rpartition(".")[0].replace("-", " ").capitalize()
+        text = f"# {title}\n"
+        _change_memory(asked, f"write {name}", lambda tx: tx.write(name, text, expect="missing"))
+    return Redirect(asked.to("memory", name, view="edit"))
+
+
+def find_file(asked: PageRequest) -> Redirect:
+    """Redirect to the file that a wiki link names."""
+    name, source = asked.query.get("name", ""), asked.query.get("from", "")
+    walk = asked.familiar.memory.walk()
+    there = PageNames({entry.rel_path for entry in walk.files}, {}).find_path(name, source)
+    return Redirect(asked.to("memory", there) if there else asked.to("search", q=name))
+
+
+def path_crumbs(rel_path: str) -> list[tuple[str, str]]:
+    """Return the parent directories of a path with their names, and the path itself."""
+    parts = rel_path.split("/") if rel_path else []
+    paths = ["/".join(parts[: n + 1]) for n in range(len(parts))]
+    return [(_DIRECTORIES.get(path, path.split("/")[-1]), path) for path in paths]
+
+
+def _as_in_file(asked: PageRequest, rel_path: str, text: str) -> str:
+    """Return a form's text with the line endings of the file; browsers send CRLF."""
+    memory, end = asked.familiar.memory, "\n"
+    if memory.exists(rel_path):
+        end = newline_of(memory.read_file(rel_path))
+    return text.replace("\r\n", "\n").replace("\n", end)
+
+
+def _mixes_ends(text: str) -> bool:
+    both = text.count("\r\n")
+    return both not in (0, text.count("\n"))
+
+
+def _change_memory(asked: PageRequest, message: str, stage: Callable[[Transaction], None]) -> None:
+    with asked.familiar.memory.transaction("human", message) as tx:
+        stage(tx)
+
+
+_MOST_CHANGED: Final = 200
+_MOST_SENTENCES: Final = 4  # of one change in a list
+_DIGESTS: Final = "consolidation"
+_MOST_OF_FILE: Final = 40  # sentences of one change of one file
+_MOST_TOLD: Final = 12  # files of a change that are read for its sentences
+_A_PAGE: Final = 50
+
+
+def show_journal(asked: PageRequest) -> Shown:
+    """Return a page of changes."""
+    source, path = asked.query.get("source", ""), asked.query.get("path", "")
+    found = recent_changes(asked, _A_PAGE, path, source)
+    runs = [told_changes(asked, run) for run in change_runs(found)]
+    return Shown("journal", {"runs": runs, "source": source, "path": path})
+
+
+def change_runs(changes: Iterable[LoggedChange]) -> list[list[LoggedChange]]:
+    """Group neighbouring changes that are displayed as one."""
+    return [list(run) for _, run in groupby(changes, key=_run_key)]
+
+
+def _run_key(change: LoggedChange) -> str:
+    """Return the grouping key of a change: digests and periods are grouped."""
+    return _DIGESTS if change.commit.source == _DIGESTS else change.commit.id
+
+
+def recent_changes(
+    asked: PageRequest, most: int, path: str = "", source: str = ""
+) -> list[LoggedChange]:
+    """Return the newest changes of memory; empty without a journal."""
+    with suppress(errors.NotFoundError):
+        return list(asked.familiar.past.log(path, source=source or None, limit=most))
+    return []
+
+
+def told_changes(
+    asked: PageRequest,
+    changes: Iterable[LoggedChange],
+    most: int = _MOST_SENTENCES,
+    below: str = "",
+) -> list[dict[str, Any]]:
+    """Describe changes in sentences, with links to their evidence.
+
+    Args:
+        asked: The request.
+        changes: The changes.
+        most: Maximum number of sentences per change.
+        below: Only files at or below this path or its former name.
+    """
+    title = cache(partial(page_title, asked.familiar.memory))
+    told: list[dict[str, Any]] = []
+    for change in changes:
+        path = (change.rel_path or below) if below else ""
+        files = asked.familiar.past.differences(change.commit, path, _MOST_TOLD)
+        found = change_sentences(change.commit.source, files, title)
+        left = len(found[most:]) + (0 if below else len(change.touched[_MOST_TOLD:]))
+        told.append({"change": change, "sentences": found[:most], "more": left, "files": files})
+    shown = iter(cited_sentences(asked, [one for row in told for one in row["sentences"]]))
+    for row in told:
+        row["sentences"] = [next(shown) for _ in row["sentences"]]
+    return told
+
+
+def cited_sentences(
+    asked: PageRequest, sentences: Sequence[ChangeSentence]
+) -> list[tuple[ChangeSentence, Html, Html]]:
+    """Return sentences with their words as HTML and links to their evidence."""
+    days = asked.familiar.numbering.cited_days([one.line for one in sentences], asked.viewer)
+    return [
+        (
+            one,
+            render_inline(one.words, one.rel_path, asked.base),
+            evidence_links(of_line if citations_in(one.line) else None, asked.base),
+        )
+        for one, of_line in zip(sentences, days, strict=False)
+    ]
+
+
+def show_change(asked: PageRequest) -> Shown:
+    """Return one change."""
+    change, files = asked.familiar.past.show(asked.path["commit"])
+    elsewhere = asked.familiar.past.came_from_elsewhere(change.commit)
+    (told,) = told_changes(asked, [change], _MOST_CHANGED)
+    return Shown(
+        "change",
+        {
+            "change": change,
+            "files": [(file, page_title(asked.familiar.memory, file.rel_path)) for file in files],
+            "told": told,
+            "is_from_elsewhere": elsewhere,
+        },
+    )
+
+
+def undo_change(asked: PageRequest) -> Redirect:
+    """Take a change back by a new one."""
+    from familiar_cli.actions.memory.past import undo as take_back
+
+    undone, notices = take_back(
+        asked.familiar, asked.path["commit"], merges=bool(asked.sent("yes"))
+    )
+    what = undone.commit.message
+    told = f"Undone: {what}" if undone.changes else f"No longer in effect: {what}"
+    return Redirect(asked.to("journal"), (told, *notices))
+
+
+PAGES: Final = (
+    WebPage("/memory", show_memory),
+    WebPage("/memory/", show_memory),
+    WebPage("/memory/{path:path}", show_memory),
+    WebPage("/find", find_file),
+    WebPage("/new", make_file, "POST"),
+    WebPage("/save/{path:path}", save_file, "POST"),
+    WebPage("/delete/{path:path}", delete_file, "POST"),
+    WebPage("/move/{path:path}", move_file, "POST"),
+    WebPage("/restore/{path:path}", restore_file, "POST"),
+    WebPage("/journal", show_journal),
+    WebPage("/journal/{commit}", show_change),
+    WebPage("/journal/{commit}/undo", undo_change, "POST"),
+)

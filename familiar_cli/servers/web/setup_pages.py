@@ -1,0 +1,122 @@
+"""The page that creates a familiar from a card or template, a model, and a name."""
+
+from __future__ import annotations
+
+from email.parser import BytesParser
+from email.policy import HTTP
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.errors import UsageError
+from familiar_cli.imports.cards import Card, read_card
+from familiar_cli.imports.create import create_familiar, template_card
+from familiar_cli.servers.web.asking import read_form
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from email.message import MIMEPart
+    from pathlib import Path
+
+
+TEMPLATES: Final = {
+    "companion": "keeps you company, remembers, asks about it later",
+    "assistant": "works with you and keeps track of what was decided",
+    "narrator": "tells an open story with you as its hero",
+}
+MODELS: Final = {
+    "local": "a small model inside this program; nothing leaves the machine",
+    "ollama": "Ollama on this machine",
+    "lmstudio": "LM Studio on this machine",
+    "llamacpp": "a llama.cpp server on this machine",
+    "openrouter": "OpenRouter; its key is read from OPENROUTER_API_KEY",
+    "openai": "OpenAI; its key is read from OPENAI_API_KEY",
+    "custom": "another server with the same API, at the address below",
+}
+_MOST_NAME: Final = 80
+_SETTINGS: Final = {"preset": "llm.preset", "model": "llm.model", "base_url": "llm.base_url"}
+
+
+def setup_values(fields: Mapping[str, str], problem: str = "", hint: str = "") -> dict[str, Any]:
+    """Return the template values of the page, with what was typed before."""
+    typed = {"template": "companion", "preset": "local", **fields}
+    return {
+        "typed": {name: typed.get(name, "") for name in ("name", "you", *_SETTINGS, "template")},
+        "templates": TEMPLATES,
+        "models": MODELS,
+        "problem": problem,
+        "hint": hint,
+    }
+
+
+def read_upload(content_type: str, body: bytes) -> tuple[dict[str, str], bytes, str]:
+    """Parse a form with an optional file.
+
+    Returns:
+        The fields, the file's bytes, and its name; both empty without a file.
+
+    Raises:
+        UsageError: It is not a form.
+    """
+    if not content_type.lower().startswith("multipart/form-data"):
+        return {name: values[-1].strip() for name, values in read_form(body).items()}, b"", ""
+    head = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1", "replace")
+    form = BytesParser(policy=HTTP).parsebytes(head + body)
+    if not form.is_multipart():
+        raise UsageError("The form cannot be read; nothing was changed")
+    fields, raw, origin = {}, b"", ""
+    for part in form.iter_parts():
+        name, file_name = _names_of(part)
+        content = part.get_payload(decode=True)
+        content = content if isinstance(content, bytes) else b""
+        if file_name is None:
+            fields[name] = content.decode("utf-8", "replace").strip()
+        elif content:
+            raw, origin = content, file_name
+    return fields, raw, origin
+
+
+def _names_of(part: MIMEPart) -> tuple[str, str | None]:
+    name = part.get_param("name", "", header="content-disposition")
+    return str(name), part.get_filename()
+
+
+def make_familiar(home: Path, fields: Mapping[str, str], raw: bytes, origin: str) -> str:
+    """Create a familiar, set its model and owner, and return its id.
+
+    Args:
+        home: Where the familiars live.
+        fields: The form fields.
+        raw: The card file; empty to use the chosen template.
+        origin: Name of that file.
+
+    Raises:
+        FamiliarError: A field is invalid; no familiar was created.
+    """
+    from familiar_cli.actions.people.me import change_me, place_of_me
+    from familiar_cli.base.config.edit import parse_value, set_values
+    from familiar_cli.base.config.settings import find_setting
+    from familiar_cli.base.text import slugify
+    from familiar_cli.familiar import Familiar
+
+    settings = {key: fields[name] for name, key in _SETTINGS.items() if fields.get(name)}
+    for key, text in settings.items():
+        parse_value(find_setting(key), text)
+    if settings.get("llm.preset") == "custom" and "llm.base_url" not in settings:
+        raise UsageError("A server of your own needs its address, e.g. http://127.0.0.1:5000/v1")
+    name = fields.get("name", "")[:_MOST_NAME]
+    made = create_familiar(
+        home,
+        _read_card(fields, name, raw, origin),
+        lambda paths: Familiar(paths).memory,
+        familiar_id=slugify(name) or None if raw else None,
+    )
+    if settings:
+        set_values(home / made.id / "character.toml", settings)
+    if fields.get("you"):
+        change_me(None, place_of_me(home, None), {"name": fields["you"][:_MOST_NAME]})
+    return made.id
+
+
+def _read_card(fields: Mapping[str, str], name: str, raw: bytes, origin: str) -> Card:
+    if raw:
+        return read_card(raw, origin=origin)
+    return template_card(fields.get("template", "") or next(iter(TEMPLATES)), name=name)

@@ -1,0 +1,484 @@
+"""The chat page: a conversation, evidence for its replies, and streamed turns."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from familiar_cli.actions.memory.past import learned_from, undo
+from familiar_cli.actions.memory.write_memory import begin_due_work, make_way
+from familiar_cli.actions.people.me import author_in_channel
+from familiar_cli.actions.talk import change_turns
+from familiar_cli.actions.talk.talk import (
+    Asking,
+    LiveTurn,
+    ReplyEnd,
+    TurnNotice,
+    opening_of,
+    take_turn,
+)
+from familiar_cli.actions.talk.why import ReplyExplanation, explain_reply
+from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
+from familiar_cli.context.trace import Trace, read_trace
+from familiar_cli.context.turn import TurnResult, Watcher
+from familiar_cli.context.types import Said, Spoken
+from familiar_cli.llm.slots import check_on_disk, check_usable
+from familiar_cli.servers import connection
+from familiar_cli.servers.web import asking
+from familiar_cli.store.history.rows import Turn, in_pairs, place_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
+
+    from familiar_cli.familiar import Familiar
+
+T = TypeVar("T")
+
+SOURCE: Final = "web"
+"""The source of turns made on the page."""
+
+_CHANNEL: Final = "cli"  # shared with the commands, so that conversations continue everywhere
+_MOST_TURNS: Final = 24
+_MOST_CONVERSATIONS: Final = 20
+_MOST_EXPLAINED: Final = 1_000
+_MOST_SPOKEN_CHARS: Final = 400_000
+_ROLES: Final = ("user", "assistant")
+_STOP_S: Final = 5.0
+_STREAM: Final = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+class PageTurn(LiveTurn):
+    """A turn requested by a form.
+
+    Args:
+        familiar: The familiar.
+        form: Form fields; `do` is the action: `say`, `again`, `continue` or `edit`.
+        begins_work: Start the background work that falls due, since no one else does.
+
+    Attributes:
+        said: The message, once known.
+        is_kept: Whether the message is in the history.
+        notices: User-facing messages, a line each.
+        interrupted: The partial reply, if it was stopped.
+    """
+
+    def __init__(
+        self, familiar: Familiar, form: Mapping[str, list[str]], *, begins_work: bool
+    ) -> None:
+        self.root, self.channel_id = familiar.paths.root, _channel_in(form)
+        self._familiar = familiar
+        self._form = form
+        self._begins_work = begins_work
+        self.said: Said | None = None
+        self.is_kept = False
+        self.notices: tuple[str, ...] = ()
+        self.interrupted: TurnResult | None = None
+        super().__init__()
+        LIVE.add(self)
+        self.task.add_done_callback(lambda _: LIVE.discard(self))
+
+    async def _take(self) -> TurnResult:
+        familiar = self._familiar
+        self.said = said = await asyncio.to_thread(_read_said, familiar, self._form)
+        if self._begins_work:
+            await asyncio.to_thread(_alone, partial(make_way, familiar))
+        result = await take_turn(
+            familiar,
+            said,
+            self._put,
+            on_wait=lambda text: self._put(TurnNotice(text)),
+            on_interrupted=self._note_interrupted,
+            asking=Asking(watcher=Watcher(begun=self._note_begun)),
+        )
+        self.notices = result.notices
+        if self._begins_work and not said.off_record:
+            begin = partial(begin_due_work, familiar, result)
+            self.notices += (await asyncio.to_thread(_alone, begin)).problems
+        return result
+
+    def _note_begun(self, trace: Trace) -> None:
+        self.is_kept = trace.turn is not None
+        self._put(trace)
+
+    def _note_interrupted(self, result: TurnResult) -> None:
+        self.interrupted = result
+
+
+_EXPLAINED: Final[dict[tuple[Path, int], ReplyExplanation]] = {}
+
+LIVE: Final[set[PageTurn]] = set()
+"""Turns in progress in this process."""
+
+
+_WORK_LOCK: Final = threading.Lock()  # jobs are for one thread at a time
+
+
+def _alone(act: Callable[[], T]) -> T:
+    with _WORK_LOCK:
+        return act()
+
+
+async def cancel_turns() -> None:
+    """Cancel the turns of this event loop, keeping partial replies."""
+    loop = asyncio.get_running_loop()
+    mine = [turn.cancel() for turn in tuple(LIVE) if turn.task.get_loop() is loop]
+    await asyncio.gather(*mine)
+
+
+def _channel_in(form: Mapping[str, list[str]]) -> str:
+    return asking.field_of(form, "channel").strip() or _CHANNEL
+
+
+def _label_of(familiar: Familiar, channel_id: str) -> str:
+    return "Main conversation" if channel_id == _CHANNEL else familiar.channels.label(channel_id)
+
+
+def _read_said(familiar: Familiar, form: Mapping[str, list[str]]) -> Said:
+    """Parse a form; an edit is stored.
+
+    Raises:
+        ConfigError: No model is set.
+        NotFoundError: There is nothing to reply to, to continue or to edit.
+        RefusedError: The last turn is not the one the form refers to.
+        UsageError: A form field is invalid.
+    """
+    _check_model(familiar)
+    channel_id, greeting = _channel_in(form), asking.field_of(form, "greeting")
+    author = author_in_channel(familiar, channel_id)
+    is_off = bool(asking.field_of(form, "off"))
+    said = Said(
+        asking.field_of(form, "text").replace("\r\n", "\n"),
+        author,
+        channel_id,
+        source=SOURCE,
+        greeting=asking.to_number(greeting, "greeting") if greeting else None,
+        off_record=is_off,
+        remembered=_read_spoken(asking.field_of(form, "spoken"), author) if is_off else (),
+    )
+    match asking.field_of(form, "do") or "say":
+        case "say":
+            return said
+        case "again" if is_off:
+            return change_turns.forget_last(said)
+        case "again":
+            first = change_turns.answer_last_turn(familiar, said)  # as after a failure
+            return first or change_turns.again(familiar, said)
+        case "continue" if not is_off:
+            return change_turns.go_on(familiar, said)
+        case "edit" if not is_off:
+            number = asking.to_number(asking.field_of(form, "turn"), "turn")
+            return change_turns.say_again(familiar, said, _last_said(familiar, said, number))
+    raise UsageError(f"Unknown action: {asking.field_of(form, 'do')[:40]!r}; nothing was sent")
+
+
+def _check_model(familiar: Familiar) -> None:
+    """Check that a model is set.
+
+    Raises:
+        ConfigError: None is set.
+    """
+    check_usable(familiar.models.slot())
+    check_on_disk(familiar.models.slot())
+
+
+def _last_said(familiar: Familiar, said: Said, number: int) -> Turn:
+    turn = familiar.history.turn(number)
+    if turn is None or not familiar.privacy.viewer_in(said.channel_id, said.author).sees_turn(turn):
+        raise NotFoundError(f"There is no turn {number}; nothing was changed")
+    return turn
+
+
+def _read_spoken(text: str, author: Any) -> tuple[Spoken, ...]:  # noqa: ANN401
+    """Parse off-the-record turns, which only the page stores."""
+    wrong = UsageError("What was said off the record cannot be read; nothing was sent")
+    if len(text) > _MOST_SPOKEN_CHARS:
+        raise UsageError("What was said off the record is too long; nothing was sent")
+    try:
+        found = json.loads(text or "[]")
+        pairs = [(role, words) for role, words in found]
+    except (ValueError, TypeError) as error:
+        raise wrong from error
+    if not all(role in _ROLES and isinstance(words, str) for role, words in pairs):
+        raise wrong
+    return tuple(Spoken(role, words, author if role == "user" else None) for role, words in pairs)
+
+
+class TalkResponse:
+    """An ASGI response for a turn: streamed events, or a page at the end.
+
+    If the browser disconnects, the turn is cancelled and its partial reply kept.
+
+    Args:
+        turn: The turn.
+        draw: Renders the page with the outcome; called in a thread.
+        leave: Called at the end in any case.
+        streams: Whether the browser accepts events.
+    """
+
+    def __init__(
+        self,
+        turn: PageTurn,
+        draw: Callable[[ReplyEnd], Response],
+        leave: Callable[[], Awaitable[None]],
+        *,
+        streams: bool,
+    ) -> None:
+        self._turn = turn
+        self._draw = draw
+        self._leave = leave
+        self._streams = streams
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response."""
+        try:
+            playing = self._play(scope, receive, send)
+            await connection.play_while_connected(receive, playing, self._turn.cancel)
+        finally:
+            await self._leave()
+
+    async def _play(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._streams:
+            await send({"type": "http.response.start", "status": 200, "headers": _STREAM})
+        events = self._turn.follow()
+        while not isinstance(event := await anext(events), ReplyEnd):
+            if self._streams:
+                await _send_event(send, *_event_of(event))
+        page = await asyncio.to_thread(self._draw, event)
+        if not self._streams:
+            await page(scope, receive, send)
+            return
+        await _send_event(send, "page", bytes(page.body).decode("utf-8"))
+        await send({"type": "http.response.body", "body": b""})
+
+
+def _event_of(event: Trace | TurnNotice | str) -> tuple[str, str]:
+    if isinstance(event, str):
+        return "text", event
+    return ("wait", event.text) if isinstance(event, TurnNotice) else ("begun", "")
+
+
+async def _send_event(send: Send, name: str, text: str) -> None:
+    safe = json.dumps(text.encode("utf-8", "replace").decode("utf-8"))
+    body = f"event: {name}\ndata: {safe}\n\n".encode()
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+def show_chat(asked: asking.PageRequest) -> asking.Shown:
+    """Return the page of a conversation."""
+    return asking.Shown("chat", _chat_values(asked))
+
+
+def show_outcome(
+    turn: PageTurn, end: ReplyEnd, asked: asking.PageRequest, *, streams: bool
+) -> asking.Shown | asking.Redirect:
+    """Return the conversation after a turn, redirecting if a reload could repeat it."""
+    is_off = bool(asked.sent("off"))
+    if not (streams or is_off or end.error):
+        return asking.Redirect(f"{asked.to('chat', channel=turn.channel_id)}#end", turn.notices)
+    values = _chat_values(asked) | {"notes": turn.notices, "is_off": is_off, "is_live": False}
+    result, said = end.result or turn.interrupted, turn.said
+    if is_off:
+        with suppress(UsageError):
+            heard = _read_spoken(asked.sent("spoken"), None)
+            if said and result:
+                heard = change_turns.with_exchange(said.remembered, said, result.text)
+                values["off_why"] = explain_reply(asked.familiar, result.trace)
+            values["spoken"] = [(spoken.role, spoken.text) for spoken in heard]
+    if not (result or turn.is_kept) and (asked.sent("do") or "say") == "say":
+        values["draft"] = asked.sent("text")
+    if end.error is None:
+        return asking.Shown("chat", values)
+    error = end.error
+    if not isinstance(error, FamiliarError):
+        error = FamiliarError(f"The reply failed: {type(error).__name__}")
+    values |= {"error": str(error), "hint": error.hint or ""}
+    return asking.Shown("chat", values, asking.http_status(error))
+
+
+def _chat_values(asked: asking.PageRequest) -> dict[str, Any]:
+    familiar = asked.familiar
+    channel_id = asked.query.get("channel", "").strip() or _channel_in(asked.form)
+    before, problem, remedy = asked.number("before"), "", ""
+    recent = familiar.history.recent(channel_id, _MOST_TURNS + 1, before, viewer=asked.viewer)
+    turns = in_pairs(recent[-_MOST_TURNS:])
+    try:
+        _check_model(familiar)
+    except FamiliarError as error:
+        problem, remedy = str(error), error.hint or ""
+    is_end = before is None
+    return {
+        "name": familiar.name,
+        "channel": channel_id,
+        "label": _label_of(familiar, channel_id),
+        "rows": _turn_rows(asked, turns),
+        "last": _last_controls(familiar, channel_id, turns) if is_end else {},
+        "more": place_of(recent[-_MOST_TURNS]) if len(recent) > _MOST_TURNS else None,
+        "is_end": is_end,
+        "greetings": [] if turns else _greetings(familiar, channel_id),
+        "conversations": _conversations(asked),
+        "parents": [
+            (branch.parent, _label_of(familiar, branch.parent))
+            for branch in familiar.history.branches()
+            if branch.channel_id == channel_id
+        ],
+        "is_live": bool(_live_in(familiar, channel_id)),
+        "problem": problem,
+        "remedy": remedy,
+        "is_off": False,
+        "spoken": [],
+        "off_why": None,
+        "error": "",
+        "hint": "",
+        "draft": "",
+    }
+
+
+def _turn_rows(asked: asking.PageRequest, turns: Sequence[Turn]) -> list[dict[str, Any]]:
+    """Return turns with their speakers, memories used, and learned facts."""
+    replies = {turn.reply_to: turn.id for turn in turns if turn.reply_to is not None}
+    learned: dict[int, list[tuple[str, str, str]]] = {}
+    with suppress(FamiliarError):
+        for turn_id, lines in learned_from(asked.familiar, turns, asked.viewer).items():
+            learned.setdefault(replies.get(turn_id, turn_id), []).extend(lines)
+    rows = []
+    for turn, who in asking.with_speakers(asked.familiar, turns):
+        why = _explained(asked.familiar, turn)
+        rows.append({"turn": turn, "who": who, "why": why, "learned": learned.get(turn.id, [])})
+    return rows
+
+
+def _explained(familiar: Familiar, turn: Turn) -> ReplyExplanation | None:
+    """Explain a reply from its immutable trace, or return None without one."""
+    if turn.role != "assistant" or turn.reply_to is None:
+        return None
+    key = (familiar.paths.root, turn.id)
+    if key not in _EXPLAINED:
+        try:
+            trace = read_trace(familiar.paths.traces, turn.reply_to)
+        except FamiliarError:
+            return None
+        if trace.reply_turn != turn.id:
+            return None  # the trace belongs to another reply
+        if len(_EXPLAINED) >= _MOST_EXPLAINED:
+            _EXPLAINED.clear()
+        _EXPLAINED[key] = explain_reply(familiar, trace)
+    return _EXPLAINED[key]
+
+
+def _last_controls(familiar: Familiar, channel_id: str, turns: Sequence[Turn]) -> dict[str, Any]:
+    """Return the actions available for the last turns; empty if they are shared with a parent."""
+    try:
+        exchange = change_turns.last_exchange(familiar, channel_id)
+    except FamiliarError:
+        return {}
+    number = total = 1
+    if exchange.replies:
+        found = change_turns.alternatives(familiar, channel_id)
+        number, total = found.standing, len(found.replies)
+    return {
+        "said": exchange.said.id,
+        "reply": exchange.replies[-1].id if exchange.replies else None,
+        "is_open": bool(turns) and turns[-1].role == "user",
+        "number": number,
+        "total": total,
+    }
+
+
+def _greetings(familiar: Familiar, channel_id: str) -> list[tuple[int, str]]:
+    """Return the greetings that can open a conversation, each with its number."""
+    from msgspec.structs import replace
+
+    said = Said("", author_in_channel(familiar, channel_id), channel_id)
+    numbers = range(1, len(familiar.character().greetings) + 1)
+    with suppress(FamiliarError):  # `take_turn` reports errors of the character
+        return [(n, opening_of(familiar, replace(said, greeting=n))) for n in numbers]
+    return []
+
+
+def _conversations(asked: asking.PageRequest) -> list[tuple[str, str]]:
+    """Return the most recent conversations with their labels."""
+    spoken = (summary.channel_id for summary in asked.familiar.history.channels())
+    ids = islice(filter(asked.viewer.sees_channel, spoken), _MOST_CONVERSATIONS)
+    return [(channel_id, _label_of(asked.familiar, channel_id)) for channel_id in ids]
+
+
+def _live_in(familiar: Familiar, channel_id: str) -> list[PageTurn]:
+    """Return the turns in progress in a conversation."""
+    where = (familiar.paths.root, channel_id)
+    return [turn for turn in tuple(LIVE) if (turn.root, turn.channel_id) == where]
+
+
+def stop_reply(asked: asking.PageRequest) -> asking.Redirect:
+    """Stop a reply in progress, keeping its partial text."""
+    for turn in _live_in(asked.familiar, _channel_in(asked.form)):
+        ending = asyncio.run_coroutine_threadsafe(turn.cancel(), turn.task.get_loop())
+        with suppress(TimeoutError):
+            ending.result(_STOP_S)
+    return _to_end(asked)
+
+
+def choose_reply(asked: asking.PageRequest) -> asking.Redirect:
+    """Select another alternative of the last reply."""
+    number = asking.to_number(asked.sent("number"), "number")
+    change_turns.choose_reply(asked.familiar, _channel_in(asked.form), number)
+    return _to_end(asked)
+
+
+def edit_turn(asked: asking.PageRequest) -> asking.Redirect:
+    """Replace the text of a turn without asking for a reply."""
+    number = asking.to_number(asked.sent("turn"), "turn")
+    new = change_turns.edit_turn(asked.familiar, number, asked.sent("text").replace("\r\n", "\n"))
+    return _to_end(asked, f"The new words stand as turn {new.id}; the old ones are kept.")
+
+
+def withdraw_exchange(asked: asking.PageRequest) -> asking.Redirect:
+    """Withdraw the last exchange of a conversation."""
+    exchange = change_turns.take_back(asked.familiar, _channel_in(asked.form))
+    ids = " ".join(str(turn.id) for turn in exchange.turns)
+    return _to_end(asked, f"Taken back. `familiar history restore {ids}` brings it back.")
+
+
+def begin_branch(asked: asking.PageRequest) -> asking.Redirect:
+    """Branch a conversation at a turn."""
+    name = asked.sent("name").strip()
+    if not name:
+        raise UsageError("The new conversation needs a name; nothing was changed")
+    turn_id = asking.to_number(asked.sent("turn"), "turn")
+    made = change_turns.branch_channel(asked.familiar, name, turn_id, _channel_in(asked.form))
+    told = f"What follows here does not touch {made.branch.parent}."
+    return asking.Redirect(asked.to("chat", channel=made.branch.channel_id), (told,))
+
+
+def undo_learning(asked: asking.PageRequest) -> asking.Redirect:
+    """Revert a memory change made from this conversation."""
+    undone, notices = undo(asked.familiar, asked.sent("commit"))
+    told = "It is forgotten again." if undone.changes else "It was no longer in effect."
+    return _to_end(asked, told, *notices)
+
+
+def _to_end(asked: asking.PageRequest, *told: str) -> asking.Redirect:
+    return asking.Redirect(f"{asked.to('chat', channel=_channel_in(asked.form))}#end", told)
+
+
+PAGES: Final = (
+    asking.WebPage("/chat", show_chat),
+    asking.WebPage("/chat/stop", stop_reply, "POST"),
+    asking.WebPage("/chat/choose", choose_reply, "POST"),
+    asking.WebPage("/chat/edit", edit_turn, "POST"),
+    asking.WebPage("/chat/withdraw", withdraw_exchange, "POST"),
+    asking.WebPage("/chat/branch", begin_branch, "POST"),
+    asking.WebPage("/chat/undo", undo_learning, "POST"),
+)

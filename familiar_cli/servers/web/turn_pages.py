@@ -1,0 +1,288 @@
+"""Pages of turns: recent ones, each with its request, the timeline, and search."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from familiar_cli.actions.memory.facts import page_title
+from familiar_cli.actions.memory.search import search_past, search_sessions
+from familiar_cli.actions.talk import sent
+from familiar_cli.actions.talk.why import UsedMemory, explain_reply
+from familiar_cli.base.errors import FamiliarError, NotFoundError
+from familiar_cli.context.trace import Trace, trace_ids
+from familiar_cli.servers.web.asking import (
+    Data,
+    PageRequest,
+    Redirect,
+    Shown,
+    WebPage,
+    with_speakers,
+)
+from familiar_cli.servers.web.drawing import render_markdown
+from familiar_cli.servers.web.html.elements import Html, el, spoken
+from familiar_cli.store.history.selection import TurnFilter, newest_turns, turns_around
+from familiar_cli.store.history.store import restore_turns, turn_statuses
+from familiar_cli.store.memory.layout import PEOPLE_DIR
+from familiar_cli.store.memory.pages.lines import readable_text
+from familiar_cli.store.search.types import Hit, options_from
+
+_A_PAGE: Final = 40
+_CHARTED: Final = 40
+
+
+def show_turns(asked: PageRequest) -> Shown:
+    """Return a page of turns."""
+    from familiar_cli.store.history.rows import place_of
+
+    query = asked.query.get("q", "").strip()
+    channel, everything = asked.query.get("channel", ""), "all" in asked.query
+    values = {"q": query, "channel": channel, "everything": everything}
+    span = TurnFilter(asked.viewer, channel or None, everything=everything)
+    if query:
+        days = search_sessions(asked.familiar, query, viewer=asked.viewer, channel=channel or None)
+        return Shown("turns", {**values, "days": days, "turns": []})
+    history, before = asked.familiar.history, asked.number("before")
+    found = [kept.turn for kept in newest_turns(history, span, _A_PAGE + 1, before)]
+    more = place_of(found[1]) if len(found) > _A_PAGE else None
+    said = with_speakers(asked.familiar, found[-_A_PAGE:][::-1])
+    return Shown("turns", {**values, "turns": said, "days": [], "more": more, "before": before})
+
+
+def show_layers(asked: PageRequest) -> Shown:
+    """Return how much of each layer was in the prompts of the last turns, as one chart."""
+    before = asked.number("before")
+    found = sent.layers_over_time(asked.familiar, before, _CHARTED)
+    older = found[0].turn if len(found) == _CHARTED else None
+    return Shown("layers", {"prompts": found, "older": older, "before": before})
+
+
+_AROUND: Final = 3
+
+
+def show_turn(asked: PageRequest) -> Shown:
+    """Return the page of a turn."""
+    return Shown("turn", _turn_values(asked))
+
+
+def send_bytes(asked: PageRequest) -> Data:
+    """Return the exact request bytes."""
+    turn = asked.familiar.numbering.turn_number(asked.path["turn"])
+    body = sent.sent_of(sent.find_trace(asked.familiar, turn)).body
+    return Data(body, "application/octet-stream", f"turn-{turn}.json")
+
+
+def show_replay(asked: PageRequest) -> Shown | Redirect:
+    """Replay a request, and show both replies without storing anything."""
+    trace = sent.find_trace(asked.familiar, asked.path["turn"])
+
+    replayed = asked.run(sent.replay_trace(asked.familiar, trace))
+    return Shown("turn", {**_turn_values(asked), "replayed": replayed})
+
+
+def _turn_values(asked: PageRequest) -> dict[str, Any]:
+    from familiar_cli.actions.talk.client_chat import SOURCE, match_of
+    from familiar_cli.servers.web.html.page import draw_part
+
+    familiar = asked.familiar
+    number = asked.familiar.numbering.turn_number(asked.path["turn"])
+    turn = familiar.history.turn(number)
+    if turn is None or not asked.viewer.sees_turn(turn):
+        last = familiar.history.newest_id()
+        hint = f"The newest is turn {last}." if last else "Nothing was said yet."
+        raise NotFoundError(f"There is no turn {number}", hint=hint)
+    near = [
+        kept.turn
+        for kept in turns_around(
+            familiar.history, turn, _AROUND, _AROUND, viewer=asked.viewer, everything=True
+        )
+    ]
+    became = turn_statuses(familiar.history, [number]).get(number)
+    trace, why_none = _find_trace(asked, number)
+    return {
+        "turn": turn,
+        "match": match_of(turn) if turn.source == SOURCE else "",
+        "near": with_speakers(familiar, near),
+        "became": became,
+        "trace": trace,
+        "why_none": why_none,
+        "reason": show_reason(asked, trace) if trace else None,
+        "budget": draw_part("budget", trace) if trace else "",
+        "sections": draw_part("details", trace) if trace else "",
+        "why": _explain_asked(asked, trace),
+        "asked_why": asked.query.get("why", ""),
+        "against": _compare_before(asked, trace),
+        "replayed": None,
+    }
+
+
+def show_reason(asked: PageRequest, trace: Trace) -> dict[str, Any]:
+    """Return a reply's explanation: a sentence, and the memories as HTML with their addresses."""
+    found = explain_reply(asked.familiar, trace)
+    pieces = [
+        (used, _memory_address(asked, used), _memory_html(asked, used)) for used in found.memories
+    ]
+    return {"sentence": found.sentence, "pieces": pieces, "problems": found.problems}
+
+
+def _memory_address(asked: PageRequest, used: UsedMemory) -> str:
+    if used.rel_path and used.rel_path.startswith(f"{PEOPLE_DIR}/"):
+        return asked.to("people", used.rel_path.rpartition("/")[2].removesuffix(".md"))
+    if used.rel_path:
+        return asked.to("memory", used.rel_path)
+    return asked.to("turns", used.turns[0]) if used.turns else ""
+
+
+def _memory_html(asked: PageRequest, used: UsedMemory) -> Html:
+    if used.rel_path is None:
+        return el("div", spoken(used.text), class_="words", dir="auto")
+    numbering = asked.familiar.numbering
+    html = render_markdown(used.text, used.rel_path, asked.base, numbering, asked.viewer)
+    return el("div", html, class_="prose", dir="auto")
+
+
+def restore_turn(asked: PageRequest) -> Redirect:
+    """Restore a withdrawn turn."""
+    number = asked.familiar.numbering.turn_number(asked.path["turn"])
+    done = restore_turns(asked.familiar.history, [number])
+    told = "It counts again." if done else "It counted already; nothing was changed."
+    return Redirect(asked.to("turns", number), (told,))
+
+
+def _find_trace(asked: PageRequest, turn: int) -> tuple[Trace | None, str]:
+    try:
+        return sent.find_trace(asked.familiar, turn), ""
+    except FamiliarError as error:
+        return None, str(error)
+
+
+def _explain_asked(asked: PageRequest, trace: Trace | None) -> object:
+    """Explain why the requested file or turn was or was not in the prompt."""
+    wanted = asked.query.get("why", "").strip()
+    if trace is None or not wanted:
+        return None
+    try:
+        return sent.explain_piece(asked.familiar, trace, wanted)
+    except FamiliarError as error:
+        return str(error)
+
+
+def _compare_before(asked: PageRequest, trace: Trace | None) -> dict[str, Any] | None:
+    """Return the diff to the previous turn's messages, if requested."""
+    if trace is None or trace.turn is None:
+        return None
+    ids = trace_ids(asked.familiar.paths.traces)
+    before = asked.number("diff") or max((n for n in ids if n < (trace.turn or 0)), default=None)
+    if before is None or "diff" not in asked.query:
+        return {"turn": before, "diff": None} if before else None
+    return {
+        "turn": before,
+        "diff": sent.messages_diff(sent.find_trace(asked.familiar, before), trace),
+    }
+
+
+_K: Final = 10
+_METHODS: Final = {
+    "auto": "words and meaning",
+    "lexical": "words",
+    "dense": "meaning",
+    "grep": "a regular expression",
+}
+_REFRESH_S: Final = 0.08  # for files that changed since the last search
+_TEXT_CHARS: Final = 600
+_BARS: Final = (
+    ("relevance", "words and meaning together"),
+    ("lexical", "words"),
+    ("dense", "meaning"),
+    ("coverage", "share of the words"),
+    ("recency", "how new it is"),
+    ("people", "who speaks or is mentioned"),
+    ("time", "near the time asked for"),
+)
+
+
+def show_search(asked: PageRequest) -> Shown:
+    """Return the findings."""
+    query = asked.query.get("q", "").strip()
+    where, method = asked.query.get("in", "memory"), asked.query.get("method", "auto")
+    values: dict[str, Any] = {
+        "q": query,
+        "where": where,
+        "method": method,
+        "methods": _METHODS,
+        "within": asked.query.get("within", ""),
+        "since": asked.query.get("since", ""),
+        "result": None,
+        "past": None,
+        "rows": [],
+        "problem": "",
+        "hint": "",
+    }
+    if not query:
+        return Shown("search", values)
+    try:
+        values |= (
+            _search_turns(asked, query, method)
+            if where == "past"
+            else _search_memory(asked, values)
+        )
+    except FamiliarError as error:
+        values |= {"problem": str(error), "hint": error.hint or ""}
+    return Shown("search", values)
+
+
+def _search_memory(asked: PageRequest, values: dict[str, Any]) -> dict[str, Any]:
+    from msgspec.structs import replace
+
+    since = asked.day("since")
+    options = options_from(
+        k=_K,
+        method=values["method"],
+        within=values["within"],
+        since=since,
+        lines=False,
+        viewer=asked.viewer,
+    )
+    found = asked.familiar.finder.search(values["q"], replace(options, refresh_s=_REFRESH_S))
+    best = max((hit.score for hit in found.hits), default=1.0) or 1.0
+    memory = asked.familiar.memory
+    rows = [
+        (
+            hit,
+            page_title(memory, hit.rel_path),
+            readable_text(hit.text)[:_TEXT_CHARS],
+            hit.score / best,
+            _signal_bars(hit),
+        )
+        for hit in found.hits
+    ]
+    return {"result": found, "rows": rows}
+
+
+def _search_turns(asked: PageRequest, query: str, method: str) -> dict[str, Any]:
+    wanted = method if method in {"auto", "lexical"} else "hybrid"
+    since = asked.day("since")
+    return {
+        "past": search_past(
+            asked.familiar, query, k=_K, method=wanted, since=since, viewer=asked.viewer
+        )
+    }
+
+
+def _signal_bars(hit: Hit) -> list[tuple[str, str, float | None]]:
+    """Return each ranking signal: name, description, and strength from 0 to 1."""
+    return [
+        (name, said, None if value is None else min(max(float(value), 0.0), 1.0))
+        for name, said in _BARS
+        for value in (getattr(hit.signals, name),)
+    ]
+
+
+PAGES: Final = (
+    WebPage("/turns", show_turns),
+    WebPage("/turns/layers", show_layers),
+    WebPage("/turns/{turn}", show_turn),
+    WebPage("/turns/{turn}/raw", send_bytes),
+    WebPage("/turns/{turn}/restore", restore_turn, "POST"),
+    WebPage("/turns/{turn}/replay", show_replay, "POST", is_long=True),
+    WebPage("/search", show_search),
+)

@@ -1,0 +1,400 @@
+"""Full-text search with SQLite FTS5: tokenizing text and building queries.
+
+A table searched with `match_any` must be created with `TOKENIZER` and filled with `indexable` text.
+Scripts without spaces are stored as overlapping character pairs, since most of their words have two
+characters and SQLite's `trigram` needs three.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from contextlib import closing
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from familiar_cli.base.text import fold_word, sentence_ends, without_joiners
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterable, Iterator
+
+    Counts = dict[tuple[str, tuple[object, ...]], int]
+
+TOKENIZER: Final = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
+"""Stems English, ignores accents, and keeps the vowel signs that belong to Indic words."""
+
+MAX_WORDS: Final = 64
+"""Maximum number of distinct words in a query; the first ones count."""
+
+MAX_QUERY_CHARS: Final = 8_000
+"""Maximum length of a query; in long texts, the question is usually at the start or the end."""
+
+_STEM_CHARS: Final = 5
+_BESIDE: Final = 0.6  # weight of neighbouring sentences, tuned on 314 long answers
+_COMMON: Final = 0.25  # share of all rows
+_MOST: Final = 0.4  # share of all rows; for words in half of them, BM25 is about zero
+_SAMPLE: Final = 1_000  # newest rows sampled for word frequencies
+_FEW: Final = 200
+
+_STOP: Final = """
+    a about after all also am an and any are as at be because been before being but by can could
+    did do does doing don for from get go got had has have having he her here hers him his how i
+    if in into is it its just like me more most my no not now of off on once only or other our
+    out over own s same she should so some such t than that the their them then there these they
+    this those through to too under until up very was we were what when where which while who
+    whom whose why will with would you your yours d ll m re ve
+"""
+STOP_WORDS: Final = frozenset(_STOP.split())
+"""English stop words."""
+
+# Han, kana, hangul, Thai, Lao, Tibetan, Myanmar, Khmer: written without spaces, or with endings
+# that cling to the word.
+_UNSPACED: Final = (
+    "\u0e00-\u0e7f\u0e80-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff"
+    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+    "\uf900-\ufaff\U00020000-\U000323af"
+)
+_RUN: Final = f"[{_UNSPACED}]+"  # slow to compile
+# Combining marks, which Python's `\w` excludes, belong to the preceding letter.
+_WORD: Final = r"[^\W_](?:[^\W_]|[^\s\w\u0000-\u02ff\u2000-\u303f\uff00-\uffef])*"
+_WORDS_TABLE: Final = f'CREATE VIRTUAL TABLE words USING fts5 (body, tokenize = "{TOKENIZER}")'
+_SENTENCE_END: Final = re.compile(r"[.!?。！？…]+[\"'”’)\]]*(?:\s+|$)|[。！？]|\n+")
+
+
+def bounded_query(text: str) -> str:
+    """Shorten a long query to its beginning and its end."""
+    if len(text) <= MAX_QUERY_CHARS:
+        return text
+    half = MAX_QUERY_CHARS // 2
+    head, tail = text[:half], text[-half:]
+    head, tail = head.rpartition(" ")[0] or head, tail.partition(" ")[2] or tail
+    return f"{head}\n{tail}"
+
+
+def indexable(text: str) -> str:
+    """Convert `text` to the form stored in full-text tables."""
+    folded = fold_word(text)
+    return folded if folded.isascii() else re.sub(_RUN, _pairs, folded)
+
+
+def words(text: str) -> list[str]:
+    """Return the words of `text` in order, in lower case; unspaced scripts give whole runs."""
+    return _split(fold_word(text))
+
+
+def content_words(text: str) -> list[str]:
+    """Return the distinct words of `text` without stop words; all if nothing else is left.
+
+    A capitalized stop word inside a sentence is kept, since it may be a name: Will, May.
+    """
+    return list(_content_words(text))
+
+
+@lru_cache(maxsize=16)  # called once per hit with the same question
+def _content_words(text: str) -> tuple[str, ...]:
+    kept = [
+        word
+        for sentence in _SENTENCE_END.split(without_joiners(text))
+        for place, written in enumerate(_split(sentence))
+        for word in _split(fold_word(written))
+        if word not in STOP_WORDS or (place and len(written) > 1 and written.istitle())
+    ]
+    return tuple(dict.fromkeys(kept or words(text)))
+
+
+def match_any(text: str) -> str | None:
+    """Return the FTS5 query for rows that hold any content word of `text`, or None without one.
+
+    `text` is never interpreted as query syntax.
+    """
+    terms: dict[str, None] = {}
+    for word in content_words(text):
+        for term in _terms(word):
+            terms[term] = None
+    return " OR ".join(list(terms)[:MAX_WORDS]) or None
+
+
+def match_spans(query: str, text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each occurrence in `text` of a word of `query`, in any form."""
+    import sqlite3  # noqa: PLC0415  # who only builds queries needs none
+
+    wanted = match_any(query)
+    if wanted is None:
+        return
+    spans = [match.span() for match in re.finditer(_WORD, text)]
+    with closing(sqlite3.connect(":memory:")) as connection:  # FTS knows the forms of a word
+        connection.execute(_WORDS_TABLE)
+        bodies = ((n, indexable(text[a:b])) for n, (a, b) in enumerate(spans))
+        connection.executemany("INSERT INTO words (rowid, body) VALUES (?, ?)", bodies)
+        sql = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid"
+        found = connection.execute(sql, (wanted,)).fetchall()
+    for (number,) in found:
+        yield from _narrow_run(query, text, *spans[number])
+
+
+def _narrow_run(query: str, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a run that are words of `query`; the whole run in scripts with spaces."""
+    run = text[start:end]
+    if not is_unspaced(run):
+        yield start, end
+        return
+    pieces = {word for word in content_words(query) if word}
+    pieces |= {word[at : at + 2] for word in pieces for at in range(len(word) - 1)}
+    pattern = "|".join(sorted(map(re.escape, pieces), key=len, reverse=True))
+    places = [at for at, letter in enumerate(run) for _ in fold_word(letter)]
+    for match in re.finditer(pattern, "".join(map(fold_word, run))):
+        yield start + places[match.start()], start + places[match.end() - 1] + 1
+
+
+class Choice(NamedTuple):
+    """Which rows to rank, and by which words.
+
+    Args:
+        match: Query for the words that count.
+        rows: Query for the rows to rank; empty for only the newest.
+        newest: Also rank rows found by `match` from this rowid on; 0 for none.
+        is_ranked: False if most rows contain every word, so that the newest are as good as any.
+    """
+
+    match: str
+    rows: str
+    newest: int = 0
+    is_ranked: bool = True
+
+
+def choose(
+    connection: sqlite3.Connection,
+    table: str,
+    match: str,
+    most_rows: int,
+    only: str = "",
+    *,
+    counts: Counts | None = None,
+) -> Choice:
+    """Limit a query with too many results to about `most_rows` rows worth ranking.
+
+    The rarest words select the rows, up to that number; other words only rank them, and the newest
+    rows fill up the rest. Words in a quarter of all rows do not select if a rarer one exists, and
+    those in almost half are ignored, as BM25 gives them about zero.
+
+    Args:
+        connection: Database with the table.
+        table: Its name.
+        match: Result of `match_any`.
+        most_rows: Number of rows, counted once per word.
+        only: SQL condition ` AND ...` on the rows; it should hold for almost all.
+        counts: As in `frequencies`.
+    """
+    asked, terms = _Table(connection, table, most_rows, only, counts), match.split(" OR ")
+    if asked.size(most_rows // len(terms) + 1) * len(terms) <= most_rows:
+        return Choice(match, match)
+    held = asked.held(terms, int(_MOST * _SAMPLE))
+    if sum(count for count, _ in held.values()) <= most_rows:
+        return Choice(match, match)
+    telling = [term for term, (count, share) in held.items() if count and share <= _MOST]
+    if not telling:
+        return Choice(match, match, is_ranked=False)
+    counted, room = " OR ".join(telling), most_rows
+    chosen: list[str] = []
+    for term in sorted(telling, key=lambda term: held[term][0]):
+        count, share = held[term]
+        if count > room:
+            is_enough = 2 * room < most_rows or (bool(chosen) and share > _COMMON)
+            newest = 0 if is_enough else asked.newest(room // len(telling), counted)
+            return Choice(counted, " OR ".join(chosen), newest)
+        chosen.append(term)
+        room -= count
+    return Choice(counted, counted)
+
+
+def frequencies(
+    connection: sqlite3.Connection,
+    table: str,
+    words: Iterable[str],
+    most_rows: int,
+    counts: Counts | None = None,
+) -> dict[str, tuple[int, float]]:
+    """Return how many rows contain each word, and its share among the newest rows.
+
+    Args:
+        connection: Database with the table.
+        table: Its name.
+        words: The words.
+        most_rows: About where counts stop.
+        counts: Numbers counted already in the same state of the database; more are added.
+    """
+    matches = {word: match_any(word) for word in words}
+    asked = _Table(connection, table, most_rows, "", counts)
+    held = asked.held({match for match in matches.values() if match})
+    return {word: held.get(match or "", (0, 0.0)) for word, match in matches.items()}
+
+
+class _Table(NamedTuple):
+    connection: sqlite3.Connection
+    name: str
+    most_rows: int
+    only: str
+    counts: Counts | None
+
+    def size(self, most: int) -> int:
+        """Return the number of rows, at most `most`."""
+        # FTS5's own shadow table, which is fast to scan.
+        some = f"SELECT 1 FROM {self.name}_docsize LIMIT {most}"  # noqa: S608
+        return self._number(f"SELECT count(*) FROM ({some})")  # noqa: S608
+
+    def held(
+        self, terms: Iterable[str], most_sampled: int = _SAMPLE
+    ) -> dict[str, tuple[int, float]]:
+        """Return how many matching rows contain each word, and its share among the newest.
+
+        Counts of frequent words are capped, and shares where `most_sampled` of the newest do.
+        """
+        docsize = f"FROM {self.name}_docsize"
+        oldest = self._number(f"SELECT id {docsize} ORDER BY id DESC LIMIT 1 OFFSET {_SAMPLE - 1}")
+        since, sample = f" AND rowid >= {oldest}", _SAMPLE if oldest else self.size(_SAMPLE)
+        found = {}
+        for term in terms:
+            count = self._count(term, since, most_sampled if oldest else self.most_rows)
+            share = count / sample
+            if oldest:
+                count = self._count(term) if share <= _COMMON else self.most_rows + 1
+            if self.only and 0 < count <= _FEW:
+                count = self._count(term, self.only)
+            found[term] = count, share
+        return found
+
+    def newest(self, count: int, match: str) -> int:
+        """Return the lowest rowid of the newest `count` rows that match."""
+        last = f"SELECT rowid {self._found} ORDER BY rowid DESC LIMIT 1 OFFSET ?"
+        return self._number(last, match, count)
+
+    def _count(self, term: str, where: str = "", most: int = 0) -> int:
+        limit = min(most or self.most_rows, self.most_rows) + 1
+        some = f"SELECT 1 {self._found}{where} LIMIT {limit}"
+        return self._number(f"SELECT count(*) FROM ({some})", term)  # noqa: S608
+
+    @property
+    def _found(self) -> str:
+        return f"FROM {self.name} WHERE {self.name} MATCH ?"
+
+    def _number(self, sql: str, *values: object) -> int:
+        counts = {} if self.counts is None or (self.only and self.only in sql) else self.counts
+        key = sql, values
+        if key not in counts:
+            row = self.connection.execute(sql, values).fetchone() or (0,)
+            counts[key] = int(row[0])
+        return counts[key]
+
+
+def match_all(text: str) -> str | None:
+    """Return the FTS5 query for rows that hold all words of `text`, or None without one."""
+    terms = [term for word in words(text)[:MAX_WORDS] for term in _terms(word)]
+    return f"({' AND '.join(terms)})" if terms else None
+
+
+def is_unspaced(text: str) -> bool:
+    """Tell whether `text` contains a script without spaces."""
+    return not text.isascii() and bool(re.search(_RUN, text))
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of `text` that contain a word, in order."""
+    found = (part.strip() for part in _SENTENCE_END.split(text))
+    return [part for part in found if _split(part)]
+
+
+def holds_word(folded: str, word: str) -> bool:
+    """Tell whether a word in a folded text starts with `word`."""
+    return word[:_STEM_CHARS] in folded
+
+
+def wanted_words(query: str) -> list[str]:
+    """Return the words to search for; pairs of characters in scripts without spaces."""
+    found = []
+    for word in content_words(query):
+        pairs = [word[n : n + 2] for n in range(len(word) - 1)] if is_unspaced(word) else []
+        found += pairs or [word]
+    return list(dict.fromkeys(found))
+
+
+def matching_words(texts: Iterable[str], query: str) -> list[float]:
+    """Weigh the words of `query` that each text holds; words in fewer texts weigh more."""
+    wanted = wanted_words(query)[:MAX_WORDS]
+    folded = list(map(fold_word, texts))
+    held = [[word for word in wanted if holds_word(one, word)] for one in folded]
+    texts_with = Counter(word for one in held for word in one)
+    return [sum(texts_with[word] ** -0.5 for word in one) for one in held]
+
+
+def best_part(
+    text: str, query: str, limit_tokens: int, count: Callable[[str], int]
+) -> tuple[int, int]:
+    """Return the range of sentences in `text` that match `query` best, as character offsets.
+
+    The best sentence is extended by its neighbours. Words in fewer sentences weigh more. A best
+    sentence longer than `limit_tokens` is returned whole.
+
+    Args:
+        text: A long text.
+        query: The search query.
+        limit_tokens: Maximum tokens of the result.
+        count: Counts tokens.
+    """
+    ends = [*sentence_ends(text), len(text)]
+    spans = [(a, b) for a, b in pairwise([0, *ends]) if text[a:b].strip()]
+    own = [0.0, *matching_words([text[a:b] for a, b in spans], query), 0.0]
+    fit = [own[n] + _BESIDE * (own[n - 1] + own[n + 1]) for n in range(1, len(own) - 1)]
+    best = max(range(len(fit)), key=lambda n: (fit[n], -n), default=None)
+    if best is None:
+        return 0, len(text)
+    first, last = _grow_run(best, len(spans), lambda n: count(text[slice(*spans[n])]), limit_tokens)
+    return spans[first][0], spans[last][1]
+
+
+def _grow_run(best: int, size: int, cost: Callable[[int], int], limit: int) -> tuple[int, int]:
+    """Extend a sentence on both sides within the limit; return the first and last."""
+    first = last = best
+    left = limit - cost(best)
+    while True:
+        may_follow = last + 1 < size and cost(last + 1) <= left
+        may_precede = first > 0 and cost(first - 1) <= left
+        if may_follow and (last - best <= best - first or not may_precede):
+            last += 1
+            left -= cost(last)
+        elif may_precede:
+            first -= 1
+            left -= cost(first)
+        else:
+            return first, last
+
+
+def _terms(word: str) -> list[str]:
+    """Return the FTS5 terms for `word`, which `_pairs` may have split."""
+    if not is_unspaced(word):
+        return [f'"{word}"']
+    if len(word) == 1:
+        return [f'"{word}"*']
+    spaced = re.sub(_RUN, _pairs, word).split()
+    return [f'"{term}"' for term in spaced if len(term) > 1] or [f'"{word}"']
+
+
+def _split(text: str) -> list[str]:
+    folded = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    if folded.isascii():
+        return re.findall(r"[A-Za-z0-9]+", folded)
+    return "".join(map(_in_word, folded)).split()
+
+
+@lru_cache(maxsize=4096)
+def _in_word(char: str) -> str:
+    """Return `char` if words are made of it, else a space."""
+    return char if char.isalnum() or unicodedata.category(char)[0] == "M" else " "
+
+
+def _pairs(found: re.Match[str]) -> str:
+    """Return a run of characters as overlapping pairs, plus its last character."""
+    run = found.group()
+    return " " + " ".join(run[at : at + 2] for at in range(len(run))) + " "

@@ -1,0 +1,585 @@
+"""Forget people: the orders to do so, and the tombstones left among the turns.
+
+An order identifies accounts by a keyed hash, so it can be kept and synchronised without naming
+anybody. Every machine carries it out, and turns of anyone it covers are never stored again.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from familiar_cli.base.errors import BadInputError, ForgottenPersonError
+from familiar_cli.base.files import remove
+from familiar_cli.base.sqlite import rows_among
+from familiar_cli.base.text import fold
+from familiar_cli.base.who.identity import Author
+from familiar_cli.store.history.lines import TurnLine, TurnName, local_ids, own_instance, turn_names
+from familiar_cli.store.history.rows import Turn, pack, to_author, unpack
+from familiar_cli.store.history.tables import list_tables
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
+
+    from familiar_cli.store.history.schema import HistoryFile
+
+TOMBSTONE: Final = "[forgotten]"
+"""The words of a turn whose author, or the one it replied to, was forgotten."""
+
+PLATFORM: Final = "forgotten"
+"""The platform of whoever was forgotten; the user id is that of the order."""
+
+_ORDER: Final = "forget:"  # prefix of an order's id in `sync_state`
+_LOST: Final = "forgotten-words:"  # prefix of the keyed hash of forgotten words
+_LINE: Final = re.compile(
+    r"([0-9a-f]{12}) ([0-9a-f]{32}) ([0-9a-f]{64}(?:,[0-9a-f]{64})*)((?: [a-z0-9-]+:[0-9]{1,16})*)"
+)
+_WORD: Final = re.compile(r"\w+")
+_RUN: Final = 4  # consecutive words that count as a quotation if one is rare
+_RARE_CHARS: Final = 5
+_RARE_TURNS: Final = 2  # other turns that may contain a rare word
+_LEAST_NAME_CHARS: Final = 3
+_TELLING_CHARS: Final = 20  # minimum words to recognise a line, whoever it is attributed to
+_TRUNCATE_TRIES: Final = 20
+
+
+class ForgetOrder(Struct, frozen=True):
+    """A person's order to forget somebody.
+
+    Args:
+        id: Its random id, from which the pseudonym is made.
+        key: The secret key of its hashes, in hexadecimal.
+        people: A keyed hash of each account.
+        turns: Turns of other people that lose their words too, as `instance:number`.
+    """
+
+    id: str
+    key: str
+    people: frozenset[str]
+    turns: tuple[str, ...] = ()
+
+    @classmethod
+    def for_accounts(cls, accounts: Iterable[Author], turns: Iterable[str] = ()) -> ForgetOrder:
+        """Create an order for all accounts of one person."""
+        order = cls(secrets.token_hex(6), secrets.token_hex(16), frozenset())
+        people = frozenset(map(order.account_hash, accounts))
+        return cls(order.id, order.key, people, tuple(sorted(turns)))
+
+    @classmethod
+    def from_line(cls, line: str) -> ForgetOrder:
+        """Parse the output of `to_line`.
+
+        Raises:
+            BadInputError: The line is not a valid order.
+        """
+        found = _LINE.fullmatch(line.strip())
+        if not found:
+            raise BadInputError("A request to forget a person is invalid; nothing was changed")
+        return cls(found[1], found[2], frozenset(found[3].split(",")), tuple(found[4].split()))
+
+    def to_line(self) -> str:
+        """Encode the order as one line, for storage and synchronisation."""
+        return " ".join((self.id, self.key, ",".join(sorted(self.people)), *self.turns))
+
+    @property
+    def pseudonym(self) -> Author:
+        """Author named by the tombstones."""
+        return Author(PLATFORM, self.id)
+
+    def keyed_hash(self, text: str) -> str:
+        """Return a hash that cannot be looked up without the key."""
+        content = text.encode("utf-8", errors="surrogatepass")
+        return hmac.new(bytes.fromhex(self.key), content, "sha256").hexdigest()
+
+    def account_hash(self, author: Author) -> str:
+        """Return the order's hash of an account."""
+        return self.keyed_hash(f"{author.platform}:{author.user_id}")
+
+    def covers(self, author: Author | None) -> bool:
+        """Tell whether an author is to be forgotten."""
+        return author is not None and self.account_hash(author) in self.people
+
+
+def read_orders(connection: sqlite3.Connection) -> tuple[ForgetOrder, ...]:
+    """Return all orders carried out in a history."""
+    sql = "SELECT value FROM sync_state WHERE name > ? AND name < 'forget;' ORDER BY name"
+    return tuple(ForgetOrder.from_line(row[0]) for row in connection.execute(sql, (_ORDER,)))
+
+
+def orders_of(history: HistoryFile) -> tuple[ForgetOrder, ...]:
+    """Return all orders carried out in a history."""
+    with history.use(create=False) as connection:
+        return read_orders(connection)
+
+
+def is_forgotten(
+    connection: sqlite3.Connection, turn: Turn, *, is_attributed: bool = False
+) -> bool:
+    """Tell whether a turn must not be stored because its author was forgotten.
+
+    Args:
+        connection: The history.
+        turn: The turn.
+        is_attributed: Whether its author is certain; a client that sends a whole past names only
+            one.
+    """
+    orders = read_orders(connection)
+    if not orders or any(order.covers(turn.author) for order in orders):
+        return bool(orders)
+    words = _bare_words(turn.content)
+    if turn.role != "assistant" and (is_attributed or len(words) < _TELLING_CHARS):
+        return False
+    hashes = (_LOST + order.keyed_hash(words) for order in orders if words)
+    sql = "SELECT 1 FROM sync_state WHERE name = ?"
+    return any(connection.execute(sql, (name,)).fetchone() for name in hashes)
+
+
+def check_may_speak(connection: sqlite3.Connection, author: Author | None) -> None:
+    """Refuse turns by an author who was forgotten.
+
+    Raises:
+        ForgottenPersonError: The author was forgotten.
+    """
+    if author and any(order.covers(author) for order in read_orders(connection)):
+        raise ForgottenPersonError(
+            "This person was forgotten on request: nothing they say is kept; nothing was changed",
+            hint="To come back, they need another account: a forgotten one stays forgotten.",
+        )
+
+
+def is_tombstone(turn: Turn) -> bool:
+    """Tell whether a turn lost its words because somebody was forgotten."""
+    return turn.content == TOMBSTONE
+
+
+def as_tombstone(connection: sqlite3.Connection, line: TurnLine) -> TurnLine:
+    """Reduce a turn to a tombstone if the machine that stored it did not know of an order yet."""
+    order = next((o for o in read_orders(connection) if o.covers(line.author)), None)
+    return replace(
+        line,
+        author=order.pseudonym if order else None,
+        content=TOMBSTONE,
+        hidden=True,
+        imported=None,
+        more="",
+        one_to_one=None,
+    )
+
+
+def accounts_covered(history: HistoryFile, order: ForgetOrder) -> list[Author]:
+    """Return an order's accounts that have turns, with every name they used."""
+    sql = (
+        "SELECT DISTINCT author_platform, author_user_id, author_username, author_display_name "
+        "FROM turns WHERE author_platform IS NOT NULL"
+    )
+    found = map(to_author, history.rows(sql))
+    return [author for author in found if order.covers(author)]
+
+
+class Traces(Struct, frozen=True):
+    """Evidence by which unattributed text is recognised as a forgotten person's.
+
+    Args:
+        names: Their names, case-folded, as word sequences.
+        words: Words that only they used.
+        runs: Word sequences from their turns or from replies to them.
+    """
+
+    names: frozenset[tuple[str, ...]] = frozenset()
+    words: frozenset[str] = frozenset()
+    runs: frozenset[tuple[str, ...]] = frozenset()
+
+    def is_named_in(self, words: list[str]) -> bool:
+        """Tell whether a word sequence names them."""
+        lengths = {len(name) for name in self.names}
+        return any(not self.names.isdisjoint(_runs(words, length)) for length in lengths)
+
+    def is_quoted_in(self, words: list[str]) -> bool:
+        """Tell whether a word sequence is a quotation of them."""
+        return not self.runs.isdisjoint(_runs(words, _RUN))
+
+    def are_in(self, text: str) -> bool:
+        """Tell whether a text names or quotes them, or contains a word that only they used."""
+        words = words_of(text)
+        return (
+            not self.words.isdisjoint(words) or self.is_named_in(words) or self.is_quoted_in(words)
+        )
+
+
+def words_of(text: str) -> list[str]:
+    """Split a text into case-folded words."""
+    return _WORD.findall(fold(text))
+
+
+def _bare_words(text: str) -> str:
+    return " ".join(words_of(text))
+
+
+def _runs(words: list[str], length: int) -> Iterator[tuple[str, ...]]:
+    return (tuple(words[at : at + length]) for at in range(len(words) - length + 1))
+
+
+class Forgotten(Struct, frozen=True):
+    """The turns affected by forgetting somebody.
+
+    Args:
+        said: Their own turns.
+        replies: The familiar's turns that reply to them or quote them.
+        quoted: Turns of others that name or quote them, left for a person to decide on.
+        channels: New name of each channel in which nobody else spoke.
+        names: Shared ids of all turns that lose their words.
+        traces: Evidence by which their words are recognised.
+    """
+
+    said: frozenset[int] = frozenset()
+    replies: frozenset[int] = frozenset()
+    quoted: tuple[int, ...] = ()
+    channels: Mapping[str, str] = field(default_factory=dict)
+    names: frozenset[TurnName] = frozenset()
+    traces: Traces = field(default_factory=Traces)
+
+    @property
+    def turns(self) -> frozenset[int]:
+        """All turns that lose their words."""
+        return self.said | self.replies
+
+
+def find_forgotten(
+    history: HistoryFile, order: ForgetOrder, own: str, names: Iterable[str], common: Iterable[str]
+) -> Forgotten:
+    """Find the turns that an order affects, changing nothing.
+
+    Args:
+        history: The history.
+        order: The order.
+        own: This instance's name; empty: it has never synchronised.
+        names: The person's names.
+        common: Texts whose words identify nobody, such as lore.
+    """
+    accounts = {(a.platform, a.user_id) for a in accounts_covered(history, order)}
+    with history.use(create=False) as connection:
+        said = set(_said_by(connection, accounts))
+        others = local_ids(connection, own, filter(None, map(_turn_name, order.turns)))
+        said |= set(others.values())
+        replies = _replies_to(connection, said, accounts)
+        found, quoted, quotes = _read_traces(connection, said, replies, names, common)
+        replies |= quotes
+        replies |= _alternatives(connection, replies) - said
+        before = own or own_instance(connection)
+        turns = said | replies
+        return Forgotten(
+            frozenset(said),
+            frozenset(replies),
+            tuple(turn for turn in quoted if turn not in turns),
+            _own_channels(connection, order, accounts),
+            frozenset(turn_names(connection, before, turns).values()),
+            found,
+        )
+
+
+def _turn_name(text: str) -> TurnName | None:
+    from familiar_cli.store.memory.pages.lines import parse_turn_name  # noqa: PLC0415  # rarely needed
+
+    cited = parse_turn_name(text)
+    return TurnName(cited.instance, cited.first) if cited else None
+
+
+def _said_by(
+    connection: sqlite3.Connection, accounts: AbstractSet[tuple[str, str]]
+) -> Iterator[int]:
+    for platform, user_id in accounts:
+        sql = (
+            "SELECT id FROM turns WHERE author_platform = ?1 AND author_user_id = ?2 UNION SELECT "
+            "turn_id FROM one_to_one JOIN turns ON id = turn_id WHERE platform = ?1 AND "
+            "user_id = ?2 AND role = 'user'"
+        )
+        values = (pack(platform), pack(user_id))
+        yield from (row[0] for row in connection.execute(sql, values))
+
+
+def _replies_to(
+    connection: sqlite3.Connection, said: AbstractSet[int], accounts: AbstractSet[tuple[str, str]]
+) -> set[int]:
+    """Return the familiar's turns that reply to these turns, or were addressed to nobody else."""
+    rows = rows_among(connection, "SELECT turn_id FROM replies WHERE reply_to IN", said)
+    found = {row[0] for row in rows}
+    for platform, user_id in accounts:
+        sql = "SELECT turn_id FROM one_to_one WHERE platform = ? AND user_id = ?"
+        found.update(r[0] for r in connection.execute(sql, (pack(platform), pack(user_id))))
+    sql = (  # an imported chat records only the order
+        "SELECT (SELECT next.id FROM turns AS next WHERE next.channel_id = turns.channel_id "
+        "AND next.id > turns.id AND next.role = 'assistant' AND NOT EXISTS (SELECT 1 FROM turns AS "
+        "other WHERE other.channel_id = turns.channel_id AND other.id > turns.id AND "
+        "other.id < next.id AND other.role != 'assistant') AND NOT EXISTS (SELECT 1 FROM replies "
+        "WHERE replies.turn_id = next.id) ORDER BY next.id LIMIT 1) FROM turns WHERE id IN"
+    )
+    found.update(row[0] for row in rows_among(connection, sql, said) if row[0])
+    return found - said
+
+
+def _alternatives(connection: sqlite3.Connection, turns: AbstractSet[int]) -> set[int]:
+    """Return the alternatives of these turns."""
+    sql = "SELECT coalesce(slot, id) FROM turns LEFT JOIN slots ON turn_id = id WHERE id IN"
+    slots = {row[0] for row in rows_among(connection, sql, turns)}
+    sql = "SELECT turn_id FROM slots WHERE slot IN"
+    return slots | {row[0] for row in rows_among(connection, sql, slots)}
+
+
+def _read_traces(
+    connection: sqlite3.Connection,
+    said: AbstractSet[int],
+    replies: AbstractSet[int],
+    names: Iterable[str],
+    common: Iterable[str],
+) -> tuple[Traces, list[int], set[int]]:
+    """Return the traces of somebody, and the turns of others and of the familiar that match."""
+    texts = [
+        words_of(unpack(row[0]))
+        for row in rows_among(connection, "SELECT content FROM turns WHERE id IN", said | replies)
+        if row[0] != TOMBSTONE
+    ]
+    counted = Counter[str](dict.fromkeys((w for t in texts for w in t), 0))
+    for text in common:
+        counted.update(dict.fromkeys(counted.keys() & set(words_of(text)), _RARE_TURNS + 1))
+    for _, _, words in _other_turns(connection, said | replies, people=True):
+        counted.update(counted.keys() & set(words))
+    rare = {w for w, n in counted.items() if n <= _RARE_TURNS and len(w) >= _RARE_CHARS}
+    runs = {run for text in texts for run in _runs(text, _RUN) if not rare.isdisjoint(run)}
+    called = (tuple(words_of(name)) for name in names)
+    traces = Traces(
+        frozenset(one for one in called if len("".join(one)) >= _LEAST_NAME_CHARS),
+        frozenset(word for word in rare if not counted[word]),
+        frozenset(runs),
+    )
+    quoted: list[int] = []
+    quotes: set[int] = set()
+    for turn_id, role, words in _other_turns(connection, said | replies, people=False):
+        if traces.is_quoted_in(words) or traces.is_named_in(words):
+            quotes.add(turn_id) if role == "assistant" else quoted.append(turn_id)
+    return traces, quoted, quotes
+
+
+def _other_turns(
+    connection: sqlite3.Connection, without: AbstractSet[int], *, people: bool
+) -> Iterator[tuple[int, str, list[str]]]:
+    sql = f"SELECT id, role, content FROM turns {'WHERE role = ?' if people else ''} ORDER BY id"  # noqa: S608
+    for turn_id, role, content in connection.execute(sql, ("user",) if people else ()):
+        if turn_id not in without:
+            yield turn_id, role, words_of(unpack(content))
+
+
+def _own_channels(
+    connection: sqlite3.Connection, order: ForgetOrder, accounts: AbstractSet[tuple[str, str]]
+) -> dict[str, str]:
+    """Return the channels in which only these accounts spoke, with their new names."""
+    people: dict[str, set[tuple[str, str]]] = {}
+    sql = (
+        "SELECT DISTINCT channel_id, author_platform, author_user_id FROM turns "
+        "WHERE author_platform IS NOT NULL"
+    )
+    for channel, platform, user_id in connection.execute(sql):
+        people.setdefault(unpack(channel), set()).add((unpack(platform), unpack(user_id)))
+    alone = (channel for channel, found in people.items() if found <= accounts)
+    return {channel: f"{PLATFORM}-{order.keyed_hash(channel)[:16]}" for channel in alone}
+
+
+_CHANNEL_COLUMNS: Final = (
+    *(
+        (table, "channel_id")
+        for table in [
+            "turns",
+            "speakers",
+            "only_speakers",
+            "chats",
+            "message_ids",
+            "places",
+            "branches",
+            "summary_channels",
+            "channels_set_aside",
+        ]
+    ),
+    ("branches", "parent"),
+    ("events", "subject"),
+    ("events", "value"),
+)
+
+
+def bury_turns(history: HistoryFile, order: ForgetOrder, found: Forgotten) -> None:
+    """Replace turns with tombstones, leaving no trace of their words in the file.
+
+    The order is stored as well, so turns of anyone it covers are refused from then on.
+
+    Raises:
+        FamiliarError: The file cannot be written; nothing was changed.
+    """
+    for copy in history.path.parent.glob(f"{history.path.name}.before-v*"):
+        remove(copy)
+    with history.use(create=True) as connection:
+        connection.execute("PRAGMA secure_delete = ON")
+    with history.change() as connection:
+        connection.execute("INSERT OR REPLACE INTO sync_state VALUES (?, ?)", _row_of(order))
+        with _unguarded(connection):
+            _remember_words(connection, order, found)
+            _bury(connection, order, found)
+            _rename_channels(connection, found)
+            _scrub_sources(connection, order, found.traces)
+        _scrub_older_tables(connection, found.traces)
+    with history.use(create=True) as connection:
+        connection.execute("VACUUM")
+        for _ in range(_TRUNCATE_TRIES):
+            busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if not busy:
+                break
+
+
+def note_order(history: HistoryFile, order: ForgetOrder) -> None:
+    """Store an order that has nothing left to carry out."""
+    with history.change() as connection:
+        connection.execute("INSERT OR REPLACE INTO sync_state VALUES (?, ?)", _row_of(order))
+
+
+def _row_of(order: ForgetOrder) -> tuple[str, str]:
+    return _ORDER + order.id, order.to_line()
+
+
+class _unguarded:  # noqa: N801  # reads as what it does
+    """Drop the triggers that make turns immutable, and restore them afterwards."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._triggers: list[tuple[str, str]] = []
+
+    def __enter__(self) -> None:
+        sql = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND sql LIKE '%RAISE(%'"
+        self._triggers = self._connection.execute(sql).fetchall()
+        for name, _ in self._triggers:
+            self._connection.execute(f'DROP TRIGGER "{name}"')
+
+    def __exit__(self, *failed: object) -> None:
+        if failed[0] is None:
+            for _, sql in self._triggers:
+                self._connection.execute(sql)
+
+
+def _remember_words(connection: sqlite3.Connection, order: ForgetOrder, found: Forgotten) -> None:
+    """Store a keyed hash of each turn, so that clients cannot bring it back."""
+    sql = "SELECT content FROM turns WHERE id IN"
+    for (content,) in list(rows_among(connection, sql, found.turns)):
+        words = _bare_words(unpack(content))
+        if words and content != TOMBSTONE:
+            name = _LOST + order.keyed_hash(words)
+            connection.execute("INSERT OR REPLACE INTO sync_state VALUES (?, '')", (name,))
+
+
+def _bury(connection: sqlite3.Connection, order: ForgetOrder, found: Forgotten) -> None:
+    buried = [(turn_id,) for turn_id in found.turns]
+    connection.executemany(
+        f"UPDATE turns SET content = '{TOMBSTONE}', hidden = 1 WHERE id = ?",  # noqa: S608
+        buried,
+    )
+    who = (order.pseudonym.platform, order.pseudonym.user_id)
+    connection.executemany(
+        "UPDATE turns SET author_platform = ?, author_user_id = ?, author_username = NULL, "
+        "author_display_name = NULL WHERE id = ? AND author_platform IS NOT NULL",
+        [(*who, turn_id) for turn_id in found.turns],
+    )
+    for sql in (
+        "UPDATE turn_extras SET raw = '{}', identity = randomblob(16) WHERE turn_id = ?",
+        "UPDATE elsewhere SET more = '' WHERE turn_id = ?",
+        "UPDATE set_aside SET hidden = NULL WHERE turn_id = ?",
+        "DELETE FROM unread WHERE turn_id = ?",
+    ):
+        connection.executemany(sql, buried)
+    connection.execute("UPDATE chats SET beginning = NULL")  # a plain hash of a line
+    if found.turns:
+        first = (min(found.turns),)
+        connection.execute("DELETE FROM summaries WHERE last_turn_id >= ?", first)
+    connection.execute("DELETE FROM turn_files")  # every file of turns is rewritten
+    connection.execute("DELETE FROM lines_waiting")
+    accounts = {
+        (row[0], row[1])
+        for row in connection.execute(
+            "SELECT author_platform, author_user_id FROM speakers UNION "
+            "SELECT platform, user_id FROM one_to_one UNION "
+            "SELECT platform, user_id FROM only_speakers WHERE platform IS NOT NULL"
+        )
+        if order.covers(Author(unpack(row[0]), unpack(row[1])))
+    }
+    for platform, user_id in accounts:
+        values = (platform, user_id)
+        connection.execute(
+            "DELETE FROM speakers WHERE author_platform = ? AND author_user_id = ?", values
+        )
+        for table in ("one_to_one", "only_speakers"):
+            connection.execute(
+                f"UPDATE {table} SET platform = ?, user_id = ? "  # noqa: S608
+                "WHERE platform = ? AND user_id = ?",
+                (*who, *values),
+            )
+
+
+def uncount_forgotten(connection: sqlite3.Connection) -> None:
+    """Remove forgotten people from the speaker counts."""
+    connection.execute("DELETE FROM speakers WHERE author_platform = ?", (PLATFORM,))
+
+
+def _rename_channels(connection: sqlite3.Connection, found: Forgotten) -> None:
+    for table, column in _CHANNEL_COLUMNS:
+        unless = " AND kind IN ('channel', 'branch')" if table == "events" else ""
+        connection.executemany(
+            f"UPDATE OR IGNORE {table} SET {column} = ? WHERE {column} = ?{unless}",  # noqa: S608
+            [(new, pack(old)) for old, new in found.channels.items()],
+        )
+    connection.executemany(
+        "UPDATE chats SET name = '', head = '{}' WHERE channel_id = ?",
+        [(new,) for new in found.channels.values()],
+    )
+
+
+def _scrub_sources(connection: sqlite3.Connection, order: ForgetOrder, traces: Traces) -> None:
+    """Scrub names and quotations from chat metadata and read receipts."""
+    for number, *texts in connection.execute("SELECT id, key, name, head FROM chats").fetchall():
+        key, name, head = map(unpack, texts)
+        if traces.are_in(f"{name}\n{head}"):
+            connection.execute("UPDATE chats SET name = '', head = '{}' WHERE id = ?", (number,))
+        if traces.are_in(key) or key.startswith(PLATFORM):
+            new = f"{PLATFORM}-{order.keyed_hash(key)[:16]}"
+            connection.execute("UPDATE OR IGNORE chats SET key = ? WHERE id = ?", (new, number))
+            values = (new, pack(key))
+            connection.execute(
+                "UPDATE events SET subject = ? WHERE kind = 'chat' AND subject = ?", values
+            )
+    connection.executemany(
+        "UPDATE turn_extras SET raw = '{}' WHERE turn_id = ?",
+        [
+            (turn_id,)
+            for turn_id, raw, content in connection.execute(
+                "SELECT turn_id, raw, content FROM turn_extras JOIN turns ON id = turn_id"
+            ).fetchall()
+            if traces.are_in(unpack(raw)) and not traces.are_in(unpack(content))
+        ],
+    )
+
+
+def _scrub_older_tables(connection: sqlite3.Connection, traces: Traces) -> None:
+    """Delete rows of legacy tables that name or quote somebody."""
+    for table in list_tables(connection):
+        if table == "turns_fts":
+            connection.execute("DROP TABLE turns_fts")
+        elif table.startswith("legacy_"):
+            quoted = '"' + table.replace('"', '""') + '"'
+            rows = connection.execute(f"SELECT rowid, * FROM {quoted}").fetchall()  # noqa: S608
+            gone = [
+                (row[0],)
+                for row in rows
+                if any(traces.are_in(str(value)) for value in row[1:] if isinstance(value, str))
+            ]
+            connection.executemany(f"DELETE FROM {quoted} WHERE rowid = ?", gone)  # noqa: S608

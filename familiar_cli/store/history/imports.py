@@ -1,0 +1,620 @@
+"""Import chats, reconcile served conversations, and find duplicated turns.
+
+The source's lines are compared with all standing turns of the channel, imported or live. Turns are
+only ever added and marked: an edited line supersedes its turn, a deleted one is withdrawn.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import Struct, field
+
+from familiar_cli.base.errors import ConflictError, RefusedError
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.store.history import store
+from familiar_cli.store.history.events import CHAT, append_event, begin_branch
+from familiar_cli.store.history.forgetting import is_forgotten
+from familiar_cli.store.history.matching import (
+    ChatPlacement,
+    IncomingLine,
+    LineMatch,
+    Matching,
+    Wording,
+    identity_of,
+    matching_blocks,
+    wording_of,
+)
+from familiar_cli.store.history.rows import (
+    COLUMNS,
+    HEARD,
+    SERVED,
+    Turn,
+    by_time,
+    from_ms,
+    in_ms,
+    pack,
+    to_row,
+)
+from familiar_cli.store.history.selection import Kept, TurnFilter, kept_turns, select_turns
+from familiar_cli.store.history.store import (
+    GREETING,
+    HistoryStore,
+    find_message,
+    note_id,
+    turn_statuses,
+    withdraw_turns,
+)
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+
+KIND: Final = "import"
+"""The kind of a chat that was brought in from a file."""
+
+_CACHE_KIB: Final = 65_536  # identities arrive in random order; keep the index in memory
+_TURNS: Final = (
+    f"INSERT INTO turns (id, {', '.join(COLUMNS)}, hidden) "  # noqa: S608  # our own names
+    f"VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"
+)
+# Other instances lack what a turn gained after it was sent, so no line of theirs equals it.
+_EXTRAS: Final = (
+    "INSERT INTO turn_extras VALUES (?1, ?2, ?3, ?4, ?5, CASE WHEN EXISTS (SELECT 1 FROM elsewhere "
+    "WHERE turn_id = ?1) OR EXISTS (SELECT 1 FROM sync_state WHERE name = 'told' AND "
+    "CAST(value AS INTEGER) >= ?1) THEN 0 ELSE (SELECT coalesce(max(nth), 0) + 1 "
+    "FROM turn_extras WHERE identity = ?3) END)"
+)
+
+
+class ChatOrigin(Struct, frozen=True):
+    """The source of a chat.
+
+    Args:
+        key: Its stable key in all imports, even if its file is moved or renamed.
+        format: Its format.
+        name: Its name in the source.
+        head: The source's metadata for the whole chat, in JSON.
+        first: Its first line, if any.
+    """
+
+    key: str
+    format: str
+    name: str
+    head: str
+    first: IncomingLine | None = None
+
+
+def match_lines(
+    history: HistoryStore, place: ChatPlacement, lines: Iterable[IncomingLine]
+) -> bytearray:
+    """Return a `LineMatch` for each line, in one byte each.
+
+    A new line before one that is already stored cannot be appended in order: `inserted`.
+    """
+    with history.use(create=False) as connection:
+        if place.is_new and not place.parent:
+            return bytearray()
+        matching = Matching(connection, place.parts(connection))
+        verdicts = bytearray(matching.verdict(line) for line in lines)
+    known = len(verdicts.rstrip(bytes([LineMatch.new])))
+    verdicts[:known] = verdicts[:known].replace(bytes([LineMatch.new]), bytes([LineMatch.inserted]))
+    return verdicts
+
+
+class Appender:
+    """Appends lines to the end of a channel, one transaction per batch.
+
+    Args:
+        history: The history.
+        place: The channel; if it is to branch off another, it does so with the first line.
+        origin: Source of the lines.
+    """
+
+    def __init__(self, history: HistoryStore, place: ChatPlacement, origin: ChatOrigin) -> None:
+        self._history = history
+        self._place = place
+        self._channel_id = place.channel_id
+        self._origin = origin
+        self._tail: int | None = None
+
+    def add(self, batch: Sequence[IncomingLine], *, is_late: bool = False) -> list[LineMatch]:
+        """Store the new lines of `batch`, all or nothing. Return a verdict for each line.
+
+        A line is not new if its message id is already stored, from this chat or elsewhere.
+
+        Args:
+            batch: The lines.
+            is_late: Whether to order the lines by time among other turns, not at the end.
+
+        Raises:
+            RefusedError: The channel has turns later than the first of the lines.
+            ConflictError: Another process wrote to the channel since the last batch.
+            FamiliarError: As `HistoryStore.append`.
+        """
+        with self._history.change() as connection:
+            connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            chat_id = self._begin(connection)
+            if not is_late:
+                self._check_end(connection, chat_id, batch[0])
+            verdicts = _by_id(connection, batch)
+            fresh = [line for line, known in zip(batch, verdicts, strict=True) if not known]
+            last = _insert_batch(connection, chat_id, fresh) if fresh else None
+            self._tail = self._tail if is_late or last is None else last
+            return verdicts
+
+    def correct(self, old: Turn, line: IncomingLine) -> None:
+        """Supersede a turn with the line that rewords it, or restore an earlier wording.
+
+        Raises:
+            FamiliarError: As `store.supersede_turn`.
+        """
+        others = store.turn_statuses(self._history, (old.id,))[old.id].alternatives
+        for other, state in store.turn_statuses(self._history, others).items():
+            turn = None if state.withdrawn else self._history.turn(other)
+            if turn and turn.content == line.turn.content and turn.author == line.turn.author:
+                store.select_alternative(self._history, other)
+                return
+        with self._history.change() as connection:
+            self._begin(connection)
+        made = store.supersede_turn(self._history, old, line.turn)
+        self.describe([(made.id, line)])
+
+    def describe(self, turns: Sequence[tuple[int, IncomingLine]]) -> None:
+        """Update existing turns with what the source states about them."""
+        with self._history.change() as connection:
+            chat_id = self._begin(connection)
+            connection.executemany(
+                _EXTRAS, [_extra_values(turn_id, chat_id, line) for turn_id, line in turns]
+            )
+
+    def note_head(self) -> None:
+        """Store the source's metadata for the chat, even if it has no new line."""
+        with self._history.change() as connection:
+            self._begin(connection)
+
+    def _begin(self, connection: sqlite3.Connection) -> int:
+        """Check and prepare the channel for appending; return the number of the chat."""
+        if self._place.parent:
+            begin_branch(connection, self._channel_id, self._place.parent, self._place.turn_id)
+        return _chat_id(connection, self._channel_id, self._origin)
+
+    def _check_end(self, connection: sqlite3.Connection, chat_id: int, first: IncomingLine) -> None:
+        last = _last_turn(connection, self._channel_id)
+        if self._tail is not None:
+            if last is None or last[0] != self._tail:
+                raise ConflictError(
+                    f"Channel {self._channel_id!r} got new turns during the import; the turns "
+                    "imported so far are kept",
+                    hint="Run the same command again to continue.",
+                )
+            return
+        if last is None or last[2] == chat_id or last[1] <= in_ms(first.turn.at):
+            return
+        raise RefusedError(
+            f"Channel {self._channel_id!r} goes on until {from_ms(last[1]):%Y-%m-%d %H:%M}, and "
+            f"turns are only added at its end; the chat's lines from "
+            f"{first.turn.at:%Y-%m-%d %H:%M} on were not imported",
+            hint="Add `--channel NAME` to import into a new channel.",
+        )
+
+
+def _last_turn(
+    connection: sqlite3.Connection, channel_id: str
+) -> tuple[int, int, int | None] | None:
+    """Return id, time and chat of the newest turn of a channel."""
+    sql = (
+        "SELECT id, at_ms, chat_id FROM shown LEFT JOIN turn_extras ON id = turn_id "
+        "WHERE channel_id = ? ORDER BY id DESC LIMIT 1"
+    )
+    found = connection.execute(sql, (pack(channel_id),)).fetchone()
+    return tuple(found) if found else None
+
+
+def _chat_id(connection: sqlite3.Connection, channel_id: str, origin: ChatOrigin) -> int:
+    """Return the number of a chat after updating its metadata; writes only if something changed."""
+    sql = "SELECT id FROM chats WHERE key = ? AND head = ? AND name = ?"
+    same = connection.execute(sql, tuple(map(pack, (origin.key, origin.head, origin.name))))
+    for (number,) in same:
+        return int(number)
+    sql = (
+        "INSERT INTO chats (channel_id, key, kind, format, name, head, beginning) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE "
+        "SET head = excluded.head, name = excluded.name RETURNING id"
+    )
+    texts = (channel_id, origin.key, KIND, origin.format, origin.name, origin.head)
+    beginning = None
+    if origin.first and not is_forgotten(connection, origin.first.turn):
+        beginning = origin.first.fingerprint
+    values = (*map(pack, texts), beginning)
+    number = int(connection.execute(sql, values).fetchone()[0])
+    append_event(connection, CHAT, pack(origin.key))
+    return number
+
+
+def _by_id(connection: sqlite3.Connection, batch: Sequence[IncomingLine]) -> list[LineMatch]:
+    """Return for each line whether its message id is new, known, or known with other words."""
+    seen: dict[str, Turn] = {}
+    verdicts = []
+    for line in batch:
+        turn, key = line.turn, line.message_id
+        if is_forgotten(connection, turn):
+            verdicts.append(LineMatch.there)
+            continue
+        known = find_message(connection, turn.channel_id, key)
+        earlier = known or seen.get(key)
+        if key:
+            seen.setdefault(key, turn)
+        verdicts.append(LineMatch.of_known(earlier, turn) if earlier else LineMatch.new)
+    return verdicts
+
+
+def _insert_batch(
+    connection: sqlite3.Connection, chat_id: int, batch: Sequence[IncomingLine]
+) -> int:
+    """Insert turns with their metadata; return the last turn's id."""
+    sql = (
+        "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'turns'), 0), "
+        "coalesce((SELECT max(id) FROM turns), 0))"
+    )
+    first = int(connection.execute(sql).fetchone()[0]) + 1
+    numbered = list(enumerate(batch, start=first))
+    connection.executemany(
+        _TURNS, [(number, *to_row(line.turn), int(line.turn.hidden)) for number, line in numbered]
+    )
+    connection.executemany(
+        _EXTRAS, [_extra_values(number, chat_id, line) for number, line in numbered]
+    )
+    for number, line in numbered:
+        note_id(connection, line.turn.channel_id, line.message_id, number)
+    return first + len(batch) - 1
+
+
+def _extra_values(number: int, chat_id: int, line: IncomingLine) -> tuple[Any, ...]:
+    identity = identity_of(line.turn.channel_id, line.fingerprint)
+    return (number, chat_id, identity, int(line.estimated), pack(line.raw))
+
+
+_FROM_CLIENTS: Final = frozenset({SERVED, "edit", GREETING, HEARD})
+"""Sources of live turns that a chat client shows and can delete."""
+
+_TICK: Final = timedelta(milliseconds=1)
+
+
+class _SourceLine(NamedTuple):
+    key: Wording
+    text: str
+    others: tuple[str, ...]
+    at: datetime | None  # None: the time is a guess
+
+
+class _Gap(NamedTuple):
+    """Unmatched lines and turns before a matching turn; None: at the end."""
+
+    turns: Sequence[Turn]
+    numbers: range
+    after: Turn | None
+
+
+class ShownChat(Struct, frozen=True):
+    """A chat as its source shows it.
+
+    Args:
+        name: Its name in the source.
+        lines: All of its lines.
+        changed: When the source was last changed; None: it is current. Turns at the end that are
+            missing from an older source, and choices made since, are left alone.
+    """
+
+    name: str
+    lines: Iterable[IncomingLine]
+    changed: datetime | None = None
+
+
+class Reconciliation:
+    """Match of each source line to the channel, by number, and the turns the source dropped.
+
+    Attributes:
+        verdicts: A `LineMatch` for each line, in one byte each.
+        turns: The turn that a line matches, or whose wording it replaces.
+        latest: Upper bound of an inserted line's time, so that it sorts into its place.
+        withdrawn: Turns that the source no longer shows.
+        bare: Lines that match live turns, of which only the words are stored.
+    """
+
+    def __init__(self, history: HistoryStore, place: ChatPlacement, chat: ShownChat) -> None:
+        self.turns: dict[int, Turn] = {}
+        self.latest: dict[int, datetime] = {}
+        self.withdrawn: list[int] = []
+        self.bare: set[int] = set()
+        self._history = history
+        self._channel_id = place.channel_id
+        self._changed = chat.changed
+        self._lines = [_source_line(line) for line in chat.lines]
+        self.verdicts = bytearray([LineMatch.new]) * len(self._lines)
+        shown = list(_past_turns(history, place))
+        self._of_chat = _turns_of_chat(history, place.channel_id, chat.name)
+        ids = {one.turn.id for one in shown}
+        self._set_aside = _lines_set_aside(history, place, ids)
+        self._compare(by_time(shown, lambda one: one.turn))
+
+    def _compare(self, shown: Sequence[Kept]) -> None:
+        keys = [wording_of(one.turn) for one in shown]
+        turns = [one.turn for one in shown]
+        lines = [line.key for line in self._lines]
+        i = j = 0
+        for start, other, size in matching_blocks(keys, lines):
+            after = turns[start] if start < len(turns) else None
+            self._close(_Gap(turns[i:start], range(j, other), after))
+            for k in range(size):
+                one = shown[start + k]
+                self._note(other + k, LineMatch.there, one.turn)
+                if not one.format and one.turn.channel_id == self._channel_id:
+                    self.bare.add(other + k)
+            i, j = start + size, other + size
+
+    def _close(self, gap: _Gap) -> None:
+        """Classify unmatched lines and turns."""
+        left = {turn.id: turn for turn in gap.turns if turn.channel_id == self._channel_id}
+        if gap.turns and not gap.after:  # a branch may reword the last turn that it shares
+            left[gap.turns[-1].id] = gap.turns[-1]
+        others = self._alternatives(left)
+        is_alone = len(gap.turns) == len(gap.numbers) == 1
+        for number in gap.numbers:
+            line = self._lines[number]
+            old = next(
+                (t for t in left.values() if self._rewords(line, t, is_alone=is_alone)), None
+            )
+            if old:
+                del left[old.id]
+                is_ours = self._is_replaced_here(old, others[old.id].get(line.key))
+                self._note(number, LineMatch.there if is_ours else LineMatch.edited, old)
+            elif (line.key, line.at) in self._set_aside:
+                self.verdicts[number] = LineMatch.there
+            elif gap.after:
+                self.verdicts[number] = LineMatch.inserted
+                if gap.after.channel_id == self._channel_id:
+                    latest = gap.after.at - _TICK
+                    self.latest[number] = min(line.at or latest, latest)
+        self.withdrawn += [t.id for t in left.values() if self._is_dropped(t, is_end=not gap.after)]
+
+    def _note(self, number: int, verdict: LineMatch, turn: Turn) -> None:
+        self.verdicts[number] = verdict
+        self.turns[number] = turn
+
+    def _alternatives(self, turns: Iterable[int]) -> dict[int, dict[Wording, int]]:
+        """Return the alternatives of each turn, by wording."""
+        found: dict[int, dict[Wording, int]] = {}
+        for turn_id, state in turn_statuses(self._history, turns).items():
+            others = [self._history.turn(i) for i in state.alternatives if i != turn_id]
+            found[turn_id] = {wording_of(other): other.id for other in others if other}
+        return found
+
+    def _rewords(self, line: _SourceLine, turn: Turn, *, is_alone: bool) -> bool:
+        """Tell whether a line is another wording of a turn."""
+        if line.key[0] != (turn.role == "assistant"):
+            return False
+        if turn.content in line.others or (line.at is not None and line.at == turn.at):
+            return True
+        is_longer = len(turn.content) > 0 and line.text.startswith(turn.content)
+        return is_longer or (is_alone and (self._changed is None or turn.id in self._of_chat))
+
+    def _is_replaced_here(self, turn: Turn, other: int | None) -> bool:
+        """Tell whether a person replaced, with this turn, the wording that the source still has."""
+        if other is None or other not in self._of_chat:
+            return False
+        if turn.id not in self._of_chat:
+            return True
+        sql = "SELECT max(at_ms) FROM events WHERE kind = 'superseded' AND turn_id IN (?, ?)"
+        ((replaced_ms,),) = self._history.rows(sql, (turn.id, other))
+        return self._changed is not None and (replaced_ms or 0) > in_ms(self._changed)
+
+    def _is_dropped(self, turn: Turn, *, is_end: bool) -> bool:
+        """Tell whether the source once had a turn that it no longer shows."""
+        if turn.channel_id != self._channel_id:
+            return False
+        if turn.id in self._of_chat:
+            return True
+        return turn.source in _FROM_CLIENTS and (self._changed is None or not is_end)
+
+
+def _source_line(line: IncomingLine) -> _SourceLine:
+    turn = line.turn
+    at = None if line.estimated else turn.at
+    return _SourceLine(wording_of(turn), turn.content, line.others, at)
+
+
+def _past_turns(
+    history: HistoryStore, place: ChatPlacement, *, everything: bool = False
+) -> Iterator[Kept]:
+    """Yield the turns shown in a channel, or those its new branch would inherit."""
+    span = TurnFilter(OWNER, place.parent or place.channel_id, everything=everything)
+    for one in select_turns(history, span):
+        yield one
+        if place.parent and one.turn.id == place.turn_id:
+            return
+
+
+def _turns_of_chat(history: HistoryStore, channel_id: str, name: str) -> frozenset[int]:
+    """Return the turns of a channel that were imported from a chat."""
+    sql = (  # by the channel's own turns, since extras have no index by chat
+        "SELECT turn_id FROM turns CROSS JOIN turn_extras ON turn_id = turns.id "
+        "JOIN chats ON chats.id = chat_id AND chats.channel_id = turns.channel_id "
+        "WHERE turns.channel_id = ? AND name = ?"
+    )
+    return frozenset(row[0] for row in history.rows(sql, (pack(channel_id), pack(name))))
+
+
+def _lines_set_aside(
+    history: HistoryStore, place: ChatPlacement, shown: set[int]
+) -> set[tuple[Wording, datetime | None]]:
+    """Return texts and times of the hidden turns in a channel's past."""
+    past = (one.turn for one in _past_turns(history, place, everything=True))
+    return {(wording_of(turn), turn.at) for turn in past if turn.id not in shown}
+
+
+_RUN: Final = 3  # consecutive equal lines that are no coincidence
+_TRIED: Final = 8  # candidate starts of a run, capped to keep the time linear
+_LIVE: Final = frozenset({SERVED, "edit", GREETING})
+
+
+class DoubledChannel(Struct):
+    """A channel that repeats turns of another one.
+
+    Args:
+        channel_id: The channel with the duplicates.
+        original_id: The channel that keeps its turns: an imported one, otherwise the older.
+        originals: The original of each duplicate, in order.
+    """
+
+    channel_id: str
+    original_id: str
+    originals: dict[int, int] = field(default_factory=dict)
+
+
+class _Line(NamedTuple):
+    wording: int  # a hash; matches are compared in full before anything is withdrawn
+    turn_id: int
+    is_live: bool
+    person: tuple[str, str] | None
+    channel_id: str
+
+
+def find_doubles(history: HistoryStore) -> list[DoubledChannel]:
+    """Find turns that a client sent again into another channel, three or more in a row.
+
+    Greetings do not count, since many chats begin with the same one. Runs in linear time and holds
+    only hashes of the turns.
+    """
+    return list(_Index().compare(_lines_by_channel(history)))
+
+
+def withdraw_doubles(
+    history: HistoryStore, originals: Mapping[int, int], *, dry_run: bool = False
+) -> tuple[int, ...]:
+    """Withdraw duplicated turns; return those that were not withdrawn already.
+
+    Args:
+        history: The history.
+        originals: The original of each duplicated turn.
+        dry_run: Check only, and return the turns that would be withdrawn.
+
+    Raises:
+        ConflictError: A turn no longer duplicates its original; none was withdrawn.
+    """
+    kept = kept_turns(history, {*originals, *originals.values()})
+    states = turn_statuses(history, kept)
+    for double, original in originals.items():
+        one, other = kept.get(double), kept.get(original)
+        is_double = one and other and _is_repeat(one.turn, other.turn) and not one.format
+        became = states.get(original)
+        if not is_double or not became or became.superseded_by or became.withdrawn:
+            raise ConflictError(
+                f"Turn {double} is no longer a double of turn {original}; nothing was changed",
+                hint="Reject the plan, and run `familiar housekeep doubles --propose` again.",
+            )
+    left = [turn for turn in originals if not states[turn].withdrawn]
+    left = [turn for turn in left if not states[turn].superseded_by]
+    return tuple(left) if dry_run else withdraw_turns(history, left)
+
+
+def _lines_by_channel(history: HistoryStore) -> list[list[_Line]]:
+    """Return the lines of each channel: imported channels first, each group oldest first."""
+    channels: defaultdict[str, list[_Line]] = defaultdict(list)
+    imported = set[str]()
+    for kept in select_turns(history, TurnFilter(OWNER)):
+        channels[kept.turn.channel_id].append(_known_line(kept))
+        if kept.format:
+            imported.add(kept.turn.channel_id)
+    # A dict keeps the channels in the order of their first turns.
+    return [channels[name] for name in sorted(channels, key=lambda name: name not in imported)]
+
+
+def _known_line(kept: Kept) -> _Line:
+    turn = kept.turn
+    is_live = not kept.format and turn.source in _LIVE
+    return _Line(hash(wording_of(turn)), turn.id, is_live, _person_of(turn), turn.channel_id)
+
+
+def _person_of(turn: Turn) -> tuple[str, str] | None:
+    return (turn.author.platform, turn.author.user_id) if turn.author else None
+
+
+def _is_repeat(turn: Turn, original: Turn) -> bool:
+    is_elsewhere = turn.channel_id != original.channel_id
+    same_words = wording_of(turn) == wording_of(original)
+    return is_elsewhere and same_words and _may_be_one(_person_of(turn), _person_of(original))
+
+
+def _may_be_one(one: tuple[str, str] | None, other: tuple[str, str] | None) -> bool:
+    """Tell whether two speakers may be the same person; ids differ between platforms."""
+    return one is None or other is None or one[0] != other[0] or one == other
+
+
+class _Index:
+    """Index of the original lines of all channels by three consecutive lines."""
+
+    def __init__(self) -> None:
+        self._lines: list[_Line] = []
+        self._starts: set[int] = set()  # start offsets of channels
+        self._places: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
+
+    def compare(self, channels: list[list[_Line]]) -> Iterator[DoubledChannel]:
+        """Yield, for each channel, the duplicates of lines in earlier channels."""
+        for lines in channels:
+            found: dict[str, DoubledChannel] = {}
+            doubled = set[int]()
+            for at, start, size in self._runs(lines):
+                doubled.update(range(at, at + size))
+                here = lines[at].channel_id
+                there = self._lines[start].channel_id
+                of_it = found.setdefault(there, DoubledChannel(here, there))
+                pairs = zip(lines[at : at + size], self._lines[start : start + size], strict=True)
+                of_it.originals |= {one.turn_id: other.turn_id for one, other in pairs}
+            yield from found.values()
+            self._add([line for n, line in enumerate(lines) if n not in doubled])
+
+    def _runs(self, lines: list[_Line]) -> Iterator[tuple[int, int, int]]:
+        """Yield each run's start in these lines, start in the index, and length."""
+        at = after = 0
+        used = set[int]()  # so that a line said twice stays two lines
+        while at + _RUN <= len(lines):
+            places = self._places.get(_line_key(lines, at), [])
+            following = bisect_left(places, after)
+            likely = [*places[following : following + _TRIED], *places[:_TRIED]]
+            runs = [(self._run(lines, at, start, used), start) for start in likely]
+            size, start = max(runs, key=lambda run: run[0], default=(0, 0))
+            is_greeting = start in self._starts and lines[at].person is None
+            if size - is_greeting < _RUN:
+                at += 1
+                continue
+            yield at, start, size
+            used.update(range(start, start + size))
+            at, after = at + size, start + size
+
+    def _run(self, lines: list[_Line], at: int, start: int, used: set[int]) -> int:
+        """Return how many consecutive lines repeat unused ones of one channel in the index."""
+        size, channel_id = 0, self._lines[start].channel_id
+        most = min(len(lines) - at, len(self._lines) - start)
+        for one_at, place in zip(range(at, at + most), range(start, start + most), strict=True):
+            one, other = lines[one_at], self._lines[place]
+            is_same = one.wording == other.wording and _may_be_one(one.person, other.person)
+            if not (is_same and one.is_live and other.channel_id == channel_id) or place in used:
+                break
+            size += 1
+        return size
+
+    def _add(self, lines: list[_Line]) -> None:
+        first = len(self._lines)
+        self._starts.add(first)
+        self._lines += lines
+        for at in range(len(lines) - _RUN + 1):
+            self._places[_line_key(lines, at)].append(first + at)
+
+
+def _line_key(lines: list[_Line], at: int) -> tuple[int, ...]:
+    return tuple(line.wording for line in lines[at : at + _RUN])

@@ -1,0 +1,642 @@
+"""Lines exchanged between machines, the names of their turns, and their order.
+
+A turn has a number in this file and a name between machines: the instance that wrote it and its
+number there, as `laptop-7f3a:12`. Turns written by this instance need no row for it.
+
+Empty fields are left out; lines of an unknown kind are ignored.
+
+Each turn follows the one that was last on its machine when it was written, so turns form a tree. It
+is ordered depth-first: each turn, then all that follow it; among several that follow the same one,
+the lower instance comes first, with all of its descendants. Concurrent turns of two machines do not
+interleave, no turn precedes one that its writer knew, and neither clocks nor the order of arrival
+matter.
+
+A turn written here follows the last-placed of the turns with lower numbers. Places are a
+permutation of the numbers; they differ only where machines continued from the same turn.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast, get_args
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from familiar_cli.base.errors import BadInputError
+from familiar_cli.base.sqlite import rows_among
+from familiar_cli.base.times.clock import to_ms
+from familiar_cli.base.who.identity import Author
+from familiar_cli.store.history.rows import Role
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from familiar_cli.store.history.schema import HistoryFile
+
+__all__ = ["TurnName", "foreign_names", "ids_of", "local_ids", "names_of", "origins", "turn_names"]
+
+VERSION: Final = 1
+"""The version of the lines that are written here."""
+
+MARKS: Final = ("superseded", "withdrawn", "hidden")
+"""What a turn can be marked as, in lines and in the log of events."""
+
+MOST: Final = 2**53 - 1
+"""The largest number in a line: any program's JSON can hold it."""
+
+Count = int
+"""A number from 0 on; those of turns and events begin with 1."""
+
+SourceText = str
+"""A JSON object as text."""
+
+T = TypeVar("T")
+_NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*:[1-9][0-9]{0,15}")
+
+
+class BadLineError(BadInputError):
+    """A line of another instance is malformed."""
+
+    code = "bad_turn_line"
+
+
+class TurnName(NamedTuple):
+    """Shared id of a turn: the instance that wrote it and its number there."""
+
+    instance: str
+    id: int
+
+    def __str__(self) -> str:
+        return f"{self.instance}:{self.id}"
+
+
+class Imported(Struct, frozen=True):
+    """What the source of an imported turn states about it.
+
+    Args:
+        chat: The key of its chat.
+        identity: The key that identifies it in its channel.
+        estimated: Whether its time is a guess.
+        raw: The original line, in JSON.
+        nth: Its number among equal lines; 0: it has no equal; None: unknown.
+    """
+
+    chat: str
+    identity: bytes
+    estimated: bool
+    raw: SourceText
+    nth: Count | None = None
+
+
+class TurnLine(Struct, frozen=True):
+    """One turn.
+
+    Args:
+        id: Its number on the instance that wrote it.
+        after: The turn that it followed; None: it was the first, or takes another's place.
+        channel: Its channel.
+        role: Its role in a prompt.
+        author: Its author; None: the familiar.
+        content: Its text.
+        at: Its time, in UTC.
+        modality: `text` or `voice`.
+        source: What wrote it.
+        partial: Whether it was cut off.
+        hidden: Whether it is left out of prompts.
+        message_id: Its id on its platform; empty: unknown.
+        reply_to: The turn that it replies to.
+        instead_of: The turn whose place it takes.
+        imported: What its source states about it; None: it was said live.
+        one_to_one: The only person who had spoken in the channel by then; None: there were several.
+        more: Further fields from a newer version, in JSON; empty: none.
+    """
+
+    id: int
+    after: TurnName | None
+    channel: str
+    role: Role
+    author: Author | None
+    content: str
+    at: datetime
+    modality: str
+    source: str
+    partial: bool = False
+    hidden: bool = False
+    message_id: str = ""
+    reply_to: TurnName | None = None
+    instead_of: TurnName | None = None
+    imported: Imported | None = None
+    one_to_one: Author | None = None
+    more: str = ""
+
+
+class MarkLine(Struct, frozen=True):
+    """A mark on a turn: `value` is the turn that replaces it, or 1; 0 takes the mark back."""
+
+    id: int
+    clock: int
+    turn: TurnName
+    mark: str
+    value: TurnName | Count
+    at: datetime
+
+
+class ChannelMarkLine(Struct, frozen=True):
+    """A whole channel was withdrawn or restored."""
+
+    id: int
+    clock: int
+    channel: str
+    withdrawn: bool
+    at: datetime
+
+
+class BranchLine(Struct, frozen=True):
+    """A channel branched off another one after a turn; None: before its first."""
+
+    id: int
+    clock: int
+    channel: str
+    parent: str
+    turn: TurnName | None
+    at: datetime
+
+
+class ChatLine(Struct, frozen=True):
+    """An imported chat."""
+
+    id: int
+    clock: int
+    channel: str = ""
+    key: str = ""
+    chat_kind: str = ""
+    format: str = ""
+    name: str = ""
+    head: SourceText = ""
+
+
+class ThroughLine(Struct, frozen=True):
+    """Cursor: the last turn and fact among the lines before it, and the writer's read position.
+
+    Args:
+        turn: All turns up to this one are in the files.
+        fact: All marks, branches and chats up to this one are in the files.
+        written: The writer of that instance has read all turns up to this one,
+        waiting: but for those from the first through the last of each pair.
+    """
+
+    turn: Count = 0
+    fact: Count = 0
+    written: Count = 0
+    waiting: tuple[tuple[int, int], ...] = ()
+
+
+Fact = MarkLine | ChannelMarkLine | BranchLine | ChatLine
+Line = TurnLine | Fact | ThroughLine
+_KINDS: Final[Mapping[str, type[Any]]] = {
+    "turn": TurnLine,
+    "mark": MarkLine,
+    "channel-mark": ChannelMarkLine,
+    "branch": BranchLine,
+    "chat": ChatLine,
+    "through": ThroughLine,
+}
+
+
+def _fields_of(kind: type[Any]) -> list[tuple[str, str, bool]]:
+    names = kind.__struct_fields__
+    required = names[: len(names) - len(kind.__struct_defaults__)]
+    return [(name, kind.__annotations__[name], name not in required) for name in names]
+
+
+_READ: Final[tuple[type[Any], ...]] = (*_KINDS.values(), Imported, Author)
+_FIELDS: Final[Mapping[type[Any], Sequence[tuple[str, str, bool]]]] = {
+    kind: _fields_of(kind) for kind in _READ
+}
+"""Name and type of each field, and whether it has a default."""
+
+_KIND_OF: Final = {kind: name for name, kind in _KINDS.items()}
+
+
+def encode_line(line: Line) -> bytes:
+    """Encode a line, with its line end. Equal lines have equal bytes."""
+    told: dict[str, Any] = {"v": VERSION, "kind": _KIND_OF[type(line)]}
+    for name in line.__struct_fields__:
+        if name == "more":
+            continue
+        value = _plain_value(getattr(line, name))
+        if value is not None and value is not False and value not in ("", ()):
+            told[name] = value
+    if isinstance(line, TurnLine) and "content" not in told:
+        told["content"] = ""
+    try:
+        return f"{_to_json(told, ascii_only=False)}\n".encode()
+    except UnicodeEncodeError:  # a lone surrogate, which only an escape can hold
+        return f"{_to_json(told, ascii_only=True)}\n".encode()
+
+
+def parse_line(text: str | bytes) -> Line | None:
+    """Parse a line; None if it is of a kind that only a newer version knows.
+
+    Raises:
+        BadLineError: The line is malformed.
+    """
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadLineError(f"it is not JSON ({error})") from error
+    if not isinstance(told, dict):
+        raise BadLineError("it is not an object")
+    version, kind = told.get("v"), told.get("kind")
+    if not isinstance(version, int) or version < 1 or not isinstance(kind, str):
+        raise BadLineError("it has no version or no kind")
+    if kind not in _KINDS:
+        return None
+    told.pop("more", None)  # it is built from the unknown fields
+    line: Line = _read_struct(_KINDS[kind], told)
+    if isinstance(line, MarkLine):
+        _check_mark(line)
+    if isinstance(line, TurnLine):
+        known = {"v", "kind", *TurnLine.__struct_fields__}
+        more = {key: value for key, value in told.items() if key not in known}
+        return replace(line, more=_to_json(more, ascii_only=True) if more else "")
+    return line
+
+
+def _check_mark(line: MarkLine) -> None:
+    is_named = isinstance(line.value, TurnName)
+    if line.mark not in MARKS:
+        raise BadLineError("it marks nothing")
+    if is_named != (line.mark == "superseded") and line.value:
+        raise BadLineError("its 'value' is not a valid number")
+    if not is_named and line.value not in (0, 1):
+        raise BadLineError("its 'value' is not a valid number")
+
+
+def _to_json(told: Mapping[str, Any], *, ascii_only: bool) -> str:
+    return json.dumps(told, ensure_ascii=ascii_only, separators=(",", ":"))
+
+
+def _plain_value(value: object) -> object:
+    if isinstance(value, TurnName):
+        return str(value)
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, Author):
+        return {key: text for key, text in asdict(value).items() if text is not None}
+    if isinstance(value, Imported):
+        estimated = {"estimated": True} if value.estimated else {}
+        about = {"chat": value.chat, "identity": value.identity.hex()}
+        nth = {} if value.nth is None else {"nth": value.nth}
+        return {**about, **estimated, **nth, "raw": value.raw}
+    return value
+
+
+def _read_struct(kind: type[T], told: Mapping[str, Any]) -> T:
+    """Build a struct from a mapping; fields without a default are required."""
+    values = {}
+    for key, expected, has_default in _FIELDS[kind]:
+        if key in told or not has_default:
+            value = told.get(key, False if expected == "bool" else None)
+            is_absent = value is None and expected.endswith(" | None")
+            values[key] = None if is_absent else _READERS[expected](value, key)
+    return kind(**values)
+
+
+def _read_text(value: object, key: str) -> str:
+    if not isinstance(value, str):
+        raise BadLineError(f"its {key!r} is not text")
+    return value
+
+
+def _read_flag(value: object, key: str) -> bool:
+    if not isinstance(value, bool):
+        raise BadLineError(f"its {key!r} is neither true nor false")
+    return value
+
+
+def _read_whole(value: object, key: str, least: int = 1) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MOST:
+        raise BadLineError(f"its {key!r} is not a valid number")
+    return value
+
+
+def _read_time(value: object, key: str) -> datetime:
+    try:
+        return to_ms(datetime.fromisoformat(_read_text(value, key))).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise BadLineError(f"its {key!r} is not a time") from error
+
+
+def _read_name(value: object, key: str) -> TurnName:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise BadLineError(f"its {key!r} is not the name of a turn")
+    instance, _, number = value.rpartition(":")
+    return TurnName(instance, int(number))
+
+
+def _read_role(value: object, key: str) -> Role:
+    role = _read_text(value, key)
+    if role not in get_args(Role):
+        raise BadLineError(f"its role is {role!r:.40}")
+    return cast("Role", role)
+
+
+def _read_bytes(value: object, key: str) -> bytes:
+    try:
+        return bytes.fromhex(_read_text(value, key))
+    except ValueError as error:
+        raise BadLineError(f"its {key!r} is not a hexadecimal number") from error
+
+
+def _source_text(value: object, key: str) -> str:
+    text = _read_text(value, key)
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadLineError("its metadata from the source cannot be read") from error
+    if not isinstance(told, dict):
+        raise BadLineError("its metadata from the source is not an object")
+    return text
+
+
+def _read_pairs(value: object, key: str) -> tuple[tuple[int, int], ...]:
+    if not isinstance(value, list) or not all(isinstance(p, list) and len(p) == 2 for p in value):  # noqa: PLR2004
+        raise BadLineError(f"its {key!r} is not a list of pairs")
+    return tuple((_read_whole(a, key), _read_whole(b, key)) for a, b in value)
+
+
+def _read_object(kind: type[T], value: object, key: str) -> T:
+    if not isinstance(value, dict):
+        raise BadLineError(f"its {key!r} is not an object")
+    return _read_struct(kind, value)
+
+
+_READERS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
+    "str": _read_text,
+    "str | None": _read_text,
+    "bool": _read_flag,
+    "int": _read_whole,
+    "Count": partial(_read_whole, least=0),
+    "Count | None": partial(_read_whole, least=0),
+    "datetime": _read_time,
+    "bytes": _read_bytes,
+    "Role": _read_role,
+    "SourceText": _source_text,
+    "TurnName": _read_name,
+    "TurnName | None": _read_name,
+    "TurnName | Count": lambda value, key: (
+        _read_name(value, key) if isinstance(value, str) else _read_whole(value, key, 0)
+    ),
+    "Author | None": partial(_read_object, Author),
+    "Imported | None": lambda value, key: _read_object(Imported, value, key),
+    "tuple[tuple[int, int], ...]": _read_pairs,
+}
+"""By the type of a field."""
+
+
+OWN: Final = "own"
+"""In `sync_state`: which instance this history knows itself as."""
+
+
+def read_state(connection: sqlite3.Connection, name: str, default: str = "") -> str:
+    """Read a value of `sync_state`."""
+    sql = "SELECT value FROM sync_state WHERE name = ?"
+    return str((connection.execute(sql, (name,)).fetchone() or (default,))[0])
+
+
+def write_state(connection: sqlite3.Connection, name: str, value: str = "") -> None:
+    """Write a value of `sync_state`."""
+    connection.execute("INSERT OR REPLACE INTO sync_state VALUES (?, ?)", (name, value))
+
+
+def names_of(history: HistoryFile, own: str, turn_ids: Iterable[int]) -> dict[int, TurnName]:
+    """Return the shared ids of turns; turns that do not exist are left out.
+
+    Args:
+        history: The history.
+        own: This instance's name.
+        turn_ids: Their numbers here.
+    """
+    wanted = sorted(set(turn_ids))
+    with history.use(create=False) as connection:
+        there = (
+            row[0] for row in rows_among(connection, "SELECT id FROM turns WHERE id IN", wanted)
+        )
+        return turn_names(connection, own, list(there))
+
+
+def ids_of(history: HistoryFile, own: str, names: Iterable[TurnName]) -> dict[TurnName, int]:
+    """Return the local numbers of turns; those that do not exist here are left out.
+
+    Args:
+        history: The history.
+        own: This instance's name.
+        names: Their shared ids.
+    """
+    with history.use(create=False) as connection:
+        return local_ids(connection, own, names)
+
+
+def origins(history: HistoryFile, turn_ids: Iterable[int]) -> dict[int, TurnName]:
+    """Return the shared ids of those turns that another instance wrote."""
+    with history.use(create=False) as connection:
+        return foreign_names(connection, sorted(set(turn_ids)))
+
+
+def foreign_names(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict[int, TurnName]:
+    """Return the shared ids of those turns that another instance wrote."""
+    sql = "SELECT turn_id, instance, id_there FROM elsewhere WHERE turn_id IN"
+    rows = rows_among(connection, sql, turn_ids)
+    return {turn_id: TurnName(instance, there) for turn_id, instance, there in rows}
+
+
+def turn_names(
+    connection: sqlite3.Connection, own: str, turn_ids: Collection[int]
+) -> dict[int, TurnName]:
+    """Return the shared ids of turns that exist; see `names_of`."""
+    return {i: TurnName(own, i) for i in turn_ids} | foreign_names(connection, turn_ids)
+
+
+def own_instance(connection: sqlite3.Connection) -> str:
+    """Return the stored name of this instance; empty: it has never synchronised."""
+    return read_state(connection, OWN)
+
+
+def remember_own(connection: sqlite3.Connection, own: str) -> None:
+    """Store this instance's name, which is needed to rank concurrent marks."""
+    if own_instance(connection) != own:
+        write_state(connection, OWN, own)
+
+
+def local_ids(
+    connection: sqlite3.Connection, own: str, names: Iterable[TurnName]
+) -> dict[TurnName, int]:
+    """Return the local numbers of turns; see `ids_of`."""
+    by_instance: defaultdict[str, set[int]] = defaultdict(set)
+    for instance, there in names:
+        by_instance[instance].add(there)
+    found: dict[TurnName, int] = {}
+    for instance, wanted in by_instance.items():
+        sql = "SELECT id_there, turn_id FROM elsewhere WHERE instance = ? AND id_there IN"
+        rows = rows_among(connection, sql, sorted(wanted), (instance,))
+        found |= {TurnName(instance, there): turn_id for there, turn_id in rows}
+    if own in by_instance:
+        sql = (
+            "SELECT id FROM turns WHERE NOT EXISTS (SELECT 1 FROM elsewhere WHERE turn_id = id) "
+            "AND id IN"
+        )
+        rows = rows_among(connection, sql, sorted(by_instance[own]))
+        found |= {TurnName(own, row[0]): row[0] for row in rows}
+    return found
+
+
+_LAST: Final = 2**63 - 1
+_HOME: Final = "NOT EXISTS (SELECT 1 FROM places WHERE places.turn_id = turns.id)"
+_MOVED: Final = (
+    "SELECT turn_id FROM places WHERE NOT EXISTS "
+    "(SELECT 1 FROM slots WHERE slots.turn_id = places.turn_id AND NOT is_node)"
+)
+"""The turns that do not stand at their own numbers, and took no other's place."""
+
+
+def previous_turn(connection: sqlite3.Connection, turn_id: int) -> int:
+    """Return the last-placed of the turns with lower numbers; 0: there are none."""
+    sql = f"SELECT id FROM turns WHERE id < ? AND {_HOME} ORDER BY id DESC LIMIT 1"  # noqa: S608
+    (home,) = connection.execute(sql, (turn_id,)).fetchone() or (0,)
+    sql = f"{_MOVED} AND turn_id < ? AND place > ? ORDER BY place DESC LIMIT 1"
+    (moved,) = connection.execute(sql, (turn_id, home)).fetchone() or (0,)
+    return int(moved or home)
+
+
+def place_new_turns(connection: sqlite3.Connection, own: str, new: Sequence[int]) -> int | None:
+    """Give turns from other instances their places among all others.
+
+    Args:
+        connection: The history, inside a transaction.
+        own: This instance's name.
+        new: The turns, which have the highest numbers, in ascending order.
+
+    Returns:
+        The first place whose turn changed; None: all were appended at the end.
+    """
+    if not new:
+        return None
+    follows = _find_followed(connection, new)
+    last = previous_turn(connection, new[0])
+    home = 0
+    while home < len(new) and follows[new[home]] == last:
+        last = new[home]
+        home += 1
+    rest = new[home:]
+    return _rearrange_turns(connection, own, rest, follows) if rest else None
+
+
+def weave_all(connection: sqlite3.Connection, own: str) -> int | None:
+    """Recompute all places, as after instances were renamed; see `place_new_turns`."""
+    return _rearrange_turns(connection, own, (), {})
+
+
+def replaced_stand_with(connection: sqlite3.Connection, slots: Iterable[int]) -> None:
+    """Move the turns that share a slot to the current place of the turn that owns the slot."""
+    select = (
+        "SELECT slots.turn_id, turns.channel_id, coalesce(place, slot) FROM slots "
+        "JOIN turns ON turns.id = slots.turn_id LEFT JOIN places ON places.turn_id = slot "
+        "WHERE NOT is_node AND slot IN"
+    )
+    rows = list(rows_among(connection, select, slots))
+    connection.executemany("INSERT OR REPLACE INTO places VALUES (?, ?, ?)", rows)
+
+
+def place_in(connection: sqlite3.Connection, turn_id: int) -> int:
+    """Return the place of a turn; 0 for turn 0."""
+    sql = "SELECT place FROM places WHERE turn_id = ?"
+    found = connection.execute(sql, (turn_id,)).fetchone()
+    return int(found[0]) if found else turn_id
+
+
+def _find_followed(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict[int, int]:
+    sql = "SELECT turn_id, after FROM elsewhere WHERE turn_id IN"
+    return dict(rows_among(connection, sql, turn_ids))
+
+
+def _rearrange_turns(
+    connection: sqlite3.Connection, own: str, new: Sequence[int], follows: Mapping[int, int]
+) -> int | None:
+    """Insert turns at their places, shifting all later ones behind them."""
+    arriving = set(new)
+    starts = (place_in(connection, follows[i]) for i in new if follows[i] not in arriving)
+    start = min(starts, default=0)
+    before = _turns_after(connection, start, new[0] if new else _LAST)
+    parents = _previous_turns(connection, before) | {i: follows[i] for i in new}
+    root = _turn_at(connection, start)
+    names = turn_names(connection, own, parents)
+    order = _in_order(root, parents, names, sorted(before, key=before.__getitem__))
+    places = sorted([*before.values(), *new])
+    moved = [(i, at) for i, at in zip(order, places, strict=True) if before.get(i) != at]
+    _write_places(connection, moved)
+    return min(at for _, at in moved) if moved else None
+
+
+def _turns_after(connection: sqlite3.Connection, start: int, end: int) -> dict[int, int]:
+    """Return the turns with numbers below `end` that are placed after `start`, with places."""
+    sql = f"SELECT id, id FROM turns WHERE id > ? AND id < ? AND {_HOME}"  # noqa: S608
+    at_home = connection.execute(sql, (start, end)).fetchall()
+    sql = _MOVED.replace("turn_id", "turn_id, place", 1) + " AND place > ? AND turn_id < ?"
+    return dict([*at_home, *connection.execute(sql, (start, end))])
+
+
+def _turn_at(connection: sqlite3.Connection, place: int) -> int:
+    """Return the turn at a place; 0 for place 0."""
+    found = connection.execute(f"{_MOVED} AND place = ?", (place,)).fetchone()
+    return int(found[0]) if found else place
+
+
+def _previous_turns(connection: sqlite3.Connection, before: Mapping[int, int]) -> dict[int, int]:
+    """Return the predecessor of each recent turn; for earlier ones it may be -1."""
+    follows = _find_followed(connection, sorted(before))
+    parents, last = dict[int, int](), None
+    for turn_id in sorted(before):
+        if turn_id in follows:
+            parents[turn_id] = follows[turn_id]
+        elif last is None:
+            parents[turn_id] = previous_turn(connection, turn_id)
+        else:
+            parents[turn_id] = last
+        if last is None or before[turn_id] > before[last]:
+            last = turn_id
+    return parents
+
+
+def _in_order(
+    root: int, parents: Mapping[int, int], names: Mapping[int, TurnName], old: Collection[int]
+) -> list[int]:
+    """Return turns in tree order: the descendants of `root`, then the rest in their old order."""
+    children: defaultdict[int, list[int]] = defaultdict(list)
+    for turn_id, parent in parents.items():
+        children[parent].append(turn_id)
+    for siblings in children.values():
+        siblings.sort(key=names.__getitem__, reverse=True)
+    strays = [i for i in old if parents[i] != root and parents[i] not in parents]
+    order, stack = [], [*reversed(strays), *children[root]]
+    while stack:
+        turn_id = stack.pop()
+        order.append(turn_id)
+        stack += children[turn_id]
+    return order
+
+
+def _write_places(connection: sqlite3.Connection, moved: Sequence[tuple[int, int]]) -> None:
+    """Store the new places of turns, and of all that share those places."""
+    ids = [turn_id for turn_id, _ in moved]
+    connection.executemany("DELETE FROM places WHERE turn_id = ?", [(i,) for i in ids])
+    sql = "INSERT INTO places SELECT id, channel_id, ? FROM turns WHERE id = ?"
+    rows = [(place, turn_id) for turn_id, place in moved if place != turn_id]
+    connection.executemany(sql, rows)
+    replaced_stand_with(connection, ids)

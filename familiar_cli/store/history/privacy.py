@@ -1,0 +1,241 @@
+"""The privacy rules in effect for a familiar, and its viewers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from familiar_cli.base.config.channel_kinds import PRIVATE_KINDS, SHARED_KINDS, check_kind
+from familiar_cli.base.errors import RefusedError
+from familiar_cli.base.who.visibility import PUBLIC, PrivacyRules, Viewer, channel_scope
+from familiar_cli.store.history.selection import (
+    only_speaker,
+    only_speakers,
+    people_in,
+    speakers_stamp,
+    spoken_in,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.base.config.channel import ChannelConfigs
+    from familiar_cli.base.who.identity import Author
+    from familiar_cli.store.history.store import HistoryStore
+
+
+class KeptRules(Struct):
+    """Cached rules, valid until speakers, a channel's file or an account change."""
+
+    newest: tuple[Mapping[str, str], object, PrivacyRules] | None = None
+
+
+class _OneToOne(Mapping[str, str]):
+    """The scopes of `PrivacyRules.one_to_one`, read one by one: most turns are about one channel.
+
+    Args:
+        history: The turns.
+        rules: The rules without these scopes.
+    """
+
+    def __init__(self, history: HistoryStore, rules: PrivacyRules) -> None:
+        self._history = history
+        self._rules = rules
+        self._known: dict[str, str] = {}
+
+    def __getitem__(self, channel_id: str) -> str:
+        if channel_id not in self._known and "_all" not in self.__dict__:
+            found = self._read(channel_id).get(channel_id, PUBLIC)
+            self._known[channel_id] = found
+        if scope := self._known.get(channel_id):
+            return scope
+        raise KeyError(channel_id)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @cached_property
+    def _all(self) -> Mapping[str, str]:
+        self._known = self._read()
+        return self._known
+
+    def _read(self, channel_id: str | None = None) -> dict[str, str]:
+        rules = self._rules
+        return {
+            channel: rules.scope_of_person(who.slug)
+            for channel, who in only_speakers(self._history, channel_id).items()
+            if who.slug not in rules.own
+            and channel not in rules.private
+            and channel not in rules.public
+        }
+
+
+class Privacy(Struct, frozen=True):
+    """Reads the privacy rules of a familiar.
+
+    Args:
+        channels: The settings of its channels.
+        history: Its turns.
+        own: Slugs of the owners' accounts.
+        shares: Whether what is learned in private is shared everywhere.
+        kept: Cached rules.
+    """
+
+    channels: ChannelConfigs
+    history: HistoryStore
+    own: frozenset[str]
+    shares: bool
+    kept: KeptRules
+
+    def rules(self) -> PrivacyRules:
+        """Read the current privacy rules.
+
+        Raises:
+            ConfigError: The directory of channels cannot be read.
+        """
+        kinds = self.channels.kinds()
+        stamp = self.own, self.shares, speakers_stamp(self.history)
+        kept = self.kept.newest
+        if kept is None or kept[0] is not kinds or kept[1] != stamp:
+            kept = self.kept.newest = kinds, stamp, self._read_rules()
+        return kept[2]
+
+    def _read_rules(self) -> PrivacyRules:
+        rules = PrivacyRules(self.own, public=self.channels.public(), shares=self.shares)
+        parents = {branch.channel_id: branch.parent for branch in self.history.branches()}
+        pasts = {channel: _past(channel, parents) for channel in self.channels.private()}
+        people = people_in(self.history, {one for past in pasts.values() for one in past})
+        kinds, scopes = self.channels.kinds(), {}
+        for channel, past in pasts.items():
+            persons = {rules.scope_of_person(s) for one in past for s in people.get(one, ())}
+            is_shared = kinds.get(past[-1]) in SHARED_KINDS
+            is_person = len(persons) == 1 and not is_shared
+            scopes[channel] = persons.pop() if is_person else channel_scope(past[-1])
+        rules = replace(rules, private=scopes)
+        return replace(rules, one_to_one={} if self.shares else _OneToOne(self.history, rules))
+
+    def program(self, channel_id: str = "") -> Viewer:
+        """Build the viewer for a program: only public data and its own channel."""
+        return self.viewer_in(channel_id) if channel_id else Viewer(self.rules(), frozenset())
+
+    def glance(self) -> Viewer:
+        """Build the viewer for the owner, excluding channels declared private."""
+        return Viewer(replace(self.rules(), shares=True), frozenset())
+
+    def undescribed(self) -> list[str]:
+        """Return public channels of no declared kind where only one other person spoke."""
+        rules, people = self.rules(), people_in(self.history, spoken_in(self.history))
+        return sorted(
+            channel
+            for channel, slugs in people.items()
+            if len(slugs) == 1
+            and not slugs & self.own
+            and not {channel} & (rules.private_channels | rules.public)
+        )
+
+    def enter(self, channel_id: str, author: Author | None, kind: str) -> None:
+        """Record a conversation's kind before its first turn.
+
+        Args:
+            channel_id: The channel.
+            author: Speaker.
+            kind: Kind stated by the client; empty for none. For an existing conversation, a
+                participant can only declare it private.
+
+        Raises:
+            UsageError: No such kind.
+            RefusedError: As `check_member`.
+            ConfigError: The channel's file cannot be read or written.
+        """
+        if new := self._new_kind(channel_id, author, kind):
+            self.channels.set_values(channel_id, {"kind": new})
+        self.check_member(channel_id, author, kind)
+
+    def _new_kind(self, channel_id: str, author: Author | None, kind: str) -> str:
+        """Return `kind` if it may change the channel, else an empty string."""
+        if not kind or not check_kind(kind) or self.channels.declared_kind(channel_id):
+            return ""
+        has_begun, _ = only_speaker(self.history, channel_id)
+        if not has_begun:
+            return kind
+        if author is None or kind not in PRIVATE_KINDS:
+            return ""
+        people = people_in(self.history, (channel_id,)).get(channel_id, set())
+        same = self.own if author.slug in self.own else frozenset({author.slug})
+        return kind if people & same and (kind in SHARED_KINDS or people <= same) else ""
+
+    def viewer_in(self, channel_id: str, author: Author | None = None, kind: str = "") -> Viewer:
+        """Build the viewer for content shown in a channel.
+
+        Args:
+            channel_id: The channel.
+            author: Current speaker, in addition to earlier ones; None for no one else.
+            kind: Kind stated by the client, as for `enter`.
+
+        Raises:
+            UsageError: No such kind.
+            ConfigError: As for `rules`.
+        """
+        rules = self.rules()
+        if new := self._new_kind(channel_id, author, kind):
+            if new in SHARED_KINDS or new not in PRIVATE_KINDS:
+                return Viewer(rules, frozenset({channel_scope(channel_id)}), channel_id)
+        elif author and not self.is_member(channel_id, author, kind):
+            return Viewer(rules, frozenset(), channel_id)
+        persons = self._people_alone(channel_id, author, rules)
+        scopes = {channel_scope(channel_id), rules.private.get(channel_id, PUBLIC), *persons}
+        return Viewer(rules, frozenset(scopes - {PUBLIC}), channel_id)
+
+    def _people_alone(
+        self, channel_id: str, author: Author | None, rules: PrivacyRules
+    ) -> frozenset[str]:
+        """Return the scope of the only person in a channel, or nothing if there are several."""
+        if channel_id in rules.public or self.channels.declared_kind(channel_id) in SHARED_KINDS:
+            return frozenset()
+        has_begun, only = only_speaker(self.history, channel_id)
+        people = {who.slug for who in (only, author) if who}
+        if has_begun and not only:
+            people |= people_in(self.history, (channel_id,)).get(channel_id, set())
+        persons = frozenset(map(rules.scope_of_person, people))
+        is_known = not has_begun or only or people <= self.own or channel_id in rules.private
+        return persons if len(persons) == 1 and is_known else frozenset()
+
+    def is_member(self, channel_id: str, author: Author, kind: str = "") -> bool:
+        """Tell whether someone may speak in a channel.
+
+        A private one admits earlier speakers. A client that states its kind knows the channel:
+        where several people are among themselves, it may add another.
+        """
+        if self.shares or channel_id not in self.rules().private:
+            return True
+        if kind in SHARED_KINDS and kind == self.channels.declared_kind(channel_id):
+            return True
+        known = people_in(self.history, (channel_id,)).get(channel_id, set())
+        return not known or bool(known & (self.own if author.slug in self.own else {author.slug}))
+
+    def check_member(self, channel_id: str, author: Author | None, kind: str = "") -> None:
+        """Refuse someone who may not speak in a channel; see `is_member`.
+
+        Raises:
+            RefusedError: It is private, and this person has never spoken there.
+        """
+        if author and not self.is_member(channel_id, author, kind):
+            raise RefusedError(
+                f"Channel {channel_id!r} is private, and this speaker has never spoken there",
+                hint="Use another channel; nothing was kept.",
+            )
+
+
+def _past(channel_id: str, parents: Mapping[str, str]) -> list[str]:
+    """Return a channel, its parent and so on."""
+    found = [channel_id]
+    while (parent := parents.get(found[-1])) and parent not in found:
+        found.append(parent)
+    return found

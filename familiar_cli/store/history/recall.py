@@ -1,0 +1,748 @@
+"""Search the past: full text, and turns close in time and place.
+
+The full-text table stores no text of its own and can be deleted at any time: it is brought up to
+date, page by page, before a search.
+
+The table scores each turn on its own. The turns around it count as well: a turn is rarely
+understood, or found, without its neighbours.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+from msgspec import Struct, field
+
+from familiar_cli.base.sqlite import rows_among, transaction
+from familiar_cli.base.times.clock import stopwatch_s
+from familiar_cli.store import fts
+from familiar_cli.store.history.events import PLACED, heard_condition, parts_of
+from familiar_cli.store.history.events import parts_condition as in_past
+from familiar_cli.store.history.rows import SELECTED, Turn, to_turn, unpack
+from familiar_cli.store.history.selection import Kept, TurnFilter, turns_around, visible_condition
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+
+    from familiar_cli.store.history.schema import HistoryFile
+
+    OnProgress = Callable[[int, int], None]
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from familiar_cli.base.who.visibility import Viewer
+
+VERSION: Final = 2
+"""Raised when what is put into the table changes: it is then made again."""
+
+WATERMARK: Final = f"fulltext-{VERSION}"
+"""The watermark up to which turns are in the table."""
+
+MOST_RANKED: Final = 5_000
+"""How many turns are ranked, about, in 2 to 5 ms; see `fts.choose`."""
+
+_PAGE: Final = 5000  # turns added per transaction
+_TABLE: Final = (
+    "CREATE VIRTUAL TABLE turns_fts USING fts5 "
+    f"(body, content = '', tokenize = \"{fts.TOKENIZER}\")"
+)
+
+
+class TurnHit(NamedTuple):
+    """A search result.
+
+    Args:
+        turn: The turn.
+        score: Relevance; higher is better, comparable only within one search.
+        around: The turn and its neighbours in the channel, oldest first.
+    """
+
+    turn: Turn
+    score: float
+    around: tuple[Kept, ...]
+
+
+def search(
+    history: HistoryFile,
+    query: str,
+    span: TurnFilter,
+    *,
+    limit: int = 10,
+    neighbours: int = 1,
+    on_progress: OnProgress = lambda _done, _all: None,
+) -> list[TurnHit]:
+    """Return the turns that match `query` best, best first. It has no query syntax.
+
+    Args:
+        history: The history.
+        query: Plain words.
+        span: The turns to search.
+        limit: Maximum number of turns to return.
+        neighbours: Number of turns to return before and after each hit.
+        on_progress: Called with the number of new turns indexed and their total, if there are many.
+    """
+    wanted = fts.match_any(query)
+    if wanted is None:
+        return []
+    with history.use(create=False) as connection:
+        catch_up(connection, on_progress)
+        rows = _ranked_rows(connection, wanted, span, max(limit, 0)) if is_ready(connection) else []
+    turns = [(to_turn(row[:-1]), -row[-1]) for row in rows]
+    return [
+        TurnHit(
+            turn,
+            score,
+            tuple(turns_around(history, turn, neighbours, neighbours, viewer=span.viewer)),
+        )
+        for turn, score in turns
+    ]
+
+
+def catch_up(
+    connection: sqlite3.Connection,
+    on_progress: OnProgress = lambda _done, _all: None,
+    *,
+    within_s: float | None = None,
+) -> int:
+    """Add all missing turns to the full-text table, one transaction per page.
+
+    Args:
+        connection: The history.
+        on_progress: Called with the number of turns done and their total, if there are many.
+        within_s: Start no further page after this many seconds.
+
+    Returns:
+        How many turns are still missing.
+    """
+    begun_s = stopwatch_s()
+    done = _last_indexed(connection)
+    (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
+    start = done
+    while done < last and (within_s is None or stopwatch_s() - begun_s < within_s):
+        done = _add_page(connection, last)
+        if last - start > _PAGE:
+            on_progress(done - start, last - start)
+    return int(last - done)
+
+
+def index_words(history: HistoryFile, on_progress: OnProgress = lambda _done, _all: None) -> None:
+    """Bring the full-text table up to date.
+
+    Raises:
+        FamiliarError: As `HistoryStore.append`.
+    """
+    with history.use(create=False) as connection:
+        catch_up(connection, on_progress)
+
+
+def count_unread(history: HistoryFile) -> int:
+    """Return how many turns are not in the full-text table yet."""
+    with history.use(create=False) as connection:
+        return catch_up(connection, within_s=0.0)
+
+
+def _add_page(connection: sqlite3.Connection, last: int) -> int:
+    """Add a page of turns; return the last turn now in the table."""
+    with transaction(connection):
+        done = _prepare_table(connection)
+        sql = "SELECT id, content FROM turns WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
+        rows = connection.execute(sql, (done, last, _PAGE)).fetchall()
+        connection.executemany(
+            "INSERT INTO turns_fts (rowid, body) VALUES (?, ?)", map(_turn_body, rows)
+        )
+        done = max(done, rows[-1][0] if rows else last)
+        sql = "INSERT OR REPLACE INTO watermarks (name, turn_id) VALUES (?, ?)"
+        connection.execute(sql, (WATERMARK, done))
+    return int(done)
+
+
+def _prepare_table(connection: sqlite3.Connection) -> int:
+    """Create or upgrade the table if needed; return the last turn in it."""
+    done = _last_indexed(connection)
+    if not done:
+        connection.execute("DROP TABLE IF EXISTS turns_fts")
+        connection.execute("DELETE FROM watermarks WHERE name LIKE 'fulltext-%'")
+        connection.execute(_TABLE)
+    return done
+
+
+def is_ready(connection: sqlite3.Connection) -> bool:
+    """Tell whether the full-text table exists."""
+    sql = "SELECT 1 FROM sqlite_master WHERE name = 'turns_fts'"
+    return connection.execute(sql).fetchone() is not None
+
+
+def _last_indexed(connection: sqlite3.Connection) -> int:
+    sql = "SELECT turn_id FROM watermarks WHERE name = ?"
+    ready = is_ready(connection)
+    found = connection.execute(sql, (WATERMARK,)).fetchone() if ready else None
+    return int(found[0]) if found else 0
+
+
+def _turn_body(row: tuple[int, object]) -> tuple[int, str]:
+    text = unpack(row[1]).encode("utf-8", errors="replace").decode("utf-8")
+    return row[0], fts.indexable(text)
+
+
+def _ranked_rows(
+    connection: sqlite3.Connection, wanted: str, span: TurnFilter, limit: int
+) -> list[tuple[Any, ...]]:
+    match, oldest, is_ranked = affordable_query(connection, wanted)
+    where, values = span.where_all(connection)
+    rank, order = ("rank", "rank") if is_ranked else ("0.0", "turns_fts.rowid DESC")
+    sql = (
+        f"SELECT {SELECTED}, {rank} FROM turns_fts JOIN {span.view} AS turns "  # noqa: S608
+        "ON turns.id = turns_fts.rowid "
+        f"WHERE turns_fts MATCH ? AND turns_fts.rowid >= ?{where} ORDER BY {order} LIMIT ?"
+    )
+    return connection.execute(sql, (match, oldest, *values, limit)).fetchall()
+
+
+def affordable_query(connection: sqlite3.Connection, wanted: str) -> tuple[str, int, bool]:
+    """Return the query for the turns to rank, the oldest such turn, and whether it is ranked.
+
+    The words that select turns occur twice in it: that is faster than checking each of a million
+    turns for whether it was selected.
+    """
+    choice = fts.choose(connection, "turns_fts", wanted, MOST_RANKED)
+    if choice.rows in {"", choice.match}:
+        return choice.match, choice.newest, choice.is_ranked
+    return f"({choice.rows}) AND ({choice.match})", 0, True
+
+
+MOST_SAMPLED: Final = 20_000
+"""Of a longer history, about so many turns are looked at for what is of all of the time."""
+
+DEPTH: Final = 400
+"""How many turns are scored by their own words."""
+
+NEAR_DEPTH: Final = 200
+"""How many turns that are near in meaning are looked at, besides those found by words."""
+
+NEAR_FLOOR: Final = 0.25
+"""Least nearness of a turn that holds none of the words; below it, things are unrelated."""
+
+SURROUNDED: Final = 150
+"""Of how many turns, the best, those beside them are looked at as well."""
+
+BESIDE: Final = (1.0, 0.7, 0.4, 0.2)
+"""How much the words of a turn count for it, and for the ones one, two and three turns away."""
+
+TOKENS_REACH: Final = 2
+"""A turn is compared token by token together with the ones so many turns away."""
+
+OF_TURN: Final = 0.5
+OF_PASSAGE: Final = 1.0
+OF_SESSION: Final = 0.5
+"""Shares of a turn's own words, of those beside it, and of its session, in what turns score."""
+
+CITED_FIRST: Final = 0.4
+"""Share of the score for being cited that a turn has from the start; the rest is its lift."""
+
+_FIRST_LOOK: Final = 2 * DEPTH
+_DEEPER: Final = 8
+_HELD_BY: Final = 20  # turns with such words for each turn of a person that may be found
+_LAST_LOOK: Final = 1_000_000
+_SESSION_MS: Final = 6 * 3600 * 1000  # as long as a part of the day in a session file
+
+# Turns of a channel on one side of a place.
+_AT_HOME: Final = (
+    f"SELECT turns.id, turns.at_ms / {_SESSION_MS}, turns.id AS place"  # noqa: S608
+    " FROM standing AS turns WHERE turns.channel_id = ? AND turns.id {0} ? AND {where}"
+)
+_MOVED: Final = (
+    f"SELECT turns.id, turns.at_ms / {_SESSION_MS}, places.place FROM places"  # noqa: S608
+    " JOIN standing AS turns ON turns.id = places.turn_id"
+    " WHERE places.channel_id = ? AND places.place {0} ? AND {where}"
+)
+_BESIDE: Final = f"{_AT_HOME} ORDER BY place {{1}} LIMIT {{2}}"
+_BESIDE_MOVED: Final = (
+    f"{_AT_HOME} AND NOT EXISTS (SELECT 1 FROM places WHERE places.turn_id = turns.id)"  # noqa: S608
+    f" UNION ALL {_MOVED} ORDER BY place {{1}} LIMIT {{2}}"
+)
+
+
+class Recalled(NamedTuple):
+    """A turn that matches.
+
+    Args:
+        turn: The turn.
+        score: Relevance in [0, 1]; the best match of a query has about 1.
+        before: The preceding turn in its channel, if it was among the turns examined.
+        lift: What a line of memory that cites the turn would add to its score.
+    """
+
+    turn: Turn
+    score: float
+    before: Turn | None
+    lift: float = 0.0
+
+
+class Recollection(NamedTuple):
+    """Result of a recall.
+
+    Args:
+        turns: The turns, best first.
+        unread: Number of turns not in the full-text table yet.
+    """
+
+    turns: tuple[Recalled, ...] = ()
+    unread: int = 0
+
+
+class Nearness(Protocol):
+    """Semantic similarity of turns to a query; any turn may lack a vector.
+
+    Attributes:
+        share: Weight of similarity against words, in [0, 1].
+    """
+
+    @property
+    def share(self) -> float:
+        """Weight of similarity against words, in [0, 1]."""
+
+    def nearest(self, count: int) -> Sequence[int]:
+        """Return the ids of about `count` most similar turns."""
+
+    def of(self, ids: Sequence[int]) -> dict[int, float]:
+        """Return the similarity of turns that have a vector: 0 is unrelated, 1 a likely answer."""
+
+
+@runtime_checkable
+class TokenNearness(Protocol):
+    """A `Nearness` that can also compare turns token by token.
+
+    Attributes:
+        tokens_share: Weight of token similarity against words, in [0, 1].
+    """
+
+    @property
+    def tokens_share(self) -> float:
+        """Weight of token similarity against words, in [0, 1]."""
+
+    def by_tokens(
+        self,
+        connection: sqlite3.Connection,
+        around: Mapping[int, Sequence[int]],
+        speakers: Collection[str],
+    ) -> dict[int, float]:
+        """Return the token similarity of turns with those around each; the best has about 1."""
+
+
+def recall(
+    history: HistoryFile,
+    query: str,
+    *,
+    near: Nearness | None = None,
+    cited: Mapping[int, float] | None = None,
+    channel_id: str | None = None,
+    here: str | None = None,
+    viewer: Viewer,
+    before_id: int | None = None,
+    leave_out: Collection[int] = (),
+    only_people: bool = False,
+    between_ms: Sequence[tuple[int, int]] = (),
+    wide: bool = False,
+    limit: int = 100,
+    within_s: float | None = None,
+) -> Recollection:
+    """Return the turns that match `query`.
+
+    Args:
+        history: The history.
+        query: A message. It has no query syntax.
+        near: Similarity scorer; None: search by words alone.
+        cited: Turns cited by a line of memory, with the score that they have at most for it, of
+            which they inherit `CITED_FIRST` at once.
+        channel_id: Only turns of this channel's past; None: of all channels.
+        here: The channel in which the result is used. Of channels that share a beginning, only this
+            one's past is searched, wherever it was said; None: no particular channel.
+        viewer: Who will see them.
+        before_id: Only turns placed before this one.
+        leave_out: Turns to exclude.
+        only_people: Exclude turns of the familiar.
+        between_ms: Only turns within these ranges, in milliseconds since 1970; empty: any time.
+        wide: Include turns spread over the whole period, even without matching words.
+        limit: Maximum number of turns.
+        within_s: Time limit in seconds for indexing new turns.
+    """
+    wanted = fts.match_any(fts.bounded_query(query))
+    if wanted is None and near is None and not wide and not cited:
+        return Recollection()
+    with history.use(create=False) as connection:
+        missing = catch_up(connection, within_s=within_s)
+        condition = _condition(connection, channel_id, here, viewer, before_id)
+        condition = _narrowed(condition, between_ms, only_people=only_people)
+        own = _by_words(connection, wanted, condition) if wanted and is_ready(connection) else {}
+        spread, is_all = _evenly(connection, condition) if wide else ([], False)
+        alike: dict[int, float] = {}
+        if near and not is_all:  # turns examined anyway need no search
+            alike = _by_meaning(connection, near, own, condition)
+        alike = dict.fromkeys(spread, 0.0) | alike
+        places = _placed(connection, own, alike, condition)
+        around = {turn_id: _turns_around(turn_id, places) for turn_id in places}
+        scores, lifts = _word_scores(own, places, around), dict[int, float]()
+        early = places.keys() if before_id is None else _before(connection, places, before_id)
+        if near:
+            able = [i for i in sorted(places) if i in early and i not in leave_out]
+            meaning = _Meaning(near.of(sorted(places)), near.share if own else 1.0)
+            if isinstance(near, TokenNearness) and is_ready(connection):
+                passages = {
+                    i: [n for n in _beside(around[i], TOKENS_REACH) if n in early] for i in able
+                }
+                meaning.by_tokens = near.by_tokens(
+                    connection, passages, _speakers(connection, able)
+                )
+                meaning.tokens_share = near.tokens_share if own else 1.0
+            scores = dict.fromkeys(spread, 0.0) | _fused(scores, meaning, around)
+        if cited:
+            known = _allowed(connection, cited, condition)
+            places |= _places_alone(connection, known - places.keys())
+            early = places.keys() if before_id is None else _before(connection, places, before_id)
+            scores |= {i: max(CITED_FIRST * cited[i], scores.get(i, 0.0)) for i in known}
+            lifts = {i: max(cited[i] - scores[i], 0.0) for i in known}
+        ranked = sorted((-score - lifts.get(i, 0.0), i) for i, score in scores.items())
+        best = [i for _, i in ranked if i in early and i not in leave_out][:limit]
+        turns = _read_turns(connection, [*best, *(places[i].before for i in best)])
+    found = (
+        Recalled(
+            turns[turn_id],
+            scores[turn_id],
+            turns.get(places[turn_id].before),
+            lifts.get(turn_id, 0.0),
+        )
+        for turn_id in best
+        if turn_id in turns
+    )
+    return Recollection(tuple(found), missing)
+
+
+def newest_saying(
+    history: HistoryFile,
+    phrases: tuple[str, ...],
+    *,
+    viewer: Viewer,
+    here: str,
+    before_id: int | None,
+    limit: int,
+) -> list[Turn]:
+    """Return people's turns that contain one of some phrases, newest first.
+
+    Args:
+        history: The history.
+        phrases: Word sequences, without quotation marks.
+        viewer: Who will see them.
+        here: The channel in which the result is used; see `recall`.
+        before_id: Only turns placed before this one.
+        limit: Maximum number of turns.
+    """
+    wanted = _match_phrases(phrases)
+    with history.use(create=False) as connection:
+        if not is_ready(connection):
+            return []
+        condition = _condition(connection, None, here, viewer, before_id)
+        where, values = _narrowed(condition, (), only_people=True)
+        sql = (
+            f"SELECT {SELECTED} FROM standing AS turns WHERE {where} AND id IN"  # noqa: S608
+            " (SELECT rowid FROM turns_fts WHERE turns_fts MATCH ? ORDER BY rowid DESC LIMIT ?)"
+            " ORDER BY id DESC LIMIT ?"
+        )
+        found = connection.execute(sql, (*values, wanted, _HELD_BY * limit, limit)).fetchall()
+    return [to_turn(row) for row in found]
+
+
+@lru_cache(maxsize=4)  # the same ones for every message
+def _match_phrases(phrases: tuple[str, ...]) -> str:
+    wanted = (fts.indexable(phrase).join('""') for phrase in phrases if '"' not in phrase)
+    return " OR ".join(wanted)
+
+
+_Around: TypeAlias = list[tuple[int, float]]
+"""A turn and its neighbours in one session, each with its weight."""
+
+
+class _Place(NamedTuple):
+    """Position of a turn: its session, and its neighbours in the channel."""
+
+    session: tuple[object, int]
+    above: tuple[int, ...]
+    below: tuple[int, ...]
+
+    @property
+    def before(self) -> int:
+        return self.above[0] if self.above else 0
+
+
+def _before(connection: sqlite3.Connection, ids: Iterable[int], place: int) -> set[int]:
+    """Return those of these turns that are placed before `place`."""
+    select = f"SELECT id FROM turns WHERE {PLACED} < ? AND id IN"  # noqa: S608
+    return {row[0] for row in rows_among(connection, select, ids, (place,))}
+
+
+def _condition(
+    connection: sqlite3.Connection,
+    channel_id: str | None,
+    here: str | None,
+    viewer: Viewer,
+    before_id: int | None,
+) -> tuple[str, list[object]]:
+    """Build the SQL condition, and its values, for turns that may be found at all."""
+    may_be_seen, values = visible_condition(viewer)
+    parts = [may_be_seen]
+    if channel_id is not None:
+        of_past, past = in_past(parts_of(connection, channel_id))
+        parts.append(of_past)
+        values += past
+    if here is not None:
+        may_be_heard, given = heard_condition(connection, here)
+        parts.append(may_be_heard)
+        values += given
+    if before_id is not None:
+        parts.append(f"{PLACED} < ?")
+        values.append(before_id)
+    return " AND ".join(parts), values
+
+
+def _narrowed(
+    condition: tuple[str, list[object]],
+    between_ms: Sequence[tuple[int, int]],
+    *,
+    only_people: bool,
+) -> tuple[str, list[object]]:
+    """Narrow a condition to turns of some times, or of people."""
+    where, values = condition
+    if only_people:
+        where += " AND turns.role = 'user'"
+    if between_ms:
+        where += f" AND ({' OR '.join(['turns.at_ms BETWEEN ? AND ?'] * len(between_ms))})"
+        values = [*values, *(moment for pair in between_ms for moment in pair)]
+    return where, values
+
+
+def _evenly(
+    connection: sqlite3.Connection, condition: tuple[str, list[object]]
+) -> tuple[list[int], bool]:
+    """Return matching turns spread evenly over time, and whether they are all."""
+    where, values = condition
+    (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
+    gap = max(last // MOST_SAMPLED, 1)
+    sql = f"SELECT id FROM standing AS turns WHERE {where}"  # noqa: S608
+    if gap > 1:
+        found = [
+            i for (i,) in rows_among(connection, f"{sql} AND id IN", range(1, last, gap), values)
+        ]
+    else:
+        found = [i for (i,) in connection.execute(f"{sql} ORDER BY at_ms, id", values)]
+    step = max(len(found) / DEPTH, 1.0)
+    is_all = gap == 1 and len(found) <= DEPTH
+    return [found[int(n * step)] for n in range(int(len(found) / step))], is_all
+
+
+def _by_words(
+    connection: sqlite3.Connection, wanted: str, condition: tuple[str, list[object]]
+) -> dict[int, float]:
+    """Return the best matches by words, with their scores."""
+    match, oldest, is_ranked = affordable_query(connection, wanted)
+    rank, order = ("-rank", "rank") if is_ranked else ("1.0", "rowid DESC")
+    where, values = condition
+    # Rank before reading turns: a turn is a hundred times larger than its rank.
+    sql = (
+        f"SELECT found, score FROM (SELECT rowid AS found, {rank} AS score FROM turns_fts"  # noqa: S608
+        f" WHERE turns_fts MATCH ? AND rowid >= ? ORDER BY {order} LIMIT ?)"
+        f" JOIN standing AS turns ON turns.id = found WHERE {where}"
+        f" ORDER BY score DESC LIMIT {DEPTH}"
+    )
+    depth = _FIRST_LOOK
+    while True:
+        found = dict(connection.execute(sql, (match, oldest, depth, *values)))
+        # Those that may not be found could hide all others from the first look.
+        if len(found) >= DEPTH or depth > _LAST_LOOK:
+            return found
+        if not _has_more(connection, match, oldest, depth):
+            return found
+        depth *= _DEEPER
+
+
+def _has_more(connection: sqlite3.Connection, match: str, oldest: int, depth: int) -> bool:
+    sql = "SELECT 1 FROM turns_fts WHERE turns_fts MATCH ? AND rowid >= ? LIMIT 1 OFFSET ?"
+    return connection.execute(sql, (match, oldest, depth)).fetchone() is not None
+
+
+def _by_meaning(
+    connection: sqlite3.Connection,
+    near: Nearness,
+    own: dict[int, float],
+    condition: tuple[str, list[object]],
+) -> dict[int, float]:
+    """Return the most similar turns that may be found, with their similarity."""
+    depth = NEAR_DEPTH
+    while True:
+        nearest = near.nearest(depth)
+        found = _allowed(connection, nearest, condition)
+        # Those that may not be found could hide all others from the first look.
+        if len(found) >= NEAR_DEPTH // 2 or len(nearest) < depth:
+            break
+        depth *= _DEEPER
+    some = [i for i in nearest if i in found][:NEAR_DEPTH]
+    return {i: value for i, value in near.of(sorted({*some, *own})).items() if value >= NEAR_FLOOR}
+
+
+def _allowed(
+    connection: sqlite3.Connection, ids: Iterable[int], condition: tuple[str, list[object]]
+) -> set[int]:
+    """Return those of these turns that may be found."""
+    where, values = condition
+    select = f"SELECT id FROM standing AS turns WHERE {where} AND id IN"  # noqa: S608
+    return {i for (i,) in rows_among(connection, select, ids, values)}
+
+
+class _Meaning(Struct):
+    """Semantic similarity of turns.
+
+    Args:
+        near: Similarity independent of the other candidates; turns without a vector are missing.
+        share: Weight of that similarity against words.
+        by_tokens: Similarity relative to the other candidates, where tokens were compared.
+        tokens_share: Weight of that similarity against words.
+    """
+
+    near: dict[int, float]
+    share: float
+    by_tokens: dict[int, float] = field(default_factory=dict)
+    tokens_share: float = 0.0
+
+
+def _fused(
+    words: dict[int, float], meaning: _Meaning, around: Mapping[int, _Around]
+) -> dict[int, float]:
+    """Combine word scores and similarity; a turn without a vector keeps its word score."""
+    fused = {}
+    for turn_id, by_words in words.items():
+        own, by_tokens = meaning.near.get(turn_id), meaning.by_tokens.get(turn_id)
+        if own is None and by_words:
+            fused[turn_id] = by_words
+        elif own is not None and (by_words or own >= NEAR_FLOOR):
+            share, value = meaning.tokens_share, by_tokens
+            if value is None:
+                share = meaning.share
+                passage = max(meaning.near.get(i, 0.0) for i in _beside(around[turn_id], 1))
+                value = (own + passage) / 2
+            fused[turn_id] = (1 - share) * by_words + share * value
+    return fused
+
+
+def _beside(around: _Around, reach: int) -> list[int]:
+    """Return a turn and those of its session at most `reach` turns away."""
+    return [i for i, weight in around if weight >= BESIDE[reach]]
+
+
+def _placed(
+    connection: sqlite3.Connection,
+    own: dict[int, float],
+    alike: dict[int, float],
+    condition: tuple[str, list[object]],
+) -> dict[int, _Place]:
+    """Return the positions of the turns found, and the neighbours of the best ones."""
+    top = max(own.values(), default=0.0) or 1.0
+    worth = {i: max(own.get(i, 0.0) / top, alike.get(i, 0.0)) for i in (*own, *alike)}
+    best = sorted(worth, key=lambda i: (-worth[i], i))[:SURROUNDED]
+    places = _strips(connection, best, condition)
+    return places | _places_alone(connection, worth.keys() - places.keys())
+
+
+def _strips(
+    connection: sqlite3.Connection, ids: Iterable[int], condition: tuple[str, list[object]]
+) -> dict[int, _Place]:
+    """Return the positions of these turns and their neighbours.
+
+    Turns that stand close together are read at once.
+    """
+    reach = len(BESIDE) - 1
+    where, values = condition
+    some_moved = connection.execute("SELECT 1 FROM places LIMIT 1").fetchone()
+    beside = _BESIDE_MOVED if some_moved else _BESIDE
+    # Twice the reach, so that each neighbour has all of its own neighbours.
+    above = beside.format("<", "DESC", 2 * reach, where=where)
+    below = beside.format(">", "ASC", -1, where=where)
+    select = f"SELECT id, at_ms / {_SESSION_MS}, {PLACED}, channel_id FROM turns WHERE id IN"  # noqa: S608
+    wanted = sorted(rows_among(connection, select, sorted(ids)), key=lambda row: int(row[2]))
+    left = {row[0] for row in wanted}
+    places: dict[int, _Place] = {}
+    for *turn, channel in wanted:
+        if turn[0] not in left:  # near another one
+            continue
+        given = (channel, turn[2], *values) * (2 if some_moved else 1)
+        strip = [*connection.execute(above, given).fetchall()[::-1], turn]
+        found = [len(strip) - 1]
+        for row in connection.execute(below, given):
+            if row[0] in left:
+                found.append(len(strip))
+            strip.append(row)
+            if len(strip) - found[-1] > 2 * reach:
+                break
+        there = [row[0] for row in strip]
+        left.difference_update(there[at] for at in found)
+        beside_them = {at + step for at in found for step in range(-reach, reach + 1)}
+        for at in beside_them.intersection(range(len(strip))):
+            places[there[at]] = _Place(
+                (channel, strip[at][1]),
+                tuple(there[max(at - reach, 0) : at][::-1]),
+                tuple(there[at + 1 : at + 1 + reach]),
+            )
+    return places
+
+
+def _places_alone(connection: sqlite3.Connection, ids: Collection[int]) -> dict[int, _Place]:
+    select = f"SELECT id, channel_id, at_ms / {_SESSION_MS} FROM turns WHERE id IN"  # noqa: S608
+    found = rows_among(connection, select, sorted(ids))
+    return {id_: _Place((channel, session), (), ()) for id_, channel, session in found}
+
+
+def _word_scores(
+    own: dict[int, float], places: dict[int, _Place], around: Mapping[int, _Around]
+) -> dict[int, float]:
+    """Return the word score of each turn examined; the best has 1."""
+    if not own:
+        return dict.fromkeys(places, 0.0)
+    passages = {
+        turn_id: sum([weight * own[other] for other, weight in beside if other in own])
+        for turn_id, beside in around.items()
+    }
+    sessions: dict[tuple[object, int], float] = {}
+    for turn_id, score in own.items():
+        key = places[turn_id].session
+        sessions[key] = sessions.get(key, 0.0) + score * score
+    top_own, top_passage = max(own.values()), max(passages.values())
+    top_session = max(sessions.values()) ** 0.5
+    raw = {
+        turn_id: OF_TURN * own.get(turn_id, 0.0) / (top_own or 1.0)
+        + OF_PASSAGE * passages[turn_id] / (top_passage or 1.0)
+        + OF_SESSION * sessions.get(place.session, 0.0) ** 0.5 / (top_session or 1.0)
+        for turn_id, place in places.items()
+    }
+    top = max(raw.values()) or 1.0
+    return {turn_id: score / top for turn_id, score in raw.items()}
+
+
+def _turns_around(turn_id: int, places: dict[int, _Place]) -> _Around:
+    """Return a turn and its neighbours in one session, each with its weight."""
+    session, above, below = places[turn_id]
+    found = [(turn_id, BESIDE[0])]
+    for side in (above, below):
+        for other, weight in zip(side, BESIDE[1:], strict=False):
+            there = places.get(other)
+            if there and there.session == session:
+                found.append((other, weight))
+    return found
+
+
+def _speakers(connection: sqlite3.Connection, ids: Iterable[int]) -> set[str]:
+    """Return the names of who speaks in some turns."""
+    select = "SELECT DISTINCT author_display_name, author_username FROM turns WHERE id IN"
+    return {unpack(name) for names in rows_among(connection, select, ids) for name in names if name}
+
+
+def _read_turns(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Turn]:
+    select = f"SELECT {SELECTED} FROM turns WHERE id IN"  # noqa: S608
+    return {row[0]: to_turn(row) for row in rows_among(connection, select, sorted(set(ids)))}

@@ -1,0 +1,254 @@
+"""Open and check the history's file, and migrate it to the newest schema.
+
+A migration is one transaction: it applies completely or not at all.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.config.environment import install_command
+from familiar_cli.base.errors import BadInputError, FamiliarError, LockedError, RefusedError
+from familiar_cli.base.sqlite import Fault, connect, fault_of, hint_for, transaction
+from familiar_cli.store.history import tables
+from familiar_cli.store.history.rows import DamagedRowError, Row
+from familiar_cli.store.history.tables import APPLICATION_ID, MIGRATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+class HistoryFile:
+    """The database file of one history. Thread-safe and safe across processes.
+
+    It is opened on first use and created with the first turn, so reading leaves no trace.
+
+    Args:
+        path: The SQLite file.
+        busy_timeout_s: How long to wait for another process that is writing.
+    """
+
+    def __init__(self, path: str | Path, *, busy_timeout_s: float = 5.0) -> None:
+        self.path = Path(path)
+        self._busy_timeout_s = busy_timeout_s
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._empty: sqlite3.Connection | None = None
+        self._uses = 0  # nested ones, of the thread that holds the lock
+        self._is_left = False
+
+    def close(self, *, for_good: bool = False) -> None:
+        """Close the file. The next use reopens it, after `for_good` for itself alone.
+
+        Work that nobody waits for any more may still use a file that was closed for good.
+        """
+        with self._lock:
+            self._is_left = self._is_left or for_good
+            for connection in filter(None, (self._connection, self._empty)):
+                connection.close()
+            self._connection = self._empty = None
+
+    @contextmanager
+    def change(self) -> Iterator[sqlite3.Connection]:
+        """Open a transaction: all changes made in it are committed, or none."""
+        with self.use(create=True) as connection, transaction(connection):
+            yield connection
+
+    @contextmanager
+    def use(self, *, create: bool) -> Iterator[sqlite3.Connection]:
+        """Yield the connection; without a file and without `create`, one to an empty history.
+
+        Only for modules of `history`; others get turns and summaries, never SQL.
+        """
+        with self._lock, translate_errors(self.path):
+            if self._connection is None and (create or self.path.exists()):
+                open_it = open_to_write if create else open_to_read
+                self._connection = open_it(self.path, self._busy_timeout_s)
+            if self._connection is None and self._empty is None:
+                self._empty = empty_history()
+            connection = self._connection or self._empty
+            assert connection is not None
+            self._uses += 1
+            try:
+                yield connection
+            finally:
+                self._uses -= 1
+                if self._is_left and not self._uses:
+                    self.close()
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Return all rows of a query; none if nothing was said yet."""
+        with self.use(create=False) as connection:
+            return connection.execute(sql, values).fetchall()
+
+
+_ALSO_OURS: Final = ("sqlite_", "turns_fts", "legacy_")
+
+
+def open_to_write(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
+    """Open the history at `path` for writing, creating or migrating it if needed.
+
+    Raises:
+        BadInputError: It is another program's database; it is left unchanged.
+        RefusedError: A newer version of this program wrote it; it is left unchanged.
+        sqlite3.Error: Any error of SQLite; see `translate_errors`.
+        OSError: The directory cannot be created, or the old file cannot be copied.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    connection = connect(path, busy_timeout_s)
+    try:
+        _bring_up_to_date(connection, path)
+        connection.execute("PRAGMA journal_mode = WAL")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
+    """Open the history at `path` for reading, even on a read-only disk.
+
+    Raises:
+        As `opened`.
+    """
+    try:
+        return open_to_write(path, busy_timeout_s)
+    except sqlite3.Error as error:
+        if fault_of(error) is not Fault.read_only or _has_unmerged_turns(path):
+            raise
+    fixed = f"{path.absolute().as_uri()}?immutable=1"
+    connection = sqlite3.connect(fixed, uri=True, check_same_thread=False)
+    try:
+        if _checked_version(connection, path) == len(MIGRATIONS):
+            return connection
+    except BaseException:
+        connection.close()
+        raise
+    connection.close()
+    raise RefusedError(
+        f"The history {str(path)!r} has an older format, and its disk is read-only",
+        hint="Copy the familiar to a writable disk.",
+    )
+
+
+def stored_version(path: Path) -> tuple[int, int]:
+    """Return the schema version of a history and the newest one, changing nothing.
+
+    Raises:
+        As `opened`.
+    """
+    mode = "mode=ro" if _has_unmerged_turns(path) else "immutable=1"
+    with translate_errors(path):
+        address = f"{path.absolute().as_uri()}?{mode}"
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            return _checked_version(connection, path), len(MIGRATIONS)
+
+
+def empty_history() -> sqlite3.Connection:
+    """Return a connection to an empty history in memory."""
+    connection = connect(":memory:", 0)
+    for step in MIGRATIONS:
+        step(connection)
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    return connection
+
+
+def foreign_objects(path: Path) -> list[str]:
+    """Return schema objects that this program did not create, e.g. `trigger 'x'`.
+
+    Raises:
+        As `opened`.
+    """
+    with closing(empty_history()) as own, closing(open_to_read(path, 0)) as connection:
+        listed = "SELECT type, name FROM sqlite_master"
+        known = set(own.execute(listed))
+        return [
+            f"{kind} {name!r}"
+            for kind, name in connection.execute(f"{listed} ORDER BY name")
+            if (kind, name) not in known and not name.startswith(_ALSO_OURS)
+        ]
+
+
+def _has_unmerged_turns(path: Path) -> bool:
+    """Tell whether the newest turns are still in the write-ahead log."""
+    log = path.with_name(f"{path.name}-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
+@contextmanager
+def translate_errors(path: Path) -> Iterator[None]:
+    """Translate errors of SQLite and the system into ours."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _error_for(error, path) from error
+    except DamagedRowError as error:
+        raise _damaged_history(path, error.what) from error
+    except UnicodeDecodeError as error:  # SQLite's message quotes names that are not valid text
+        raise _damaged_history(path, error) from error
+    except OSError as error:
+        raise FamiliarError(
+            f"The history {str(path)!r} cannot be used: {error.strerror or error}", hint=_HINT
+        ) from error
+
+
+def _bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
+    newest = len(MIGRATIONS)
+    if _checked_version(connection, path) == newest:
+        return
+    with transaction(connection):
+        version = _checked_version(connection, path)  # another process may have migrated it
+        if version < newest and tables.list_tables(connection):
+            tables.keep_copy(path, version + 1)
+        for step in MIGRATIONS[version:]:
+            step(connection)
+        connection.execute(f"PRAGMA user_version = {newest}")
+
+
+def _checked_version(connection: sqlite3.Connection, path: Path) -> int:
+    """Return the schema version, 0 for an empty or a legacy file; refuse foreign files."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    if owner == APPLICATION_ID and version <= len(MIGRATIONS):
+        return int(version)
+    if owner == APPLICATION_ID:
+        raise RefusedError(
+            f"The history {str(path)!r} has schema {version}, but this program supports only up "
+            f"to {len(MIGRATIONS)}; it was not changed",
+            hint=f"Update this program: `{install_command()}`.",
+        )
+    if tables.find_turns(connection) or not (version or tables.list_tables(connection)):
+        return 0
+    raise BadInputError(
+        f"{str(path)!r} is another program's database, not a history; it was not changed",
+        hint="Move it away; the next turn starts a new history.",
+    )
+
+
+_HINT = "Check the permissions of the file and its directory, and the free disk space."
+
+
+def _error_for(error: sqlite3.Error, path: Path) -> FamiliarError:
+    fault = fault_of(error)
+    if fault is Fault.locked:
+        return LockedError(
+            f"Another process is writing to {str(path)!r}; nothing was changed",
+            hint="Try again when it has finished.",
+        )
+    if fault is Fault.damaged:
+        return _damaged_history(path, error)
+    return FamiliarError(
+        f"The history {str(path)!r} cannot be used: {error}", hint=hint_for(fault, _HINT)
+    )
+
+
+def _damaged_history(path: Path, error: object) -> BadInputError:
+    return BadInputError(
+        f"The history {str(path)!r} is damaged or not a history ({error}); it was not changed",
+        hint="Replace it with a backup copy, or get what can be read out of it: `familiar history "
+        "salvage`.",
+    )

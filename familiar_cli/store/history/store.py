@@ -1,0 +1,730 @@
+"""The store of turns: append, read, replace and withdraw.
+
+Turns are immutable. That a turn is replaced, withdrawn or hidden is recorded as a mark: a
+timestamped event that a later mark can take back; see `events`.
+
+There are three views of turns: `standing`, for prompts; `shown`, for people, with hidden turns;
+`turns`, for bookkeeping. A turn that replaced another has that one's place, which `places` records.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from familiar_cli.base.errors import ConflictError, NotFoundError, RefusedError
+from familiar_cli.base.sqlite import connect, rows_among
+from familiar_cli.base.times.clock import now, to_ms
+from familiar_cli.base.who.identity import NEUTRAL, Author
+from familiar_cli.base.who.visibility import OWNER, Viewer
+from familiar_cli.store.history import events, selection
+from familiar_cli.store.history.forgetting import check_may_speak, is_forgotten
+from familiar_cli.store.history.lines import own_instance, turn_names
+from familiar_cli.store.history.rows import (
+    INSERT,
+    SELECTED,
+    UNREAD,
+    WRITER,
+    ChannelSummary,
+    Role,
+    Row,
+    Speaker,
+    Turn,
+    from_ms,
+    in_ms,
+    pack,
+    place_of,
+    to_author,
+    to_number,
+    to_row,
+    to_turn,
+    unpack,
+)
+from familiar_cli.store.history.schema import HistoryFile
+from familiar_cli.store.history.selection import newest_rows, visible_condition
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Collection, Iterable, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+
+_OF_ID: Final = (
+    f"SELECT {SELECTED} FROM turns JOIN message_ids ON message_ids.turn_id = turns.id "  # noqa: S608
+    "WHERE message_ids.channel_id = ? AND message_id IN (?, ?)"
+)
+
+
+class KeptMessage(Struct, frozen=True):
+    """A stored message; `is_new` is false if its id was stored before."""
+
+    turn: Turn
+    is_new: bool
+
+
+def insert_turn(connection: sqlite3.Connection, turn: Turn, message_id: str = "") -> Turn:
+    """Insert a turn with its metadata; return it with its number.
+
+    Raises:
+        ConflictError: The channel has another turn with that message id.
+    """
+    known = find_message(connection, turn.channel_id, message_id, turn.author)
+    if known:
+        raise ConflictError(
+            f"Message {message_id!r} of channel {turn.channel_id!r} is already kept as turn "
+            f"{known.id}; nothing was added"
+        )
+    if find_message(connection, turn.channel_id, message_id):
+        message_id = _qualified_id(message_id, turn.author)
+    turn = replace(turn, id=connection.execute(INSERT, to_row(turn)).lastrowid or 0)
+    note_id(connection, turn.channel_id, message_id, turn.id)
+    if turn.reply_to is not None:
+        connection.execute("INSERT INTO replies VALUES (?, ?)", (turn.id, turn.reply_to))
+        selection.inherit_privacy(connection, turn.id, turn.reply_to)
+    return replace(turn, one_to_one=selection.only_speaker_at(connection, turn.id))
+
+
+def note_id(connection: sqlite3.Connection, channel_id: str, message_id: str, turn_id: int) -> None:
+    """Record the message id of a turn; an empty id is ignored."""
+    if message_id:
+        values = (pack(channel_id), pack(message_id), turn_id)
+        connection.execute("INSERT INTO message_ids VALUES (?, ?, ?)", values)
+
+
+def find_message(
+    connection: sqlite3.Connection, channel_id: str, message_id: str, author: Author | None = None
+) -> Turn | None:
+    """Return the turn of a channel with a message id, or None.
+
+    Args:
+        connection: The history.
+        channel_id: The channel.
+        message_id: The message id.
+        author: Only a turn from this author's platform counts. None, or an author on the command
+            line, which has no message ids, matches any.
+    """
+    if not message_id:
+        return None
+    if author and author.platform == NEUTRAL.platform:
+        author = None
+    values = (pack(channel_id), pack(message_id), pack(_qualified_id(message_id, author)))
+    for turn in map(to_turn, connection.execute(_OF_ID, values)):
+        if author is None or turn.author is None or turn.author.platform == author.platform:
+            return turn
+    return None
+
+
+def _qualified_id(message_id: str, author: Author | None) -> str:
+    """Return the stored form of an id if another platform's message has the plain one."""
+    return f"{author.platform}:{message_id}" if author else message_id
+
+
+def turn_of_message(
+    history: HistoryFile, channel_id: str, message_id: str, author: Author | None = None
+) -> Turn | None:
+    """Return the turn of a channel with a message id; see `find_message`."""
+    if not message_id:
+        return None
+    with history.use(create=False) as connection:
+        return find_message(connection, channel_id, message_id, author)
+
+
+def keep_once(history: HistoryFile, turn: Turn, message_id: str = "") -> KeptMessage:
+    """Store a message unless the channel has one with that id already.
+
+    Raises:
+        FamiliarError: As `HistoryStore.append`.
+    """
+    with history.change() as connection:
+        known = find_message(connection, turn.channel_id, message_id, turn.author)
+        if known:
+            return KeptMessage(known, is_new=False)
+        check_may_speak(connection, turn.author)
+        return KeptMessage(insert_turn(connection, turn, message_id), is_new=True)
+
+
+def reply_to_turn(history: HistoryFile, turn_id: int, channel_id: str | None = None) -> Turn | None:
+    """Find the newest complete reply to a turn, else the newest that was cut off.
+
+    Args:
+        history: The history.
+        turn_id: The turn.
+        channel_id: Only replies in the past of this channel count; None: any.
+    """
+    sql = (
+        f"SELECT {SELECTED} FROM shown AS turns JOIN replies ON replies.turn_id = turns.id "  # noqa: S608
+        "WHERE replies.reply_to = ? ORDER BY turns.partial, turns.id DESC"
+    )
+    with history.use(create=False) as connection:
+        replies = map(to_turn, connection.execute(sql, (turn_id,)).fetchall())
+        past = () if channel_id is None else events.parts_of(connection, channel_id)
+    return next((r for r in replies if not past or any(part.holds(r) for part in past)), None)
+
+
+T = TypeVar("T")
+GREETING: Final = "greeting"
+"""The source of a turn with which the familiar opened a channel."""
+
+_BITS: Final = 63  # digits of an id, without its sign
+_SHARED: Final = 200  # turns of a parent searched for people
+_WHO: Final = "author_platform, author_user_id, author_username, author_display_name"
+
+# A person's name is the one of their last turn.
+RECENT: Final = f"""SELECT {_WHO.replace("author_", "turns.author_")} FROM (
+        SELECT last_id FROM speakers WHERE channel_id = ? AND turns ORDER BY last_id DESC LIMIT ?
+    ) JOIN turns ON turns.id = last_id ORDER BY last_id DESC"""  # noqa: S608  # our own names
+
+# `is_private` is an SQL function. People who spoke only in private have no names.
+_ALL: Final = """SELECT person.author_platform, person.author_user_id, named.author_username,
+        named.author_display_name, counted, latest.at_ms FROM (
+        SELECT author_platform, author_user_id, sum(turns) AS counted, max(last_id) AS last,
+            max(CASE WHEN NOT is_private(channel_id) THEN last_id END) AS last_public FROM speakers
+        WHERE turns AND channel_id NOT IN (SELECT channel_id FROM channels_set_aside)
+        GROUP BY author_platform, author_user_id
+    ) AS person JOIN turns AS latest ON latest.id = last
+    LEFT JOIN turns AS named ON named.id = last_public ORDER BY last DESC"""
+
+_SAID: Final = "SELECT coalesce(sum(turns), 0) FROM speakers WHERE channel_id = ?"
+_SELECT: Final = f"SELECT {SELECTED} FROM turns"  # noqa: S608
+_STANDING: Final = f"SELECT {SELECTED} FROM standing AS turns"  # noqa: S608
+
+
+class HistoryStore(HistoryFile):
+    """The turns of one familiar. Thread-safe and safe across processes.
+
+    The file is opened on first use and created with the first turn, so reading leaves no trace.
+
+    Args:
+        path: The SQLite file.
+        busy_timeout_s: How long to wait for another process that is writing.
+    """
+
+    def append(
+        self,
+        channel_id: str,
+        role: Role,
+        content: str,
+        *,
+        author: Author | None = None,
+        at: datetime | None = None,
+        modality: str = "text",
+        source: str = "cli",
+        partial: bool = False,
+        message_id: str = "",
+        reply_to: int | None = None,
+    ) -> Turn:
+        """Store a turn, and return it once it is durable.
+
+        Args:
+            channel_id: Its channel.
+            role: Its role in a prompt.
+            content: Its text.
+            author: Its author; None: the familiar.
+            at: Its time; None: now.
+            modality: `text` or `voice`.
+            source: What writes it.
+            partial: Whether it was cut off before its end.
+            message_id: Its id on the platform; unique within a channel.
+            reply_to: The turn that it replies to.
+
+        Raises:
+            ConflictError: The channel has a turn with that message id.
+            ForgottenPersonError: `author` was forgotten.
+            LockedError: Another process kept the file locked for too long.
+            BadInputError: The file is not a history.
+            RefusedError: A newer version of this program wrote the file.
+            FamiliarError: The disk is full or the file is not writable.
+        """
+        when = to_ms(at or now())
+        turn = Turn(0, channel_id, author, role, content, when, modality, source, partial)
+        with self.change() as connection:
+            check_may_speak(connection, author)
+            return insert_turn(connection, replace(turn, reply_to=reply_to), message_id)
+
+    def append_all(self, turns: Iterable[Turn]) -> None:
+        """Store many turns in one transaction, with new ids. Forgotten ones are skipped.
+
+        Raises:
+            FamiliarError: As `append`.
+        """
+        with self.change() as connection:
+            for turn in turns:
+                if not is_forgotten(connection, turn):
+                    insert_turn(connection, turn, "")
+
+    def begin(
+        self, channel_id: str, content: str, *, at: datetime | None = None, modality: str = "text"
+    ) -> Turn | None:
+        """Store the familiar's greeting if the channel has no turns yet.
+
+        Returns:
+            The greeting's turn; None if the channel has turns already.
+
+        Raises:
+            FamiliarError: As `append`.
+        """
+        when = to_ms(at or now())
+        turn = Turn(0, channel_id, None, "assistant", content, when, modality, GREETING, False)  # noqa: FBT003
+        unless = (
+            " WHERE NOT EXISTS (SELECT 1 FROM turns WHERE channel_id = ?) "
+            "AND NOT EXISTS (SELECT 1 FROM branches WHERE channel_id = ?)"
+        )
+        with self.use(create=True) as connection:
+            cursor = connection.execute(INSERT + unless, (*to_row(turn), *[pack(channel_id)] * 2))
+            return replace(turn, id=cursor.lastrowid or 0) if cursor.rowcount else None
+
+    def recent(
+        self, channel_id: str, limit: int, before_id: int | None = None, *, viewer: Viewer
+    ) -> list[Turn]:
+        """Return the newest `limit` standing turns of a channel's past, oldest first.
+
+        A turn that replaced another has that one's place. The cost does not grow with the history.
+
+        Args:
+            channel_id: The channel.
+            limit: Maximum number of turns, >= 0.
+            before_id: Only turns with a lower id.
+            viewer: Who will see them; turns hidden from them are left out.
+        """
+        end = 2**_BITS - 1 if before_id is None else before_id
+        with self.use(create=False) as connection:
+            sql, values = visible_condition(viewer)
+            where = (f" AND {sql}", values)
+            rows = newest_rows(connection, _STANDING, where, limit, end, channel_id=channel_id)
+            return [to_turn(row) for row in rows]
+
+    def turn(self, turn_id: int) -> Turn | None:
+        """Return a turn by its id, or None."""
+        if turn_id.bit_length() > _BITS:
+            return None
+        return next(iter(self._rows(_SELECT + " WHERE id = ?", (turn_id,), to_turn)), None)
+
+    def last_turn(self, channel_id: str | None = None) -> Turn | None:
+        """Return the newest turn, of one channel or of all; None without turns."""
+        if channel_id is not None:
+            return next(iter(self.recent(channel_id, 1, viewer=OWNER)), None)
+        return next(iter(self._rows(_SELECT + " ORDER BY id DESC LIMIT 1", (), to_turn)), None)
+
+    def newest_id(self) -> int:
+        """Return the highest id of a turn; 0 without turns."""
+        return self._number("SELECT coalesce(max(id), 0) FROM turns")
+
+    def count(self) -> int:
+        """Count all turns."""
+        return self._number("SELECT count(*) FROM turns")
+
+    def branch(self, channel_id: str, turn_id: int, parent: str | None = None) -> events.Branch:
+        """Create a channel that shares another one's past up to a turn; return the branch.
+
+        Idempotent: a branch that already starts at that turn is returned as it is.
+
+        Args:
+            channel_id: The new channel's id.
+            turn_id: The last shared turn.
+            parent: The channel to branch off, possibly itself a branch; None: that of the turn.
+
+        Raises:
+            NotFoundError: The turn does not exist, or is not in the past of `parent`.
+            ConflictError: The new channel has turns already, or is another branch.
+            RefusedError: The turn was replaced or withdrawn.
+            FamiliarError: As `append`.
+        """
+        turn = self.turn(turn_id)
+        if turn is None:
+            raise NotFoundError(
+                f"There is no turn {turn_id}; nothing was changed",
+                hint="Run `familiar history show`.",
+            )
+        with self.change() as connection:
+            return events.branch_off(connection, channel_id, turn, parent)
+
+    def branches(self) -> list[events.Branch]:
+        """Return all branches, oldest first."""
+        with self.use(create=False) as connection:
+            return events.all_branches(connection)
+
+    def holds(self, channel_id: str, turn: Turn) -> bool:
+        """Tell whether a turn is in a channel's past, whether it stands or not."""
+        if turn.channel_id == channel_id:
+            return True
+        with self.use(create=False) as connection:
+            return any(part.holds(turn) for part in events.parts_of(connection, channel_id))
+
+    def family(self, channel_id: str) -> frozenset[str]:
+        """Return a channel with its branches and parents, and theirs."""
+        with self.use(create=False) as connection:
+            return events.family_of(connection, channel_id)
+
+    def channels(self) -> list[ChannelSummary]:
+        """Return all channels, most recently active first."""
+        sql = (
+            "SELECT channel_id, turns, at_ms FROM turns JOIN (SELECT max(id) AS last, count(*) AS "
+            "turns FROM turns GROUP BY channel_id) ON id = last ORDER BY id DESC"
+        )
+        return self._rows(sql, (), lambda r: ChannelSummary(unpack(r[0]), r[1], from_ms(r[2])))
+
+    def recent_distinct_authors(self, channel_id: str, limit: int) -> list[Author]:
+        """Return the last `limit` people who spoke in a channel, latest first.
+
+        The cost does not grow with the history or the number of people. Only the end of what a
+        branch shares with its parent is examined.
+        """
+        found = self._rows(RECENT, (pack(channel_id), max(limit, 0)), to_author)
+        with self.use(create=False) as connection:
+            parts = events.parts_of(connection, channel_id)[1:]
+        if not parts or len(found) >= limit:
+            return found
+        shared = self.recent(parts[0].channel_id, _SHARED, parts[0].end, viewer=OWNER)
+        distinct: dict[str, Author] = {}
+        for author in (*found, *(turn.author for turn in reversed(shared))):
+            if author:
+                distinct.setdefault(author.slug, author)
+        return list(distinct.values())[:limit]
+
+    def has_speaker(self, author: Author) -> bool:
+        """Tell whether an account has any turns."""
+        where = "SELECT count(*) FROM speakers WHERE (author_platform, author_user_id) = (?, ?)"
+        return bool(self._number(where, (pack(author.platform), pack(author.user_id))))
+
+    def since(self, turn_id: int, limit: int) -> list[Turn]:
+        """Return the newest `limit` standing turns of all channels after a turn, oldest first."""
+        where = " WHERE id > ? ORDER BY id DESC LIMIT ?"
+        return self._rows(_STANDING + where, (turn_id, max(limit, 0)), to_turn)[::-1]
+
+    def after(self, turn_id: int, limit: int) -> list[Turn]:
+        """Return the oldest `limit` turns of all channels after a turn, oldest first.
+
+        Turns that do not stand are included.
+        """
+        where = " WHERE id > ? ORDER BY id LIMIT ?"
+        return self._rows(_SELECT + where, (turn_id, max(limit, 0)), to_turn)
+
+    def first_since(self, moment: datetime) -> int | None:
+        """Return the lowest id of a turn said at or after `moment`, or None.
+
+        Imported turns may be older than turns with lower ids.
+        """
+        sql = "SELECT id FROM turns WHERE at_ms >= ? ORDER BY id LIMIT 1"
+        return self._number(sql, (in_ms(moment),)) or None
+
+    def said_count(self, channel_id: str) -> int:
+        """Count the turns of people, as opposed to the familiar, in a channel."""
+        return self._number(_SAID, (pack(channel_id),))
+
+    def speakers(self, viewer: Viewer) -> list[Speaker]:
+        """Return everyone who ever spoke in any channel, latest first.
+
+        Args:
+            viewer: Who will see them. Each person has the name they last used in a channel that is
+                not hidden from the viewer, or none.
+        """
+        private = viewer.rules.private_channels
+        hidden = {pack(channel) for channel in private if not viewer.sees_channel(channel)}
+        with self.use(create=False) as connection:
+            connection.create_function("is_private", 1, hidden.__contains__, deterministic=True)
+            rows = connection.execute(_ALL)
+            return [Speaker(to_author(r[:4]), r[4], from_ms(r[5])) for r in rows]
+
+    def unsummarised_count(self) -> int:
+        """Count the turns that the memory writer has not read yet."""
+        return self._number(f"SELECT count(*) {UNREAD}")
+
+    def unsummarised_times(self) -> list[datetime]:
+        """Return the times of standing turns that the memory writer has not read yet."""
+        return [from_ms(row[0]) for row in self.rows(f"SELECT at_ms {UNREAD}")]
+
+    def watermark(self, name: str) -> int:
+        """Return the id of the last turn that process `name` has finished; 0: none."""
+        return self._number("SELECT turn_id FROM watermarks WHERE name = ?", (name,))
+
+    def move_watermark(self, name: str, turn_id: int) -> None:
+        """Advance the watermark of `name` to `turn_id`. It never moves back.
+
+        Call it only once the results of processing those turns are durable.
+
+        Raises:
+            FamiliarError: As `append`.
+        """
+        with self.change() as connection:
+            if name == WRITER:
+                connection.execute("DELETE FROM unread WHERE turn_id <= ?", (turn_id,))
+            _raise_watermark(connection, name, turn_id)
+
+    def note_read(self, connection: sqlite3.Connection, turn_id: int) -> None:
+        """Store the watermark of the memory writer, inside a transaction."""
+        _raise_watermark(connection, WRITER, turn_id)
+
+    def copy_to(self, path: Path) -> HistoryStore:
+        """Return a scratch copy in a file of its own; empty without turns.
+
+        Raises:
+            FamiliarError: The history cannot be read, or the copy cannot be written.
+        """
+        with self.use(create=False) as connection, closing(connect(path, 0)) as copy:
+            connection.backup(copy)
+        return HistoryStore(path)
+
+    def _number(self, sql: str, values: Sequence[Any] = ()) -> int:
+        return next(iter(self._rows(sql, values, lambda row: to_number(row[0]))), 0)
+
+    def _rows(self, sql: str, values: Sequence[Any], make: Callable[[Row], T]) -> list[T]:
+        """Convert each row with `make`; a row that cannot be converted is reported as damage."""
+        with self.use(create=False) as connection:
+            return [make(row) for row in connection.execute(sql, values)]
+
+
+def _raise_watermark(connection: sqlite3.Connection, name: str, turn_id: int) -> None:
+    sql = (
+        "INSERT INTO watermarks (name, turn_id) VALUES (?, ?) ON CONFLICT (name) "
+        "DO UPDATE SET turn_id = max(turn_id, excluded.turn_id)"
+    )
+    connection.execute(sql, (name, turn_id))
+
+
+class TurnStatus(Struct, frozen=True):
+    """Status of a turn.
+
+    Args:
+        superseded_by: The turn that replaced it, or None.
+        withdrawn: Whether it, or its channel, was withdrawn.
+        hidden: Whether it is left out of prompts.
+        alternatives: All turns at its place, itself among them, of which one stands, in order of
+            arrival; empty: it is the only one.
+    """
+
+    superseded_by: int | None = None
+    withdrawn: bool = False
+    hidden: bool = False
+    alternatives: tuple[int, ...] = ()
+
+    @property
+    def stands(self) -> bool:
+        """Whether it may appear in prompts."""
+        return not (self.superseded_by or self.withdrawn or self.hidden)
+
+
+def supersede_turn(history: HistoryStore, old: Turn, new: Turn) -> Turn:
+    """Store a turn that replaces another, and return it.
+
+    If `new` belongs to a branch whose last shared turn is `old`, the parent keeps `old`, and the
+    branch point moves before it.
+
+    Raises:
+        RefusedError: `old` does not stand (any more), or the branch has further turns.
+        FamiliarError: As `HistoryStore.append`.
+    """
+    with history.change() as connection:
+        _check_shown(connection, old.id)
+        if new.channel_id != old.channel_id:
+            _leave_before(connection, new.channel_id, old)
+        made = insert_turn(connection, new)
+        selection.inherit_privacy(connection, made.id, old.id)
+        if new.channel_id != old.channel_id:
+            return made
+        events.stand_at(connection, made.id, old.id)
+        events.mark_turns(connection, (old.id,), "superseded", made.id)
+        if old.hidden:
+            events.mark_turns(connection, (made.id,), "hidden", 1)
+    return replace(made, place=place_of(old), stands=not old.hidden)
+
+
+def _leave_before(connection: sqlite3.Connection, channel_id: str, turn: Turn) -> None:
+    """Move a branch point before the last shared turn."""
+    branch = events.branch_of(connection, channel_id)
+    last = newest_rows(connection, _STANDING, ("", ()), 2, channel_id=channel_id)
+    if branch is None or not last or last[-1][0] != turn.id:
+        raise RefusedError(
+            f"Turn {turn.id} is not the last one of channel {channel_id!r}; nothing was changed",
+            hint=f"Run `familiar history show --channel {channel_id}`.",
+        )
+    events.set_branch(connection, channel_id, branch.parent, last[0][0] if len(last) > 1 else 0)
+    events.forget_from(connection, place_of(turn), pack(channel_id))
+
+
+def select_alternative(history: HistoryStore, turn_id: int) -> tuple[int, ...]:
+    """Make a turn stand instead of its alternatives; return those that stood before.
+
+    Raises:
+        NotFoundError: The turn does not exist.
+        RefusedError: It has no alternatives, or it was withdrawn.
+    """
+    with history.change() as connection:
+        found = standing_of(connection, (turn_id,)).get(turn_id)
+        if found is None:
+            raise _no_turn(turn_id)
+        if not found.alternatives:
+            raise RefusedError(
+                f"Turn {turn_id} has no alternatives; nothing was changed",
+                hint="Run `familiar history show --all` to see what was replaced.",
+            )
+        _check_not_withdrawn(connection, turn_id)
+        others = standing_of(connection, found.alternatives)
+        gone = tuple(i for i, other in others.items() if i != turn_id and not other.superseded_by)
+        events.mark_turns(connection, gone, "superseded", turn_id)
+        if found.superseded_by:
+            events.mark_turns(connection, (turn_id,), "superseded", 0)
+    return gone
+
+
+def withdraw_turns(history: HistoryStore, turn_ids: Iterable[int]) -> tuple[int, ...]:
+    """Withdraw turns from everything but the history; return those newly withdrawn.
+
+    Raises:
+        NotFoundError: A turn does not exist; none was withdrawn.
+        RefusedError: A turn was replaced and its replacement is not among them; none was withdrawn.
+    """
+    return _set_withdrawn(history, turn_ids, 1)
+
+
+def restore_turns(history: HistoryStore, turn_ids: Iterable[int]) -> tuple[int, ...]:
+    """Restore withdrawn turns; return those that had been withdrawn.
+
+    Raises:
+        NotFoundError: A turn does not exist; none was restored.
+    """
+    return _set_withdrawn(history, turn_ids, 0)
+
+
+def withdraw_channel(history: HistoryStore, channel_id: str, *, withdrawn: bool = True) -> bool:
+    """Withdraw or restore a whole channel; tell whether that changed anything.
+
+    Raises:
+        NotFoundError: The channel has no turns.
+    """
+    key = pack(channel_id)
+    with history.change() as connection:
+        sql = "SELECT min(id) FROM turns WHERE channel_id = ?"
+        (first,) = connection.execute(sql, (key,)).fetchone()
+        if first is None:
+            raise NotFoundError(
+                f"There are no turns in channel {channel_id!r}", hint="Run `familiar channel ls`."
+            )
+        sql = "SELECT 1 FROM channels_set_aside WHERE channel_id = ?"
+        if bool(connection.execute(sql, (key,)).fetchone()) == withdrawn:
+            return False
+        events.append_event(connection, events.CHANNEL, key, value=int(withdrawn))
+        events.forget_from(connection, first)
+    return True
+
+
+def withdrawn_channels(history: HistoryStore) -> frozenset[str]:
+    """Return the channels withdrawn as a whole."""
+    rows = history.rows("SELECT channel_id FROM channels_set_aside")
+    return frozenset(unpack(row[0]) for row in rows)
+
+
+def turn_statuses(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, TurnStatus]:
+    """Return the status of each of these turns that exists."""
+    with history.use(create=False) as connection:
+        return standing_of(connection, turn_ids)
+
+
+def marked_count(history: HistoryStore) -> int:
+    """Count the turns and channels that were ever replaced, withdrawn or hidden."""
+    sql = "SELECT (SELECT count(*) FROM set_aside) + (SELECT count(*) FROM channels_set_aside)"
+    return int(history.rows(sql)[0][0])
+
+
+def removed_turns(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, str]:
+    """Describe in words what became of those turns that were replaced or withdrawn."""
+    found = turn_statuses(history, turn_ids)
+    return {
+        turn_id: f"turn {turn_id} was replaced by turn {became.superseded_by}"
+        if became.superseded_by
+        else f"turn {turn_id} was withdrawn"
+        for turn_id, became in found.items()
+        if became.superseded_by or became.withdrawn
+    }
+
+
+def standing_of(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict[int, TurnStatus]:
+    """Return the status of each of these turns, by number; see `turn_statuses`."""
+    select = (
+        "SELECT turns.id, coalesce(superseded_by, 0), coalesce(withdrawn, 0) OR turns.channel_id "
+        "IN (SELECT channel_id FROM channels_set_aside), coalesce(set_aside.hidden, turns.hidden), "
+        "coalesce(own.slot, turns.id), (SELECT group_concat(turn_id) FROM slots WHERE "
+        "slot = coalesce(own.slot, turns.id)) "
+        "FROM turns LEFT JOIN set_aside ON set_aside.turn_id = turns.id "
+        "LEFT JOIN slots AS own ON own.turn_id = turns.id WHERE turns.id IN"
+    )
+    rows = list(rows_among(connection, select, sorted(set(turn_ids))))
+    groups = {row[4]: _other_turns(row[4], row[5]) for row in rows}
+    members = sorted({i for group in groups.values() for i in group})
+    names = turn_names(connection, own_instance(connection), members)
+    groups = {  # in the same order on every machine
+        slot: (*group[:1], *sorted(group[1:], key=names.__getitem__))
+        for slot, group in groups.items()
+    }
+    return {
+        turn_id: TurnStatus(by or None, bool(withdrawn), bool(hidden), groups[slot])
+        for turn_id, by, withdrawn, hidden, slot, _ in rows
+    }
+
+
+def _set_withdrawn(history: HistoryStore, turn_ids: Iterable[int], value: int) -> tuple[int, ...]:
+    wanted = sorted(set(turn_ids))
+    with history.change() as connection:
+        select = (
+            "SELECT turns.id, coalesce(withdrawn, 0) FROM turns LEFT JOIN set_aside "
+            "ON set_aside.turn_id = turns.id WHERE turns.id IN"
+        )
+        known = dict(rows_among(connection, select, wanted))
+        for turn_id in wanted:
+            if turn_id not in known:
+                raise _no_turn(turn_id)
+        if value:
+            _check_not_replaced(connection, wanted)
+        changed = tuple(turn_id for turn_id in wanted if known[turn_id] != value)
+        events.mark_turns(connection, changed, "withdrawn", value)
+    return changed
+
+
+def _shown_ids(connection: sqlite3.Connection, turn_ids: Collection[int]) -> set[int]:
+    sql = "SELECT id FROM shown WHERE id IN"
+    return {row[0] for row in rows_among(connection, sql, turn_ids)}
+
+
+def _check_shown(connection: sqlite3.Connection, turn_id: int) -> None:
+    if not _shown_ids(connection, (turn_id,)):
+        raise RefusedError(
+            f"Turn {turn_id} was replaced or withdrawn by now; nothing was changed",
+            hint="Run `familiar history show --all`.",
+        )
+
+
+def _check_not_replaced(connection: sqlite3.Connection, turn_ids: Collection[int]) -> None:
+    """Check that each turn's replacement is among them, or withdrawn."""
+    for turn_id, found in standing_of(connection, turn_ids).items():
+        if not found.superseded_by:
+            continue
+        others = standing_of(connection, found.alternatives)
+        for other, became in others.items():
+            if not became.superseded_by and not became.withdrawn and other not in turn_ids:
+                raise RefusedError(
+                    f"Turn {turn_id} was replaced by turn {other}, which still stands; nothing was "
+                    "changed",
+                    hint=f"Run `familiar history withdraw {other}`.",
+                )
+
+
+def _check_not_withdrawn(connection: sqlite3.Connection, turn_id: int) -> None:
+    sql = "SELECT 1 FROM set_aside WHERE turn_id = ? AND withdrawn"
+    if connection.execute(sql, (turn_id,)).fetchone():
+        raise RefusedError(
+            f"Turn {turn_id} was withdrawn; nothing was changed",
+            hint=f"Run `familiar history restore {turn_id}` first.",
+        )
+
+
+def _other_turns(slot: int, others: str | None) -> tuple[int, ...]:
+    return (slot, *sorted(map(int, others.split(",")))) if others else ()
+
+
+def _no_turn(turn_id: int) -> NotFoundError:
+    return NotFoundError(
+        f"There is no turn {turn_id}; nothing was changed", hint="Run `familiar history show`."
+    )

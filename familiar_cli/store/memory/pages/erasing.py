@@ -1,0 +1,108 @@
+"""Remove a person from memory files: their page, and every line based on them."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from familiar_cli.base.markdown import body_start, split_lines
+from familiar_cli.base.who.visibility import person_scope
+from familiar_cli.store.memory import layout
+from familiar_cli.store.memory.pages.lines import citations_in, owned_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+_ARCHIVES: Final = frozenset(
+    {layout.SESSIONS_DIR, layout.DIGEST_DIR, layout.SIGNIFICANT_DIR, *layout.PERIOD_DIRS}
+)
+# Names there are only examples.
+_OF_THE_FAMILIAR: Final = frozenset({layout.SELF_DIR, layout.LORE_DIR})
+_MADE_AGAIN: Final = frozenset({layout.PEOPLE_DIR, layout.SESSIONS_DIR, layout.CONFLICTS_DIR})
+_BEGINS: Final = re.compile(r"\s*(?:[-*+]\s|\d+[.)]\s|#{1,6}\s|>|<!--|---)")
+
+
+class PageEraser(Struct, frozen=True, dict=True):
+    """Decides which files and lines are about a person; deterministic on every machine.
+
+    Args:
+        slugs: Slugs of all their accounts.
+        cites: Tells whether an instance and number cite an erased turn.
+        names: Tells whether a text names or quotes them.
+        resembles: Tells whether a text names or quotes them, or uses a word only they used.
+        channels: Channels in which nobody else spoke.
+    """
+
+    slugs: frozenset[str]
+    cites: Callable[[str, int], bool]
+    names: Callable[[str], bool]
+    resembles: Callable[[str], bool]
+    channels: Collection[str] = ()
+
+    @cached_property
+    def _private(self) -> frozenset[str]:
+        return frozenset(map(person_scope, self.slugs))
+
+    def drops(self, rel_path: str) -> bool:
+        """Tell whether a whole file is about them."""
+        directory, _, rest = rel_path.partition("/")
+        path = rel_path.removeprefix(f"{layout.CONFLICTS_DIR}/")
+        if path in {layout.people_path(slug) for slug in self.slugs}:
+            return True
+        folder = rest.partition("/")[0]
+        return bool(directory) and folder in {layout.scope_folder(scope) for scope in self._private}
+
+    def cleaned(self, rel_path: str, content: bytes) -> bytes | None:
+        """Return a file without their data: unchanged if there is none, None if nothing is left."""
+        if self.drops(rel_path):
+            return None
+        try:
+            text = content.decode()
+        except UnicodeDecodeError:
+            return content
+        if rel_path.endswith(".md"):
+            kept = "".join(self._kept_blocks(rel_path, text))
+            return content if kept == text else kept.encode()
+        # Such files are regenerated, or are plans.
+        is_made = rel_path.partition("/")[0] in _MADE_AGAIN
+        return None if is_made and self.mentions(text) else content
+
+    def mentions(self, text: str) -> bool:
+        """Tell whether other text, such as a commit message, is about them."""
+        return any(slug in text for slug in self.slugs) or self.resembles(text)
+
+    def _kept_blocks(self, rel_path: str, text: str) -> Iterator[str]:
+        owners = {line.start: scopes for line, scopes in owned_lines(text, rel_path)}
+        start, body = 0, body_start(text)
+        block: list[str] = []
+        is_private = False
+        for line in split_lines(text):
+            is_new = start <= body or _BEGINS.match(line) or not line.strip()
+            if block and (is_new or not block[-1].strip()):
+                if not (is_private or self._is_theirs(rel_path, "".join(block))):
+                    yield "".join(block)
+                block, is_private = [], False
+            block.append(line)
+            is_private = is_private or not self._private.isdisjoint(owners.get(start, ()))
+            start += len(line)
+        if block and not (is_private or self._is_theirs(rel_path, "".join(block))):
+            yield "".join(block)
+
+    def _is_theirs(self, rel_path: str, block: str) -> bool:
+        """Tell whether an item is based on them, or names or quotes them."""
+        if not block.strip():
+            return False
+        cited = citations_in(block)
+        if any(self.cites(one.instance, number) for one in cited for number in one.ids):
+            return True
+        directory = rel_path.removeprefix(f"{layout.CONFLICTS_DIR}/").partition("/")[0]
+        if any(re.search(rf"(?<![\w-]){re.escape(slug)}(?![\w-])", block) for slug in self.slugs):
+            return True
+        if directory in _OF_THE_FAMILIAR:
+            return False
+        if cited or directory in _ARCHIVES:
+            return self.resembles(block)
+        return self.names(block)

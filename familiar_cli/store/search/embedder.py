@@ -1,0 +1,630 @@
+"""Embed text. One protocol, and the models that implement it.
+
+Importing this loads onnxruntime, which takes a fifth of a second.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from contextlib import contextmanager
+from functools import cache, lru_cache
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeGuard
+
+from msgspec import Struct
+
+from familiar_cli.base.config.environment import install_command
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.times.clock import check_work_limit
+from familiar_cli.store.fts import STOP_WORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    import numpy as np
+    from fastembed import TextEmbedding
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float32]
+
+_PATIENCE_S: Final = 15.0  # with what is being done when the program ends
+
+_SURELY_READ: Final = 250  # a token has a character at least, and all models read 256 tokens
+
+BATCH: Final = 16
+"""Texts that are read, and whose vectors are kept, at once."""
+
+AT_ONCE: Final = 4
+"""Texts per call of the model; with more of them, time goes into padding and memory."""
+
+_RUNTIME: Final = ("numpy", "onnxruntime", "tokenizers")  # some machines have no wheels
+
+AUTO: Final = ("bge-small-en-v1.5", "minilm-l6-v2")
+"""What `auto` takes, the first one whose files are on disk."""
+
+
+class Embedder(Protocol):
+    """Embeds text; `model` and `dimension` tell which vectors are comparable."""
+
+    model: str
+    dimension: int
+    spec: Spec
+
+    @property
+    def ready(self) -> bool:
+        """Whether the model is open, so that a question is answered at once."""
+
+    def load(self, *, optimised: bool = False) -> None:
+        """Open it now; `optimised` takes longer, and halves the time per text afterwards."""
+
+    def passages(self, texts: Sequence[str]) -> Matrix:
+        """Embed texts, float32[n, d], each row L2-normalised; every word is read."""
+
+    def queries(self, texts: Sequence[str]) -> Matrix:
+        """Embed questions, float32[n, d], in the form that the model expects."""
+
+
+class Encoded(NamedTuple):
+    """The embedding of some texts.
+
+    Args:
+        pooled: float32[n, d], one L2-normalised vector per text.
+        tokens: float32[t, w], an L2-normalised vector per meaningful token, text by text; None if
+            the model has none.
+        counts: Number of `tokens` in each text.
+        words: The word that each of `tokens` is, or is part of.
+    """
+
+    pooled: Matrix
+    tokens: Matrix | None
+    counts: tuple[int, ...]
+    words: tuple[str, ...] = ()
+
+    def without(self, words: Collection[str]) -> Encoded:
+        """Leave out the tokens of some words, unless there are no others."""
+        import numpy as np  # noqa: PLC0415
+
+        kept = [place for place, word in enumerate(self.words) if word not in words]
+        if self.tokens is None or not kept or len(kept) == len(self.words):
+            return self
+        owners = np.repeat(np.arange(len(self.counts)), self.counts)[kept]
+        counts = np.bincount(owners, minlength=len(self.counts)).tolist()
+        told = tuple(self.words[place] for place in kept)
+        return Encoded(self.pooled, self.tokens[kept], tuple(counts), told)
+
+
+class TokenEmbedder(Protocol):
+    """An embedder with token vectors, too; those of the same version are comparable."""
+
+    token_version: str
+
+    def read_passages(self, texts: Sequence[str]) -> Encoded:
+        """Embed passages as `passages` does, with the vectors of their tokens."""
+
+    def read_queries(self, texts: Sequence[str]) -> Encoded:
+        """Embed queries as `queries` does, with the vectors of their tokens."""
+
+
+def _reads_tokens(embedder: Embedder) -> TypeGuard[TokenEmbedder]:
+    return hasattr(embedder, "token_version")  # at a hundredth of the cost of `isinstance`
+
+
+def read_passages(embedder: Embedder, texts: Sequence[str]) -> Encoded:
+    """Embed texts, with their tokens where the model supports it."""
+    if _reads_tokens(embedder):
+        return embedder.read_passages(texts)
+    return Encoded(embedder.passages(texts), None, (0,) * len(texts))
+
+
+def read_queries(embedder: Embedder, texts: Sequence[str]) -> Encoded:
+    """Embed questions, with their tokens where the model supports it."""
+    if _reads_tokens(embedder):
+        return embedder.read_queries(texts)
+    return Encoded(embedder.queries(texts), None, (0,) * len(texts))
+
+
+def token_version(embedder: Embedder) -> str:
+    """Return the version by which token vectors are comparable; empty without any."""
+    return embedder.token_version if _reads_tokens(embedder) else ""
+
+
+class Spec(Struct, frozen=True):
+    """Properties of one model.
+
+    Args:
+        name: Its name in the catalog of model files.
+        hub_id: Its name in fastembed.
+        dimension: Length of a vector.
+        max_tokens: Maximum tokens of a text.
+        query_prefix: Prefix of questions.
+        far: Cosine of unrelated texts.
+        near: Cosine of a question and its answer.
+        file: The model's file.
+        pooling: How token vectors are pooled: their mean, or the first one's.
+    """
+
+    name: str
+    hub_id: str
+    dimension: int
+    max_tokens: int
+    query_prefix: str = ""
+    far: float = 0.0
+    near: float = 0.6
+    file: str = "model.onnx"
+    pooling: Literal["mean", "first"] = "mean"
+
+
+_BGE_QUERY: Final = "Represent this sentence for searching relevant passages: "
+_BGE: Final = (_BGE_QUERY, 0.4, 0.8, "model_optimized.onnx", "first")
+SPECS: Final = {
+    spec.name: spec
+    for spec in (
+        Spec("minilm-l6-v2", "sentence-transformers/all-MiniLM-L6-v2", 384, 256),
+        # `far` and `near` of the bge models are estimates, not measurements: their cosines lie
+        # closer together and higher than MiniLM's.
+        Spec("bge-small-en-v1.5", "BAAI/bge-small-en-v1.5", 384, 512, *_BGE),
+        Spec("bge-base-en-v1.5", "BAAI/bge-base-en-v1.5", 768, 512, *_BGE),
+    )
+}
+
+
+class EmbedderError(FamiliarError):
+    """The embedding model cannot be used; words are still found."""
+
+    code = "embedder"
+
+
+PROJECTIONS_DIR: Final = Path(__file__).with_name("projections")
+TOKENS_VERSION: Final = "1"
+"""Raised when other tokens of a text are kept, or they are kept in another form."""
+
+_DIGITS: Final = 12
+
+
+@cache
+def load_projection(model: str) -> Matrix | None:
+    """Load the projection of `model`'s token vectors, float32[d, w]; None without one.
+
+    A matrix fits one model only.
+    """
+    import numpy as np  # noqa: PLC0415  # 0.1 s
+
+    path = PROJECTIONS_DIR / f"{model}.npy"
+    return np.load(path, allow_pickle=False) if path.is_file() else None
+
+
+@cache
+def projection_version(model: str) -> str:
+    """Return the version by which token vectors of `model` are comparable."""
+    path = PROJECTIONS_DIR / f"{model}.npy"
+    if not path.is_file():
+        return f"{TOKENS_VERSION}-whole"
+    return f"{TOKENS_VERSION}-{sha256(path.read_bytes()).hexdigest()[:_DIGITS]}"
+
+
+_PAD: Final = "[PAD]"
+_SERIOUS: Final = 3  # its warnings are of no use to a person
+_CHARS_A_TOKEN: Final = 8  # of prose it has 4 or 5
+_BY_TOKEN: Final = 3  # dimensions of an output that holds a vector a token
+
+
+class ReadTexts(NamedTuple):
+    """A model's output for some texts.
+
+    Args:
+        pooled: float32[n, d], one unnormalised vector per text.
+        tokens: float32[t, d], of the meaningful tokens, text by text; None if the model has none.
+        counts: Number of `tokens` in each text.
+        words: The word that each of `tokens` is, or is part of.
+    """
+
+    pooled: Matrix
+    tokens: Matrix | None
+    counts: list[int]
+    words: list[str]
+
+
+class Encoder:
+    """An open model.
+
+    Args:
+        spec: Properties of the model.
+        directory: Directory of its files.
+        optimised: Spend a quarter of a second on its graph, which halves the time per text.
+    """
+
+    def __init__(self, spec: Spec, directory: Path, *, optimised: bool) -> None:
+        import onnxruntime  # noqa: PLC0415  # 0.2 s
+        import tokenizers  # noqa: PLC0415
+
+        self.optimised = optimised
+        self.window_chars = _CHARS_A_TOKEN * spec.max_tokens
+        """Length of text that is examined to find how much fits into the model."""
+        self._pooling = spec.pooling
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = _SERIOUS
+        # Threads that wait actively take the processor from all others, and gain little.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        if not optimised:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+            options.intra_op_num_threads = 1  # a second one gains nothing for one short text
+        self._session: Any = onnxruntime.InferenceSession(
+            str(directory / spec.file), options, providers=["CPUExecutionProvider"]
+        )
+        self._inputs = {given.name for given in self._session.get_inputs()}
+        outputs = self._session.get_outputs()
+        self._output = next((o for o in outputs if len(o.shape) == _BY_TOKEN), outputs[0]).name
+        self._tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
+        self._tokenizer.enable_truncation(spec.max_tokens)
+        self._tokenizer.enable_padding(
+            pad_id=self._tokenizer.token_to_id(_PAD) or 0, pad_token=_PAD
+        )
+
+    def unread_from(self, text: str) -> int | None:
+        """Return the offset from which `text` exceeds the model's window, or None."""
+        encoded = self._tokenizer.encode(text)
+        # What was cut off comes back as further encodings; the first says where they begin.
+        return min((at for e in encoded.overflowing for at, to in e.offsets if to), default=None)
+
+    def pooled(self, texts: Sequence[str]) -> Matrix:
+        """Embed texts of any length, float32[n, d], one vector each."""
+        return self._pooled(*self._run(texts)[1:])
+
+    def read(self, texts: Sequence[str], skips: Sequence[int] = ()) -> ReadTexts:
+        """Embed `texts`, with their tokens.
+
+        Left out are special tokens, punctuation, stop words unless a text has nothing else, and the
+        first `skips` characters of each text.
+        """
+        import numpy as np  # noqa: PLC0415
+
+        encoded, values, mask = self._run(texts)
+        pooled = self._pooled(values, mask)
+        if values.ndim != _BY_TOKEN:
+            return ReadTexts(pooled, None, [0] * len(texts), [])
+        first = skips or (0,) * len(texts)
+        kept = [_kept_tokens(*one) for one in zip(encoded, texts, first, strict=True)]
+        tokens = [values[n, list(of_text)] for n, of_text in enumerate(kept)]
+        return ReadTexts(
+            pooled,
+            np.concatenate(tokens).astype(np.float32, copy=False),
+            [len(of_text) for of_text in kept],
+            [word for of_text in kept for word in of_text.values()],
+        )
+
+    def _run(self, texts: Sequence[str]) -> tuple[list[Any], Matrix, NDArray[np.int64]]:
+        """Return the tokens of `texts`, the model's output for them, and the attention mask."""
+        import numpy as np  # noqa: PLC0415
+
+        encoded = self._tokenizer.encode_batch(list(texts))
+        mask = np.array([e.attention_mask for e in encoded], np.int64)
+        given = {
+            "input_ids": np.array([e.ids for e in encoded], np.int64),
+            "attention_mask": mask,
+            "token_type_ids": np.zeros_like(mask),
+        }
+        wanted = {name: values for name, values in given.items() if name in self._inputs}
+        return encoded, self._session.run([self._output], wanted)[0], mask
+
+    def _pooled(self, values: Matrix, mask: NDArray[np.int64]) -> Matrix:
+        import numpy as np  # noqa: PLC0415
+
+        if values.ndim != _BY_TOKEN:
+            return values.astype(np.float32, copy=False)
+        if self._pooling == "first":
+            return values[:, 0].astype(np.float32, copy=False)
+        real = mask[:, :, None].astype(np.float32)
+        mean: Matrix = (values * real).sum(axis=1) / np.maximum(real.sum(axis=1), 1.0)
+        return mean.astype(np.float32, copy=False)
+
+
+def _kept_tokens(encoded: Any, text: str, skip_chars: int) -> dict[int, str]:  # noqa: ANN401  # no types
+    """Return the positions of the meaningful tokens, each with its word."""
+    places: dict[int, list[int]] = {}
+    for place, number in enumerate(encoded.word_ids):
+        if number is not None:
+            places.setdefault(number, []).append(place)
+    offsets = encoded.offsets
+    telling, empty = dict[int, str](), dict[int, str]()
+    for of_word in places.values():
+        start, end = offsets[of_word[0]][0], offsets[of_word[-1]][1]
+        word = text[start:end].casefold()
+        if start >= skip_chars and any(map(str.isalnum, word)):
+            kept = empty if word in STOP_WORDS else telling
+            kept.update(dict.fromkeys(of_word, word))
+    return telling or empty
+
+
+class OnnxEmbedder:
+    """A model that onnxruntime runs on the CPU, from files on disk and never from the network."""
+
+    def __init__(self, spec: Spec, directory: Path) -> None:
+        self.spec = spec
+        self.model = spec.name
+        self.dimension = spec.dimension
+        self._directory = directory
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._encoder: Encoder | None = None
+        self._queries = lru_cache(maxsize=4)(self._query_rows)
+        atexit.register(self._finish)
+
+    def _finish(self) -> None:
+        """Let work in progress end before the program does, and refuse more.
+
+        onnxruntime crashes the process if it exits while the library's threads are being started,
+        as in a thread left behind by a prompt that did not wait for the model.
+        """
+        self._is_over = True
+        self._lock.acquire(timeout=_PATIENCE_S)
+
+    @contextmanager
+    def _working(self, *, optimised: bool = False) -> Iterator[Encoder]:
+        """Hold the open model, and convert its errors to ours.
+
+        Optimising its graph costs more than a single question gains, so only long work waits for
+        that; an optimised model stays so.
+        """
+        with self._lock:
+            if self._is_over:
+                raise self._failed(RuntimeError("the program ends"))
+            try:
+                if self._encoder is None or (optimised and not self._encoder.optimised):
+                    self._encoder = Encoder(self.spec, self._directory, optimised=optimised)
+                yield self._encoder
+            except Exception as error:  # onnxruntime and tokenizers raise classes of their own
+                raise self._failed(error) from error
+
+    @property
+    def ready(self) -> bool:
+        """Whether the model is open."""
+        return self._encoder is not None
+
+    def import_libraries(self) -> None:
+        """Import what runs the model.
+
+        Raises:
+            EmbedderError: It does not work here.
+        """
+        try:
+            import onnxruntime  # noqa: F401, PLC0415  # 0.2 s
+            import tokenizers  # noqa: F401, PLC0415
+        except Exception as error:  # a library that is broken raises whatever it likes
+            raise self._failed(error) from error
+
+    def load(self, *, optimised: bool = False) -> None:
+        """Open the model now, so that nobody waits for it later.
+
+        Args:
+            optimised: Take longer to open it, to halve the time per text afterwards.
+
+        Raises:
+            EmbedderError: The model does not work.
+        """
+        with self._working(optimised=optimised):
+            pass
+
+    @property
+    def token_version(self) -> str:
+        """Version by which token vectors are comparable."""
+        return projection_version(self.model)
+
+    def passages(self, texts: Sequence[str]) -> Matrix:
+        """Embed texts, one vector each; longer ones are read in parts."""
+        return self.read_passages(texts).pooled
+
+    def read_passages(self, texts: Sequence[str]) -> Encoded:
+        """Embed texts and their tokens; longer texts are read in parts."""
+        return self._encoded(texts, optimised=True)
+
+    def queries(self, texts: Sequence[str]) -> Matrix:
+        """Embed questions, one vector each; recent ones are cached."""
+        return self.read_queries(texts).pooled
+
+    def read_queries(self, texts: Sequence[str]) -> Encoded:
+        """Embed questions and their tokens, without the model's query prefix."""
+        return self._queries(tuple(texts))
+
+    def _query_rows(self, texts: tuple[str, ...]) -> Encoded:
+        prefix = self.spec.query_prefix
+        asked = [prefix + text for text in texts]
+        found = self._encoded(asked, optimised=False, skip_chars=len(prefix))
+        found.pooled.flags.writeable = False
+        return found
+
+    def _encoded(self, texts: Sequence[str], *, optimised: bool, skip_chars: int = 0) -> Encoded:
+        import numpy as np  # noqa: PLC0415  # 0.1 s
+
+        with self._working(optimised=optimised) as encoder:
+            parts = [_split_parts(encoder, text) for text in texts]
+        flat = [part for of_text in parts for part in of_text]
+        skips = [0 if n else skip_chars for of_text in parts for n in range(len(of_text))]
+        found = []
+        for at in range(0, len(flat), AT_ONCE):
+            check_work_limit()
+            with self._working(optimised=optimised) as encoder:  # a question need not wait for all
+                found.append(encoder.read(flat[at : at + AT_ONCE], skips[at : at + AT_ONCE]))
+        pooled = [one.pooled for one in found]
+        rows = np.concatenate(pooled) if pooled else np.empty((0, self.dimension), np.float32)
+        if rows.shape[1] != self.dimension or not np.isfinite(rows).all():
+            raise self._failed(ValueError(f"its vectors have {rows.shape[1]} numbers"))
+        counts = [count for one in found for count in one.counts]
+        if len(rows) != len(texts):
+            firsts = np.cumsum([0, *(len(of_text) for of_text in parts)])[:-1]
+            rows = np.stack([g.mean(axis=0) for g in np.split(_normalise(rows), firsts[1:])])
+            counts = [int(count) for count in np.add.reduceat(counts, firsts)]
+        words = tuple(word for one in found for word in one.words)
+        return Encoded(_normalise(rows), self._tokens(found), tuple(counts), words)
+
+    def _tokens(self, found: Sequence[ReadTexts]) -> Matrix | None:
+        """Return the projected vectors of all tokens; None if the model has none."""
+        import numpy as np  # noqa: PLC0415
+
+        rows = [one.tokens for one in found if one.tokens is not None]
+        if len(rows) != len(found) or not rows:
+            return None
+        matrix = load_projection(self.model)
+        return _normalise(np.concatenate([r if matrix is None else r @ matrix for r in rows]))
+
+    def _failed(self, error: Exception) -> EmbedderError:
+        return _unusable(self.model, self._directory, error)
+
+
+class FastembedEmbedder:
+    """A dense model beyond the catalog, run by fastembed from files on disk.
+
+    It has no vectors of tokens, and what a text has beyond its window is not read.
+    """
+
+    def __init__(self, name: str, directory: Path) -> None:
+        from familiar_cli.llm.models.fastembed_models import dimension_of  # noqa: PLC0415  # 1 s
+
+        self.model = name
+        self.dimension = dimension_of(name)
+        self.spec = Spec(name, name, self.dimension, 512)
+        self._directory = directory
+        self._lock = threading.Lock()
+        self._opened: TextEmbedding | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether the model is open."""
+        return self._opened is not None
+
+    def load(self, *, optimised: bool = False) -> None:  # noqa: ARG002  # it has one way to open
+        """Open the model now.
+
+        Raises:
+            EmbedderError: The model does not work.
+        """
+        self._open()
+
+    def passages(self, texts: Sequence[str]) -> Matrix:
+        """Embed texts, one vector each."""
+        return self._rows(lambda opened: opened.passage_embed(list(texts), batch_size=AT_ONCE))
+
+    def queries(self, texts: Sequence[str]) -> Matrix:
+        """Embed questions, one vector each."""
+        return self._rows(lambda opened: opened.query_embed(list(texts)))
+
+    def _open(self) -> TextEmbedding:
+        from familiar_cli.llm.models.fastembed_models import open_dense  # noqa: PLC0415
+
+        with self._lock:
+            try:
+                self._opened = self._opened or open_dense(self.model, self._directory)
+            except Exception as error:  # onnxruntime and tokenizers raise classes of their own
+                raise _unusable(self.model, self._directory, error) from error
+            return self._opened
+
+    def _rows(self, run: Callable[[TextEmbedding], Iterable[NDArray[Any]]]) -> Matrix:
+        import numpy as np  # noqa: PLC0415
+
+        opened = self._open()
+        try:
+            rows = np.array(list(run(opened)), np.float32).reshape(-1, self.dimension)
+        except Exception as error:
+            raise _unusable(self.model, self._directory, error) from error
+        return _normalise(rows)
+
+
+def _unusable(model: str, directory: Path, error: Exception) -> EmbedderError:
+    return EmbedderError(
+        f"The model {model!r} in {str(directory)!r} does not work: {error}",
+        hint=f"Download it again: `familiar model rm {model}`, then `familiar model pull {model}`.",
+    )
+
+
+class EmbedderChoice(NamedTuple):
+    """The configured embedder, or why there is none and how to add it."""
+
+    embedder: Embedder | None
+    reason: str = ""
+    hint: str = ""
+
+
+def open_embedder(setting: str, cache_dir: Path) -> EmbedderChoice:
+    """Return the configured embedder; its files are read on first use.
+
+    Args:
+        setting: `auto`, `none`, or a model's name: from the catalog, or known to fastembed.
+        cache_dir: Directory of model files.
+    """
+    if setting == "none":
+        return EmbedderChoice(None, "search by meaning is turned off in [embedding]")
+    lacking = [name for name in _RUNTIME if find_spec(name) is None]
+    if lacking:
+        what = " and ".join(lacking)
+        reason = f"{what} {'is' if len(lacking) == 1 else 'are'} not installed"
+        return EmbedderChoice(None, reason, install_command(packages=lacking))
+    by_hub_id = {spec.hub_id: spec.name for spec in SPECS.values()}
+    wanted = AUTO if setting == "auto" else (by_hub_id.get(setting, setting),)
+    for name in wanted:
+        directory = _directory_of(name, cache_dir)
+        if directory is not None and name in SPECS:
+            return EmbedderChoice(_cached_embedder(SPECS[name], directory))
+        if directory is not None:
+            return _beyond_catalog(name, directory)
+    missing = wanted[-1] if setting == "auto" else wanted[0]
+    return EmbedderChoice(
+        None,
+        "no embedding model is on disk" if setting == "auto" else f"{missing} is not on disk",
+        f"familiar model pull {missing}",
+    )
+
+
+def _directory_of(name: str, cache_dir: Path) -> Path | None:
+    from familiar_cli.llm.models.store import find_any, path_of_model  # noqa: PLC0415
+
+    if "/" in name:
+        from familiar_cli.llm.models.fastembed_models import directory_of  # noqa: PLC0415
+
+        try:
+            return directory_of(name, cache_dir)
+        except FamiliarError:
+            return None  # `model pull` says what is wrong with it
+    return path_of_model(find_any(name, cache_dir), cache_dir) if name in SPECS else None
+
+
+@cache
+def _beyond_catalog(name: str, directory: Path) -> EmbedderChoice:
+    """Return this process's only embedder for a fastembed model."""
+    try:
+        return EmbedderChoice(FastembedEmbedder(name, directory))
+    except FamiliarError as error:
+        return EmbedderChoice(None, str(error), error.hint or "")
+
+
+@cache
+def _cached_embedder(spec: Spec, directory: Path) -> OnnxEmbedder:
+    """Return this process's only embedder for these files."""
+    return OnnxEmbedder(spec, directory)
+
+
+def _split_parts(encoder: Encoder, text: str) -> list[str]:
+    """Split `text` between words into parts that fit the model, in linear time."""
+    if len(text) < _SURELY_READ and text.isascii():
+        return [text]
+    parts: list[str] = []
+    start = 0
+    while True:
+        check_work_limit()
+        window = text[start : start + encoder.window_chars]
+        cut = encoder.unread_from(window)
+        if cut is None and start + len(window) >= len(text):
+            return [*parts, window]
+        cut = len(window) if cut is None else cut
+        cut = max(window.rfind(" ", 1, cut), window.rfind("\n", 1, cut)) + 1 or max(cut, 1)
+        parts.append(window[:cut])
+        start += cut
+
+
+def _normalise(rows: Matrix) -> Matrix:
+    import numpy as np  # noqa: PLC0415
+
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    normal: Matrix = rows / np.maximum(lengths, np.float32(1e-12))
+    return normal.astype(np.float32, copy=False)

@@ -1,0 +1,312 @@
+"""`Finder`: search memories and past turns by words and, with a model, by meaning."""
+
+from __future__ import annotations
+
+import heapq
+from contextlib import suppress
+from functools import cached_property, partial
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from familiar_cli.base.config.home import cache_dir
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.times.clock import stopwatch_s
+from familiar_cli.store.memory.layout import is_page
+from familiar_cli.store.search.build import SOME, EmbeddingIndex, Refreshed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import tzinfo
+    from pathlib import Path
+
+    from familiar_cli.base.jobs import Jobs
+    from familiar_cli.llm.models.fastembed_models import Rerank
+    from familiar_cli.store.history.store import HistoryStore
+    from familiar_cli.store.search.embedder import EmbedderChoice
+    from familiar_cli.store.search.turn_vectors import EmbeddedTurns, NearTurns, TurnVectors
+    from familiar_cli.store.search.types import SearchOptions, SearchResult
+
+    Progress = Callable[[str, int, int], None]
+
+INDEX_JOB: Final = "index"
+
+RERANKED: Final = 50
+"""Number of best results that a reranker sorts."""
+
+RERANK_S: Final = 1.5
+"""Time after which a reranker scores no further results; the rest keep their order."""
+
+_RERANKED_AT_ONCE: Final = 10
+
+
+class Finder:
+    """Searches memory and history, and keeps their index and vectors up to date.
+
+    Args:
+        index: The index of the memory.
+        history: Opens the history.
+        vectors_dir: Directory of turn vectors.
+        model: Name of the embedding model, as set.
+        reranker: Name of the reranker; `none` for none.
+        zone: The familiar's timezone; None for the system's.
+        instance: Returns the suffix of this instance's daily files.
+    """
+
+    def __init__(
+        self,
+        index: EmbeddingIndex,
+        history: Callable[[], HistoryStore],
+        *,
+        vectors_dir: Path,
+        model: str,
+        zone: tzinfo | None,
+        instance: Callable[[], str],
+        reranker: str = "none",
+    ) -> None:
+        self.index = index
+        self._history = history
+        self._vectors_dir = vectors_dir
+        self._model = model
+        self._zone = zone
+        self._instance = instance
+        self._is_behind = False
+        self._has_unembedded = False
+        self._is_refreshed = False
+        self._is_loaded: set[bool] = set()
+        self._opening_lock = Lock()
+        self._reranker = "" if reranker == "none" else reranker
+
+    @cached_property
+    def turn_vectors(self) -> TurnVectors:
+        """The vectors of turns. Their files are created by `embed_turns`."""
+        from familiar_cli.store.search.turn_vectors import TurnVectors  # noqa: PLC0415  # loads numpy
+
+        return TurnVectors(self._vectors_dir)
+
+    @cached_property
+    def embedder(self) -> EmbedderChoice:
+        """The embedding model, or why there is none."""
+        from familiar_cli.store.search.embedder import open_embedder  # noqa: PLC0415  # words need none
+
+        return open_embedder(self._model, cache_dir())
+
+    def load_embedder(self, *, optimised: bool = False) -> None:
+        """Start loading the embedding model in the background.
+
+        Errors are reported by the first query.
+
+        Args:
+            optimised: For long-running processes; see `OnnxEmbedder.load`.
+        """
+        from familiar_cli.store.search.embedder import OnnxEmbedder  # noqa: PLC0415  # as above
+
+        with self._opening_lock:  # first turns of several channels come from several threads
+            embedder = self.embedder.embedder
+            if embedder is None or self._is_loaded & {True, optimised}:
+                return
+            self._is_loaded.add(optimised)
+        if not optimised and isinstance(embedder, OnnxEmbedder):
+            # Two threads that import slow each other down. With the libraries there, the model is
+            # loaded while this thread continues.
+            with suppress(FamiliarError):
+                embedder.import_libraries()
+
+        def load() -> None:
+            with suppress(FamiliarError):
+                embedder.load(optimised=optimised)
+
+        Thread(target=load, daemon=True, name="familiar-load").start()
+
+    def search(
+        self, query: str, options: SearchOptions, progress: Progress | None = None
+    ) -> SearchResult:
+        """Search the memory for `query`; see `index.search.search`."""
+        instance = options.instance or self._instance()
+        options = replace(options, instance=instance, zone=self._zone)
+        opened = None
+        if options.method not in {"lexical", "grep"}:
+            self.load_embedder()
+            opened = self.embedder
+        from familiar_cli.store.search.search import search_memory  # noqa: PLC0415  # while the model is opened
+
+        if not self.reranks or options.judge or options.method in {"lexical", "grep"}:
+            return search_memory(self.index, query, options, opened, progress)
+        more = replace(options, k=max(options.k, RERANKED))
+        found = search_memory(self.index, query, more, opened, progress)
+        scores, note = self.rescore(query, [(hit.best, hit.score) for hit in found.hits])
+        hits = (hit._replace(score=new) for hit, new in zip(found.hits, scores, strict=True))
+        best = sorted(hits, key=lambda hit: -hit.score)[: options.k]
+        return replace(found, hits=tuple(best), notes=(*found.notes, *filter(None, [note])))
+
+    @property
+    def reranks(self) -> bool:
+        """Whether a reranker is set and has not failed."""
+        return bool(self._reranker)
+
+    @cached_property
+    def _rerank(self) -> Rerank:
+        from familiar_cli.llm.models.fastembed_models import open_reranker  # noqa: PLC0415  # 1 s
+
+        return open_reranker(self._reranker, cache_dir())
+
+    def rescore(self, query: str, found: Sequence[tuple[str, float]]) -> tuple[list[float], str]:
+        """Reorder the best of some texts with the reranker.
+
+        Existing scores are redistributed, so that they stay comparable with others. A failing
+        reranker is reported once and not used again.
+
+        Args:
+            query: The search query.
+            found: Texts and their scores, in any order.
+
+        Returns:
+            New scores, in the same order, and a notice, usually empty.
+        """
+        scores = [score for _, score in found]
+        best = heapq.nlargest(RERANKED, range(len(scores)), key=lambda n: (scores[n], -n))
+        fit: list[float] = []
+        begun_s = stopwatch_s()
+        try:
+            for at in range(0, len(best), _RERANKED_AT_ONCE):
+                some = best[at : at + _RERANKED_AT_ONCE]
+                fit += self._rerank(query, [found[n][0] for n in some])
+                if stopwatch_s() - begun_s > RERANK_S:
+                    break
+        except FamiliarError as error:
+            self._reranker = ""
+            return scores, f"Results keep their order: {error}. {error.hint or ''}".strip()
+        order = sorted(range(len(fit)), key=lambda place: -fit[place])
+        new = list(scores)
+        for place, chosen in enumerate(order):
+            new[best[chosen]] = scores[best[place]]
+        return new, ""
+
+    def near_turns(self, query: str, familiar: str = "") -> NearTurns | None:
+        """Return a semantic similarity scorer for `query`, or None without a model.
+
+        Args:
+            query: The search query.
+            familiar: The familiar's name.
+
+        Raises:
+            EmbedderError: The model fails.
+        """
+        from familiar_cli.store.search.search import asked_apart  # noqa: PLC0415  # as above
+
+        embedder, made = self.embedder.embedder, self.turn_vectors
+        if embedder is None or not made.through_id(embedder, self._turn_texts):
+            return None
+        near = made.near(embedder, asked_apart(query))
+        return near and replace(near, query=query, familiar=familiar)
+
+    def turns_without_vector(self) -> int:
+        """Count the turns without a vector; 0 without an embedding model."""
+        embedder = self.embedder.embedder
+        if embedder is None:
+            return 0
+        done = self.turn_vectors.through_id(embedder, self._turn_texts)
+        return self._history().newest_id() - done
+
+    def index_words(self, progress: Progress | None = None) -> Refreshed:
+        """Index the words of all memories and turns; vectors come later.
+
+        Raises:
+            FamiliarError: An index cannot be written.
+        """
+        from familiar_cli.store.history.recall import index_words  # noqa: PLC0415  # loads sqlite3
+
+        refreshed = self.index.refresh(progress)
+        if progress:
+            index_words(self._history(), partial(progress, "turns read"))
+        else:
+            index_words(self._history())
+        return refreshed
+
+    def embed_turns(
+        self, *, at_most: int | None = None, progress: Progress | None = None
+    ) -> EmbeddedTurns:
+        """Compute vectors for turns, oldest first; progress is kept.
+
+        Args:
+            at_most: Maximum number of turns; None for all.
+            progress: Called with the kind of work, the number done, and the total.
+
+        Raises:
+            EmbedderError: The model fails.
+            IndexUnusableError: The files cannot be written.
+        """
+        from familiar_cli.store.search.turn_vectors import EmbeddedTurns  # noqa: PLC0415  # as above
+
+        embedder, waiting = self.embedder.embedder, self.turns_without_vector()
+        if embedder is None or not waiting:
+            return EmbeddedTurns()
+        total = waiting if at_most is None else min(waiting, at_most)
+        return self.turn_vectors.embed(
+            embedder, self._turn_texts, at_most=at_most, total=total, progress=progress
+        )
+
+    def embed_some(self) -> int:
+        """Compute some of the vectors that memory and turns lack; return how many.
+
+        The first call of a process also indexes words: after an upgrade the index is built anew.
+
+        Raises:
+            EmbedderError: The model fails.
+            IndexUnusableError: The files cannot be written.
+        """
+        embedder = self.embedder.embedder
+        if embedder is None:
+            return 0
+        if not self._is_refreshed and self.index.directory.is_dir():
+            self.index.refresh()
+        self._is_refreshed = True
+        lines = self.index.embed_waiting(embedder, at_most=SOME).done
+        return lines + self.embed_turns(at_most=SOME).done
+
+    def _turn_texts(self, after_id: int, limit: int) -> list[tuple[int, str]]:
+        return [(turn.id, turn.content) for turn in self._history().after(after_id, limit)]
+
+    async def embed_changes(self) -> None:
+        """Compute vectors for recent changes, in long-running processes.
+
+        Their words are searchable at once. Errors are reported by the next search.
+        """
+        embedder = self.embedder.embedder if self._has_unembedded else None
+        if embedder is None:
+            return
+        self._has_unembedded = False
+        try:
+            from familiar_cli.base.jobs import in_thread  # noqa: PLC0415  # loads asyncio
+
+            # One step at a time, so that it can be stopped; completed steps are kept.
+            while (await in_thread(lambda: self.index.embed_waiting(embedder, at_most=SOME))).done:
+                pass
+        except FamiliarError:
+            return
+
+    def note_changes(self, rel_paths: tuple[str, ...]) -> None:
+        """Record changed memory files whose vectors are missing."""
+        if any(is_page(path) for path in rel_paths):
+            self._has_unembedded = True
+
+    def note_behind(self) -> None:
+        """Record that a turn found the index out of date."""
+        self._is_behind = True
+
+    def catch_up_later(self, jobs: Jobs) -> bool:
+        """Schedule index updates noted by a turn. Returns whether there are any."""
+        behind, self._is_behind = self._is_behind, False
+        return behind and jobs.add(INDEX_JOB, self._catch_up)
+
+    async def _catch_up(self) -> None:
+        """Index changes and compute some vectors, leaving the rest for the next turn."""
+        from familiar_cli.base.jobs import in_thread  # noqa: PLC0415  # as above
+
+        def forward() -> None:
+            self.index_words()
+            self.embed_some()
+
+        # It stops on request between steps, each of which is atomic.
+        await in_thread(forward)

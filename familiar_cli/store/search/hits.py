@@ -1,0 +1,620 @@
+"""Turn scored pieces into hits: times, links, and excerpts without machine-readable parts."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, tzinfo
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct, field
+
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.languages import ENGLISH, Phrases
+from familiar_cli.base.markdown import scan, without_marks
+from familiar_cli.base.sqlite import rows_among
+from familiar_cli.base.text import fold_word, one_line
+from familiar_cli.base.times.clock import now, since_1970, to_zone
+from familiar_cli.store import fts
+from familiar_cli.store.memory.layout import is_page
+from familiar_cli.store.memory.pages.lines import (
+    blank_spans,
+    machine_spans,
+    private_spans,
+    shown_between,
+)
+from familiar_cli.store.search import rank
+from familiar_cli.store.search.types import Hit, SearchOptions, Signals
+from familiar_cli.store.search.who_when import last_day
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from familiar_cli.base.who.visibility import Viewer
+    from familiar_cli.store.memory.store.store import MemoryStore
+    from familiar_cli.store.search.chunking import Cut, TextSpan
+    from familiar_cli.store.search.rank import Scored, Scorer
+
+    _Ranked = tuple[float, str, int, int, float]  # in sort order; the ids of lines differ
+
+
+def holds_any(text: str, query: str) -> bool:
+    """Tell whether `text` contains a word that starts with one of those searched for."""
+    folded = fold_word(text)
+    return any(fts.holds_word(folded, word) for word in fts.wanted_words(query))
+
+
+class ShownHits(Struct):
+    """Judges the hits of one search by their visible text, and renders them.
+
+    Args:
+        query: The query.
+        viewer: The viewer.
+    """
+
+    query: str
+    viewer: Viewer
+    _texts: dict[str, str] = field(default_factory=dict)
+    _spans: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    _with_private: set[str] = field(default_factory=set)
+
+    def counts(self, hit: Hit, text: str) -> bool:
+        """Tell whether any of a hit's best line is visible.
+
+        A file with private parts counts only if its public words match: finding it by a private
+        word would reveal that the word is there.
+        """
+        self._texts[hit.rel_path] = text
+        hidden = self._hidden(hit)
+        if hit.rel_path in self._with_private and not self._answers(hit, text):
+            return False
+        if not hidden:
+            return True
+        shown = shown_between(text, hit.best_start, hit.best_end, hidden)
+        return any(map(str.isalnum, shown))
+
+    def _answers(self, hit: Hit, text: str) -> bool:
+        """Tell whether the public words of the best line share one with the question."""
+        hidden = self._spans[hit.rel_path]
+        return holds_any(shown_between(text, hit.best_start, hit.best_end, hidden), self.query)
+
+    def of(self, hit: Hit) -> Hit:
+        """Build a hit as it is shown, if it counts."""
+        text, hidden = self._texts[hit.rel_path], self._hidden(hit)
+        start, end = max(hit.best_start, hit.char_start), min(hit.best_end, hit.char_end)
+        if not hidden:
+            return hit._replace(best=text[start:end])
+        whole = shown_between(text, hit.char_start, hit.char_end, hidden)
+        return hit._replace(text=whole, best=shown_between(text, start, end, hidden))
+
+    def _hidden(self, hit: Hit) -> list[tuple[int, int]]:
+        """Return the character ranges of the hit that are hidden."""
+        if hit.rel_path not in self._spans:
+            text = self._texts[hit.rel_path]
+            private = private_spans(text, self.viewer, hit.rel_path)
+            if private:
+                self._with_private.add(hit.rel_path)
+            self._spans[hit.rel_path] = sorted([*machine_spans(text), *private])
+        spans = self._spans[hit.rel_path]
+        return [(a, b) for a, b in spans if a < hit.char_end and b > hit.char_start]
+
+
+WHOLE_FILE_CHARS: Final = 2000
+
+
+class CharRange(NamedTuple):
+    """`start` to `end` in a file, in characters."""
+
+    start: int
+    end: int
+
+
+def choose_snippet(
+    text: str, best: CharRange, passage: CharRange, snippet_tokens: int
+) -> CharRange:
+    """Choose the part of `text` to show: the file, `passage`, or as much of it as allowed.
+
+    With `snippet_tokens`, the part holds as much of `best` as fits, and then grows by whole lines,
+    first towards the end and then towards the start of `passage`.
+    """
+    whole = CharRange(0, len(text))
+    outer = whole if len(text) <= WHOLE_FILE_CHARS else passage
+    if not snippet_tokens:
+        return _trim_range(text, outer)
+    if _count_tokens(text[outer.start : outer.end]) <= snippet_tokens:
+        return _trim_range(text, outer)
+    return _trim_range(text, _grow_range(text, _trim_range(text, best), outer, snippet_tokens))
+
+
+def _count_tokens(text: str) -> int:
+    from familiar_cli.llm.tokens import heuristic  # noqa: PLC0415  # where hits are bounded
+
+    return heuristic().count(text)
+
+
+def line_number(text: str, place: int) -> int:
+    """Return the number, from 1, of the line at the character `place`."""
+    return text.count("\n", 0, place) + 1
+
+
+def first_word(text: str, place: CharRange) -> int:
+    """Return the position of the first character in `place` that is not a space."""
+    inside = text[place.start : place.end]
+    return place.start + len(inside) - len(inside.lstrip())
+
+
+def _grow_range(text: str, best: CharRange, outer: CharRange, most: int) -> CharRange:
+    if _count_tokens(text[best.start : best.end]) > most:
+        return CharRange(best.start, _end_within(text, best, most))
+    found = best
+    for end in _line_ends(text, best.end, outer.end):
+        if _count_tokens(text[found.start : end]) > most:
+            break
+        found = CharRange(found.start, end)
+    for start in _line_starts(text, outer.start, best.start):
+        if _count_tokens(text[start : found.end]) > most:
+            break
+        found = CharRange(start, found.end)
+    return found
+
+
+def _end_within(text: str, place: CharRange, most: int) -> int:
+    """Return where to cut a text to `most` tokens, between words if possible."""
+    low, high = place.start, place.end
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _count_tokens(text[place.start : middle]) <= most:
+            low = middle
+        else:
+            high = middle - 1
+    space = text.rfind(" ", place.start + (low - place.start) // 2, low)
+    return space if space > 0 else low
+
+
+def _line_ends(text: str, start: int, end: int) -> Sequence[int]:
+    return [*(at + 1 for at in range(start, end) if text[at] == "\n"), end]
+
+
+def _line_starts(text: str, start: int, end: int) -> Sequence[int]:
+    return [*(at for at in range(end - 1, start, -1) if text[at - 1] == "\n"), start]
+
+
+def _trim_range(text: str, place: CharRange) -> CharRange:
+    """Remove empty lines at both ends."""
+    inside = text[place.start : place.end]
+    start = place.start + len(inside) - len(inside.lstrip("\r\n"))
+    return CharRange(start, max(start, place.start + len(inside.rstrip())))
+
+
+_DAY_S: Final = 86_400
+DENSE_FLOOR: Final = 0.25
+"""Least nearness of a hit that holds none of the words; below it, things are unrelated."""
+
+
+class _File(NamedTuple):  # as many are made as files were found
+    id: int
+    rel_path: str
+    title: str
+    day: str
+    age_days: float
+    is_linked: bool
+    is_same_instance: bool
+
+
+class _Line(NamedTuple):
+    """A line, as the index holds it."""
+
+    place: CharRange
+    heading: str
+    text: str
+
+
+class _Shown(NamedTuple):
+    """What of a file is shown: the place, the best line in it, the words, the line's number."""
+
+    place: CharRange
+    best: CharRange
+    text: str
+    line: int
+
+
+def make_hits(
+    connection: sqlite3.Connection,
+    store: MemoryStore,
+    query: str,
+    options: SearchOptions,
+    scorer: Scorer,
+    *,
+    linked: AbstractSet[int],
+) -> tuple[Hit, ...]:
+    """Return at most `k` accepted hits, best first; one per file, or one per line.
+
+    If a file's best line is rejected, its next one is tried.
+    """
+    weights = options.weights or rank.WEIGHTS
+    share, relevances = weights.relevance, scorer.relevances(DENSE_FLOOR)
+    lines = list(zip(scorer.lines, relevances, strict=True))
+    documents = {line.document_id for line, relevance in lines if relevance is not None}
+    files = _load_files(connection, documents, linked, options)
+    of_files = {
+        id_: rank.file_score(
+            age_days=file.age_days,
+            linked=file.is_linked,
+            same_instance=file.is_same_instance,
+            weights=weights,
+        )
+        for id_, file in files.items()
+    }
+    ranked: list[_Ranked] = []
+    for number, (line, relevance) in enumerate(lines):
+        if relevance is not None:
+            id_, _, document, _, _, _, _, _ = line
+            score = share * relevance + of_files[document]
+            ranked.append((-score, files[document].rel_path, id_, number, relevance))
+    ranked.sort()
+    found: list[Hit] = []
+    taken: set[str] = set()
+    writer = _Writer(connection, store, query, options)
+    for negative, rel_path, _, number, relevance in ranked:
+        if len(found) == options.k or -negative < options.min_score:
+            break
+        if rel_path in taken:
+            continue
+        scored = scorer.explain(number, relevance)
+        hit = writer.hit(scored, files[scored.line.document_id], -negative)
+        text = writer.text_of(rel_path) or ""
+        is_there = hit.text == text[hit.char_start : hit.char_end]
+        counts = options.judge(hit, text) if is_there and options.judge else is_there
+        if counts is None:
+            break
+        if counts:
+            found.append(hit)
+            if not options.lines:
+                taken.add(rel_path)
+    return tuple(found)
+
+
+def linked_with(connection: sqlite3.Connection, named: AbstractSet[int]) -> AbstractSet[int]:
+    """Find the documents about people and topics named in `query`, and those linked with them."""
+    if not named:
+        return named
+    joined = "FROM links l JOIN documents t ON t.rel_path = l.target WHERE"
+    rows = (
+        *rows_among(connection, f"SELECT t.id {joined} l.document_id IN", named),
+        *rows_among(connection, f"SELECT l.document_id {joined} t.id IN", named),
+    )
+    return named | {id_ for (id_,) in rows}
+
+
+@lru_cache(maxsize=512)  # of one prompt; what stands before a turn was often found as well
+def query_coverage(text: str, query: str) -> float:
+    """Return the share of the content words of `query` that occur in `text` in the same form."""
+    wanted, held = fts.content_words(query), _words_held(text)
+    found = sum(word in held or _is_in_run(word, text) for word in wanted)
+    return found / len(wanted) if wanted else 0.0
+
+
+@lru_cache(maxsize=2048)  # a memory's lines are found again, by one question after another
+def _words_held(text: str) -> frozenset[str]:
+    return frozenset(fts.words(text))
+
+
+def _is_in_run(word: str, text: str) -> bool:
+    return fts.is_unspaced(word) and word in fold_word(text)
+
+
+def age_days(day: str, mtime_ns: int, today: datetime) -> float:
+    """Return a file's age, >= 0: from the day it is about, else from its last change.
+
+    All files of one search have the same `today`; otherwise two of the same moment could swap.
+    """
+    if day:
+        return max(0.0, float((today.date() - date.fromisoformat(day)).days))
+    return max(0.0, (today.timestamp() - mtime_ns / 1e9) / _DAY_S)
+
+
+def local_day(mtime_ns: int, zone: tzinfo | None) -> str:
+    """Return the day of a file's time in a timezone, as `2026-01-31`; None: the system's."""
+    try:
+        return to_zone(since_1970(mtime_ns / 1e9), zone).date().isoformat()
+    except (OverflowError, OSError, ValueError):
+        return now().date().isoformat()
+
+
+def _round_or_none(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+def _load_files(
+    connection: sqlite3.Connection, ids: set[int], linked: AbstractSet[int], options: SearchOptions
+) -> dict[int, _File]:
+    select = "SELECT id, rel_path, title, day, instance, mtime_ns FROM documents WHERE id IN"
+    today = now()
+    found: dict[int, _File] = {}
+    for id_, rel_path, title, day, instance, mtime_ns in rows_among(connection, select, ids):
+        age = age_days(day or last_day(rel_path), mtime_ns, today)
+        same_instance = bool(options.instance) and instance == options.instance
+        found[id_] = _File(id_, rel_path, title, day, age, id_ in linked, same_instance)
+    return found
+
+
+class _Writer:
+    """Extracts the texts of hits from their files."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        store: MemoryStore,
+        query: str,
+        options: SearchOptions,
+    ) -> None:
+        self._connection = connection
+        self._read_file = store.reader()
+        self._query = query
+        self._options = options
+        self._texts: dict[str, str | None] = {}
+
+    def _line(self, id_: int) -> _Line:
+        select = "SELECT char_start, char_end, heading_path, text FROM chunks WHERE id = ?"
+        start, end, heading, text = self._connection.execute(select, (id_,)).fetchone()
+        return _Line(CharRange(start, end), heading, text)
+
+    def _passage(self, id_: int) -> CharRange:
+        select = "SELECT char_start, char_end FROM chunks WHERE id = ?"
+        return CharRange(*self._connection.execute(select, (id_,)).fetchone())
+
+    def hit(self, scored: Scored, file: _File, score: float) -> Hit:
+        line, text = self._line(scored.line.id), self.text_of(file.rel_path)
+        if text is None or text[line.place.start : line.place.end] != line.text:
+            # It was changed after it was indexed.
+            shown = _Shown(line.place, line.place, line.text, 1)
+            return self._written(scored, file, score, line, shown)
+        place = line.place
+        if not self._options.lines:
+            passage = self._passage(scored.passage)
+            place = choose_snippet(text, line.place, passage, self._options.snippet_tokens)
+        best = CharRange(first_word(text, line.place), line.place.end)
+        words = text[place.start : place.end]
+        shown = _Shown(place, best, words, line_number(text, best.start))
+        return self._written(scored, file, score, line, shown)
+
+    def _written(
+        self, scored: Scored, file: _File, score: float, line: _Line, shown: _Shown
+    ) -> Hit:
+        text = shown.text
+        signals = Signals(
+            round(scored.relevance, 4),
+            round(scored.lexical, 4),
+            _round_or_none(scored.dense),
+            _round_or_none(scored.cosine),
+            round(query_coverage(text, self._query), 4),
+            scored.speaker,
+            round(rank.recency_score(file.age_days), 4),
+            file.is_linked,
+            file.is_same_instance,
+            people=round(scored.people, 4),
+            time=round(scored.time, 4),
+            maxsim_line=_round_or_none(scored.maxsim.line if scored.maxsim else None),
+            maxsim_passage=_round_or_none(scored.maxsim.passage if scored.maxsim else None),
+        )
+        return Hit(
+            file.rel_path,
+            file.title,
+            line.heading,
+            file.day,
+            shown.place.start,
+            shown.place.end,
+            shown.line,
+            shown.best.start,
+            shown.best.end,
+            round(score, 4),
+            text,
+            signals,
+        )
+
+    def text_of(self, rel_path: str) -> str | None:
+        """Return a file's text, read once; None if it is unreadable."""
+        if rel_path not in self._texts:
+            try:
+                self._texts[rel_path] = self._read_file(rel_path)
+            except FamiliarError:
+                self._texts[rel_path] = None
+        return self._texts[rel_path]
+
+
+_OUT = (
+    "SELECT l.target, t.rel_path IS NOT NULL FROM links l JOIN documents d ON d.id = l.document_id "
+    "LEFT JOIN documents t ON t.rel_path = l.target WHERE d.rel_path = ? ORDER BY 1"
+)
+_BACK = (
+    "SELECT d.rel_path FROM links l JOIN documents d ON d.id = l.document_id "
+    "WHERE l.target = ? ORDER BY 1 LIMIT ?"
+)
+
+
+def links_of(
+    connection: sqlite3.Connection, rel_path: str, most: int
+) -> tuple[list[str], list[str], list[str]]:
+    """Return a file's links, its broken links, and at most `most` files that link to it."""
+    rows = connection.execute(_OUT, (rel_path,)).fetchall()
+    back = [path for (path,) in connection.execute(_BACK, (rel_path, most))]
+    return [t for t, there in rows if there], [t for t, there in rows if not there], back
+
+
+_FILES_A_HIT: Final = 4  # how many files are cut into lines for each line that is wanted
+
+
+def is_wanted(rel_path: str, day: str, options: SearchOptions) -> bool:
+    """Tell whether `options` admit a file."""
+    within = options.within.strip("/")
+    if within and rel_path != within and not rel_path.startswith(within + "/"):
+        return False
+    if rel_path in options.exclude:
+        return False
+    if options.since and day < options.since.isoformat():
+        return False
+    return options.until is None or day <= options.until.isoformat()
+
+
+def find_in_files(
+    store: MemoryStore,
+    query: str,
+    options: SearchOptions,
+) -> tuple[Hit, ...]:
+    """Return the files, or lines, with most of the words of `query`, best first."""
+    words = fts.wanted_words(query)
+    found = sorted(_files_holding(store, words), key=lambda f: (-f.share, -f.count, f.rel_path))
+    hits: list[Hit] = []
+    for file in found:
+        if file.share < options.min_score:
+            break
+        if len(hits) >= options.k * (_FILES_A_HIT if options.lines else 1):
+            break
+        made = _cut_page(file.text, file.rel_path)
+        day = made.day.isoformat() if made.day else ""
+        about = day or last_day(file.rel_path) or local_day(file.mtime_ns, options.zone)
+        if is_wanted(file.rel_path, about, options):
+            hits += _hits_that_count(
+                _Cutter(file, made, day, query, options).hits(words), file, options
+            )
+    hits = [hit for hit in hits if hit.score >= options.min_score]
+    hits.sort(key=lambda hit: -hit.score)
+    return tuple(hits[: options.k])
+
+
+def _hits_that_count(hits: Iterable[Hit], file: _FoundFile, options: SearchOptions) -> list[Hit]:
+    """Return the accepted hits of a file; without `options.lines` the best one."""
+    judge = options.judge
+    if judge is None:
+        return list(hits)
+    counted = (hit for hit in hits if judge(hit, file.text))
+    return list(counted) if options.lines else list(islice(counted, 1))
+
+
+def share_of(folded: str, words: list[str]) -> float:
+    """Return the share of `words` that occur in a folded text, even inside other words."""
+    return sum(word in folded for word in words) / len(words) if words else 0.0
+
+
+@lru_cache(maxsize=256)
+def _cut_page(text: str, rel_path: str) -> Cut:
+    from familiar_cli.store.search.chunking import cut_text  # noqa: PLC0415  # only where the index is not asked
+
+    return cut_text(text, rel_path)
+
+
+@lru_cache(maxsize=256)
+def _fold_text(text: str) -> str:
+    return fold_word(text)
+
+
+class _FoundFile(Struct, frozen=True):
+    share: float
+    count: int
+    rel_path: str
+    text: str
+    mtime_ns: int
+
+
+def _files_holding(store: MemoryStore, words: list[str]) -> Iterator[_FoundFile]:
+    """Yield each file that contains one of `words`."""
+    for entry in store.walk().files:
+        if not is_page(entry.rel_path):
+            continue
+        try:
+            text = store.read_file(entry.rel_path)
+        except FamiliarError:
+            continue
+        folded = _fold_text(blank_spans(text))
+        share = share_of(folded, words)
+        if share:
+            count = sum(folded.count(word) for word in words)
+            mtime_ns = int(entry.modified.timestamp() * 1e9)
+            yield _FoundFile(share, count, entry.rel_path, text, mtime_ns)
+
+
+class _Cutter(Struct, frozen=True):
+    """Makes the hits of one file."""
+
+    file: _FoundFile
+    made: Cut
+    day: str
+    query: str
+    options: SearchOptions
+
+    def hits(self, words: list[str]) -> Iterator[Hit]:
+        """Yield the hits lazily, best first."""
+        text = blank_spans(self.file.text)
+        scored = [(share_of(_fold_text(text[s.start : s.end]), words), s) for s in self.made.lines]
+        scored = sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])
+        if self.options.lines:
+            yield from (self._hit(line, share) for share, line in scored)
+        elif self.options.judge:
+            yield from (self._hit(line, self.file.share) for _, line in scored)
+        else:
+            best = scored[0][1] if scored else self.made.lines[0]
+            yield self._hit(best, self.file.share)
+
+    def _hit(self, line: TextSpan, share: float) -> Hit:
+        text, score = self.file.text, round(share, 4)
+        best = CharRange(line.start, line.end)
+        passage = self.made.passages[line.parts[0]]
+        shown = best
+        if not self.options.lines:
+            outer = CharRange(passage.start, passage.end)
+            shown = choose_snippet(text, best, outer, self.options.snippet_tokens)
+        start = first_word(text, best)
+        words = text[shown.start : shown.end]
+        return Hit(
+            self.file.rel_path,
+            self.made.title,
+            line.heading,
+            self.day,
+            shown.start,
+            shown.end,
+            line_number(text, start),
+            start,
+            best.end,
+            score,
+            words,
+            self._signals(words, score),
+        )
+
+    def _signals(self, words: str, score: float) -> Signals:
+        about = self.day or last_day(self.file.rel_path)
+        return Signals(
+            relevance=score,
+            lexical=score,
+            dense=None,
+            cosine=None,
+            coverage=round(query_coverage(words, self.query), 4),
+            speaker=False,
+            recency=round(rank.recency_score(age_days(about, self.file.mtime_ns, now())), 4),
+            linked=False,
+            same_instance=False,
+        )
+
+
+_LABEL_CHARS: Final = 80
+
+
+def label_of(hit: Hit, phrases: Phrases = ENGLISH, *, is_whole: bool = False) -> str:
+    """Return the section or file of a hit, with its day."""
+    shown = one_line(hit.title if is_whole else hit.heading or hit.title, _LABEL_CHARS)
+    day = phrases.day(date.fromisoformat(hit.day)) if hit.day else ""
+    is_told = not day or day in shown or hit.day in shown
+    return shown if is_told else f"{shown}{phrases.comma}{day}"
+
+
+def below_heading(text: str, heading: str) -> str:
+    """Remove the heading at the start of `text`, if the label contains it."""
+    first = next(scan(text), None)
+    if (
+        first is None
+        or not first.level
+        or not f"> {heading}".endswith(f"> {without_marks(first.title)}")
+    ):
+        return text
+    return text[first.end :].strip() or text

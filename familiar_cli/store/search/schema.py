@@ -1,0 +1,435 @@
+"""The SQLite file of the index: its tables, how it is opened, and when it is rebuilt."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import weakref
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from familiar_cli.base import sqlite
+from familiar_cli.base.errors import FamiliarError, LockedError
+from familiar_cli.base.files import ON_WINDOWS, TEMP_PREFIX, check_own, locked, remove
+from familiar_cli.store.fts import TOKENIZER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+T = TypeVar("T")
+FILE: Final = "embeddings.sqlite"
+VERSION: Final = "7"
+CHUNKER: Final = "4"
+"""Changes with every rule of `chunking`, so that an index made by other rules is made again."""
+BUSY_S: Final = 10.0
+VECTORS_PREFIX: Final = "vectors-"
+TOKENS_PREFIX: Final = "tokens-"
+PASSAGE: Final = 0
+LINE: Final = 1
+KEPT: Final = "kept_vectors"
+"""The table with vectors of an older index, until all files are read again."""
+_OTHER_VERSION: Final = "it came from another version of the program"
+_OTHER_RULES: Final = "files are now split differently"
+# What a vector is comparable with, and the file of token vectors.
+_VECTORS_META: Final = (
+    *("model", "dimension", "token_version"),
+    *("tokens", "token_rows", "token_width"),
+)
+
+_TABLES: Final = f"""
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE documents (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    rel_path TEXT NOT NULL UNIQUE,
+    sha256 TEXT NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    ctime_ns INTEGER NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    settled INTEGER NOT NULL,       -- 0: changed so lately that its times cannot be trusted yet
+    title TEXT NOT NULL,
+    day TEXT NOT NULL,
+    instance TEXT NOT NULL,
+    char_count INTEGER NOT NULL,
+    pinned INTEGER,                 -- 1: it is in every prompt; NULL: not looked at
+    problem TEXT NOT NULL           -- why the file could not be read, else empty
+);
+CREATE INDEX documents_pinned ON documents (rel_path) WHERE pinned IS NOT 0;
+CREATE TABLE chunks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    level INTEGER NOT NULL,         -- 0 a passage, 1 a line
+    heading_path TEXT NOT NULL,
+    char_start INTEGER NOT NULL,
+    char_end INTEGER NOT NULL,
+    token_count INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    speaker TEXT NOT NULL,
+    part_first INTEGER NOT NULL,    -- a passage's lines, a line's passages: ids from … to
+    part_last INTEGER NOT NULL,
+    embed_key BLOB NOT NULL,        -- hash of what the encoder reads; empty for a passage
+    vector_seq INTEGER,             -- the order in which vectors came; NULL while it waits for one
+    rows_from INTEGER,              -- the first of its rows in the file of token vectors
+    rows_count INTEGER,             -- how many; NULL where there are none
+    vector BLOB                     -- float32, little-endian, L2-normalised; only lines have one
+);
+CREATE INDEX chunks_document ON chunks (document_id);
+CREATE INDEX chunks_key ON chunks (embed_key);
+CREATE INDEX chunks_seq ON chunks (vector_seq);
+-- What a search reads of a thousand chunks, on few pages: the rows themselves are large.
+CREATE INDEX chunks_brief ON chunks
+    (id, level, document_id, speaker, part_first, part_last, rows_from, rows_count);
+CREATE TABLE links (
+    document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    target TEXT NOT NULL,
+    PRIMARY KEY (document_id, target)
+) WITHOUT ROWID;
+CREATE INDEX links_target ON links (target);
+CREATE TABLE names (
+    name TEXT NOT NULL,
+    document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    PRIMARY KEY (name, document_id)
+) WITHOUT ROWID;
+CREATE INDEX names_document ON names (document_id);
+CREATE TABLE people (               -- who speaks in a file, or whose file it is
+    name TEXT NOT NULL,             -- as it is looked up
+    document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    head TEXT NOT NULL,             -- what the name begins with
+    words INTEGER NOT NULL,
+    chars INTEGER NOT NULL,
+    is_part INTEGER NOT NULL,       -- 1: one word of a name of several
+    PRIMARY KEY (name, document_id)
+) WITHOUT ROWID;
+CREATE INDEX people_head ON people (head, words, chars);
+CREATE INDEX people_document ON people (document_id);
+CREATE TABLE times (                -- what times a line speaks of, as days since the year 1
+    line_id INTEGER NOT NULL REFERENCES chunks (id) ON DELETE CASCADE,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    PRIMARY KEY (line_id, first, last)
+) WITHOUT ROWID;
+CREATE VIRTUAL TABLE documents_fts USING fts5 (title, body, tokenize = "{TOKENIZER}");
+CREATE VIRTUAL TABLE passages_fts USING fts5 (title, body, tokenize = "{TOKENIZER}");
+CREATE VIRTUAL TABLE lines_fts USING fts5 (title, body, tokenize = "{TOKENIZER}");
+"""
+
+
+class IndexUnusableError(FamiliarError):
+    """The index cannot be read or written now; memory itself is untouched."""
+
+    code = "index_unusable"
+
+
+class _DamagedError(Exception):
+    """The file proved damaged during use; it was deleted, and can be rebuilt."""
+
+
+class IdleConnection:
+    """A connection to an index that is kept between two uses, while its file stays the same.
+
+    Any change of the file by another program, even a checkpoint, makes the next use open it anew.
+    On Windows none is kept, since an open file cannot be deleted there.
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[os.stat_result, sqlite3.Connection]] = []
+        self._is_left = False
+        weakref.finalize(self, _close_all, self._kept)
+
+    def take(self, path: Path) -> sqlite3.Connection | None:
+        """Return the connection, or None if there is none to the current file."""
+        with suppress(IndexError):  # another thread uses it
+            seen, connection = self._kept.pop()
+            if _is_same(seen, _status_of(path), "st_dev", "st_ino", "st_size", "st_mtime_ns"):
+                with suppress(sqlite3.Error):
+                    if not _why_old(_read_all_meta(connection)):
+                        return connection
+            connection.close()
+        return None
+
+    def put_back(
+        self, path: Path, opened: os.stat_result | None, connection: sqlite3.Connection
+    ) -> None:
+        """Keep a connection to the file that was `opened`, or close it."""
+        seen = _status_of(path)
+        if (
+            self._kept
+            or self._is_left
+            or ON_WINDOWS
+            or seen is None
+            or not _is_same(opened, seen, "st_dev", "st_ino")
+        ):
+            connection.close()
+        else:
+            self._kept.append((seen, connection))
+
+    def close(self, *, for_good: bool = False) -> None:
+        """Close the connection; a later use opens another one, which `for_good` is not kept."""
+        self._is_left = self._is_left or for_good
+        _close_all(self._kept)
+
+
+def _close_all(kept: list[tuple[os.stat_result, sqlite3.Connection]]) -> None:
+    while kept:
+        kept.pop()[1].close()
+
+
+def _status_of(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
+def _is_same(one: os.stat_result | None, other: os.stat_result | None, *fields: str) -> bool:
+    return all(getattr(one, name, None) == getattr(other, name, "") for name in fields)
+
+
+def use_index(
+    directory: Path, idle: IdleConnection, action: Callable[[sqlite3.Connection], T]
+) -> T:
+    """Run `action` with a connection to the index in `directory`.
+
+    What it leaves uncommitted is rolled back.
+
+    An unusable file (another version, damaged, not an index) is replaced, and `action` starts
+    again; the reason is in meta under `rebuilt`. Vectors of another version are set aside for the
+    lines of which the same text was embedded.
+
+    Raises:
+        IndexUnusableError: The directory or the file cannot be used, or another process holds it
+            for longer than `BUSY_S`.
+    """
+    try:
+        try:
+            return _attempt_once(directory, idle, action, "")
+        except _DamagedError:
+            return _attempt_once(directory, idle, action, "it was damaged")
+    except (sqlite3.Error, _DamagedError) as error:
+        raise IndexUnusableError(
+            f"The index in {str(directory)!r} cannot be used: {error}; memory is untouched",
+            hint=sqlite.hint_for(
+                sqlite.fault_of(error), "Try again, or delete it: `familiar index clear`."
+            ),
+        ) from error
+    except OSError as error:
+        raise IndexUnusableError(
+            f"The index in {str(directory)!r} cannot be written: {error.strerror or error}",
+            hint="Check the permissions of the directory; memory is untouched.",
+        ) from error
+
+
+def _attempt_once(
+    directory: Path, idle: IdleConnection, action: Callable[[sqlite3.Connection], T], reason: str
+) -> T:
+    path = directory / FILE
+    opened = _status_of(path)
+    connection = idle.take(path) or _open_usable(directory, reason)
+    try:
+        answer = action(connection)
+        connection.rollback()
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        if not sqlite.is_useless(error):
+            raise
+        _delete_files(directory)
+        raise _DamagedError(str(error)) from error
+    except BaseException:
+        connection.close()
+        raise
+    idle.put_back(path, opened, connection)
+    return answer
+
+
+def database_bytes(connection: sqlite3.Connection) -> int:
+    """Return the size of the database, including what is still in its log."""
+    pages, page_bytes = (
+        int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+        for name in ("page_count", "page_size")
+    )
+    return pages * page_bytes
+
+
+def read_meta(connection: sqlite3.Connection, key: str) -> str:
+    """Return the value stored under `key`, or an empty string."""
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return str(row[0]) if row else ""
+
+
+def read_metas(connection: sqlite3.Connection, *keys: str) -> list[str]:
+    """Return the values stored under `keys`, each empty if there is none."""
+    marks = ",".join("?" * len(keys))
+    select = f"SELECT key, value FROM meta WHERE key IN ({marks})"  # noqa: S608
+    found = dict(connection.execute(select, keys))
+    return [str(found.get(key, "")) for key in keys]
+
+
+def changes_of(connection: sqlite3.Connection) -> str:
+    """Return a stamp that changes with the indexed files."""
+    return read_meta(connection, "changes")
+
+
+def state_of(connection: sqlite3.Connection) -> tuple[tuple[str, str], ...]:
+    """Return a stamp that changes with anything in the pieces of the index."""
+    keys = "('made', 'changes', 'model', 'next_seq', 'tokens', 'token_rows')"
+    select = f"SELECT key, value FROM meta WHERE key IN {keys}"  # noqa: S608
+    return tuple(connection.execute(select))
+
+
+def set_meta(connection: sqlite3.Connection, **values: str) -> None:
+    """Store `values`."""
+    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
+
+
+def clear_index(directory: Path) -> bool:
+    """Delete the index; tell whether there was one.
+
+    Raises:
+        IndexUnusableError: The system refuses.
+    """
+    there = (directory / FILE).exists()
+    try:
+        _delete_files(directory)
+    except OSError as error:
+        raise IndexUnusableError(
+            f"The index in {str(directory)!r} cannot be deleted: {error.strerror}",
+            hint="Close other programs that use it, and try again.",
+        ) from error
+    return there
+
+
+def _open_usable(directory: Path, reason: str) -> sqlite3.Connection:
+    """Return a connection to a usable index, creating one if needed."""
+    check_own(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / FILE
+    found, _ = _open_checked(path)
+    if found is not None:
+        return found
+    try:
+        with locked(directory / "making.lock", BUSY_S):
+            found, why = _open_checked(path)
+            if found is not None:
+                return found
+            if why in (_OTHER_VERSION, _OTHER_RULES):
+                with suppress(sqlite3.Error):  # an index that resists is made from nothing
+                    return _create_tables(_connect_to(path), why)
+            _delete_files(directory)
+            return _create_tables(_connect_to(path), reason or why)
+    except LockedError as error:
+        raise sqlite3.OperationalError("another process is building it") from error
+
+
+def _open_checked(path: Path) -> tuple[sqlite3.Connection | None, str]:
+    """Return a connection to the index at `path`, or None and why it is unusable."""
+    if not path.exists():
+        return None, ""
+    connection = None
+    try:
+        connection = _connect_to(path)
+        found = _read_all_meta(connection)
+    except sqlite3.DatabaseError as error:
+        if connection is not None:
+            connection.close()
+        if not sqlite.is_useless(error):
+            raise
+        broken = sqlite.fault_of(error) is sqlite.Fault.damaged
+        return None, "it was damaged" if broken else "it was not an index of this program"
+    reason = _why_old(found)
+    if reason:
+        connection.close()
+        return None, reason
+    return connection, ""
+
+
+def _read_all_meta(connection: sqlite3.Connection) -> dict[str, str]:
+    return dict(connection.execute("SELECT key, value FROM meta"))
+
+
+def _why_old(found: dict[str, str]) -> str:
+    if found.get("schema") != VERSION:
+        return _OTHER_VERSION
+    if found.get("chunker") != CHUNKER or found.get("tokenizer") != TOKENIZER:
+        return _OTHER_RULES
+    return ""
+
+
+def _connect_to(path: Path) -> sqlite3.Connection:
+    connection = sqlite.connect_derived(path, BUSY_S)
+    try:
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _create_tables(connection: sqlite3.Connection, reason: str) -> sqlite3.Connection:
+    """Create the tables, replacing those of an older index; its vectors are set aside."""
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")  # the file remembers it
+        connection.execute("PRAGMA foreign_keys = OFF")  # else rows are deleted one by one
+        with sqlite.transaction(connection):
+            kept = _set_vectors_aside(connection)
+            sqlite.drop_tables(connection, but=KEPT)
+            for statement in _schema_statements():
+                connection.execute(statement)
+            set_meta(
+                connection,
+                schema=VERSION,
+                chunker=CHUNKER,
+                tokenizer=TOKENIZER,
+                rebuilt=reason,
+                made=os.urandom(8).hex(),
+                **{"model": "", "dimension": "0"} | kept,
+            )
+        connection.execute("PRAGMA foreign_keys = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _set_vectors_aside(connection: sqlite3.Connection) -> dict[str, str]:
+    """Move an older index's vectors to a table by embedded text; return their model."""
+    there = {row[1] for row in connection.execute("PRAGMA table_info(chunks)")}
+    if not {"embed_key", "vector_seq", "vector", "rows_from", "rows_count"} <= there:
+        return {}
+    connection.execute(
+        f"CREATE TABLE IF NOT EXISTS {KEPT} (embed_key BLOB PRIMARY KEY,"
+        " vector BLOB, rows_from INTEGER, rows_count INTEGER)"
+    )
+    connection.execute(
+        f"INSERT OR IGNORE INTO {KEPT} SELECT embed_key, vector, rows_from, rows_count FROM chunks"  # noqa: S608
+        " WHERE vector_seq IS NOT NULL"
+    )
+    return dict(zip(_VECTORS_META, read_metas(connection, *_VECTORS_META), strict=True))
+
+
+def has_kept_vectors(connection: sqlite3.Connection) -> bool:
+    """Tell whether an older index's vectors are still waiting for their files."""
+    return bool(connection.execute(f"PRAGMA table_info({KEPT})").fetchall())
+
+
+def drop_kept_vectors(connection: sqlite3.Connection) -> None:
+    """Delete an older index's vectors that no file needs, or that fit no model."""
+    connection.execute(f"DROP TABLE IF EXISTS {KEPT}")
+
+
+def _schema_statements() -> Iterator[str]:
+    statement = ""
+    for line in _TABLES.splitlines():
+        statement += line + "\n"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _delete_files(directory: Path) -> None:
+    """Delete every file of the index in `directory`."""
+    if not directory.is_dir():
+        return
+    for path in directory.iterdir():
+        if path.name.startswith((FILE, VECTORS_PREFIX, TOKENS_PREFIX, TEMP_PREFIX)):
+            remove(path)

@@ -1,0 +1,379 @@
+"""Search the memory: by words, by meaning, or both."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from familiar_cli.base.errors import NotFoundError, UsageError
+from familiar_cli.base.sqlite import rows_among
+from familiar_cli.base.text import counted
+from familiar_cli.base.times.clock import now, stopwatch_s, to_zone
+from familiar_cli.store import fts
+from familiar_cli.store.search import hits, rank, token_vectors, vectors
+from familiar_cli.store.search.build import Refreshed, count_lines, count_waiting, has_vectors_of
+from familiar_cli.store.search.embedder import EmbedderError, read_queries
+from familiar_cli.store.search.hits import ShownHits
+from familiar_cli.store.search.rank import PieceParts, Pieces, parts_of_pieces, times_of_lines
+from familiar_cli.store.search.schema import IndexUnusableError, read_meta
+from familiar_cli.store.search.types import Method, SearchOptions, SearchResult
+from familiar_cli.store.search.who_when import (
+    last_day,
+    named_in,
+    named_shares,
+    people_among,
+    people_named,
+)
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+
+    from familiar_cli.store.search.build import EmbeddingIndex, Progress
+    from familiar_cli.store.search.embedder import Embedder, EmbedderChoice, Encoded
+    from familiar_cli.store.search.vectors import Cosines, Ids
+
+SENTENCES: Final = 5
+DENSE_DEPTH: Final = 200
+"""How many lines that are near in meaning are looked at, besides those found by words."""
+
+
+def search_memory(
+    index: EmbeddingIndex,
+    query: str,
+    options: SearchOptions,
+    opened: EmbedderChoice | None = None,
+    progress: Progress | None = None,
+) -> SearchResult:
+    """Search memory for `query`.
+
+    Files changed since the last search are looked at first; only their words, so this never waits
+    for a model to read them. Without a model, or while vectors are missing, words alone decide;
+    without a usable index every file is read. The result says so.
+
+    Args:
+        index: The index to ask.
+        query: A message or question, as typed.
+        options: What to look for, and where.
+        opened: The model that finds by meaning, or why there is none.
+        progress: Called for files that have to be read first.
+
+    Raises:
+        UsageError: `query` holds no word.
+        NotFoundError: `options.within` is not in the memory.
+        EmbedderError: `options.method` needs a model and there is none, or it does not work.
+    """
+    start = stopwatch_s()
+    query = fts.bounded_query(query)
+    if not fts.words(query):
+        raise UsageError(
+            f"No word to search for in {query!r}",
+            hint='Search for what you remember, e.g. `familiar search "the cat\'s name"`.',
+        )
+    _check_within(index, options.within)
+    shown = None if options.judge else ShownHits(query, options.viewer)
+    options = replace(options, judge=shown.counts) if shown else options
+    found = _find_lines(index, query, options, opened, progress)
+    elapsed_ms = round((stopwatch_s() - start) * 1000, 3)
+    given = tuple(map(shown.of, found.hits)) if shown else found.hits
+    return replace(found, hits=given, elapsed_ms=elapsed_ms)
+
+
+def _find_lines(
+    index: EmbeddingIndex,
+    query: str,
+    options: SearchOptions,
+    opened: EmbedderChoice | None,
+    progress: Progress | None,
+) -> SearchResult:
+    if not index.store.root.is_dir():
+        return SearchResult("grep" if options.method == "grep" else "lexical", query)
+    if options.method == "grep":
+        return SearchResult("grep", query, hits.find_in_files(index.store, query, options))
+    try:
+        return index.use(
+            lambda c: _answer_query(index, c, query, options, opened, progress=progress)
+        )
+    except IndexUnusableError as error:
+        told = (f"{error}. All files were read instead.",)
+        found = hits.find_in_files(index.store, query, options)
+        return SearchResult("grep", query, found, notes=told, hint=error.hint or "")
+
+
+def _answer_query(
+    index: EmbeddingIndex,
+    connection: sqlite3.Connection,
+    query: str,
+    options: SearchOptions,
+    opened: EmbedderChoice | None,
+    *,
+    progress: Progress | None,
+) -> SearchResult:
+    fresh = Refreshed()
+    if options.refresh:
+        fresh = index.refresh_by(connection, progress, options.refresh_s)
+    if opened and opened.embedder and options.method != "lexical":
+        index.embed_newest(connection, opened.embedder)
+    named = cache(partial(named_in, connection))  # a message is searched for, and for names
+    answer = _Asked(index, connection, query, options, opened, notes_on(fresh), named).answer()
+    return replace(answer, unread=fresh.unread, named=_named_paths(connection, options, named))
+
+
+def notes_on(fresh: Refreshed) -> list[str]:
+    """Return notices about the update of the index before a search."""
+    notes = [f"The index was rebuilt: {fresh.rebuilt}"] if fresh.rebuilt else []
+    return notes + [f"Left out: {closed.rel_path!r} {closed.reason}" for closed in fresh.closed]
+
+
+def _named_paths(
+    connection: sqlite3.Connection, options: SearchOptions, named: Callable[[str], dict[int, int]]
+) -> tuple[str, ...]:
+    """Return the paths of the named files, in the order of their names."""
+    places: dict[int, tuple[int, int]] = {}
+    for number, text in enumerate(options.naming):
+        for document, place in named(text).items():
+            places.setdefault(document, (number, place))
+    select = "SELECT id, rel_path FROM documents WHERE id IN"
+    rows = rows_among(connection, select, places)
+    paths = [(places[id_], rel_path) for id_, rel_path in rows if rel_path not in options.exclude]
+    return tuple(rel_path for _, rel_path in sorted(paths))
+
+
+class _Meaning(NamedTuple):
+    """A question as seen by a model.
+
+    Args:
+        embedder: The model.
+        asked: The question's vectors.
+        cosines: Cosines of all lines.
+    """
+
+    embedder: Embedder
+    asked: Encoded
+    cosines: Cosines
+
+
+class _Asked(Struct):
+    """One query of the index."""
+
+    index: EmbeddingIndex
+    connection: sqlite3.Connection
+    query: str
+    options: SearchOptions
+    opened: EmbedderChoice | None
+    notes: list[str]
+    named: Callable[[str], dict[int, int]]
+    hint: str = ""
+
+    def answer(self) -> SearchResult:
+        self.connection.execute("BEGIN")  # one state of the index, whatever others write meanwhile
+        restricted = self._restrict()
+        by_words, pieces = rank.Lexical(), self.index.pieces(self.connection)
+        if self.options.method != "dense":
+            by_words = rank.word_scores(pieces, self.query, restricted)
+        meaning = self._ask_model()
+        candidates = self._candidates(pieces, by_words, meaning, restricted)
+        cosines: dict[int, float] = {}
+        maxsim: dict[int, tuple[float, float]] = {}
+        spec = None
+        speakers = people_among({line.speaker for line in candidates}, self.query)
+        if meaning is not None:
+            spec, near = meaning.embedder.spec, meaning.cosines
+            lines = parts_of_pieces(candidates)
+            made_of = _passages_of(pieces, lines)
+            cosines = _cosines_of(near, lines, made_of)
+            maxsim = token_vectors.token_nearness(
+                pieces,
+                self.index.token_rows(self.connection),
+                meaning.asked.without(speakers.words_among(meaning.asked.words)),
+                lines,
+                made_of,
+                count=len(near),
+            )
+        files = {line.document_id for line in candidates}
+        today = to_zone(now(), self.options.zone).date()
+        scorer = rank.Scorer(
+            candidates,
+            by_words,
+            cosines,
+            spec=spec,
+            weights=self.options.weights or rank.WEIGHTS,
+            maxsim=maxsim,
+            speakers=speakers,
+            people=named_shares(self.connection, people_named(self.connection, self.query), files),
+            times=times_of_lines(self.connection, self.query, today, candidates),
+        )
+        linked = hits.linked_with(self.connection, self.named(self.query).keys())
+        hit = hits.make_hits(
+            self.connection, self.index.store, self.query, self.options, scorer, linked=linked
+        )
+        method: Method = "lexical"
+        if meaning is not None:
+            method = "dense" if self.options.method == "dense" else "hybrid"
+        model = meaning.embedder.model if meaning else ""
+        waiting = self._waiting(has_meaning=meaning is not None)
+        return SearchResult(
+            method,
+            self.query,
+            hit,
+            model=model,
+            waiting=waiting,
+            notes=tuple(self.notes),
+            hint=self.hint,
+        )
+
+    def _ask_model(self) -> _Meaning | None:
+        """Embed the question; None when searching by words alone."""
+        if self.options.method == "lexical":
+            return None
+        needed = self.options.method in {"hybrid", "dense"}
+        embedder = self.opened.embedder if self.opened else None
+        if embedder is None:
+            self._without_model(needed=needed)
+            return None
+        if not has_vectors_of(self.connection, embedder):
+            self._unread(embedder, needed=needed)
+            return None
+        try:
+            asked = read_queries(embedder, asked_apart(self.query))
+        except EmbedderError as error:
+            if needed:
+                raise
+            self.notes.append(f"{error} Searched by words only.")
+            self.hint = error.hint or ""
+            return None
+        cosines = self.index.vectors(self.connection).cosines(asked.pooled)
+        return _Meaning(embedder, asked, cosines)
+
+    def _without_model(self, *, needed: bool) -> None:
+        reason = self.opened.reason if self.opened else "no model was given"
+        self.hint = self.opened.hint if self.opened else ""
+        if needed:
+            raise EmbedderError(
+                f"--method {self.options.method} searches by meaning, but {reason}",
+                hint=f"Run `{self.hint}`." if self.hint else None,
+            )
+        if self.hint:
+            self.notes.append(f"Searched by words only: {reason}")
+
+    def _unread(self, embedder: Embedder, *, needed: bool) -> None:
+        other = read_meta(self.connection, "model")
+        held = (
+            f"the index holds vectors of {other}, none of"
+            if other and other != embedder.model
+            else "nothing has been embedded yet with"
+        )
+        if needed:
+            raise EmbedderError(
+                f"--method {self.options.method} searches by meaning, but {held} {embedder.model}",
+                hint="Run `familiar index build`.",
+            )
+        self.notes.append(f"Searched by words only: {held} {embedder.model}")
+        self.hint = "familiar index build"
+
+    def _restrict(self) -> rank.Restricted:
+        """List documents in the temporary table `listed`: the included or the excluded ones.
+
+        If only paths are excluded, the others are not listed, since exclusions are few.
+        """
+        options = self.options
+        if not (options.within or options.has_days or options.exclude):
+            return ""
+        self.connection.execute("CREATE TEMP TABLE listed (id INTEGER PRIMARY KEY)")
+        insert = "INSERT INTO listed VALUES (?)"
+        if not (options.within or options.has_days):
+            select = "SELECT id FROM documents WHERE rel_path IN"
+            self.connection.executemany(
+                insert, rows_among(self.connection, select, options.exclude)
+            )
+            return "NOT IN"
+        rows = self.connection.execute("SELECT id, rel_path, day, mtime_ns FROM documents")
+
+        def day_of(rel_path: str, day: str, mtime_ns: int) -> str:
+            if not options.has_days:
+                return ""  # nobody needs them
+            return day or last_day(rel_path) or hits.local_day(mtime_ns, options.zone)
+
+        wanted = [
+            (id_,)
+            for id_, rel_path, day, mtime_ns in rows
+            if hits.is_wanted(rel_path, day_of(rel_path, day, mtime_ns), options)
+        ]
+        self.connection.executemany(insert, wanted)
+        return "IN"
+
+    def _candidates(
+        self,
+        pieces: Pieces,
+        by_words: rank.Lexical,
+        meaning: _Meaning | None,
+        restricted: rank.Restricted,
+    ) -> list[rank.Candidate]:
+        """Return every line that may be a hit: found itself, or in a passage that was."""
+        lines = set(by_words.lines)
+        if meaning is not None:
+            listed = self._listed() if restricted else None
+            near = meaning.cosines
+            lines.update(near.top(DENSE_DEPTH, listed, but=restricted == "NOT IN"))
+        passages = pieces.among(by_words.passages)
+        lines.update(*(range(one.part_first, one.part_last) for one in passages))
+        return pieces.among(sorted(lines))
+
+    def _listed(self) -> Ids:
+        import numpy as np  # noqa: PLC0415  # only by meaning
+
+        found = self.connection.execute(
+            "SELECT c.id FROM listed l CROSS JOIN chunks c ON c.document_id = l.id"
+        )
+        return np.array([i for (i,) in found], np.int64)
+
+    def _waiting(self, *, has_meaning: bool) -> int:
+        """Count the pieces that wait for a vector of an available model."""
+        model = self.opened.embedder if self.opened else None
+        if model is None or self.options.method == "lexical":
+            return 0
+        if not (has_meaning or has_vectors_of(self.connection, model)):
+            return count_lines(self.connection)
+        waiting = count_waiting(self.connection)
+        if waiting:
+            pieces = counted(waiting, "piece")
+            self.notes.append(f"Searched by words only: {pieces} without a vector")
+            self.hint = self.hint or "familiar index build"
+        return waiting
+
+
+def _passages_of(pieces: Pieces, lines: PieceParts) -> PieceParts:
+    """Return the passages that contain some of `lines`."""
+    return parts_of_pieces(pieces.among(rank.distinct_ids(lines.all_parts()).tolist()))
+
+
+def _cosines_of(near: Cosines, lines: PieceParts, passages: PieceParts) -> dict[int, float]:
+    """Return the cosines of lines and passages; a passage has its nearest line's."""
+    of_passages = near.largest(passages.firsts, passages.ends).tolist()
+    found = zip(passages.ids.tolist(), of_passages, strict=True)
+    cosines = near.of(lines.ids)
+    cosines.update((id_, cosine) for id_, cosine in found if cosine > vectors.NONE)
+    return cosines
+
+
+def asked_apart(query: str) -> list[str]:
+    """Return up to five sentences of a message, the most informative ones, in order."""
+    query = fts.bounded_query(query)
+    found = fts.sentences(query)
+    if len(found) <= 1:
+        return [query]
+    telling = sorted(found, key=lambda s: -len(fts.content_words(s)))[:SENTENCES]
+    return [sentence for sentence in found if sentence in telling][:SENTENCES]
+
+
+def _check_within(index: EmbeddingIndex, within: str) -> None:
+    if not within:
+        return
+    from familiar_cli.store.memory.store.files import parse_path  # noqa: PLC0415
+
+    place = index.store.root / parse_path(within)
+    if not place.exists():
+        raise NotFoundError(f"No such path in memory: {within!r}", hint="Run `familiar memory ls`.")

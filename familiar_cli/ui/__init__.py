@@ -1,1 +1,0 @@
-"""Rendering of values on a terminal, in a pipe and as JSON."""

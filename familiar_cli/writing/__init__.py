@@ -1,0 +1,1 @@
+"""Everything that proposes changes to memory."""

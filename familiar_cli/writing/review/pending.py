@@ -1,0 +1,671 @@
+"""Plans that await approval, hunk by hunk, and what a person rejected."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct, field, to_builtins
+from msgspec.structs import replace
+
+from familiar_cli.base import errors
+from familiar_cli.base.markdown import body_start
+from familiar_cli.base.text import counted, nearest, sha256_of, unified_file
+from familiar_cli.store.history.imports import withdraw_doubles
+from familiar_cli.store.memory import layout
+from familiar_cli.store.memory.merge.content import merge_onto
+from familiar_cli.store.memory.pages.lines import PLAIN, Numbering
+from familiar_cli.store.memory.store.files import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from familiar_cli.store.history.store import HistoryStore
+    from familiar_cli.store.memory.store.store import MemoryStore
+    from familiar_cli.store.memory.store.transactions import Transaction
+
+
+DECISION: Final = "review"
+"""How the journal's message of a decision on a plan begins."""
+
+
+class FileChange(Struct, frozen=True):
+    """Change of one file: `create` or `update`, and the numbers of lines added and removed."""
+
+    rel_path: str
+    operation: Literal["create", "update"]
+    added: int
+    removed: int
+
+
+class DraftFile(Struct, frozen=True):
+    """A file with a pending change.
+
+    Args:
+        rel_path: Its path.
+        before: Its text on disk, or None.
+        expect: Its base version: a SHA-256, or `MISSING`.
+        after: Its new text.
+    """
+
+    rel_path: str
+    before: str | None
+    expect: str
+    after: str
+
+    @property
+    def change(self) -> FileChange:
+        """How much of it changes."""
+        old, new = _strip_common((self.before or "").splitlines(), self.after.splitlines())
+        added = removed = 0
+        for tag, a, b, c, d in difflib.SequenceMatcher(
+            None, old, new, autojunk=False
+        ).get_opcodes():
+            if tag != "equal":
+                removed += b - a
+                added += d - c
+        kind = "create" if self.before is None else "update"
+        return FileChange(self.rel_path, kind, added, removed)  # type: ignore[arg-type]
+
+
+class Draft:
+    """A set of changed files. Other files are read from the memory.
+
+    Args:
+        store: The memory.
+    """
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._files: dict[str, DraftFile] = {}
+
+    def __iter__(self) -> Iterator[DraftFile]:
+        return (f for f in self._files.values() if f.after != f.before)
+
+    def __bool__(self) -> bool:
+        return any(True for _ in self)
+
+    def copy(self) -> Draft:
+        """Return an independent copy with the same changes."""
+        other = Draft(self._store)
+        other._files = dict(self._files)
+        return other
+
+    def text(self, rel_path: str) -> str | None:
+        """Return a file with its pending change, or None if it does not exist.
+
+        Raises:
+            FamiliarError: It cannot be read.
+        """
+        if rel_path in self._files:
+            return self._files[rel_path].after
+        return self._store.read_file(rel_path) if self._store.exists(rel_path) else None
+
+    def sha256(self, rel_path: str) -> str:
+        """Return the hash of a file as it would be, or `MISSING`."""
+        text = self.text(rel_path)
+        return MISSING if text is None else sha256_of(text)
+
+    def put(self, rel_path: str, text: str) -> None:
+        """Change a file. Its base version is the one at the first change.
+
+        Raises:
+            FamiliarError: It cannot be read.
+        """
+        known = self._files.get(rel_path)
+        if known is None:
+            there = self._store.read(rel_path) if self._store.exists(rel_path) else None
+            expect = there.sha256 if there else MISSING
+            known = DraftFile(rel_path, there.text if there else None, expect, text)
+        self._files[rel_path] = DraftFile(rel_path, known.before, known.expect, text)
+
+    def drop(self, rel_path: str) -> None:
+        """Discard the change of a file."""
+        self._files.pop(rel_path, None)
+
+    def stage(self, tx: Transaction) -> None:
+        """Put all changes into a transaction."""
+        for file in self:
+            tx.write(file.rel_path, file.after, expect=file.expect)
+
+    def diff(self) -> str:
+        """Return all changes as a unified diff."""
+        return "".join(unified_file(f.rel_path, f.before, f.after) for f in self)
+
+
+def _strip_common(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
+    """Strip the common prefix and suffix, since comparing is the costliest step."""
+    least = min(len(old), len(new))
+    start = next((n for n in range(least) if old[n] != new[n]), least)
+    rest = least - start
+    end = next((n for n in range(rest) if old[-1 - n] != new[-1 - n]), rest)
+    return old[start : len(old) - end], new[start : len(new) - end]
+
+
+_REJECTED_VERSION: Final = 1
+
+
+def note_rejected(tx: Transaction, plan_id: str, grounds: str) -> None:
+    """Remember in a transaction that a plan was rejected.
+
+    Args:
+        tx: The transaction.
+        plan_id: The plan.
+        grounds: Hash of its sources; the plan may be proposed again from different ones.
+    """
+    text = json.dumps({"version": _REJECTED_VERSION, "grounds": grounds})
+    tx.write(_rel_path(plan_id), f"{text}\n", any_size=True)
+
+
+def forget_rejected(tx: Transaction, store: MemoryStore, plan_id: str) -> None:
+    """Withdraw a rejection in a transaction, if there is one."""
+    if store.exists(_rel_path(plan_id)):
+        tx.delete(_rel_path(plan_id))
+
+
+def rejected_plans(store: MemoryStore) -> dict[str, str]:
+    """Map each rejected plan to a hash of its sources. A damaged entry does not count."""
+    found: dict[str, str] = {}
+    for file in store.walk(layout.REJECTED_DIR, hidden=True, missing_ok=True).files:
+        name = file.rel_path.removeprefix(f"{layout.REJECTED_DIR}/")
+        if not name.endswith(".json"):
+            continue
+        try:
+            grounds = json.loads(store.read_bytes(file.rel_path))["grounds"]
+        except (errors.FamiliarError, ValueError, KeyError, TypeError, RecursionError):
+            continue
+        if isinstance(grounds, str):
+            found[name.removesuffix(".json")] = grounds
+    return found
+
+
+def _rel_path(plan_id: str) -> str:
+    return f"{layout.REJECTED_DIR}/{plan_id}.json"
+
+
+_CONTEXT: Final = 2
+
+
+class Hunk(Struct, frozen=True):
+    """One piece of a change.
+
+    Args:
+        above: The lines just before it.
+        removed: Removed lines.
+        added: Added lines.
+        below: The lines just after it.
+        at: Its start in the old text, in lines from 0.
+    """
+
+    above: tuple[str, ...]
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+    below: tuple[str, ...]
+    at: int
+
+    @property
+    def text(self) -> str:
+        """The piece as a diff shows it."""
+        marked = [f"{mark}{line}" for mark, lines in self._parts for line in lines]
+        return "".join(line if line.endswith("\n") else line + "\n" for line in marked)
+
+    @property
+    def size(self) -> int:
+        """Number of lines added or removed."""
+        return len(self.removed) + len(self.added)
+
+    def part(self, lines: Collection[int]) -> Hunk | None:
+        """Return the hunk with only these of its lines, numbered from 1, removed ones first.
+
+        None if nothing would change.
+        """
+        old = len(self.removed)
+        stay = [line for n, line in enumerate(self.removed, 1) if n not in lines]
+        come = [line for n, line in enumerate(self.added, old + 1) if n in lines]
+        added = self.added if len(lines) == self.size else (*stay, *come)
+        return None if added == self.removed else replace(self, added=added)
+
+    @property
+    def _parts(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        return ((" ", self.above), ("-", self.removed), ("+", self.added), (" ", self.below))
+
+
+def split_hunks(before: str, after: str) -> tuple[Hunk, ...]:
+    """Return the hunks that turn `before` into `after`, in order."""
+    old, new = lines_of(before), lines_of(after)
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    return tuple(
+        Hunk(
+            above=tuple(old[max(0, a - _CONTEXT) : a]),
+            removed=tuple(old[a:b]),
+            added=tuple(new[c:d]),
+            below=tuple(old[b : b + _CONTEXT]),
+            at=a,
+        )
+        for tag, a, b, c, d in matcher.get_opcodes()
+        if tag != "equal"
+    )
+
+
+def apply_hunks(text: str, chosen: Iterable[Hunk]) -> str:
+    """Apply these hunks to the text that they were made from."""
+    lines = lines_of(text)
+    for hunk in sorted(chosen, key=lambda h: h.at)[::-1]:
+        lines[hunk.at : hunk.at + len(hunk.removed)] = hunk.added
+    return "".join(lines)
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of `text`, each with its newline."""
+    lines = [line + "\n" for line in text.split("\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]
+
+
+_VERSION: Final = 1
+_ID: Final = re.compile(r"[0-9A-Za-z-]{1,80}")
+_SOURCE: Final = re.compile(r"[a-z][a-z_-]{0,39}(?::[^\x00-\x1f\x7f<>]{1,60})?")
+_MARK: Final = re.compile(r"turn (\d{1,18}) repeats turn (\d{1,18})\n?", re.ASCII)
+_DERIVED: Final = tuple(f"{directory}/" for directory in (*layout.PERIOD_DIRS, layout.DIGEST_DIR))
+HISTORY: Final = "history.db"
+"""In place of a file of the memory: the lines that go name turns to withdraw, see `marks_text`."""
+
+Why = Literal["review", "held"]
+"""Why a plan waits: the pass was told to (`review`), or a rule wants a person's yes (`held`)."""
+
+
+PieceRef = int | tuple[int, int]
+"""A piece of a plan, or one line of it; both are numbered from 1."""
+
+
+class PlannedFile(Struct, frozen=True):
+    """A file before and after a planned change.
+
+    Args:
+        rel_path: Its path.
+        before: Its text, or None.
+        after: Its text with all hunks applied.
+        has_record: Its front matter tells what the file was made of.
+        deletes: Whether to delete the file once its text is empty.
+    """
+
+    rel_path: str
+    before: str | None
+    after: str
+    has_record: bool = False
+    deletes: bool = False
+
+    @property
+    def hunks(self) -> tuple[Hunk, ...]:
+        """The pieces of the change that a person decides on."""
+        old, start, new_start = self._cut
+        below = lines_of(old[:start])
+        pieces = split_hunks(old[start:], self.after[new_start:])
+        return tuple(replace(hunk, at=hunk.at + len(below)) for hunk in pieces)
+
+    @property
+    def record(self) -> tuple[Hunk, ...]:
+        """Change of the record, made with the first accepted hunk."""
+        old, start, new_start = self._cut
+        return split_hunks(old[:start], self.after[:new_start])
+
+    @property
+    def _cut(self) -> tuple[str, int, int]:
+        """The old text, and where the text below the record begins in the old and in the new."""
+        old = self.before or ""
+        return (old, body_start(old), body_start(self.after)) if self.has_record else (old, 0, 0)
+
+    @property
+    def diff(self) -> str:
+        """The change as a unified diff."""
+        after = None if self.deletes and not self.after else self.after
+        return unified_file(self.rel_path, self.before, after)
+
+
+class ReviewPlan(Struct, frozen=True):
+    """A plan that awaits approval.
+
+    Args:
+        id: Its name.
+        run: The pass that made it.
+        created: When, ISO 8601 in UTC.
+        why: Why it awaits approval.
+        model: Who proposed it.
+        turns: First and last turn it is based on; zeros: none.
+        files: The changes.
+        source: Who proposed it, as recorded in the journal.
+        rests_on: Its sources other than turns.
+        grounds: Hash of these. A rejected plan is not proposed again with the same hash; empty: it
+            may be.
+    """
+
+    id: str
+    run: str
+    created: str
+    why: Why
+    model: str
+    turns: tuple[int, int]
+    files: tuple[PlannedFile, ...]
+    source: str = layout.MEMORY_WRITER
+    rests_on: str = ""
+    grounds: str = ""
+
+    @property
+    def rel_path(self) -> str:
+        """Where it is kept."""
+        return f"{layout.PENDING_DIR}/{self.id}.json"
+
+    @property
+    def hunks(self) -> tuple[tuple[PlannedFile, Hunk], ...]:
+        """The pieces of all files, in the order in which they are numbered, from 1."""
+        return tuple((file, hunk) for file in self.files for hunk in file.hunks)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as it is stored."""
+        return {"version": _VERSION, **to_builtins(self)}
+
+
+class Decided(Struct, frozen=True):
+    """Result of a decision: the files changed or deleted, and the rest of the plan."""
+
+    changed: tuple[str, ...]
+    rest: ReviewPlan | None
+    deleted: tuple[str, ...] = ()
+    withdrawn: tuple[int, ...] = ()
+
+
+def marks_text(originals: Mapping[int, int]) -> str:
+    """Return one line for each doubled turn, with the turn that stays."""
+    return "".join(f"turn {one} repeats turn {stays}\n" for one, stays in originals.items())
+
+
+def stage_plan(tx: Transaction, store: MemoryStore, plan: ReviewPlan) -> None:
+    """Stage a plan in a transaction, clearing an earlier rejection."""
+    _write_plan(tx, plan)
+    forget_rejected(tx, store, plan.id)
+
+
+def pending_ids(store: MemoryStore) -> list[str]:
+    """Return the names of all plans, oldest first."""
+    files = store.walk(layout.PENDING_DIR, hidden=True, missing_ok=True).files
+    names = (f.rel_path.removeprefix(f"{layout.PENDING_DIR}/") for f in files)
+    return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
+
+
+def turns_in_review(store: MemoryStore) -> int:
+    """Count the turns that plans of the memory writer rest on; other plans rest on none."""
+    spans: list[tuple[int, int]] = []
+    for plan_id in pending_ids(store):
+        with suppress(errors.FamiliarError):  # `review ls` names a damaged one
+            spans.append(read_pending(store, plan_id).turns)
+    counted_to = count = 0
+    for first, last in sorted(span for span in spans if span[0] > 0):
+        count += max(last - max(first - 1, counted_to), 0)
+        counted_to = max(counted_to, last)
+    return count
+
+
+def waiting_words(plans: int, turns: int = 0) -> str:
+    """State how many plans are pending, with the command to type; empty if none."""
+    if not plans:
+        return ""
+    rests = f", made from {counted(turns, 'turn')}," if turns else ""
+    verb = "awaits" if plans == 1 else "await"
+    return f"{counted(plans, 'plan')}{rests} {verb} review: `familiar review ls`"
+
+
+def read_pending(store: MemoryStore, plan_id: str) -> ReviewPlan:
+    """Return one plan.
+
+    Raises:
+        NotFoundError: There is none of that name.
+        BadInputError: Its file is damaged.
+    """
+    known = pending_ids(store)
+    if not _ID.fullmatch(plan_id) or plan_id not in known:
+        guess = nearest(plan_id, known)
+        raise errors.NotFoundError(
+            f"No such plan: {plan_id!r}",
+            hint=f"Did you mean {guess!r}?" if guess else "Run `familiar review ls`.",
+        )
+    try:
+        return _read_plan(
+            plan_id, json.loads(store.read_bytes(f"{layout.PENDING_DIR}/{plan_id}.json"))
+        )
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise errors.BadInputError(
+            f"The plan {plan_id!r} is damaged: {error}; nothing was changed",
+            hint=f"Discard it: `familiar review reject {plan_id}`.",
+        ) from error
+
+
+def decide_plan(
+    store: MemoryStore,
+    plan: ReviewPlan,
+    *,
+    apply: Collection[PieceRef] = (),
+    reject: Collection[PieceRef] = (),
+    dry_run: bool = False,
+    history: HistoryStore | None = None,
+    numbering: Numbering = PLAIN,
+) -> Decided:
+    """Apply the hunks numbered in `apply`, and discard those in `reject`.
+
+    `(4, 7)` is line 7 of hunk 4, see `Hunk.part`. All others stay pending. Everything is one
+    transaction, attributed to the proposer of the plan. If nothing of a plan was applied, its
+    rejection is recorded (`ReviewPlan.grounds`). Lines of memory that cite a withdrawn duplicate
+    are changed to cite the original. Turns are withdrawn last, once all files can be changed; if
+    the transaction then fails, the plan stays pending and may be applied again.
+
+    Raises:
+        UsageError: The plan has no such hunk.
+        ConflictError: A file has changed since, where the plan changes it, or a turn is no longer
+            a double; nothing was changed.
+    """
+    take, drop = _lines_of(plan, apply), _lines_of(plan, reject)
+    left: list[PlannedFile] = []
+    number = 0
+    doubles: dict[int, int] = {}
+    message = f"{DECISION} {plan.id}"
+    with store.transaction(
+        plan.source, message, dry_run=dry_run, trailers=layout.pass_trailers(plan.run)
+    ) as tx:
+        for file in plan.files:
+            mine = dict(enumerate(file.hunks, number + 1))
+            number += len(mine)
+            made = [part for n, hunk in mine.items() if (part := hunk.part(take.get(n, set())))]
+            all_of_it = [
+                part
+                for n, hunk in mine.items()
+                if (part := hunk.part(set(range(1, hunk.size + 1)) - drop.get(n, set())))
+            ]
+            if made and file.rel_path == HISTORY:
+                doubles |= _doubles_of(plan, made)
+            elif made:
+                _stage_file(tx, store, file, [*file.record, *made], plan)
+            if made != all_of_it:
+                left.append(_rest_of_file(file, made, all_of_it))
+        grounds = "" if apply else plan.grounds
+        rest = replace(plan, files=tuple(left), grounds=grounds) if left else None
+        if apply:
+            forget_rejected(tx, store, plan.id)
+        if rest is None:
+            tx.delete(plan.rel_path)
+            if grounds:
+                note_rejected(tx, plan.id, grounds)
+        elif apply or reject:
+            _write_plan(tx, rest)
+        if doubles:
+            _cite_originals(tx, store, doubles, numbering)
+        withdrawn = _withdraw_originals(history, doubles, dry_run=dry_run)
+    aside = (layout.PENDING_DIR, layout.REJECTED_DIR)
+    changed = tuple(p for p in tx.result.written if not p.startswith(aside))
+    deleted = tuple(p for p in tx.result.deleted if not p.startswith(aside))
+    return Decided(changed, rest, deleted, withdrawn)
+
+
+def _withdraw_originals(
+    history: HistoryStore | None, originals: Mapping[int, int], *, dry_run: bool
+) -> tuple[int, ...]:
+    if not originals:
+        return ()
+    if history is None:
+        raise errors.UsageError(
+            "The plan withdraws turns, but no history was given; nothing was changed"
+        )
+    return withdraw_doubles(history, originals, dry_run=dry_run)
+
+
+def _cite_originals(
+    tx: Transaction, store: MemoryStore, originals: Mapping[int, int], numbering: Numbering
+) -> None:
+    """Stage memory files that cite doubles, except generated ones."""
+    for entry in store.walk().files:
+        if not layout.is_page(entry.rel_path) or entry.rel_path.startswith(_DERIVED):
+            continue
+        with suppress(errors.BadInputError):  # not UTF-8, so it cites nothing
+            page = store.read(entry.rel_path)
+            text = numbering.cite_originals(page.text, originals)
+            if text != page.text:
+                tx.write(entry.rel_path, text, expect=page.sha256, any_size=True)
+
+
+def _doubles_of(plan: ReviewPlan, made: Sequence[Hunk]) -> dict[int, int]:
+    """Return the turn that stays for each turn that pieces withdraw."""
+    gone = [line for hunk in made for line in hunk.removed if line not in hunk.added]
+    named = [_MARK.fullmatch(line) for line in gone]
+    found = {int(match[1]): int(match[2]) for match in named if match}
+    if len(found) < len(gone):
+        raise errors.BadInputError(
+            f"The plan {plan.id!r} is damaged: a line names no turns; nothing was changed",
+            hint=f"Discard it: `familiar review reject {plan.id}`.",
+        )
+    return found
+
+
+def drop_damaged(store: MemoryStore, plan_id: str) -> None:
+    """Delete a plan whose file is unreadable."""
+    store.delete_file(f"{layout.PENDING_DIR}/{plan_id}.json", source=layout.MEMORY_WRITER)
+
+
+def _write_plan(tx: Transaction, plan: ReviewPlan) -> None:
+    text = json.dumps(plan.to_json(), ensure_ascii=False, indent=1) + "\n"
+    tx.write(plan.rel_path, text, any_size=True)
+
+
+def _read_plan(plan_id: str, value: Any) -> ReviewPlan:  # noqa: ANN401
+    files = tuple(
+        PlannedFile(
+            str(f["rel_path"]),
+            None if f["before"] is None else str(f["before"]),
+            str(f["after"]),
+            f.get("has_record") is True,
+            f.get("deletes") is True,
+        )
+        for f in value["files"]
+    )
+    first, last = (int(n) for n in value["turns"])
+    source = str(value.get("source", ""))
+    return ReviewPlan(
+        plan_id,
+        str(value["run"]),
+        str(value["created"]),
+        "held" if value["why"] == "held" else "review",
+        str(value["model"]),
+        (first, last),
+        files,
+        # Plans named no source while only the writer made them.
+        source if _SOURCE.fullmatch(source) else layout.MEMORY_WRITER,
+        str(value.get("rests_on", "")),
+        str(value.get("grounds", "")),
+    )
+
+
+def _lines_of(plan: ReviewPlan, refs: Collection[PieceRef]) -> dict[int, set[int]]:
+    """Return the selected lines of each selected hunk.
+
+    Raises:
+        UsageError: There is no such hunk or line.
+    """
+    found: dict[int, set[int]] = {}
+    for ref in refs:
+        piece, line = ref if isinstance(ref, tuple) else (ref, 0)
+        size = plan.hunks[piece - 1][1].size if 1 <= piece <= len(plan.hunks) else 0
+        if not size or line > size:
+            what = f"line {line} in piece {piece}; it has {size}" if size else f"piece {piece}"
+            raise errors.UsageError(
+                f"Plan {plan.id!r} has no {what}" + ("" if size else f"; it has {len(plan.hunks)}"),
+                hint=f"Run `familiar review show {plan.id}`.",
+            )
+        found.setdefault(piece, set()).update({line} if line else range(1, size + 1))
+    return found
+
+
+def _rest_of_file(
+    file: PlannedFile, made: Sequence[Hunk], all_of_it: Sequence[Hunk]
+) -> PlannedFile:
+    """Return the rest of a planned file once the pieces `made` are applied."""
+    old = file.before or ""
+    before = apply_hunks(old, [*file.record, *made]) if made else file.before
+    after = apply_hunks(old, [*file.record, *all_of_it])
+    return replace(file, before=before, after=after)
+
+
+def _stage_file(
+    tx: Transaction,
+    store: MemoryStore,
+    file: PlannedFile,
+    wanted: Sequence[Hunk],
+    plan: ReviewPlan,
+) -> None:
+    there = store.read(file.rel_path) if store.exists(file.rel_path) else None
+    before = file.before or ""
+    sides = (before, there.text if there else "", apply_hunks(before, wanted))
+    same = (there is None) == (file.before is None)
+    merged = merge_onto(file.rel_path, *(side.encode() for side in sides)) if same else None
+    if merged is None:
+        raise errors.ConflictError(
+            f"{file.rel_path!r} has changed since plan {plan.id!r} was made, in the same place; "
+            "nothing was changed",
+            hint=f"Compare: `familiar review show {plan.id}`. Apply other pieces with --hunk, or "
+            "copy what you want by hand and reject the plan.",
+        )
+    expect = there.sha256 if there else MISSING
+    if file.deletes and not merged:
+        tx.delete(file.rel_path, expect=expect)
+    else:
+        tx.write(file.rel_path, merged, expect=expect)
+
+
+class Plans(Struct, frozen=True):
+    """Snapshot of the plans of one memory.
+
+    Args:
+        waiting: The ids of pending plans.
+        rejected: Hash of the sources of each rejected plan.
+    """
+
+    waiting: Collection[str] = ()
+    rejected: Mapping[str, str] = field(default_factory=dict)
+
+    def is_rejected(self, plan_id: str, grounds: str) -> bool:
+        """Tell whether a person rejected this plan as made from `grounds`.
+
+        Args:
+            plan_id: The plan.
+            grounds: Hash of its sources; empty: none, so it was never rejected.
+        """
+        return bool(grounds) and self.rejected.get(plan_id) == grounds
+
+
+def read_plans(store: MemoryStore, *, again: bool = False) -> Plans:
+    """Return the plans of a memory.
+
+    Args:
+        store: The memory.
+        again: Ignore rejections, so that plans may be proposed again.
+    """
+    return Plans(frozenset(pending_ids(store)), {} if again else rejected_plans(store))

@@ -1,0 +1,669 @@
+"""`MemoryWriter`: reads the turns since its last pass, and writes what matters to memory."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import datetime, timedelta, tzinfo
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec.structs import replace
+
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.times.clock import iso, now
+from familiar_cli.base.who.identity import Author, Labels, Me, Who
+from familiar_cli.base.who.visibility import PrivacyRules, Viewer
+from familiar_cli.llm.asking import Asker
+from familiar_cli.store.history import WRITER
+from familiar_cli.store.history.events import END
+from familiar_cli.store.history.rows import Turn, place_of
+from familiar_cli.store.memory.aliases import Aliases
+from familiar_cli.store.memory.layout import MEMORY_WRITER, WRITER_JSON, new_run_id, pass_trailers
+from familiar_cli.store.passes import RETRY_AFTER, as_failure
+from familiar_cli.sync import turns_outgoing as outgoing
+from familiar_cli.sync.turns_outgoing import ALL, SAID_HERE, UnreadFilter, count_settled
+from familiar_cli.writing.review.pending import (
+    Draft,
+    FileChange,
+    PlannedFile,
+    ReviewPlan,
+    Why,
+    stage_plan,
+)
+from familiar_cli.writing.writer.applying import (
+    StepOutcome,
+    WriterSettings,
+    applied_to,
+    commit_step,
+    expect_reply,
+    marker_text,
+    reconcile_history,
+)
+from familiar_cli.writing.writer.contract import Batch, WriterReport, parse_reply
+from familiar_cli.writing.writer.grounds import by_privacy, split_steps
+from familiar_cli.writing.writer.prompts import SHAPE, Questions
+from familiar_cli.writing.writer.rails import JudgedBatch, judge_operations
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+    from familiar_cli.base.config.schema import MemoryWriterSettings
+    from familiar_cli.llm.tokens import TokenCounter
+    from familiar_cli.llm.types import ChatModel
+    from familiar_cli.store.history.store import HistoryStore
+    from familiar_cli.store.memory.store.store import MemoryStore
+    from familiar_cli.store.memory.store.transactions import Transaction
+    from familiar_cli.writing.writer.applying import Runs
+
+__all__ = ["MemoryWriter", "Mode", "WriterSettings"]
+
+RETRY_S: Final = RETRY_AFTER[0].total_seconds()
+_FEW: Final = 5  # less than this part of the threshold is few
+_EXCHANGE: Final = 3  # the turn before, the new turn, and its reply
+
+
+def is_due(waiting: int, silence_s: float, *, turn_threshold: int, idle_timeout: float) -> bool:
+    """Tell whether a pass is due: enough turns are unread, or it has been quiet long enough."""
+    return waiting >= turn_threshold or (waiting > 0 and silence_s >= idle_timeout)
+
+
+def may_wait(history: HistoryStore, waiting: int, set_to: MemoryWriterSettings) -> bool:
+    """Tell whether unread turns are few and recent, so that they wait for more.
+
+    A request costs the same instructions and files of memory for two turns as for twenty.
+
+    Args:
+        history: What was said.
+        waiting: Number of unread turns that were said here.
+        set_to: The settings.
+    """
+    if not (set_to.wait_days and 0 < waiting < set_to.turn_threshold // _FEW):
+        return False
+    oldest = next(outgoing.unread_turns(history, SAID_HERE), None)
+    return oldest is not None and now() - oldest.at < timedelta(days=set_to.wait_days)
+
+
+def due_turns(history: HistoryStore, set_to: MemoryWriterSettings, *, is_local: bool) -> int:
+    """Return how many turns a pass after a reply should cover; 0: no pass is due.
+
+    Imported turns wait for a manual pass, the newest exchange until it is settled.
+
+    Args:
+        history: What was said.
+        set_to: The settings.
+        is_local: Whether the slow built-in model is used; `auto` then ignores silences.
+    """
+    if set_to.auto == "off":
+        return 0
+    waiting = count_settled(history, now() - timedelta(seconds=set_to.idle_timeout))
+    silence_s = 0.0 if set_to.auto == "auto" and is_local else _silence_s(history)
+    threshold, timeout = set_to.turn_threshold, set_to.idle_timeout
+    due = is_due(waiting, silence_s, turn_threshold=threshold, idle_timeout=timeout)
+    return waiting if due and not may_wait(history, waiting, set_to) else 0
+
+
+def _silence_s(history: HistoryStore) -> float:
+    """Return the silence before the last exchange, if earlier turns are unread."""
+    last = history.since(history.watermark(WRITER), _EXCHANGE)
+    if len(last) < _EXCHANGE:
+        return 0.0
+    return (last[1].at - last[0].at).total_seconds()
+
+
+class MemoryWriterScheduler:
+    """Runs one pass at a time. A request during a pass leads to one more pass.
+
+    It belongs to one event loop; `close` ends it. Exceptions in a pass do not stop it.
+
+    Args:
+        write: Runs one pass.
+        waiting: Counts the unread turns that are worth a pass.
+        turn_threshold: Number of unread turns that makes a pass due.
+        idle_timeout: Seconds of silence that make a pass due.
+        on_error: Called with the error of a failed pass; the pass is retried after `retry_s`.
+        retry_in_s: Returns the seconds until an earlier failed pass may be retried.
+        retry_s: Minimum seconds between a failure and the retry.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[], Awaitable[object]],
+        waiting: Callable[[], int],
+        *,
+        turn_threshold: int = 50,
+        idle_timeout: float = 1800.0,
+        on_error: Callable[[FamiliarError], None] = lambda _: None,
+        retry_in_s: Callable[[], float] = lambda: 0.0,
+        retry_s: float = RETRY_S,
+    ) -> None:
+        self._write = write
+        self._waiting = waiting
+        self._turn_threshold = turn_threshold
+        self._idle_timeout = idle_timeout
+        self._on_error = on_error
+        self._retry_in_s = retry_in_s
+        self._retry_s = retry_s
+        self._not_before = 0.0
+        self._wanted = self._flushed = self._done = 0  # last pass requested, last one finished
+        self._closed = False
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether a pass is running."""
+        return self._task is not None and not self._task.done()
+
+    def notify_turn(self) -> None:
+        """Signal a new turn: restart the idle timer and check the threshold."""
+        self.watch()
+        if self._waiting() >= self._turn_threshold:
+            self.catch_up()
+
+    def watch(self) -> None:
+        """Check once the idle timeout has passed from now, even if there are new turns."""
+        self._look_in(self._idle_timeout)
+
+    def catch_up(self) -> None:
+        """Run a pass now, or later if the last one failed recently."""
+        rest_s = self._rest_s()
+        if rest_s > 0:
+            self._look_in(rest_s)
+        else:
+            self._want()
+
+    async def flush(self) -> None:
+        """Run a pass over all unread turns now, and wait for it."""
+        self._flushed = wanted = self._want()
+        while self._done < wanted and self.running:
+            await self.idle()
+
+    async def idle(self) -> None:
+        """Wait for the running pass, if any."""
+        if self._task:
+            await asyncio.wait({self._task})
+
+    async def close(self) -> None:
+        """Shut down: start nothing more, and cancel a running pass between two steps."""
+        self._closed = True
+        if self._timer:
+            self._timer.cancel()
+        if self._task:
+            self._task.cancel()
+            await self.idle()
+
+    def _want(self) -> int:
+        """Request a pass that starts after this moment; return its number."""
+        # All requests made during a pass are served by the next one.
+        self._wanted += 1
+        self._begin()
+        return self._wanted
+
+    def _begin(self) -> None:
+        if not self.running and not self._closed:
+            self._task = asyncio.get_running_loop().create_task(self._pass(self._wanted))
+            self._task.add_done_callback(self._ended)
+
+    def _ended(self, _: asyncio.Task[None]) -> None:
+        if self._done < self._flushed or (self._done < self._wanted and self._rest_s() <= 0):
+            self._begin()
+
+    async def _pass(self, number: int) -> None:
+        try:
+            await self._write()
+        except Exception as error:  # noqa: BLE001  # the scheduler survives any failed pass
+            self._not_before = asyncio.get_running_loop().time() + self._retry_s
+            self._look_in(self._rest_s())
+            self._on_error(as_failure(error))
+        finally:
+            self._done = number
+
+    def _rest_s(self) -> float:
+        """Return how long to wait after a failure in this process or an earlier one."""
+        return max(self._not_before - asyncio.get_running_loop().time(), self._retry_in_s())
+
+    def _look_in(self, seconds: float) -> None:
+        if self._timer:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._check_waiting)
+
+    def _check_waiting(self) -> None:
+        try:
+            waiting = self._waiting()
+        except Exception as error:  # noqa: BLE001  # a callback of the loop: nobody else could handle it
+            self._on_error(as_failure(error))
+            self._look_in(self._retry_s)
+            return
+        if waiting:
+            self.catch_up()
+        else:  # few turns wait for more, but not for ever
+            self.watch()
+
+
+Mode = Literal["apply", "review", "dry_run"]
+_PAGE: Final = 200
+
+
+@dataclass(slots=True)
+class MemoryWriter:
+    """Turns history into memory, one transaction per step.
+
+    Args:
+        store: The memory.
+        history: The history.
+        model: The model to ask.
+        counter: Counts tokens.
+        runs: Storage of run records.
+        who: The familiar's identity.
+        settings: Writer settings.
+        zone: The familiar's timezone; None: the system's.
+        rules: The current privacy rules.
+        channel_context_lookup: Returns a channel's display name, e.g. `#general`; None: unknown.
+        me: The owner's identity.
+        on_answer: Called for each answer with the tokens of the prompt and of the reply.
+
+    Attributes:
+        report: The report of the current or last pass.
+    """
+
+    store: MemoryStore
+    history: HistoryStore
+    model: ChatModel
+    counter: TokenCounter
+    runs: Runs
+    _: KW_ONLY
+    who: Who
+    settings: WriterSettings = field(default_factory=WriterSettings)
+    zone: tzinfo | None = None
+    rules: Callable[[], PrivacyRules] = PrivacyRules
+    channel_context_lookup: Callable[[str], str | None] = lambda _: None
+    me: Me = field(default_factory=Me)
+    on_answer: Callable[[int, int], None] = lambda *_: None
+    report: WriterReport = field(default_factory=lambda: WriterReport(""), init=False)
+
+    async def run(
+        self,
+        mode: Mode = "apply",
+        *,
+        which: UnreadFilter = ALL,
+        since: datetime | None = None,
+        again: bool = False,
+        newest: bool = False,
+        most_steps: int | None = None,
+        on_step: Callable[[WriterReport], None] = lambda _: None,
+    ) -> WriterReport:
+        """Process the unread turns, and return the report.
+
+        Completed steps persist if a later one fails or the pass is cancelled. Model failures are
+        reported, not raised.
+
+        Args:
+            mode: `apply` writes; `review` keeps a plan for a person; `dry_run` changes nothing.
+            which: Only these turns; the others stay unread.
+            since: Only turns from then on, including those read before.
+            again: All turns, including those read before.
+            newest: Include the newest exchange of each conversation although it may still change,
+                until something follows or it is settled (`WriterSettings.quiet_gap_s`). `again`
+                includes it, too.
+            most_steps: Stop after this many steps.
+            on_step: Called after each step.
+
+        Raises:
+            ConfigError: The model's context is too small for this work.
+            FamiliarError: The history, the memory or the record cannot be used.
+        """
+        made = _WriterPass(self, mode, which, newest=newest or again)
+        self.report = made.report
+        if mode != "dry_run" and reconcile_history(
+            self.store, self.history, self.settings.numbering.own
+        ):
+            made.report.notices.append(
+                "An earlier pass was interrupted right after writing; this was recorded."
+            )
+        try:
+            await made.read(made.turns(since, again=again), most_steps, on_step)
+        except asyncio.CancelledError:
+            made.report.interrupted = True
+            raise
+        finally:
+            made.end()
+        return made.report
+
+    def estimate(
+        self,
+        *,
+        which: UnreadFilter = ALL,
+        since: datetime | None = None,
+        again: bool = False,
+        newest: bool = False,
+        from_turns: int = 0,
+    ) -> dict[str, Any]:
+        """Estimate a pass without asking a model: turns, batches, and prompt tokens.
+
+        Files grow from batch to batch and are part of the next prompt, assuming typical replies.
+
+        Args:
+            which: As for `run`; likewise `since` and `again`.
+            since: Only turns from then on.
+            again: All turns, including those read before.
+            newest: Include the newest exchange of each conversation.
+            from_turns: Extrapolate from about this many turns; 0: read all.
+        """
+        made = _WriterPass(self, "dry_run", which, newest=newest or again)
+        batches = turns = tokens = 0
+        last = 0.0
+        read = made.turns(since, again=again)
+        for piece in split_steps(read, made.questions.caps, made.questions.cost):
+            turns += len(piece)
+            before = tokens
+            for batch in made.batches(piece):
+                asked = made.questions.about(batch, made.draft)
+                batches += 1
+                tokens += self.counter.count(asked.system) + self.counter.count(asked.user)
+                expect_reply(made.draft, asked.grounds)
+            last = (tokens - before) / len(piece)
+            if 0 < from_turns <= turns:
+                break
+        made.aliases.close()
+        if (
+            turns
+            and (every := outgoing.count_unread_turns(self.history, which))
+            > turns
+            >= from_turns
+            > 0
+        ):
+            batches = round(batches * every / turns)
+            tokens += round(last * (every - turns))  # the files have grown by then
+            turns = every
+        most = batches * self.settings.reply_tokens
+        per_turn = round(tokens / turns, 1) if turns else None
+        return {
+            "turns": turns,
+            "batches": batches,
+            "estimated_tokens": tokens,
+            "estimated_tokens_per_turn": per_turn,
+            "most_reply_tokens": most,
+        }
+
+
+class _WriterPass:
+    """One pass: the turns it reads, and its progress.
+
+    Args:
+        writer: The writer that runs it.
+        mode: As for `MemoryWriter.run`.
+        which: Only these turns.
+        newest: Include the newest exchange of each conversation.
+
+    Raises:
+        ConfigError: The model's context is too small for this work.
+    """
+
+    def __init__(
+        self, writer: MemoryWriter, mode: Mode, which: UnreadFilter, *, newest: bool
+    ) -> None:
+        settings = writer.settings
+        self._store, self._history, self._model = writer.store, writer.history, writer.model
+        self._runs, self._rules, self._own = writer.runs, writer.rules, settings.numbering.own
+        self._me = writer.me
+        self._mode, self._which = mode, which
+        quiet = timedelta(seconds=settings.quiet_gap_s)
+        self._fresh = {} if newest else outgoing.fresh_exchanges(self._history, now() - quiet)
+        self._first_id, self._may_move = 0, True
+        self.draft = Draft(self._store)
+        self.report = WriterReport(new_run_id())
+        self.aliases = Aliases(self._store)
+        self.questions = Questions(
+            self._store,
+            self._model,
+            writer.counter.count,
+            writer.who,
+            settings,
+            writer.zone,
+            writer.channel_context_lookup,
+            self.aliases.called,
+            self._publicly,
+            lambda: self._labels,
+        )
+        self._asker = Asker(
+            self._model,
+            writer.counter.count,
+            lambda text: self._runs.keep_reply(self.report.run, text),
+            "memory_writer",
+            reply_tokens=settings.reply_tokens,
+            temperature=settings.temperature,
+            structured=settings.structured,
+            unchanged="nothing was written, and the turns are kept for the next run",
+            on_answer=writer.on_answer,
+        )
+        _ = self.questions.caps  # report a model that is too small before asking anything
+        self.aliases.refresh(thorough=True)
+
+    def end(self) -> None:
+        """Complete the report and the record."""
+        report = self.report
+        report.spent = self._asker.spent
+        report.quarantined = self._asker.quarantined
+        if self._mode == "apply":  # also for an earlier pass that was killed before this
+            try:
+                report.notices += self.aliases.publish()
+            except FamiliarError as error:  # derived: rebuilt on demand
+                report.notices.append(f"The name index was not updated: {error}")
+        self.aliases.close()
+        report.remaining = outgoing.count_unread_turns(self._history, self._which)
+        if self._mode != "apply":
+            report.diff = self.draft.diff()
+        report.outcome = _pass_outcome(report, self._mode)
+        if report.batches or report.error or self._asker.spent.calls:
+            self._note({"end": iso(now()), **_record_end(report)})
+
+    async def read(
+        self, turns: Iterator[Turn], most: int | None, on_step: Callable[[WriterReport], None]
+    ) -> None:
+        """Process `turns` step by step, until a step fails."""
+        for number, piece in enumerate(
+            split_steps(turns, self.questions.caps, self.questions.cost)
+        ):
+            if most is not None and number >= most:
+                break
+            if number == 0:
+                self._first_id = piece[0].id
+                self._note({"start": iso(now()), "mode": self._mode, "model": self._model.name})
+            try:
+                await self._step(piece)
+            except FamiliarError as error:
+                self.report.error = error
+                self._note({"turns": [piece[0].id, piece[-1].id], "failed": str(error)})
+                break
+            on_step(self.report)
+            await asyncio.sleep(0)  # a point for interruption, however fast the model is
+
+    def turns(self, since: datetime | None, *, again: bool) -> Iterator[Turn]:
+        """Yield the turns to read, except those that may still change."""
+        for turn in self._meant(since, again=again):
+            if place_of(turn) >= self._fresh.get(turn.channel_id, END):
+                self.report.newest_left += turn.stands
+            else:
+                yield turn
+
+    def _meant(self, since: datetime | None, *, again: bool) -> Iterator[Turn]:
+        """Yield the selected turns, a page at a time.
+
+        Other turns stay unread. If turns from before `since` are unread, nothing is marked as read,
+        so turns read now will be read again with them.
+        """
+        if since is None and not again:
+            yield from outgoing.unread_turns(self._history, self._which)
+            return
+        after = 0
+        if since is not None:
+            first = self._history.first_since(since)
+            if first is None:
+                return
+            after = first - 1
+            oldest = next(outgoing.unread_turns(self._history), None)
+            self._may_move = oldest is None or oldest.id >= first
+        while page := self._history.after(after, _PAGE):
+            after = page[-1].id
+            ids = [turn.id for turn in page]
+            ours, unread = outgoing.read_here(self._history, ids), None
+            for turn in page:
+                if turn.id not in ours:
+                    continue
+                if since is not None and turn.at < since:
+                    unread = outgoing.unread_among(self._history, ids) if unread is None else unread
+                    self._may_move = self._may_move and turn.id not in unread
+                elif self._which.takes(turn):
+                    yield turn
+
+    async def _step(self, piece: Sequence[Turn]) -> None:
+        """Ask about some turns, and commit the result together with the watermark."""
+        verdicts = [await self._ask(batch) for batch in self.batches(piece)]
+        if self._mode == "apply":
+            applied = self._commit(piece, verdicts)
+        else:
+            limit = self._store.limits.max_file_bytes
+            applied = applied_to(self.draft.copy(), verdicts, limit)
+            self.draft = applied.held if self._mode == "review" else applied.draft
+            if self._mode == "review":
+                self._keep_plan(piece)
+        self._tell(piece, verdicts, applied)
+
+    def batches(self, piece: Sequence[Turn]) -> tuple[Batch, ...]:
+        """Return the batches of a step. Turns that do not stand are covered, but never shown."""
+        return by_privacy([turn for turn in piece if turn.stands], self._rules())
+
+    def _publicly(self, author: Author) -> Author:
+        """Return an author with the names used outside private channels."""
+        return self._people.get(author.slug) or Author(author.platform, author.user_id)
+
+    @cached_property
+    def _labels(self) -> Labels:
+        return Labels(frozenset(self._people.values()), self.questions.who.name, self._me)
+
+    @cached_property
+    def _people(self) -> dict[str, Author]:
+        """Everyone who ever spoke, by slug, with publicly known names."""
+        speakers = self._history.speakers(Viewer(self._rules(), frozenset()))
+        return {speaker.author.slug: speaker.author for speaker in speakers}
+
+    async def _ask(self, batch: Batch) -> JudgedBatch:
+        asked = self.questions.about(batch, self.draft)
+        self.report.notices += [
+            f"Turn {n} is longer than this model can read; its end was left out."
+            for n in asked.cut_turns
+        ]
+        parsed = await self._asker.ask(
+            asked.system, asked.user, schema=asked.schema, shape=SHAPE, read=parse_reply
+        )
+        self.report.batches += 1
+        judged = judge_operations(parsed.operations, asked.grounds)
+        return replace(judged, refused=(*parsed.malformed, *judged.refused))
+
+    def _commit(self, piece: Sequence[Turn], verdicts: Sequence[JudgedBatch]) -> StepOutcome:
+        def also(tx: Transaction, applied: StepOutcome) -> None:
+            if self._may_move:
+                tx.write(WRITER_JSON, self._marker(piece))
+            if applied.has_held:
+                stage_plan(tx, self._store, self._held_plan(piece, applied))
+
+        message = f"turns {piece[0].id}-{piece[-1].id}, run {self.report.run}"
+        applied = commit_step(self._store, verdicts, message, self.report.run, also)
+        self._move(piece)
+        return applied
+
+    def _keep_plan(self, piece: Sequence[Turn]) -> None:
+        """Store the plan of the whole pass so far, so that its turns count as read."""
+        if self.draft:
+            files = tuple(PlannedFile(f.rel_path, f.before, f.after) for f in self.draft)
+            plan = self._plan(self.report.run, "review", (self._first_id, piece[-1].id), files)
+            trailers = pass_trailers(self.report.run)
+            with self._store.transaction(MEMORY_WRITER, f"plan {plan.id}", trailers=trailers) as tx:
+                stage_plan(tx, self._store, plan)
+                if self._may_move:
+                    tx.write(WRITER_JSON, self._marker(piece))
+            self.report.pending = plan.id
+        self._move(piece)
+
+    def _held_plan(self, piece: Sequence[Turn], applied: StepOutcome) -> ReviewPlan:
+        made = {file.rel_path: file.after for file in applied.draft}
+        files = tuple(
+            PlannedFile(f.rel_path, made.get(f.rel_path, f.before), f.after)
+            for f in applied.held
+            if f.after != made.get(f.rel_path, f.before)
+        )
+        name = f"{self.report.run}-{piece[0].id}"
+        self.report.pending = name
+        self.report.held += [f.rel_path for f in files if f.rel_path not in self.report.held]
+        return self._plan(name, "held", (piece[0].id, piece[-1].id), files)
+
+    def _plan(
+        self, name: str, why: Why, turns: tuple[int, int], files: tuple[PlannedFile, ...]
+    ) -> ReviewPlan:
+        at = iso(now())
+        return ReviewPlan(name, self.report.run, at, why, self._model.name, turns, files)
+
+    def _marker(self, piece: Sequence[Turn]) -> str:
+        return marker_text(self.report.run, piece, instance=self._own)
+
+    def _move(self, piece: Sequence[Turn]) -> None:
+        if self._may_move:
+            outgoing.mark_read(self._history, [turn.id for turn in piece])
+
+    def _tell(
+        self, piece: Sequence[Turn], verdicts: Sequence[JudgedBatch], applied: StepOutcome
+    ) -> None:
+        """Add a step to the report and the record."""
+        report = self.report
+        refused = [r for verdict in verdicts for r in verdict.refused] + applied.refused
+        changes = [file.change for file in applied.draft]
+        report.turns_covered += len(piece)
+        report.refused += refused
+        if self._mode == "apply":
+            for change in changes:
+                report.files[change.rel_path] = _add_changes(
+                    report.files.get(change.rel_path), change
+                )
+        else:
+            report.files = {file.rel_path: file.change for file in self.draft}
+        self._note(
+            {
+                "turns": [piece[0].id, piece[-1].id],
+                "count": len(piece),
+                "batches": len(verdicts),
+                "files": changes,
+                "refused": refused,
+                "calls": self._asker.spent.calls,
+            }
+        )
+
+    def _note(self, entry: dict[str, Any]) -> None:
+        if self._mode != "dry_run":
+            self._runs.note(self.report.run, entry)
+
+
+def _pass_outcome(report: WriterReport, mode: Mode) -> Any:  # noqa: ANN401
+    if report.error and not report.turns_covered:
+        return "failed"
+    if mode == "review" and report.pending:
+        return "review"
+    if report.files:
+        return "wrote"
+    if report.error:
+        return "failed"
+    return "review" if report.pending else "nothing"
+
+
+def _add_changes(known: FileChange | None, new: FileChange) -> FileChange:
+    if known is None:
+        return new
+    return replace(known, added=known.added + new.added, removed=known.removed + new.removed)
+
+
+def _record_end(report: WriterReport) -> dict[str, Any]:
+    """Return the end of a record: the report without what its steps already recorded."""
+    told = report.to_json()
+    for key in ("refused", "diff", "files"):
+        told.pop(key)
+    return {**told, "error": str(report.error) if report.error else None}

@@ -1,0 +1,108 @@
+"""Why a reply is as it is: the sentence names days, speakers and pages, never files or scores."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from familiar_cli.actions.talk.why import explain_reply
+from familiar_cli.base.who.identity import Author
+from familiar_cli.context.types import Layer, Report
+from familiar_cli.familiar import Familiar
+from familiar_cli.store.history.store import HistoryStore
+from tests.support.traces import piece, trace
+from tests.support.world import home, live
+
+ME, BO = Author("cli", "robin"), Author("discord", "7", display_name="Bo")
+
+
+@pytest.fixture
+def familiar():
+    root = live("ada", notes="# Notes\n")
+    for path, text in {
+        "topics/painting.md": "# Painting\n\n- Robin is fond of painting doors.\n",
+        "people/discord-7.md": "# Bo\n\n- Bo sails.\n",
+        "people/cli-robin.md": "# Robin\n\n- Robin paints.\n",
+        "lore/harbour.md": "# The Nine Bells\n\nA harbour.\n",
+    }.items():
+        file = root / "memory" / path
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, "utf-8")
+    store = HistoryStore(root / "history.db")
+    day = datetime(2021, 8, 25, 12, tzinfo=UTC)
+    store.append("harbour", "user", "The boat is blue now.\nAnd wet.", author=ME, at=day)
+    store.append("harbour", "assistant", "What a boat!", at=day)
+    store.append("harbour", "user", "Bells rang all night", author=BO, at=day)
+    store.append("cli", "user", "Is the boat dry?", author=ME)
+    store.close()
+    with Familiar.load_from_disk(home(), "ada") as opened:
+        yield opened
+
+
+def memory(path, text="", **more):
+    return piece("content_search.rag", layer=Layer.content, rel_path=path, text=text, **more)
+
+
+def window(text, first, last, score=0.8):
+    shown = f"[Said: 25 August 2021, #harbour]\n{text}"
+    turns = {"turns": (first, last), "origin": "#harbour, 2021-08-25", "score": score}
+    return piece("recall.turns", layer=Layer.content, text=shown, **turns)
+
+
+def explained(familiar, *pieces, question="Is the boat dry?", **more):
+    asked = piece("utterance", layer=Layer.recent_history, text=question)
+    return explain_reply(familiar, trace(4, contributions=(*pieces, asked), **more))
+
+
+def test_a_sentence_names_what_was_said_when_and_about_what(familiar) -> None:
+    said = window("robin: The boat is blue now.\n  And wet.", 1, 3)
+    page = memory("topics/painting.md", "[From memory: Painting]\n- fond of painting", score=0.9)
+    found = explained(familiar, page, said)
+    assert found.sentence == (
+        "I used what you said on 25 August 2021 about the boat, and the page on painting."
+    )
+    assert [one.label for one in found.memories] == ["the boat, 25 August 2021", "painting"]
+    assert found.memories[0].text.startswith("robin: The boat")
+
+
+@pytest.mark.parametrize(
+    ("line", "turn", "phrase"),
+    [
+        ("Ada: What a boat!", 2, "what I said on 25 August 2021 about the boat"),
+        ("Bo: Bells rang all night", 3, "what Bo said on 25 August 2021 (“Bells rang all night”)"),
+        ("words that are gone", 3, "what was said on 25 August 2021 (“words that are gone”)"),
+    ],
+)
+def test_a_window_names_who_said_it(familiar, line, turn, phrase) -> None:
+    assert explained(familiar, window(line, turn, turn)).memories[0].phrase == phrase
+
+
+@pytest.mark.parametrize(
+    ("path", "phrase"),
+    [
+        ("people/discord-7.md", "what I know about Bo"),
+        ("people/cli-robin.md", "what I know about you"),
+        ("lore/harbour.md", "the lore on the Nine Bells"),
+        ("reminders.md", "a reminder that is due"),
+        ("digest/mid.md", "my summary of the last weeks"),
+        ("topics/gone-since.md", "the page on gone-since"),
+    ],
+)
+def test_a_file_is_called_what_a_person_calls_it(familiar, path, phrase) -> None:
+    assert explained(familiar, memory(path)).memories[0].phrase == phrase
+
+
+def test_what_is_left_out_is_not_used_and_parts_of_a_file_are_one(familiar) -> None:
+    parts = [memory("topics/painting.md", "one"), memory("topics/painting.md", "two")]
+    found = explained(familiar, *parts, memory("lore/harbour.md", kept=False))
+    assert [one.text for one in found.memories] == ["one\ntwo"]
+
+
+def test_many_are_counted_and_none_is_said(familiar) -> None:
+    many = [memory(f"topics/{letter}.md") for letter in "abcdef"]
+    assert explained(familiar, *many).sentence.endswith("the page on c, and 3 more.")
+    late = (Report("content_search", "late", 2000.0, "it took more than 2 s"),)
+    nothing = explained(familiar, providers=late)
+    assert nothing.sentence.startswith("I used nothing from memory")
+    assert nothing.problems == ("content_search was late: it took more than 2 s",)

@@ -1,0 +1,91 @@
+"""While the server runs, it does what is due for familiars that nobody asks anything."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from familiar_cli.servers.running import tell_of_read_only
+from tests.support.remotes import HAS_GIT, bare, git
+from tests.support.serving import serving, user
+from tests.support.world import home, live, run
+from tests.support.writing import ANNAS, answer, point_at, talked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def wait_until(is_done: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not is_done():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def held_by(hub) -> str:
+    known = git(hub, "for-each-ref", "refs/heads/main")
+    return git(hub, "ls-tree", "-r", "--name-only", "main") if known else ""
+
+
+@pytest.mark.skipif(not HAS_GIT, reason="needs git")
+def test_it_syncs_when_the_server_begins_and_when_it_ends(tmp_path) -> None:
+    live(**{"topics/tea": "- green\n"})
+    hub = bare(tmp_path / "hub.git")
+    run("sync", "remote", "add", "hub", str(hub))
+    with serving(background=True):
+        wait_until(lambda: "topics/tea.md" in held_by(hub))
+        run("sync", "--dry-run")  # waits until the first sync is over
+        run("memory", "append", "topics/coffee.md", "- black")
+    assert "topics/coffee.md" in held_by(hub)
+
+
+def test_turns_that_waited_are_written_after_a_restart(serve, monkeypatch) -> None:
+    roots = [talked(6, name=name) for name in ("ada", "bo", "cy", "di", "ed")]
+    point_at(serve(*[answer("Anna keeps bees.", turns=(1,))] * 30), monkeypatch)
+    with serving(background=True):
+        for root in roots:
+            wait_until(lambda at=root / "memory" / ANNAS: at.is_file())
+        passes = [t for t in threading.enumerate() if t.name.startswith("familiar-passes")]
+        assert len(passes) == 1
+
+
+def test_what_a_job_wrote_reaches_programs_that_poll_or_listen(serve) -> None:
+    live("ada")
+    serve("Good morning!", "Good night!")
+    job = ("job", "add", "every day 8:00", "--channel", "dm-1", "--say")
+    run("channel", "set", "dm-1", "--kind", "dm")
+    run(*job, "Morning", "--id", "morning")
+    with serving() as server:
+        asked = {"model": "ada", "channel": "dm-1", "user": "42"}
+        server.post(
+            messages=[user("Hello")],
+            headers={"X-Familiar-Channel": "dm-1", "X-Familiar-User": "serve:42"},
+        )
+        run("job", "run", "morning")
+        (event,) = server.client.get("/familiar/events", params=asked).json()["events"]
+        assert (event["text"], event["channel"]) == ("Good night!", "dm-1")
+        later = {**asked, "after": str(event["turn"])}
+        assert server.client.get("/familiar/events", params=later).json() == {"events": []}
+        stream = {"accept": "text/event-stream"}
+        with server.client.stream("GET", "/familiar/events", params=asked, headers=stream) as found:
+            line = next(line for line in found.iter_lines() if line.startswith("data: "))
+        assert json.loads(line.removeprefix("data: ")) == event
+        stranger = {**asked, "user": "7"}
+        assert server.client.get("/familiar/events", params=stranger).status_code == 403
+        for wrong in ({"model": "ada"}, {**asked, "after": "x"}, {**asked, "channel": "a\nb"}):
+            assert server.client.get("/familiar/events", params=wrong).status_code == 400
+        assert server.client.get("/familiar/events", params={"model": "bo"}).status_code == 404
+
+
+def test_a_disk_that_takes_no_writing_is_named_at_the_start(monkeypatch) -> None:
+    live("ada")
+    told: list[str] = []
+    tell_of_read_only(home(), told.append)
+    assert told == []
+    monkeypatch.setattr("os.access", lambda *_: False)
+    tell_of_read_only(home(), told.append)
+    assert [line for line in told if "ada" in line and "cannot be written to" in line] == told != []

@@ -1,0 +1,230 @@
+"""A token opens the familiars and people it names, and sees nothing else, on whatever address."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import pytest
+from starlette.routing import Route
+
+from familiar_cli.base.config.grants import Grant, GrantFile, RequestRates
+from familiar_cli.servers import application
+from familiar_cli.servers.web.site import PAGES
+from tests.support.serving import assistant, serving, user
+from tests.support.world import data, home, live, run
+
+ANNA = {"X-Familiar-User": "discord:anna"}
+SECRET = "zanzibar"
+KEY = "a-token-that-nobody-guesses-0123456789"
+
+
+@pytest.fixture
+def tenant(serve):
+    """A server with two familiars, and the headers of a token for one and for Discord."""
+    live("ada")
+    live("bo-secret", notes=f"- The word is {SECRET}.\n")
+    serve("Hello.")
+
+    def headers(**limits: int) -> dict[str, str]:
+        token = GrantFile(home()).add(Grant("", "", ("ada",), ("discord:*",), **limits))[1]
+        return {"Authorization": f"Bearer {token}"}
+
+    return headers
+
+
+def requests_of(path: str) -> list[tuple[str, str, object]]:
+    """Return requests for an address that try to reach the other familiar."""
+    body = {"model": "bo-secret", "messages": [user("Hello"), assistant("Hi")]}
+    chat = {**body, "chat": "x", "directory": "y", "lines": [{}], "input": "x"}
+    path = path.replace("{model:path}", "bo-secret").replace("{familiar}", "bo-secret")
+    return [
+        ("GET", f"{path}?model=bo-secret&channel=x&persona=bo-secret&familiar=bo-secret&q=x", None),
+        ("POST", f"{path}?persona=bo-secret&familiar=bo-secret", chat),
+        ("POST", path, {**body, "messages": [user("Hello")]}),
+    ]
+
+
+def test_no_address_shows_another_familiar(tenant, monkeypatch) -> None:
+    known = []
+    monkeypatch.setattr(application, "Route", lambda *a, **k: known.append(a[0]) or Route(*a, **k))
+    with serving() as server:
+        paths = {*known, *(page.path for page in PAGES), "/f/bo-secret/", "/f/bo-secret/memory"}
+        headers = {**tenant(), **ANNA}
+        assert {"/v1/chat/completions", "/familiar/events", "/mcp/{familiar}"} <= paths
+        for path in sorted(paths):
+            for method, asked, body in requests_of(path):
+                reply = server.client.request(method, asked, json=body, headers=headers)
+                shown = reply.text.replace("bo-secret+memory", "").replace(asked, "")
+                assert SECRET not in shown, asked
+                assert str(home()) not in shown, asked
+                if reply.status_code < 400:
+                    assert "bo-secret" not in shown, asked
+                else:
+                    assert "Familiars here: 'bo-secret'" not in shown
+                    assert "ada, bo-secret" not in shown
+    assert run("history", "show", "--familiar", "bo-secret").exit_code == 4  # it has no turns
+
+
+def test_lists_and_errors_name_only_what_the_token_opens(tenant) -> None:
+    with serving() as server:
+        headers = tenant()
+        models = server.client.get("/v1/models", headers=headers).json()["data"]
+        assert [one["id"] for one in models] == ["ada", "ada+memory"]
+        missing = server.post(model="bo-secret", messages=[user("Hello")], headers=headers)
+        unknown = server.post(model="nobody", messages=[user("Hello")], headers=headers)
+    assert missing.status_code == unknown.status_code == 404
+    assert (
+        missing.json()["error"]["message"].replace("bo-secret", "nobody")
+        == (unknown.json()["error"]["message"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (ANNA, 200),
+        ({}, 403),
+        ({"X-Familiar-User": "irc:anna"}, 403),
+        ({"X-Familiar-User": "discordx:anna"}, 403),
+        ({"X-OpenWebUI-User-Id": "anna"}, 403),
+    ],
+)
+def test_a_token_speaks_for_its_people_alone(tenant, sent, status) -> None:
+    with serving() as server:
+        headers = {**tenant(), **sent}
+        reply = server.post(messages=[user("Hello")], headers=headers)
+        assert reply.status_code == status
+        if status == 403:
+            assert reply.json()["error"]["type"] == "permission_error"
+            assert reply.json()["error"]["code"] == "not_covered"
+            asked = server.client.get("/familiar/events?model=ada&channel=x", headers=headers)
+            assert asked.status_code == 403
+    kept = run("history", "show", "--familiar", "ada")
+    assert kept.exit_code == (0 if status == 200 else 4)  # not found: there are no turns
+
+
+@pytest.mark.parametrize(
+    ("where", "table"),
+    [("me.toml", ""), ("me.toml", "[owners.scott]"), ("ada/character.toml", "[me]")],
+)
+@pytest.mark.parametrize(
+    ("users", "status"),
+    [
+        (("discord:*",), 403),
+        (("*:*", "discord:o[w]ner", "discord:Owner"), 403),
+        (("discord:*", "discord:owner"), 200),
+        (("*",), 200),
+    ],
+)
+def test_no_pattern_covers_an_account_of_an_owner(serve, where, table, users, status) -> None:
+    live("ada")
+    serve("Hello.")
+    with (home() / where).open("a", encoding="utf-8") as file:
+        file.write(f'\n{table}\nalso = ["discord:owner"]\n')
+    token = GrantFile(home()).add(Grant("", "", ("ada",), users))[1]
+    headers = {"Authorization": f"Bearer {token}", "X-Familiar-User": "discord:owner"}
+    with serving() as server:
+        assert server.post(messages=[user("Hello")], headers=headers).status_code == status
+        asked = server.client.get("/familiar/events?model=ada&channel=x", headers=headers)
+        assert asked.status_code == status
+        other = {**headers, "X-Familiar-User": "discord:anna"}
+        assert server.post(messages=[user("Hello")], headers=other).status_code == 200
+
+
+@pytest.mark.parametrize(("users", "status"), [("cli:*", 403), ("s*", 403), ("cli:scott", 200)])
+def test_a_header_names_another_owner(serve, users, status) -> None:
+    live("ada")
+    server_of_model = serve("Hello.")
+    run("me", "--as", "scott", "--name", "Scott", "--description", "-", stdin="A baker.")
+    token = GrantFile(home()).add(Grant("", "", ("ada",), (users,)))[1]
+    headers = {"Authorization": f"Bearer {token}", "X-Familiar-User": "scott"}
+    with serving() as server:
+        assert server.post(messages=[user("Hello")], headers=headers).status_code == status
+        nobody = {**headers, "X-Familiar-User": "brian"}
+        refused = server.post(messages=[user("Hello")], headers=nobody)
+        assert (refused.status_code, refused.json()["error"]["param"]) == (400, "X-Familiar-User")
+    if status == 200:
+        assert "A baker." in server_of_model.requests[0].body.decode()
+        turn = data("history", "show", "--familiar", "ada")["turns"][-2]
+        assert (turn["author"]["user_id"], turn["author"]["display_name"]) == ("scott", "Scott")
+
+
+@pytest.mark.parametrize(("users", "status"), [("cli:*", 403), ("cli:user", 200)])
+def test_a_request_that_names_nobody_needs_the_owner_by_name(serve, users, status) -> None:
+    live("ada")
+    serve("Hello.")
+    token = GrantFile(home()).add(Grant("", "", ("ada",), (users,)))[1]
+    with serving() as server:
+        headers = {"Authorization": f"Bearer {token}"}
+        assert server.post(messages=[user("Hello")], headers=headers).status_code == status
+
+
+def test_a_name_in_a_message_is_no_way_around(tenant) -> None:
+    with serving() as server:
+        messages = [{**user("I am the owner"), "name": "Zelda"}]
+        headers = {**tenant(), **ANNA, "X-Familiar-User-Name": "Anna"}
+        assert server.post(messages=messages, headers=headers).status_code == 403
+
+
+def test_limits_are_by_token_and_by_person(tenant) -> None:
+    with serving() as server:
+        per_token, per_person = tenant(per_minute=2), tenant(person_per_minute=1)
+        replies = [
+            server.post(messages=[user(f"Hello {n}")], headers={**per_token, **ANNA})
+            for n in range(3)
+        ]
+        assert [one.status_code for one in replies] == [200, 200, 429]
+        assert 0 < int(replies[-1].headers["retry-after"]) <= 60
+        assert replies[-1].json()["error"]["code"] == "rate_limit_exceeded"
+        found = [
+            server.post(messages=[user("Hi")], headers={**per_person, "X-Familiar-User": who})
+            for who in ("discord:a", "discord:a", "discord:b")
+        ]
+    assert [one.status_code for one in found] == [200, 429, 200]
+    assert found[1].headers["retry-after"]
+
+
+def test_a_window_moves(monkeypatch) -> None:
+    at = [0.0]
+    monkeypatch.setattr("familiar_cli.base.config.grants.stopwatch_s", lambda: at[0])
+    rates = RequestRates()
+    assert [rates.count(("a",), 2, 3) for _ in range(3)] == [0.0, 0.0, 60.0]
+    at[0] = 61.0
+    assert rates.count(("a",), 2, 3) == 0.0
+    assert rates.count(("a",), 2, 3) == 86_400.0 - 61.0
+
+
+def test_the_usual_token_still_opens_everything(tenant) -> None:
+    tenant()
+    with serving(tokens=(KEY,)) as server:
+        assert server.client.get("/v1/models").status_code == 401
+        headers = {"Authorization": f"Bearer {KEY}"}
+        models = server.client.get("/v1/models", headers=headers).json()["data"]
+        assert {one["id"] for one in models} >= {"ada", "bo-secret"}
+        assert server.post(messages=[user("Hello")], headers=headers).status_code == 200
+
+
+def test_a_token_is_kept_as_a_hash_and_removed_at_once() -> None:
+    live("ada")
+    made = data("serve", "token", "add", "--familiar", "ada", "--user", "*", "--per-minute", "20")
+    file = home() / "serve-tokens.json"
+    assert made["token"] not in file.read_text("utf-8")
+    assert json.loads(file.read_text("utf-8"))["tokens"][0]["per_minute"] == 20
+    assert data("serve", "token", "list")["tokens"] == [
+        {key: value for key, value in made.items() if key != "token"}
+    ]
+    headers = {"Authorization": f"Bearer {made['token']}"}
+    with serving() as server:
+        assert server.client.get("/v1/models", headers=headers).status_code == 200
+        run("serve", "token", "remove", "ada-1")
+        run("serve", "token", "add", "--familiar", "ada", "--user", "*")
+        assert server.client.get("/v1/models", headers=headers).status_code == 401
+    assert run("serve", "token", "remove", "nobody").exit_code == 4
+
+
+@pytest.mark.posix
+def test_the_file_of_tokens_is_its_owners() -> None:
+    live("ada")
+    run("serve", "token", "add", "--familiar", "ada", "--user", "*")
+    assert stat.S_IMODE((home() / "serve-tokens.json").stat().st_mode) == 0o600

@@ -1,0 +1,138 @@
+"""Relations on the page: the picture around one page, and the list of all."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+
+import pytest
+
+from tests.support.browsing import looking
+from tests.support.world import live
+
+ODA = """# Oda <i>
+
+## Relations
+
+- mother of [Per](per.md) (since 1988, turns 3-4)
+- colleague of [Per](per.md) (2010 to 2014)
+- friend of [Gone](gone.md)
+
+See [Bees](../topics/bees.md).
+
+## In private: DM <!-- private dm -->
+
+### Relations
+
+- engaged to [Per](per.md)
+"""
+
+
+@pytest.fixture
+def client():
+    topic = "# Bees & </svg><script>alert(1)</script>\n"
+    live(
+        "ada",
+        **{
+            "people/oda": ODA,
+            "people/per": "# Per\n",
+            "people/lone": "# Lone\n",
+            "topics/bees": topic,
+        },
+    )
+    with looking() as found:
+        yield found
+
+
+def test_a_person_has_the_picture_of_their_relations(client) -> None:
+    text = client.get("/people/oda").text
+    assert 'class="ego"' in text
+    assert "mother of" in text
+    assert "since 1988" in text
+    assert "no file" in text
+    assert "Bees" not in text.partition('class="ego"')[2]
+
+
+def test_whoever_has_none_reads_how_to_write_one_down(client) -> None:
+    text = client.get("/people/lone").text
+    assert "## Relations" in text
+    assert 'class="ego"' not in text
+
+
+@pytest.mark.parametrize("name", ["Oda <i>", "oda", "people/oda.md", "people/oda"])
+def test_the_picture_is_found_by_any_name(client, name) -> None:
+    text = client.get("/graph", params={"name": name}).text
+    assert 'class="ego"' in text
+    assert 'href="/graph?name=people%2Fper.md"' in text
+    assert 'href="/graph?name=people%2Fgone.md"' not in text
+
+
+def test_memory_is_text_in_the_picture(client) -> None:
+    text = client.get("/graph?name=oda").text
+    assert "<i>" not in text
+    assert "<script>alert" not in text
+    assert "Bees &amp; &lt;/svg&gt;" in text
+
+
+def test_links_stand_in_the_picture_and_more_steps_reach_further(client) -> None:
+    assert "Bees" in client.get("/graph?name=oda").text
+    assert "Bees" not in client.get("/graph?name=per").text
+    assert "Bees" in client.get("/graph?name=per&depth=2").text
+
+
+def test_without_a_name_there_is_a_list_and_a_picture_of_the_nearest(client) -> None:
+    text = client.get("/graph").text
+    assert "colleague of" in text
+    assert 'class="ego"' in text
+    assert '<tr data-from="people/oda.md" data-to="people/per.md" data-kind="over">' in text
+
+
+def test_a_picture_of_many_says_how_many_it_leaves_out_and_keeps_names_apart() -> None:
+    ring = {
+        f"people/p{n}": f"# P{n}\n\n## Relations\n\n- friend of [P](p{(n + 1) % 60}.md)\n"
+        for n in range(60)
+    }
+    live("ada", **ring)
+    with looking() as client:
+        text = client.get("/graph").text
+    drawn = re.search(r'class="ego".*?</svg>', text, re.DOTALL)[0]
+    places = [(float(x), float(y)) for x, y in re.findall(r'cx="(\S+)" cy="(\S+)"', drawn)]
+    assert len(places) == 40
+    assert "20 pages more are in the list" in text
+    assert min(math.dist(a, b) for a, b in itertools.combinations(places, 2)) > 100
+
+
+def test_what_was_not_read_in_time_is_said_and_read_behind_the_page(client, monkeypatch) -> None:
+    monkeypatch.setattr("familiar_cli.servers.web.relation_pages.READ_S", 0.0)
+    assert "still being read" in client.get("/graph").text
+    monkeypatch.undo()
+    text = client.get("/graph").text
+    assert "still being read" not in text
+    assert "mother of" in text
+
+
+@pytest.mark.parametrize("path", ["/graph", "/graph?name=oda", "/people/oda"])
+def test_what_is_private_is_not_drawn(client, path) -> None:
+    text = client.get(path).text
+    drawn = re.sub(
+        r'<section aria-labelledby="private-title.*?</section>', "", text, flags=re.DOTALL
+    )
+    assert "engaged" not in drawn
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("name=nobody", 404),
+        ("name=oda&depth=5", 400),
+        ("name=oda&depth=x", 400),
+        ("name=..%2Fx", 404),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(client, query, status) -> None:
+    assert client.get(f"/graph?{query}").status_code == status
+
+
+def test_a_page_of_a_home_with_several_stays_with_its_familiar(client) -> None:
+    assert 'href="/f/ada/graph?name=people%2Fper.md"' in client.get("/f/ada/graph?name=oda").text

@@ -1,0 +1,314 @@
+"""The pages in headless Chromium, where there is one: nothing breaks, and nothing leaves."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+import pytest
+
+from familiar_cli.servers.web.site import Door
+from familiar_cli.store.journal.edits import UnseenCommits
+from familiar_cli.store.journal.git import GitJournal
+from familiar_cli.store.memory.store.store import MemoryStore
+from familiar_cli.writing.review.pending import PlannedFile, ReviewPlan, stage_plan
+from tests.support.browsing import BROWSER, FLAGS
+from tests.support.server import Say
+from tests.support.serving import serving
+from tests.support.world import live, run
+
+sync_api = pytest.importorskip("playwright.sync_api")
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium on this machine")
+PATHS = [
+    "/",
+    "/chat",
+    "/turns",
+    "/turns/3",
+    "/turns/layers",
+    "/turns?q=umbrella",
+    "/memory",
+    "/memory/people/anna.md",
+    "/memory/people/anna.md?view=blame",
+    "/memory/people/anna.md?view=history",
+    "/memory/people/anna.md?view=links",
+    "/memory/people/anna.md?view=edit",
+    "/memory/evil.md",
+    "/asof",
+    "/asof/files/people/anna.md",
+    "/review",
+    "/search?q=bees",
+    "/timeline",
+    "/journal",
+    "/journal/HEAD",
+    "/people",
+    "/people/anna",
+    "/graph",
+    "/graph?name=anna",
+    "/desk",
+    "/distill",
+    "/sync",
+    "/settings",
+    "/doctor",
+]
+EVIL = (
+    "# </script><script>alert(1)</script>\n\n![x](http://evil.example/x.png)\n\n"
+    '<img src="http://evil.example/y.png" onerror="document.title=1">\n\n'
+    "[x](javascript:document.title=1) $& {{ 1 }}\n"
+)
+
+
+class Looking:
+    """A browser that came through the link, and what it complained of."""
+
+    def __init__(self, page, url) -> None:
+        self.page, self.url = page, url
+        self.complaints = []
+        page.on("console", lambda m: self.complaints.append((page.url, m.type, m.text)))
+        page.on("pageerror", lambda error: self.complaints.append((page.url, str(error))))
+        page.on("request", self._asked)
+
+    def _asked(self, request) -> None:
+        if not request.url.startswith(self.url):
+            self.complaints.append((self.page.url, "asked for", request.url))
+
+    def go(self, path: str):
+        found = self.page.goto(self.url + path, wait_until="load")
+        assert found.status == 200, path
+        return self.page
+
+    def text(self) -> str:
+        return self.page.inner_text("main")
+
+
+def do(*words: str) -> None:
+    """Run a command in a thread of its own: Playwright has an event loop in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        done = thread.submit(run, *words).result()
+    assert done.exit_code == 0, done.output
+
+
+def long_ago(root, rel_path: str, content: bytes) -> None:
+    """Make a file whose first commit is old."""
+    (root / "memory" / rel_path).parent.mkdir(parents=True, exist_ok=True)
+    (root / "memory" / rel_path).write_bytes(content)
+    repository = GitJournal(root / "journal.git", root / "memory").repository
+    repository.create()
+    draft = UnseenCommits(repository, None)
+    draft.commit("human", "first", [(rel_path, content)], datetime(2025, 1, 31, 12, tzinfo=UTC))
+    draft.save()
+    repository.set_head(draft.head)
+    repository.objects.keep()
+    repository.close()
+
+
+def plan(root) -> None:
+    """Put a plan with two pieces before the person."""
+    before = "# Tea\n\n- green\n" + "\n- x" * 12 + "\n"
+    after = before.replace("- green", "- green\n- oolong") + "- coffee\n"
+    store = MemoryStore(root / "memory")
+    store.write_file("topics/tea.md", before)
+    made = ReviewPlan(
+        "20260131T120000-a1b2c3",
+        "20260131T120000-a1b2c3",
+        "2026-01-31T12:00:00Z",
+        "review",
+        "scripted-1",
+        (1, 4),
+        (PlannedFile("topics/tea.md", before, after),),
+    )
+    with store.transaction("human", "a plan") as tx:
+        stage_plan(tx, store, made)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def looking(serve, chromium):
+    serve("It is red.", "On shelf four.")
+    root = live("ada", evil=EVIL)
+    long_ago(root, "people/anna.md", b"# Anna\n\n- lives in Porto\n")
+    said = [("ask", text, "--name", "Robin") for text in ("Which umbrella?", "Where is it?")]
+    for words in (*said, ("memory", "append", "people/anna.md", "- keeps bees")):
+        do(*words)
+    door = Door()
+    with serving(api=False, door=door) as server:
+        context = chromium.new_context(viewport={"width": 1024, "height": 900})
+        found = Looking(context.new_page(), server.url)
+        found.root = root
+        found.page.goto(server.url + door.link)
+        yield found
+        context.close()
+        assert not found.complaints
+
+
+@pytest.mark.parametrize("width", [320, 1024, 2560])
+def test_every_page_fits_and_nothing_is_complained_of(looking, width) -> None:
+    looking.page.set_viewport_size({"width": width, "height": 900})
+    for path in PATHS:
+        page = looking.go(path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        assert page.title().endswith(" · ada"), path
+
+
+def test_the_token_is_gone_from_the_address(looking) -> None:
+    assert looking.page.url == f"{looking.url}/"
+
+
+def test_an_edit_is_saved(looking) -> None:
+    page = looking.go("/memory/people/anna.md?view=edit")
+    page.fill("textarea", "# Anna\n\n- keeps wasps\n")
+    page.click("text=Save")
+    assert "Wrote people/anna.md" in looking.text()
+    assert (looking.root / "memory/people/anna.md").read_bytes() == b"# Anna\n\n- keeps wasps\n"
+
+
+def test_an_edit_of_what_changed_meanwhile_shows_both(looking) -> None:
+    page, path = looking.go("/memory/people/anna.md?view=edit"), "memory/people/anna.md"
+    base = (looking.root / path).read_text("utf-8")
+    theirs, mine = (base.replace("bees", f"bees in {town}") for town in ("Lisbon", "Porto"))
+    (looking.root / path).write_text(theirs, "utf-8")
+    page.fill("textarea", mine)
+    page.click("text=Save")
+    assert page.input_value("#theirs") == theirs
+    assert page.input_value("#mine") == mine
+    page.fill("#mine", f"{theirs}- keeps wasps\n")
+    page.click("text=Save what is on the right")
+    assert (looking.root / path).read_text("utf-8") == f"{theirs}- keeps wasps\n"
+    looking.complaints = [c for c in looking.complaints if "409" not in c[-1]]
+
+
+def test_a_change_is_undone_from_the_journal(looking) -> None:
+    page = looking.go("/journal/HEAD")
+    page.click("text=Undo this change")
+    assert "Undone" in looking.text()
+
+
+def test_the_slider_leads_to_another_day(looking) -> None:
+    page = looking.go("/asof")
+    assert "keeps bees" in looking.text()
+    page.focus("#n")
+    page.keyboard.press("Home")
+    page.wait_for_url("**/asof?at=2025-01-31")
+    page.wait_for_selector("text=lives in Porto")
+    assert page.evaluate("document.activeElement.id") == "n"
+    assert "As of 2025-01-31" in looking.text()
+    page = looking.go("/asof/files/people/anna.md?at=2025-01-31")
+    assert "lives in Porto" in looking.text()
+    assert "keeps bees" not in looking.text()
+
+
+def test_a_plan_is_taken_and_rejected_by_piece(looking) -> None:
+    plan(looking.root)
+    page = looking.go("/review")
+    page.click("h2 a")
+    page.check("input[name=piece-1][value=take]")
+    page.check("input[name=piece-2][value=reject]")
+    page.click("text=Apply my choices")
+    assert "The plan is complete." in looking.text()
+    now = (looking.root / "memory/topics/tea.md").read_text("utf-8")
+    assert "oolong" in now
+    assert "coffee" not in now
+
+
+def test_the_keyboard_reaches_everything(looking) -> None:
+    page = looking.go("/turns")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "content"
+    seen = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        seen.add(page.evaluate("document.activeElement.outerHTML.slice(0, 40)"))
+    assert any("<input" in one for one in seen)
+    assert any("<button" in one for one in seen)
+
+
+def test_new_turns_appear_by_themselves(looking) -> None:
+    page = looking.go("/")
+    do("hear", "A new word", "--name", "Robin")
+    page.wait_for_selector("text=A new word", timeout=10_000)
+
+
+def test_landmarks_and_labels_are_there(looking) -> None:
+    for path in PATHS:
+        page = looking.go(path)
+        for landmark in ("main", "nav", "header", "footer", "h1"):
+            assert page.locator(landmark).count() >= 1, (path, landmark)
+        unnamed = page.evaluate(
+            "[...document.querySelectorAll('input:not([type=hidden]), select, textarea')]"
+            ".filter(e => !e.labels.length && !e.ariaLabel).map(e => e.outerHTML)"
+        )
+        assert unnamed == [], path
+
+
+def test_one_talks_stops_asks_again_chooses_edits_and_leaves_the_record(looking, serve) -> None:
+    hold = threading.Event()
+    held = Say("One two three four.", hold=hold)
+    server = serve(held, "All four.", "Five.", "Between us.", "Still between us.")
+    looking.page.set_viewport_size({"width": 390, "height": 844})
+    page = looking.go("/chat")
+    replies = page.locator("[role=log] li.assistant .words")
+    page.fill("#say", "Count to four")
+    page.click("#send")
+    page.wait_for_selector("text=One two")  # while the model is still writing
+    page.fill("#say", "a draft")
+    page.click("#stop")
+    page.wait_for_selector("text=broke off")
+    assert replies.last.inner_text().strip() == "One two"
+    assert page.input_value("#say") == "a draft"
+    page.click("text=Again")
+    page.wait_for_selector("text=2 of 2")
+    assert replies.last.inner_text() == "All four."
+    page.wait_for_selector("#writing >> text=ada has replied.")
+    page.click("button[aria-label='The reply before']")
+    page.wait_for_selector("text=1 of 2")
+    said = page.locator("[role=log] li.user").last
+    said.locator("details.more summary").click()
+    said.locator("textarea").fill("Count to five")
+    page.click("text=Say this instead")
+    page.wait_for_selector(".words >> text=Five.")
+    assert "Count to four" not in looking.text()
+    page.check("text=Off the record")
+    for words, answer in (("Whisper", "Between us."), ("And now?", "Still between us.")):
+        page.fill("#say", words)
+        page.click("#send")
+        page.wait_for_selector(f".off .acts >> xpath=.. >> text={answer}")
+    assert "Between us." in server.last.body.decode()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    hold.set()
+    assert "between us" not in looking.go("/chat").inner_text("main").lower()
+
+
+def test_one_talks_without_scripts(looking, chromium, serve) -> None:
+    serve("It is red.")
+    context = chromium.new_context(java_script_enabled=False)
+    context.add_cookies(looking.page.context.cookies())
+    page = context.new_page()
+    page.goto(looking.url + "/chat?channel=new")
+    page.fill("#say", "Which umbrella?")
+    page.click("#send")
+    assert page.url.startswith(f"{looking.url}/chat?channel=new")
+    assert "It is red." in page.inner_text("main")
+    page.click("text=Again")
+    assert "2 of 2" in page.inner_text("main")
+    context.close()
+
+
+def test_without_scripts_everything_is_there(looking, chromium) -> None:
+    cookies = looking.page.context.cookies()
+    context = chromium.new_context(java_script_enabled=False)
+    context.add_cookies(cookies)
+    page = context.new_page()
+    assert page.goto(looking.url + "/asof").status == 200
+    page.fill("input[name=at]", "2025-01-31")
+    page.click("form.bar button")
+    assert "As of 2025-01-31" in page.inner_text("main")
+    context.close()

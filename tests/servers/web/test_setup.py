@@ -1,0 +1,106 @@
+"""The page that makes a familiar: from an empty home to one that can be talked to."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from familiar_cli.base.config.settings import load_config
+from familiar_cli.servers.web.setup_pages import read_upload
+from tests.golden.record import EXAMPLES
+from tests.support.browsing import looking
+from tests.support.world import home, live
+
+SETUP = "/setup/persona"
+CHOICES = {
+    "template": "companion",
+    "preset": "ollama",
+    "model": "small:3b",
+    "name": "Mira",
+    "you": "Robin",
+}
+
+
+@pytest.fixture
+def client():
+    home().mkdir(parents=True, exist_ok=True)
+    with looking() as found:
+        yield found
+
+
+def test_an_empty_home_asks_for_a_card_a_model_and_a_name(client) -> None:
+    text = client.get("/").text
+    assert f'action="{SETUP}"' in text
+    for name in ("card", "template", "preset", "model", "name", "you"):
+        assert f'name="{name}"' in text, name
+
+
+def test_the_form_makes_a_familiar_with_its_model_and_owner(client) -> None:
+    answer = client.post(SETUP, data=CHOICES)
+    assert answer.status_code == 303
+    page = client.get(answer.headers["location"])
+    assert page.status_code == 200
+    assert "mira is here" in page.text
+    llm = load_config(home() / "mira" / "character.toml").llm
+    assert (llm.preset, llm.model) == ("ollama", "small:3b")
+    assert "Robin" in (home() / "me.toml").read_text("utf-8")
+
+
+def test_a_card_that_is_uploaded_counts_instead_of_the_template(client) -> None:
+    card = next(EXAMPLES.rglob("*.png"))
+    files = {"card": (card.name, card.read_bytes(), "image/png")}
+    answer = client.post(SETUP, data={**CHOICES, "name": "mine"}, files=files)
+    assert answer.status_code == 303, answer.text
+    assert (home() / "mine" / "memory" / "self").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"preset": "telepathy"}, "telepathy"),
+        ({"preset": "custom"}, "needs its address"),
+        ({"template": "nobody"}, "nobody"),
+        ({"base_url": "ftp:/x"}, "base_url"),
+    ],
+)
+def test_what_cannot_be_used_is_said_and_nothing_is_made(client, wrong, said) -> None:
+    answer = client.post(SETUP, data={**CHOICES, **wrong})
+    assert answer.status_code >= 400
+    assert said in answer.text
+    assert 'value="small:3b"' in answer.text
+    assert not (home() / "mira").exists()
+
+
+def test_a_file_that_is_no_card_is_said(client) -> None:
+    answer = client.post(SETUP, data=CHOICES, files={"card": ("x.png", b"GIF89a", "image/png")})
+    assert answer.status_code >= 400
+    assert not list(home().glob("*/memory"))
+
+
+def test_the_same_name_twice_changes_nothing(client) -> None:
+    client.post(SETUP, data=CHOICES)
+    before = (home() / "mira" / "character.toml").read_bytes()
+    answer = client.post(SETUP, data={**CHOICES, "template": "narrator", "model": "other"})
+    assert answer.status_code == 409
+    assert (home() / "mira" / "character.toml").read_bytes() == before
+
+
+def test_a_home_with_a_familiar_begins_with_it(client) -> None:
+    live("ada")
+    assert SETUP not in client.get("/").text.partition("<main")[2].partition("</main>")[0]
+    assert client.get(SETUP).status_code == 200
+
+
+@given(
+    st.binary(max_size=200), st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=20)
+)
+def test_a_file_arrives_to_the_byte(content, word) -> None:
+    edge = "----edge7f3"
+    head = f'--{edge}\r\nContent-Disposition: form-data; name="you"\r\n\r\n{word}\r\n--{edge}\r\n'
+    head += 'Content-Disposition: form-data; name="card"; filename="a.png"\r\n'
+    head += "Content-Type: image/png\r\n\r\n"
+    body = head.encode() + content + f"\r\n--{edge}--\r\n".encode()
+    fields, raw, origin = read_upload(f"multipart/form-data; boundary={edge}", body)
+    assert (fields["you"], raw) == (word.strip(), content)
+    assert origin == ("a.png" if content else "")

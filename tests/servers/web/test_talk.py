@@ -1,0 +1,285 @@
+"""Talk on the page, over real HTTP with a scripted model: forms alone, then streams of events."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from contextlib import closing, contextmanager
+from html import unescape
+
+import pytest
+
+from familiar_cli.actions.memory.write_memory import DueWork
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.store.history import HistoryStore
+from tests.support.browsing import looking
+from tests.support.cards import v2
+from tests.support.server import Fail, Say
+from tests.support.world import data, home, live, run
+
+EVENTS = {"Accept": "text/event-stream"}
+
+
+@pytest.fixture
+def client():
+    live("ada", **{"topics/boat": "# The boat\n\n- The boat is called Heron\n"})
+    with looking() as found:
+        yield found
+
+
+def words(answer) -> str:
+    """Return what a reader of a page sees."""
+    body = answer.text.partition("<main")[2].partition("</main>")[0]
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", body)).split())
+
+
+def say(client, text="", **more):
+    """Send a form of the page as a browser without script does."""
+    form = {"text": text, "channel": "cli", **more}
+    return client.post("/chat", data=form, follow_redirects=True)
+
+
+def events(answer):
+    """Yield the events of a streamed reply."""
+    name = ""
+    for line in answer.iter_lines():
+        if line.startswith("event: "):
+            name = line[7:]
+        elif line.startswith("data: "):
+            yield name, json.loads(line[6:])
+
+
+@contextmanager
+def streaming(client, text="", **more):
+    """Send a form as the page's script does, and read the events of the reply."""
+    form = {"text": text, "channel": "cli", **more}
+    with client.stream("POST", "/chat", data=form, headers=EVENTS) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        yield events(answer)
+
+
+def kept() -> list[tuple[str, str]]:
+    """Return what the history holds of every conversation; empty: it is not even there."""
+    if not (home() / "ada" / "history.db").exists():
+        return []
+    with closing(HistoryStore(home() / "ada" / "history.db")) as history:
+        return [(turn.role, turn.content) for turn in history.recent("cli", 100, viewer=OWNER)]
+
+
+def prompts(server) -> list[str]:
+    return [request.body.decode() for request in server.requests]
+
+
+def test_forms_alone_say_ask_again_choose_edit_and_take_back(client, serve) -> None:
+    serve("Heron it is.", "The Heron.", "She is called Heron.")
+    first = say(client, "What is my boat called?")
+    assert first.url.path == "/chat"
+    assert "Heron it is." in words(first)
+    assert "I used the page on" in words(first)
+    assert "Why: " in words(first)
+    assert "1 of 2" not in words(first)
+    assert "2 of 2" in words(say(client, do="again"))
+    chosen = client.post("/chat/choose", data={"number": "1"}, follow_redirects=True)
+    assert "1 of 2" in words(chosen)
+    assert kept()[-1] == ("assistant", "Heron it is.")
+    asked = data("history", "show")["turns"][0]["id"]
+    edited = say(client, "And her name?", do="edit", turn=asked)
+    assert kept() == [("user", "And her name?"), ("assistant", "She is called Heron.")]
+    assert "What is my boat" not in words(edited)
+    back = client.post("/chat/withdraw", data={}, follow_redirects=True)
+    assert "Taken back" in words(back)
+    assert kept() == []
+
+
+def test_a_reply_goes_on_where_it_ended(client, serve) -> None:
+    serve("One, two,", " three.")
+    say(client, "Count")
+    say(client, do="continue")
+    assert kept()[-1] == ("assistant", "One, two, three.")
+
+
+def test_a_branch_leaves_the_conversation_as_it_is(client, serve) -> None:
+    serve("First.", "Second.")
+    say(client, "One")
+    turn = data("history", "show")["turns"][-1]["id"]
+    form = {"name": "apart", "turn": turn, "channel": "cli"}
+    page = client.post("/chat/branch", data=form, follow_redirects=True)
+    assert page.url.params["channel"] == "apart"
+    assert "First." in words(page)
+    assert "Second." in words(say(client, "Two", channel="apart"))
+    assert "Second." not in words(client.get("/chat"))
+
+
+def test_the_chosen_greeting_opens_the_conversation(serve, tmp_path) -> None:
+    server = serve("Tea, then.")
+    card = tmp_path / "yuzu.json"
+    greetings = {"first_mes": "The kettle sings.", "alternate_greetings": ["The shop is dark."]}
+    card.write_text(json.dumps(v2(name="Yuzu", **greetings)), "utf-8")
+    assert run("init", "yuzu", "--from-card", str(card)).exit_code == 0
+    with looking() as client:
+        assert "The shop is dark." in words(client.get("/chat"))
+        say(client, "Good evening", greeting="2")
+        assert "The shop is dark." in prompts(server)[0]
+        assert "The kettle sings." not in words(client.get("/chat"))
+
+
+def test_pieces_come_before_the_model_has_ended(client, serve) -> None:
+    hold = threading.Event()
+    serve(Say("One two three four.", hold=hold))
+    with streaming(client, "Count") as found:
+        assert next(found)[0] == "begun"
+        assert next(found) == ("text", "One ")
+        assert next(found) == ("text", "two ")
+        hold.set()
+        *_, last = found
+    assert last[0] == "page"
+    assert "One two three four." in last[1]
+    assert kept()[-1] == ("assistant", "One two three four.")
+
+
+@pytest.mark.parametrize("leaves", [True, False], ids=["hang up", "stop"])
+def test_what_came_of_a_stopped_reply_is_kept(client, serve, leaves) -> None:
+    hold = threading.Event()
+    serve(Say("One two three four.", hold=hold), "Better.")
+    with streaming(client, "Count") as found:
+        assert [next(found)[1] for _ in range(3)] == ["", "One ", "two "]
+        if not leaves:
+            assert "A reply is being written." in words(client.get("/chat"))
+            client.post("/chat/stop", data={"channel": "cli"})
+            page = dict(found)["page"]
+            assert "broke off" in page
+            assert "A reply is being written." not in page
+    assert "Better." in words(say(client, do="again"))  # it waits until the first has ended
+    hold.set()
+    every = data("history", "show", "--all")["turns"]
+    assert [(t["content"], t["partial"]) for t in every][1] == ("One two ", True)
+
+
+def test_a_channel_answers_one_message_at_a_time(client, serve) -> None:
+    hold = threading.Event()
+    serve(Say("One two three four.", hold=hold), "Second.")
+    with streaming(client, "First") as first:
+        assert next(first)[0] == "begun"
+        with streaming(client, "Next") as second:
+            assert next(second)[0] == "wait"
+            hold.set()
+            assert "Second." in dict(second)["page"]
+    assert [role for role, _ in kept()] == ["user", "assistant"] * 2
+
+
+def test_what_was_stopped_before_it_was_kept_stays_in_the_box(client, serve) -> None:
+    hold = threading.Event()
+    serve(Say("One two three four.", hold=hold))
+    with streaming(client, "First") as first:
+        assert next(first)[0] == "begun"
+        with streaming(client, "Not yet") as second:
+            assert next(second)[0] == "wait"
+            client.post("/chat/stop", data={"channel": "cli"})
+            assert "Not yet</textarea>" in dict(second)["page"]
+    hold.set()
+
+
+def test_nothing_of_what_is_said_off_the_record_is_left(client, serve) -> None:
+    server = serve("A secret kept.", "You said zanzibar.", "Zanzibar again.")
+    say(client, "My word is zanzibar", off="on")
+    first = say(client, "My word is zanzibar", off="on")
+    spoken = unescape(re.search(r'name="spoken"[^>]* value="([^"]*)"', first.text)[1])
+    assert json.loads(spoken)[0] == ["user", "My word is zanzibar"]
+    assert "Off the record" in words(first)
+    with streaming(client, "Which word?", off="on", spoken=spoken) as found:
+        page = dict(found)["page"]
+    assert "Zanzibar again." in page
+    assert "You said zanzibar." in prompts(server)[-1]
+    assert kept() == []
+    files = [path for path in home().rglob("*") if path.is_file()]
+    assert [path for path in files if b"anzibar" in path.read_bytes()] == []
+    assert "anzibar" not in client.get("/chat").text
+    wrong = say(client, "x", off="on", spoken='[["system", "x"]]')
+    assert (wrong.status_code, len(server.requests)) == (400, 3)
+
+
+def test_without_a_model_the_page_says_how_to_get_one_and_keeps_the_draft(client) -> None:
+    assert "cannot reply yet" in words(client.get("/chat"))
+    assert "familiar model pull" in words(client.get("/chat"))
+    answer = say(client, "Hello <there>")
+    assert answer.status_code == 503
+    assert "Hello &lt;there&gt;</textarea>" in answer.text
+    assert kept() == []
+    with streaming(client, "Hello") as found:
+        assert [name for name, _ in found] == ["page"]
+
+
+def test_a_failed_model_keeps_the_words_and_can_be_asked_again(client, serve) -> None:
+    serve(Fail(500, "out of order"), Fail(500), Fail(500), Fail(500), "At last.")
+    answer = say(client, "Hello")
+    assert answer.status_code == 502
+    assert "your message is kept as turn 1" in words(answer)
+    assert "Ask for a reply" in words(answer)
+    while "At last." not in words(say(client, do="again")):
+        pass
+    assert kept() == [("user", "Hello"), ("assistant", "At last.")]
+
+
+@pytest.mark.parametrize(
+    "headers", [{"origin": "http://evil.example"}, {"sec-fetch-site": "cross-site"}, {"cookie": ""}]
+)
+def test_no_page_from_elsewhere_can_talk(client, serve, headers) -> None:
+    server = serve("Hello.")
+    client.cookies.clear() if "cookie" in headers else None
+    for accept in ("text/html", "text/event-stream"):
+        answer = client.post("/chat", data={"text": "Hi"}, headers={**headers, "accept": accept})
+        assert answer.status_code == 403
+    assert client.post("/chat/stop", headers=headers).status_code == 403
+    assert (server.requests, kept()) == ([], [])
+
+
+def test_each_familiar_is_talked_to_at_its_own_address(client, serve) -> None:
+    serve("I am Bo.")
+    live("bo")
+    page = client.post("/f/bo/chat", data={"text": "Who are you?"}, follow_redirects=True)
+    assert page.url.path == "/f/bo/chat"
+    assert "I am Bo." in words(page)
+    assert kept() == []
+
+
+def test_settings_that_change_reach_the_next_turn(client, serve) -> None:
+    server = serve("Hello.")
+    say(client, "Hi")
+    assert run("me", "--name", "Marguerite").exit_code == 0
+    say(client, "Hi again")
+    assert ["Marguerite" in prompt for prompt in prompts(server)] == [False, True]
+
+
+@pytest.mark.parametrize("api", [False, True], ids=["familiar web", "familiar serve"])
+def test_a_turn_begins_what_it_made_due_where_no_daemon_does(serve, monkeypatch, api) -> None:
+    begun = []
+
+    def begin(_, result):
+        begun.append(result.text)
+        return DueWork(problems=("Memory is unchanged: x",))
+
+    monkeypatch.setattr("familiar_cli.servers.web.talk_pages.begin_due_work", begin)
+    serve("Hello.")
+    live("ada")
+    with looking(api=api) as client:
+        say(client, "A secret", off="on")
+        assert ("Memory is unchanged: x" in words(say(client, "Hi"))) is not api
+    assert begun == ([] if api else ["Hello."])
+
+
+def test_what_memory_learned_stands_beside_the_reply_until_it_is_undone(client, serve) -> None:
+    from familiar_cli.familiar import Familiar
+
+    serve("Noted.")
+    say(client, "I like juniper tea")
+    with Familiar.load_from_disk() as familiar:
+        line = f"- likes juniper tea <!-- turns {familiar.instance.id}:1 -->\n"
+        with familiar.memory.transaction("memory_writer", "1 turn") as tx:
+            tx.write("topics/tea.md", f"# Tea\n\n{line}", expect="missing")
+    page = client.get("/chat")
+    assert "Learned 1 thing from it likes juniper tea Undo this" in words(page)
+    commit = re.search(r'name="commit" value="([0-9a-f]+)"', page.text)[1]
+    undone = client.post("/chat/undo", data={"commit": commit}, follow_redirects=True)
+    assert "forgotten again" in words(undone)
+    assert "juniper tea Undo" not in words(undone)

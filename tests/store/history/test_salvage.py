@@ -1,0 +1,116 @@
+"""What is left of a damaged history is read, page by page, into a new one."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+
+import pytest
+
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.who.identity import Author
+from familiar_cli.store.history import selection
+from familiar_cli.store.history.rows import Turn
+from familiar_cli.store.history.salvage import salvage
+from familiar_cli.store.history.store import HistoryStore, insert_turn
+from tests.support.cases import each
+from tests.support.world import data, live, run
+
+TURNS = 1500
+NOISE_BYTES = 8192
+AT = datetime(2026, 1, 2, tzinfo=UTC)
+ANNA = Author("irc", "anna")
+
+
+def words(number: int) -> str:
+    """Return a text; a few are longer than a page."""
+    return f"turn {number} " + "sea and salt " * (900 if number % 500 == 7 else number % 60)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> bytes:
+    """Return a history: a private and a public channel, and turns that are long."""
+    path = tmp_path_factory.mktemp("whole") / "history.db"
+    store = HistoryStore(path)
+    with store.change() as connection:
+        for n in range(1, TURNS + 1):
+            channel = "dm" if n % 2 else "room"
+            other = Author("irc", f"p{n % 5}")
+            author = None if n % 4 == 3 else ANNA if channel == "dm" else other
+            role = "user" if author else "assistant"
+            turn = Turn(0, channel, author, role, words(n), AT, "text", "cli", partial=False)
+            insert_turn(connection, turn, f"m{n}")
+    store.close()
+    return path.read_bytes()
+
+
+def damaged(path, whole: bytes, at: int, seed: int) -> None:
+    noise = random.Random(seed).randbytes(NOISE_BYTES)
+    path.write_bytes(whole[:at] + noise + whole[at + NOISE_BYTES :])
+
+
+PLACES = [0, 4096, 100, *(place / 8 for place in range(1, 8)), 1.0]
+
+
+@each("place", PLACES)
+def test_noise_anywhere_costs_few_turns_and_makes_nothing_public(tmp_path, whole, place) -> None:
+    path = tmp_path / "history.db"
+    most = len(whole) - NOISE_BYTES
+    damaged(
+        path, whole, place if isinstance(place, int) else int(most * place), seed=int(place * 8)
+    )
+    found = salvage(path)
+    assert found.turns >= 0.95 * TURNS
+    assert found.turns + found.missing == TURNS
+    assert [end for end in tmp_path.iterdir() if "salvaged" in end.name] == []
+    store = HistoryStore(path)
+    turns = store.after(0, TURNS)
+    assert len(turns) == found.turns
+    assert [t.content for t in turns] == [words(t.id) for t in turns]
+    with store.use(create=False) as connection:
+        private = [t.id for t in turns if selection.only_speaker_at(connection, t.id) == ANNA]
+    assert private == [t.id for t in turns if t.channel_id == "dm"]
+    assert store.append("room", "user", "and on", author=ANNA).id == TURNS + 1
+    store.close()
+    assert not salvage(path).damaged
+
+
+def test_what_is_only_in_the_log_is_read_too(tmp_path, whole) -> None:
+    path = tmp_path / "history.db"
+    path.write_bytes(whole)
+    store = HistoryStore(path)
+    newest = store.append("room", "user", "the newest", author=ANNA)
+    log = path.with_name("history.db-wal").read_bytes()
+    store.close()
+    damaged(path, whole, 0, seed=1)
+    path.with_name("history.db-wal").write_bytes(log)
+    assert salvage(path).turns >= 0.95 * TURNS
+    store = HistoryStore(path)
+    assert store.turn(newest.id).content == "the newest"
+    store.close()
+
+
+def test_a_file_of_noise_stays_as_it_is(tmp_path) -> None:
+    path = tmp_path / "history.db"
+    content = random.Random(3).randbytes(50_000)
+    path.write_bytes(content)
+    with pytest.raises(FamiliarError, match="No turn can be read"):
+        salvage(path)
+    assert path.read_bytes() == content
+    assert [entry.name for entry in tmp_path.iterdir()] == ["history.db"]
+
+
+def test_the_command_counts_first_and_keeps_the_damaged_file(whole) -> None:
+    root = live("ada")
+    path = root / "history.db"
+    damaged(path, whole, 4096 * 3, seed=5)
+    before = path.read_bytes()
+    planned = data("history", "salvage", "--dry-run")
+    assert path.read_bytes() == before
+    assert planned["kept"] == ""
+    done = data("history", "salvage")
+    assert done["turns"] == planned["turns"]
+    kept = next(root.glob("history.db.damaged-*[0-9]"))
+    assert (str(kept), kept.read_bytes()) == (done["kept"], before)
+    assert data("history", "stats")["turns"] == done["turns"]
+    assert "not damaged" in run("history", "salvage").stdout

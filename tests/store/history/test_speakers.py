@@ -1,0 +1,107 @@
+"""Who spoke where is known at once, however long the history is."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history.tables import APPLICATION_ID, VERSION_1
+
+ANNA, BO, CY = (Author("discord", name, display_name=name.title()) for name in ("anna", "bo", "cy"))
+
+
+@pytest.fixture
+def store(tmp_path):
+    with closing(HistoryStore(tmp_path / "history.db")) as made:
+        yield made
+
+
+def test_nobody_spoke_where_there_is_no_history(store) -> None:
+    assert store.recent_distinct_authors("cli", 5) == []
+    assert store.speakers(OWNER) == []
+    assert not store.path.exists()
+
+
+def test_the_latest_come_first_and_each_once(store) -> None:
+    for who in (ANNA, BO, CY, ANNA):
+        store.append("cli", "user", "hi", author=who)
+        store.append("cli", "assistant", "hello")
+    assert store.recent_distinct_authors("cli", 5) == [ANNA, CY, BO]
+    assert store.recent_distinct_authors("cli", 2) == [ANNA, CY]
+
+
+def test_other_channels_do_not_count(store) -> None:
+    store.append("cli", "user", "hi", author=ANNA)
+    store.append("harbour", "user", "hi", author=BO)
+    assert store.recent_distinct_authors("cli", 5) == [ANNA]
+
+
+def test_a_person_is_called_what_they_were_called_last(store) -> None:
+    store.append("cli", "user", "hi", author=ANNA)
+    renamed = Author("discord", "anna", username="a", display_name="Bee")
+    store.append("cli", "user", "hi", author=renamed)
+    assert store.recent_distinct_authors("cli", 5) == [renamed]
+
+
+def test_turns_are_counted_over_all_channels(store) -> None:
+    for channel in ("cli", "harbour", "cli"):
+        last = store.append(channel, "user", "hi", author=ANNA)
+    store.append("cli", "user", "hi", author=BO)
+    bo, anna = store.speakers(OWNER)
+    assert (anna.author, anna.turns, anna.last_at) == (ANNA, 3, last.at)
+    assert (bo.author, bo.turns) == (BO, 1)
+
+
+def test_an_id_that_is_no_unicode_is_found_again(store) -> None:
+    odd = Author("discord", "a\udc80")
+    store.append("cli", "user", "hi", author=odd)
+    assert store.recent_distinct_authors("cli", 5) == [odd]
+
+
+def test_a_history_without_the_table_gets_it_filled(tmp_path) -> None:
+    path = tmp_path / "history.db"
+    with closing(sqlite3.connect(path)) as older, older:
+        for statement in (*VERSION_1, f"PRAGMA application_id = {APPLICATION_ID}"):
+            older.execute(statement)
+        for number, who in enumerate(("anna", "bo", "anna", None), start=1):
+            older.execute(
+                "INSERT INTO turns"
+                " VALUES (?, 'cli', ?, ?, NULL, NULL, 'user', 'x', 0, 'text', 'c', 0)",
+                (number, who and "discord", who),
+            )
+        older.execute("PRAGMA user_version = 1")
+
+    with closing(HistoryStore(path)) as store:
+        ids = [author.user_id for author in store.recent_distinct_authors("cli", 5)]
+        assert ids == ["anna", "bo"]
+        assert [(s.author.user_id, s.turns) for s in store.speakers(OWNER)] == [
+            ("anna", 2),
+            ("bo", 1),
+        ]
+
+
+def test_the_question_reads_no_turn_but_those_it_names(store) -> None:
+    from familiar_cli.store.history.store import RECENT
+
+    store.append("cli", "user", "hi", author=ANNA)
+    with closing(sqlite3.connect(store.path)) as database:
+        steps = [row[3] for row in database.execute("EXPLAIN QUERY PLAN " + RECENT, ("cli", 5))]
+    assert any("speakers_of_channel" in step for step in steps)
+    assert not any(step.startswith("SCAN turns") for step in steps)
+
+
+@given(st.lists(st.tuples(st.sampled_from("xy"), st.sampled_from("abcd")), max_size=20))
+def test_it_agrees_with_the_turns(tmp_path_factory, said) -> None:
+    with closing(HistoryStore(tmp_path_factory.mktemp("h") / "history.db")) as store:
+        for channel, who in said:
+            store.append(channel, "user", "hi", author=Author("discord", who))
+        backwards = [who for channel, who in reversed(said) if channel == "x"]
+        found = [author.user_id for author in store.recent_distinct_authors("x", 3)]
+    assert found == list(dict.fromkeys(backwards))[:3]

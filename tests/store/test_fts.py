@@ -1,0 +1,160 @@
+"""What is asked of full-text search is words, whatever was typed."""
+
+from __future__ import annotations
+
+import sqlite3
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from familiar_cli.base.text import sentence_ends
+from familiar_cli.llm import tokens
+from familiar_cli.store import fts
+from tests.support.cases import each
+
+COUNTER = tokens.heuristic()
+
+
+@pytest.fixture
+def found():
+    """Ask a table that holds the given texts; return which were found."""
+
+    def ask(query: str, *texts: str) -> list[int]:
+        db = sqlite3.connect(":memory:")
+        db.execute(f'CREATE VIRTUAL TABLE t USING fts5 (body, tokenize = "{fts.TOKENIZER}")')
+        db.executemany("INSERT INTO t (body) VALUES (?)", [(fts.indexable(t),) for t in texts])
+        match = fts.match_any(query)
+        rows = db.execute("SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank", (match,)).fetchall()
+        db.close()
+        return [row - 1 for (row,) in rows]
+
+    return ask
+
+
+def test_raw_chat_text_is_no_query_syntax(found) -> None:
+    assert found('What\'s "that" (tea) NEAR: -milk* AND OR ^?', "green tea", "coffee") == [0]
+
+
+def test_one_word_of_many_is_enough(found) -> None:
+    assert found("Does Alice drink green tea at noon?", "tea") == [0]
+
+
+def test_stop_words_find_nothing(found) -> None:
+    assert found("where is the tea", "this is where the coffee is", "tea") == [1]
+
+
+def test_stemming_finds_other_forms(found) -> None:
+    assert found("painted", "she paints", "she sings") == [0]
+
+
+@each(
+    ("query", "text"),
+    [
+        ("Zoë", "Zoe came"),
+        ("zoe", "Zoë came"),
+        ("zoe", "Zoe\u0308 came"),
+        ("日本語", "彼女は日本語を勉強した"),
+        ("東京", "我去了东京和東京"),
+        ("猫", "我喜欢猫"),
+        ("猫", "猫が好き"),
+        ("학교", "나는 학교에서 공부했다"),
+        ("แมว", "ฉันรักแมวมาก"),
+        ("हिन्दी", "वह हिन्दी बोलती है"),
+        ("ＡＢＣ", "abc"),
+        ("Привет", "привет мир"),
+    ],
+)
+def test_names_and_words_of_every_script_are_found(found, query, text) -> None:
+    assert found(query, "something else", text) == [1]
+
+
+def test_a_name_that_is_a_common_word_counts_where_it_has_a_capital() -> None:
+    assert fts.content_words("Have you seen Will?") == ["seen", "will"]
+    assert fts.content_words("will you have tea?") == ["tea"]
+
+
+def test_only_stop_words_are_better_than_none() -> None:
+    assert fts.content_words("who are you") == ["who", "are", "you"]
+
+
+@each("text", ["", "  ", "?!", "🦊", "-- ''"])
+def test_no_word_is_no_query(text) -> None:
+    assert fts.match_any(text) is None
+
+
+def test_sentences_end_where_a_person_would_end_them() -> None:
+    assert fts.sentences("Hi! How are you?\nFine… 好。再见！") == [
+        "Hi",
+        "How are you",
+        "Fine",
+        "好",
+        "再见",
+    ]
+
+
+@given(st.text(max_size=60))
+def test_any_text_can_be_asked(text) -> None:
+    match = fts.match_any(text)
+    if match is not None:
+        db = sqlite3.connect(":memory:")
+        db.execute(f'CREATE VIRTUAL TABLE t USING fts5 (body, tokenize = "{fts.TOKENIZER}")')
+        db.execute("INSERT INTO t VALUES (?)", (fts.indexable(text).encode("utf-8", "replace"),))
+        db.execute("SELECT rowid FROM t WHERE t MATCH ?", (match,)).fetchall()
+        db.close()
+
+
+@given(
+    st.lists(st.sampled_from(["tea", "Zoë", "日本語", "猫", "한국", "แมว"]), min_size=1, max_size=5)
+)
+def test_what_was_written_finds_itself(parts) -> None:
+    text = " ".join(parts)
+    db = sqlite3.connect(":memory:")
+    db.execute(f'CREATE VIRTUAL TABLE t USING fts5 (body, tokenize = "{fts.TOKENIZER}")')
+    db.execute("INSERT INTO t VALUES (?)", (fts.indexable(text),))
+    rows = db.execute("SELECT rowid FROM t WHERE t MATCH ?", (fts.match_any(text),)).fetchall()
+    db.close()
+    assert rows == [(1,)]
+
+
+def test_a_query_is_bounded_and_keeps_its_beginning_and_end() -> None:
+    endless = "Where are the bees? " + "filler " * 100_000 + "Who feeds them?"
+    query = fts.bounded_query(endless)
+    assert len(query) <= fts.MAX_QUERY_CHARS
+    assert query.startswith("Where are the bees? ")
+    assert query.endswith("Who feeds them?")
+    assert fts.bounded_query("Where are the bees?") == "Where are the bees?"
+    assert len(fts.bounded_query("x" * 100_000)) <= fts.MAX_QUERY_CHARS + 1
+
+
+def test_the_part_of_a_long_text_that_fits_a_question_is_not_its_beginning() -> None:
+    advice = "Rest helps. Walk a little every day. Drink enough water. "
+    text = f"{advice}You said that your cello is in the attic. It needs strings. {advice}"
+    start, end = fts.best_part(text, "Where is my cello?", 22, COUNTER.count)
+    assert "your cello is in the attic. It needs strings." in text[start:end]
+    assert COUNTER.count(text[start:end]) <= 22
+
+
+def test_a_text_without_a_word_of_the_question_is_taken_from_its_beginning() -> None:
+    start, end = fts.best_part("One. Two two. Three three three.", "cello", 8, COUNTER.count)
+    assert start == 0
+    assert end > 0
+
+
+def test_a_sentence_is_chosen_by_the_word_that_few_others_hold() -> None:
+    text = "The garden is wet. The garden is large. Snails like it in spring. The garden is old."
+    start, end = fts.best_part(text, "snails garden", 6, COUNTER.count)
+    assert text[start:end].strip() == "Snails like it in spring."
+
+
+@given(st.text("ab 。.!\n", max_size=200), st.text("ab ", max_size=8), st.integers(1, 40))
+def test_a_part_is_within_its_text_and_its_tokens(text, query, limit) -> None:
+    start, end = fts.best_part(text, query, limit, COUNTER.count)
+    assert 0 <= start <= end <= len(text)
+    one = max((COUNTER.count(text[a:b]) for a, b in _sentences(text)), default=0)
+    assert COUNTER.count(text[start:end].strip()) <= max(limit, one) + 1
+
+
+def _sentences(text: str) -> list[tuple[int, int]]:
+    return list(pairwise([0, *sentence_ends(text), len(text)]))

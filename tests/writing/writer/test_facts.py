@@ -1,0 +1,161 @@
+"""Lines that a newer one supersedes, and what people wish for good."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from familiar_cli.base.who.visibility import channel_scope
+from familiar_cli.store.memory.pages.facts import without_ended
+from familiar_cli.store.memory.pages.lines import Numbering, private_heading, visible_in
+from tests.support.viewers import viewer_in
+from tests.writing.writer.support import ANNAS, BOB, EVENING, World, op, rails, reply
+
+
+def superseding(*lines, turns=(2,), file=ANNAS, **more):
+    return reply(op("supersede", file, lines, turns, **more))
+
+
+OSLO = "Anna lives in Oslo."
+BERGEN = "Anna lives in Bergen."
+
+
+@pytest.fixture
+def moved(world):
+    """A person's file with a home, and a later turn about another one."""
+    world.say("I live in Oslo.")
+    world.write(reply(op(lines=[OSLO])))
+    world.say("I live in Bergen now.", at=EVENING + timedelta(days=30))
+    return world
+
+
+def test_a_line_that_no_longer_holds_stays_with_its_end_and_the_new_one_below(moved) -> None:
+    report = moved.write(superseding(OSLO, BERGEN))
+    assert rails(report) == []
+    assert (
+        "- Anna lives in Oslo. (until May 2026) <!-- turns 1 --> <!-- ended 2026-05-07 -->\n"
+        "- Anna lives in Bergen. <!-- turns 2 -->\n"
+    ) in moved.read(ANNAS)
+
+
+def test_the_model_is_not_shown_lines_that_ended_and_cannot_drop_them(moved) -> None:
+    moved.write(superseding(OSLO, BERGEN))
+    moved.say("And I have a cat.")
+    rewrite = op("replace_section", lines=[BERGEN, "Anna has a cat."], turns=[3], section="Facts")
+    moved.write(reply(rewrite))
+    assert "Oslo" not in moved.prompt
+    assert "(until May 2026)" in moved.read(ANNAS)
+    assert "has a cat" in moved.read(ANNAS)
+
+
+def test_what_ended_may_become_true_again(moved) -> None:
+    moved.write(superseding(OSLO, BERGEN))
+    moved.say("I am back: I live in Oslo.")
+    report = moved.write(superseding(BERGEN, OSLO, turns=(3,)))
+    assert rails(report) == []
+    assert without_ended(moved.read(ANNAS)).count("lives in") == 1
+    assert "- Anna lives in Oslo. <!-- turns 3 -->" in moved.read(ANNAS)
+
+
+def test_only_the_person_supersedes_what_is_known_of_them(moved) -> None:
+    moved.say("Anna lives in Paris now.", BOB)
+    report = moved.write(superseding(OSLO, "Anna lives in Paris.", turns=(3,)))
+    assert rails(report) == ["claim"]
+    assert "Paris" not in moved.read(ANNAS)
+    assert "until" not in moved.read(ANNAS)
+
+
+def test_a_line_is_superseded_only_by_newer_turns(world) -> None:
+    world.say("I live in Oslo.", at=EVENING)
+    world.say("I live in Bergen.", at=EVENING - timedelta(days=400))
+    world.store.write_file(ANNAS, "# Anna\n\n- Anna lives in Oslo. <!-- turns 1 -->\n")
+    days = Numbering(days=lambda ids, _: {n: EVENING.date() for n in ids})
+    report = world.write(superseding(OSLO, BERGEN), numbering=days)
+    assert rails(report) == ["supersede"]
+    assert "- Anna lives in Oslo. <!-- turns 1 -->\n" in world.read(ANNAS)
+    assert "Bergen" not in world.read(ANNAS)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "- Anna lives in Rome. <!-- turns 1 -->",
+        "- Anna lives in Oslo. <!-- turns 1 -->\n- Anna lives in Oslo. <!-- turns 2 -->",
+        "- Anna lives in Oslo. <!-- turns 1 -->\n  - by the sea",
+        "## Aliases\n\n- Anna lives in Oslo. <!-- turns 1 -->",
+        "## In private: A <!-- private @discord-42 -->\n\n- Anna lives in Oslo. <!-- turns 1 -->",
+        "```\n- Anna lives in Oslo. <!-- turns 1 -->\n```",
+    ],
+)
+def test_a_line_that_is_not_there_alone_and_in_public_is_not_superseded(world, page) -> None:
+    world.say("I live in Oslo.")
+    world.say("I live in Bergen now.")
+    world.store.write_file(ANNAS, f"# Anna\n\n{page}\n")
+    report = world.write(superseding(OSLO, BERGEN))
+    assert rails(report) == ["supersede"]
+    assert "ended" not in world.read(ANNAS)
+
+
+def test_what_a_person_wrote_by_hand_waits_for_review(world) -> None:
+    world.say("I live in Oslo.")
+    world.say("I live in Bergen now.")
+    world.store.write_file(ANNAS, "# Anna\n\n- Anna lives in Oslo.\n")
+    report = world.write(superseding(OSLO, BERGEN))
+    assert rails(report) == ["by_hand"]
+    assert report.pending
+    assert "Bergen" not in world.read(ANNAS)
+
+
+def test_a_private_line_is_superseded_in_its_own_section(tmp_path) -> None:
+    world = World(tmp_path, private=("dm",))
+    world.say("I live in Oslo.", channel="dm")
+    world.write(reply(op(lines=[OSLO])))
+    world.say("I live in Bergen now.", channel="dm")
+    assert rails(world.write(superseding(OSLO, BERGEN))) == []
+    page = world.read(ANNAS)
+    assert visible_in(page, viewer_in(None, ["dm"])).count("lives in") == 0
+    assert "- Anna lives in Bergen. <!-- turns 2 -->" in page
+    assert "(until April 2026) <!-- turns 1 --> <!-- ended 2026-04-07 -->" in page
+    world.history.close()
+
+
+WISH = "Anna wants to be answered in German."
+
+
+def test_a_wish_has_a_section_of_its_own(world) -> None:
+    world.say("Please always answer me in German.")
+    world.write(reply(op(lines=[WISH], section="Wishes")))
+    assert "## Standing wishes\n\n- Anna wants to be answered in German." in world.read(ANNAS)
+
+
+def test_a_wish_that_somebody_else_states_is_a_claim_and_no_wish(world) -> None:
+    world.say("I keep bees.")
+    world.say("Anna wants to be answered in German.", BOB)
+    world.write(reply(op(lines=[WISH], turns=[2], section="Standing wishes")))
+    page = world.read(ANNAS)
+    assert "## Standing wishes" not in page
+    assert "- Bob says: Anna wants to be answered in German." in page
+
+
+@pytest.mark.parametrize("kind", ["play", "felt"])
+def test_what_is_played_or_felt_is_no_wish(world, kind) -> None:
+    world.say("Please always answer me in German.")
+    world.write(reply(op(lines=[WISH], section="Wishes", kind=kind)))
+    assert "## Standing wishes" not in world.read(ANNAS)
+
+
+def test_a_private_wish_stays_private_in_a_section_of_its_own(tmp_path) -> None:
+    world = World(tmp_path, private=("dm",))
+    world.say("Never mention my ex. I keep bees.", channel="dm")
+    wish = op(lines=["Never mention Anna's ex."], section="Wishes")
+    world.write(reply(wish, op(lines=["Anna keeps bees."])))
+    page = world.read(ANNAS)
+    mark = private_heading("", channel_scope("dm"))
+    mark = mark[mark.index("<!--") :]
+    assert f"## Standing wishes {mark}\n\n- Never mention Anna's ex. <!-- turns 1 -->" in page
+    assert "#dm" in page.partition("keeps bees")[0].rpartition("## ")[2]
+    shown = visible_in(page, viewer_in(None, ["dm"]))
+    assert "ex" not in shown.partition("# Anna")[2]
+    assert "bees" not in shown
+    world.history.close()
