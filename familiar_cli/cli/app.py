@@ -11,7 +11,7 @@ import typer
 
 from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.cli.commands._base import App, FamiliarGroup, build_command
-from familiar_cli.cli.commands._contents import COMMANDS, CONTENTS, meant_command
+from familiar_cli.cli.commands._contents import COMMANDS, first_screen, meant_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +21,8 @@ COMMAND_NAMES = ("familiar", "familiar-memory")
 """Names of the program; the second is for systems where another program is called `familiar`."""
 
 _COMPLETION = {"--install-completion", "--show-completion"}  # Typer's; it only guesses the shell
-_EVERYWHERE = "Options of all: --home DIR, --familiar ID, --json, --quiet, --help; --version."
-_FIND = "All commands: `{0} help --all`. Find one: `{0} help WORD`."
+_EVERYWHERE = "Global options: --home DIR, --familiar ID, --json, --quiet, --help; --version."
+_FIND = "More (`{0} help --all`): write-memory, import-lorebook, web, serve, doctor"
 _SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 _USAGE_ERROR: Any = typer.BadParameter.__base__
 _WORDS = {
@@ -36,7 +36,7 @@ _WORDS = {
 
 
 class Contents(FamiliarGroup):
-    """The root group: finds commands in `CONTENTS`, and turns errors into text and exit codes."""
+    """The root group: finds commands in `COMMANDS`, and turns errors into text and exit codes."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands, in the order of the table of contents."""
@@ -64,9 +64,9 @@ class Contents(FamiliarGroup):
         formatter.write_usage(ctx.command_path, "COMMAND [ARGS]...")
         formatter.write_paragraph()
         formatter.write_text(self.help or "")
-        for section, commands in CONTENTS.items():
+        for section, rows in first_screen().items():
             with formatter.section(section):
-                formatter.write_dl([(name, line) for name, (_, line) in commands.items()])
+                formatter.write_dl(rows)
         formatter.write_paragraph()
         formatter.write_text(_EVERYWHERE)
         formatter.write_text(_FIND.format(ctx.command_path))

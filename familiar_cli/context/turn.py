@@ -122,7 +122,7 @@ def no_words(name: str, replied: Replied) -> BadReplyError:
     why = replied.completion.finish_reason
     return BadReplyError(
         f"The model {name!r} returned an empty reply" + (f" ({why})" if why else ""),
-        hint="Try again; `familiar context --last` shows what was sent.",
+        hint="`familiar context --last` shows what was sent.",
     )
 
 

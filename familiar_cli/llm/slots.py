@@ -136,7 +136,7 @@ PRESETS: Mapping[str, Preset] = {
         "FAMILIAR_LLM_API_KEY",
         context_tokens=8192,
         max_tokens=512,
-        start="Start it, or run `familiar config set llm.base_url URL`.",
+        start="Start it, or correct its address in `llm.base_url`.",
     ),
 }
 

@@ -46,10 +46,14 @@ _NO_MODEL = re.compile(
     r"|model_not_found|no endpoints found|invalid model|unknown model",
     re.IGNORECASE | re.DOTALL,
 )
-_NO_MONEY = re.compile(r"insufficient_quota|insufficient credits|billing", re.IGNORECASE)
+_NO_QUOTA = re.compile(
+    r"insufficient_quota|insufficient credits|add \d+ credits|billing|current quota|"
+    r"per[ _-]?day|daily",
+    re.IGNORECASE,
+)
 _WORDS_CHARS = 300
 _PAYLOAD_CHARS = 64 * 1024
-_ADDRESS = "The address usually ends in /v1: `familiar config set llm.base_url URL`."
+_ADDRESS = "Correct the address in `llm.base_url`; it usually ends in /v1."
 # HTTP status -> error class, message, hint.
 _BY_STATUS: dict[int, tuple[type[errors.ModelError], str, str]] = {
     400: (
@@ -62,7 +66,7 @@ _BY_STATUS: dict[int, tuple[type[errors.ModelError], str, str]] = {
         "requires an account with credit",
         "Add credit there, or choose a free model.",
     ),
-    404: (errors.ModelUnknownError, "answers that there is nothing", _ADDRESS),
+    404: (errors.ModelUnknownError, "returned", _ADDRESS),
     405: (errors.ModelUnknownError, "does not offer chat at this address", _ADDRESS),
     413: (
         errors.PromptTooLongError,
@@ -72,12 +76,12 @@ _BY_STATUS: dict[int, tuple[type[errors.ModelError], str, str]] = {
     429: (
         errors.RateLimitError,
         "accepts no more requests for now",
-        "Wait a moment, then try again.",
+        "Wait a minute; a smaller `llm.context_tokens` makes smaller requests.",
     ),
 }
 _BY_STATUS[422] = _BY_STATUS[400]
 _MOVED = (errors.ModelError, "has moved", "Run `familiar config set llm.base_url URL`.")
-_FAILED = (errors.ModelError, "failed", "Try again later; the server's log may say why.")
+_FAILED = (errors.ModelError, "failed", "The server's log may say why.")
 
 
 class Failure(Struct, frozen=True):
@@ -109,7 +113,7 @@ def from_status(
     raw = body.decode("utf-8", errors="replace")
     words = _server_words(slot, raw, headers)
     error = _error_for(slot, status, words, raw)
-    again = status in _BUSY and not (status == 429 and _NO_MONEY.search(raw))  # noqa: PLR2004
+    again = status in _BUSY and not _is_out_of_quota(status, raw)
     return Failure(error, again, retry_after_s(headers.get("retry-after")))
 
 
@@ -183,7 +187,7 @@ def from_transport(slot: ResolvedSlot, error: Exception, partial: str = "") -> F
         ):
             failed = errors.CutOffError(
                 f"The connection to {slot.where} broke before the reply was complete: {what}",
-                hint="Try again; the server's log may say why.",
+                hint="The server's log may say why.",
                 partial=partial,
             )
         case httpx.DecodingError() | httpx.TooManyRedirects() | MemoryError() | RecursionError():
@@ -233,7 +237,7 @@ def cut_off(slot: ResolvedSlot, partial: str) -> errors.CutOffError:
     """Build the error for a stream that ended before the reply was complete."""
     return errors.CutOffError(
         f"The reply of {slot.where} stopped in the middle",
-        hint="Try again; the server's log may say why.",
+        hint="The server's log may say why.",
         partial=partial,
     )
 
@@ -243,7 +247,7 @@ def not_a_chat_server(slot: ResolvedSlot, content_type: str) -> errors.BadReplyE
     return errors.BadReplyError(
         f"{slot.where} is not an OpenAI-compatible server: it sent "
         f"{one_line(content_type) or 'nothing'!r}",
-        hint="The address usually ends in /v1: `familiar config set llm.base_url URL`.",
+        hint="Correct the address in `llm.base_url`; it usually ends in /v1.",
     )
 
 
@@ -276,7 +280,17 @@ def _error_for(slot: ResolvedSlot, status: int, words: str, raw: str) -> errors.
             f"{slot.where} does not have the model {slot.model!r}{said}",
             hint=PRESETS[slot.preset].choose,
         )
+    if _is_out_of_quota(status, raw):
+        return errors.RateLimitError(
+            f"The quota of this account is used up at {slot.where} ({status}){said}",
+            hint="Add credit there, choose another model, or wait until the quota is renewed.",
+        )
     return _error_by_status(slot, status, said)
+
+
+def _is_out_of_quota(status: int, raw: str) -> bool:
+    """Tell whether no request will be accepted for hours."""
+    return status == 429 and bool(_NO_QUOTA.search(raw))  # noqa: PLR2004
 
 
 def _error_by_status(slot: ResolvedSlot, status: int, said: str) -> errors.ModelError:
@@ -286,9 +300,9 @@ def _error_by_status(slot: ResolvedSlot, status: int, said: str) -> errors.Model
             f"{slot.where} rejected {key} ({status}){said}", hint=_key_source(slot)
         )
     if status == 404:  # noqa: PLR2004
-        said = f"; it does not know {slot.model!r} or this address{said}"
+        said = f": it does not know {slot.model!r} or this address{said}"
     kind, what, hint = _BY_STATUS.get(status, _MOVED if 300 <= status < 400 else _FAILED)  # noqa: PLR2004
-    number = f" ({status})" if status else ""
+    number = f" {status}" if status == 404 else f" ({status})" if status else ""  # noqa: PLR2004
     return kind(f"{slot.where} {what}{number}{said}", hint=hint)
 
 

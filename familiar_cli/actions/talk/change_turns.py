@@ -26,13 +26,14 @@ _LAST = 20  # newest turns searched for the question of the last reply
 
 
 def again(familiar: Familiar, said: Said) -> Said:
-    """Turn `said` into a request to replace the last reply of its channel.
+    """Turn `said` into a request to answer the last message of its channel, or to answer it anew.
 
     Raises:
         NotFoundError: The channel has no turns.
-        RefusedError: Its last turn is not a reply.
+        RefusedError: Its last turn is a greeting, or a reply to nothing.
     """
-    return replace_last_reply(familiar, replace(said, remake="again"))
+    first = answer_last_turn(familiar, said)  # as after an error
+    return first or replace_last_reply(familiar, replace(said, remake="again"))
 
 
 def go_on(familiar: Familiar, said: Said) -> Said:
@@ -68,7 +69,7 @@ def replace_last_reply(familiar: Familiar, said: Said) -> Said:
         raise RefusedError(
             f"The last turn of channel {channel_id!r}, turn {last.id}, is not a reply; "
             "nothing was asked",
-            hint=_retry_hint(last, channel_id),
+            hint=_retry_hint(last),
         )
     return replace(
         said,
@@ -93,10 +94,9 @@ def _answered_turn(familiar: Familiar, turns: list[Turn]) -> Turn | None:
     return before if before is not None and before.role == "user" else None
 
 
-def _retry_hint(last: Turn, channel_id: str) -> str:
+def _retry_hint(last: Turn) -> str:
     if last.role == "user":
-        where = "" if last.channel_id == channel_id else f" --channel {channel_id}"
-        return f"Run `familiar ask --reply-to {last.id}{where}` for a first reply to it."
+        return "Run `familiar again` for a first reply to it."
     if last.source == store.GREETING:
         return "Open another conversation with `familiar ask --channel NAME --greeting N`."
     return "Run `familiar history show`."

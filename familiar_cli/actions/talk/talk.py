@@ -35,7 +35,7 @@ from familiar_cli.context.types import Modality, Said
 from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.llm.slots import PRESETS, check_usable
 from familiar_cli.store.history.rows import Turn  # noqa: TC001  # public functions can be asked for their types
-from familiar_cli.store.history.store import reply_to_turn, turn_of_message
+from familiar_cli.store.history.store import reply_to_turn, turn_of_message, unanswered_message
 from familiar_cli.store.passes import Waiting, exclusive
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def kept_question(familiar: Familiar, said: Said) -> Said:
-    """Return `said` with the words of the stored turn it refers to, if any.
+    """Return `said` with the words of the stored turn it refers to, or repeats, if any.
 
     A partial reply to that turn is replaced by the new one.
 
@@ -87,7 +87,12 @@ def _meant_turn(familiar: Familiar, said: Said) -> Turn | None:
                 f"There is no turn {said.reply_to}", hint="Run `familiar history show`."
             )
         return turn
-    turn = turn_of_message(familiar.history, said.channel_id, said.message_id, said.author)
+    history = familiar.history
+    if not said.message_id:  # an id decides alone: another one is another message
+        repeats = not (said.off_record or said.instead_of)
+        where = said.channel_id, said.author, said.text
+        return unanswered_message(history, *where) if repeats else None
+    turn = turn_of_message(history, said.channel_id, said.message_id, said.author)
     if turn is not None and turn.content != said.text:
         raise errors.ConflictError(
             f"Message {said.message_id!r} of channel {said.channel_id!r} is already stored with "

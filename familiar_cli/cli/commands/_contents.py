@@ -13,64 +13,38 @@ Section = dict[str, tuple[str, str]]
 
 # Section -> command -> (module, one line). `talk:ask` is `ask_app` in the module `talk`; a module
 # without a colon has one `app`. A module is imported only when its command runs.
-CONTENTS: Final[dict[str, Section]] = {
-    "Begin": {
+SECTIONS: Final[dict[str, Section]] = {
+    "Start": {
         "start": ("start", "Set up a familiar step by step, and talk to it."),
         "init": ("init:init", "Make a familiar from a card, a persona or a template."),
-        "demo": ("init:demo", "Try it all in a temporary home, from card to reply."),
         "me": ("people:me", "Say who you are, or show it."),
-    },
-    "Talk": {
-        "chat": ("talk:chat", "Chat with the familiar."),
-        "ask": ("talk:ask", "Send one message and print the reply."),
-        "why": ("context:why", "Explain a reply in a sentence, with the memories it used."),
-        "context": ("context", "Show all that was sent to the model, and why."),
-    },
-    "Remember": {
-        "memory": ("memory", "Read, change and undo what is remembered."),
-        "search": ("search", "Search memory by words and by meaning."),
-        "people": ("people", "Show the people the familiar knows, and their names."),
-        "write-memory": (
-            "upkeep:write_memory",
-            "Write what matters from recent turns to memory.",
-        ),
-        "review": ("review", "Apply or reject memory changes that wait for you."),
-        "todo": ("desk:todo", "Keep reminders, tasks and notes."),
-    },
-    "Bring and take": {
-        "import": ("bring:import", "Import a card, a lorebook, chats, notes or a whole folder."),
-        "import-lorebook": ("imports:import_lorebook", "Convert a lorebook to Markdown files."),
-        "export": ("bring:export", "Export everything for other programs."),
-    },
-    "Share": {
-        "web": ("serve:web", "Show turns, prompts and memory in a browser."),
-        "serve": ("serve:serve", "Serve familiars to chat programs (OpenAI-compatible API)."),
-        "mcp": ("serve:mcp", "Give an agent access to the memory over MCP."),
-        "sync": ("sync", "Share one memory between several machines."),
-    },
-    "Set up": {
-        "status": ("status:status", "Show a familiar's state, and what waits for you."),
-        "config": ("config:config", "Show and change settings."),
-        "doctor": ("status:doctor", "Check every part of the setup, and say how to fix it."),
-    },
-}
-"""The first screen, at most 42 lines of 80 columns, in the order in which a person meets it."""
-
-MORE: Final[dict[str, Section]] = {
-    "Begin": {
+        "demo": ("init:demo", "Try everything in a temporary home, from card to reply."),
         "ls": ("status:list", "List the familiars."),
         "use": ("status:use", "Set the familiar that commands use by default."),
         "card": ("imports:card", "Show, check and export character cards."),
         "help": ("help", "Search the commands and the documentation."),
     },
     "Talk": {
-        "again": ("talk:again", "Ask for another reply in place of the last one."),
+        "chat": ("talk:chat", "Chat with the familiar."),
+        "ask": ("talk:ask", "Send one message and print the reply."),
+        "why": ("context:why", "Explain a reply in a sentence."),
+        "context": ("context", "Show everything that was sent to the model, and why."),
+        "again": ("talk:again", "Ask again: a first reply after a failure, else another one."),
         "continue": ("talk:continue", "Continue the last reply."),
         "hear": ("talk:hear", "Save a message without asking for a reply."),
         "history": ("history", "Read, search, count and export past turns."),
         "channel": ("config:channel", "List channels and change their settings."),
     },
-    "Remember": {
+    "Memory": {
+        "memory": ("memory", "Read, change and undo what is remembered."),
+        "search": ("search", "Search memory and the past by words and by meaning."),
+        "review": ("review", "Apply or reject proposed changes to memory."),
+        "write-memory": (
+            "upkeep:write_memory",
+            "Write what matters from recent turns to memory.",
+        ),
+        "people": ("people", "Show the people the familiar knows, and their names."),
+        "todo": ("desk:todo", "Keep reminders, tasks and notes."),
         "job": ("desk:job", "Schedule what the familiar does by itself."),
         "remember": ("upkeep:remember", "Save a significant moment in a file of its own."),
         "graph": ("people:graph", "Show who and what somebody is related to."),
@@ -82,25 +56,40 @@ MORE: Final[dict[str, Section]] = {
         "distill": ("upkeep:distill", "Make the digests that every prompt includes."),
         "index": ("upkeep:index", "Build, inspect and delete the search index."),
     },
-    "Bring and take": {
+    "Import and export": {
+        "import": ("bring:import", "Import a card, a lorebook, chats, notes or a whole folder."),
+        "import-lorebook": ("imports:import_lorebook", "Convert a lorebook to Markdown files."),
         "import-chat": ("imports:chat", "Import chats from other programs into the history."),
         "import-sillytavern": ("imports:sillytavern", "Import SillyTavern's whole data folder."),
         "import-memories": (
             "imports:memories",
             "Import daily, weekly, monthly and yearly memories.",
         ),
+        "export": ("bring:export", "Export everything for other programs."),
         "export-lorebook": ("imports:export_lorebook", "Convert lore files back to a lorebook."),
-    },
-    "Share": {
         "backup": ("backup:backup", "Back up familiars; list and verify backups."),
         "restore": ("backup:restore", "Restore familiars from a backup."),
     },
-    "Set up": {
-        "model": ("config:model", "Download, list, test and remove model files."),
+    "Programs and machines": {
+        "web": ("serve:web", "Show turns, prompts and memory in a browser."),
+        "serve": ("serve:serve", "Serve familiars to chat programs (OpenAI-compatible API)."),
+        "mcp": ("serve:mcp", "Give an agent access to the memory over MCP."),
+        "sync": ("sync", "Share one memory between several machines."),
         "daemon": ("serve:daemon", "Run in the background, writing memory and due summaries."),
     },
+    "Settings": {
+        "config": ("config:config", "Show and change settings."),
+        "status": ("status:status", "Show a familiar's state, and what waits for you."),
+        "doctor": ("status:doctor", "Check every part of the setup, and say how to fix it."),
+        "model": ("config:model", "Download, list, test and remove model files."),
+    },
 }
-"""What `familiar help --all` lists below each section."""
+"""What `familiar help --all` lists, in the order in which a person meets it."""
+
+FIRST: Final = frozenset(
+    "start init me chat ask why context memory search review import config".split()
+)
+"""The commands of the first screen."""
 
 HIDDEN: Final[Section] = {
     "remind": ("desk:remind", "Manage reminders; `familiar todo` does the same."),
@@ -109,7 +98,6 @@ HIDDEN: Final[Section] = {
 }
 """Names that go on working and are listed nowhere."""
 
-SECTIONS: Final = {name: {**CONTENTS[name], **MORE.get(name, {})} for name in CONTENTS}
 COMMANDS: Final[Section] = {
     **{name: entry for section in SECTIONS.values() for name, entry in section.items()},
     **HIDDEN,
@@ -200,3 +188,12 @@ def meant_command(words: Sequence[str], *, least: int = 1) -> str | None:
 
 
 SHOWN: Final = [name for section in SECTIONS.values() for name in section]
+
+
+def first_screen() -> dict[str, list[tuple[str, str]]]:
+    """Return the sections of `familiar --help`, with their commands and what each does."""
+    rows = {
+        section: [(name, line) for name, (_, line) in commands.items() if name in FIRST]
+        for section, commands in SECTIONS.items()
+    }
+    return {section: commands for section, commands in rows.items() if commands}

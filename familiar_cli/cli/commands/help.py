@@ -11,7 +11,7 @@ import familiar_cli
 from familiar_cli.base.markdown import title_of
 from familiar_cli.base.text import fold, nearest
 from familiar_cli.cli.commands._base import App, output
-from familiar_cli.cli.commands._contents import CALLED, CONTENTS, SECTIONS
+from familiar_cli.cli.commands._contents import CALLED, SECTIONS, first_screen
 from familiar_cli.pages.page import Columns, Indented, Name, PagePart, plain
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def show_help(
     """
     out, root = output(ctx), ctx.find_root()
     if not words:
-        rows = list(_list_commands(root)) if every else _first_screen()
+        first = [row for rows in first_screen().values() for row in rows]
+        rows = list(_list_commands(root)) if every else first
         out.answer({"commands": _row_data(rows)}, _whole_tree(root) if every else root.get_help())
         return
     text = _help_of(root, words)
@@ -75,10 +76,6 @@ def show_help(
 
 def _row_data(rows: Sequence[_Row]) -> list[dict[str, str]]:
     return [{"command": name, "help": line} for name, line in rows]
-
-
-def _first_screen() -> list[_Row]:
-    return [(name, line) for section in CONTENTS.values() for name, (_, line) in section.items()]
 
 
 def _list_commands(root: Any, path: Sequence[str] = ()) -> Iterator[_Row]:  # noqa: ANN401

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from msgspec.structs import replace
 
-from familiar_cli.base.errors import PartialError, UsageError
+from familiar_cli.base.errors import ModelError, PartialError, UsageError
 from familiar_cli.cli.commands import _base as base
 from familiar_cli.cli.commands._options import DryRunUnasked
 from familiar_cli.cli.commands._options import name as name_option
@@ -110,6 +110,7 @@ def reply_to(
     *,
     stream: bool = True,
     on_wait: Callable[[str], None],
+    in_chat: bool = False,
 ) -> TurnResult:
     """Take a turn; Ctrl-C ends the reply, and the partial result is returned.
 
@@ -134,6 +135,24 @@ def reply_to(
         if not kept:
             raise
         return kept[0]
+    except ModelError as error:
+        if not said.off_record:
+            retry = _retry_command(familiar, said, in_chat=in_chat)
+            error.hint = f"{error.hint or ''} To try again, {retry}.".lstrip()
+        raise
+
+
+def _retry_command(familiar: Familiar, said: Said, *, in_chat: bool) -> str:
+    """Name the command that asks for the failed reply once more."""
+    from familiar_cli.actions.talk.talk import kept_question
+    from familiar_cli.base.text import typed
+
+    name = "continue" if said.remake == "continue" else "again"
+    if in_chat:
+        return f"type /{name}"
+    channel_id = kept_question(familiar, said).channel_id
+    where = "" if channel_id == "cli" else f" --channel {typed(channel_id)}"
+    return f"run `familiar {name}{where}`"
 
 
 ask_app = base.App()
@@ -423,7 +442,7 @@ def chat(
         )
         if hint := hint_of_me(out, familiar, said):
             out.note(hint)
-        reply = partial(reply_to, familiar, stream=not no_stream)
+        reply = partial(reply_to, familiar, stream=not no_stream, in_chat=is_terminal())
         talk = Conversation(familiar, said, out, reply, is_terminal())
         code = talk.run()
     if code:

@@ -121,8 +121,7 @@ def _quit_chat(chat: Conversation, _: str) -> None:
 def _reply_again(chat: Conversation, _: str) -> int:
     if chat.said.off_record:
         return chat.take(chat.forget_last())
-    first = change_turns.answer_last_turn(chat.familiar, chat.said)  # as after an error
-    return chat.take(first or change_turns.again(chat.familiar, chat.said))
+    return chat.take(change_turns.again(chat.familiar, chat.said))
 
 
 def _continue_reply(chat: Conversation, _: str) -> int:

@@ -10,6 +10,7 @@ There are three views of turns: `standing`, for prompts; `shown`, for people, wi
 from __future__ import annotations
 
 from contextlib import closing
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
@@ -24,6 +25,7 @@ from familiar_cli.store.history import events, selection
 from familiar_cli.store.history.forgetting import check_may_speak, is_forgotten
 from familiar_cli.store.history.lines import own_instance, turn_names
 from familiar_cli.store.history.rows import (
+    HEARD,
     INSERT,
     SELECTED,
     UNREAD,
@@ -163,6 +165,31 @@ def reply_to_turn(history: HistoryFile, turn_id: int, channel_id: str | None = N
         replies = map(to_turn, connection.execute(sql, (turn_id,)).fetchall())
         past = () if channel_id is None else events.parts_of(connection, channel_id)
     return next((r for r in replies if not past or any(part.holds(r) for part in past)), None)
+
+
+_RETRY: Final = timedelta(hours=12)
+"""For so long the same words again are a retry; "Good morning" of the next day is not."""
+_MOST_WAITING: Final = 40
+
+
+def unanswered_message(
+    history: HistoryStore, channel_id: str, author: Author | None, text: str
+) -> Turn | None:
+    """Find the message that a person repeats because it has no complete reply.
+
+    It is the last thing they said to the familiar in the channel, with the same words.
+    """
+    since = now() - _RETRY
+    for turn in reversed(history.recent(channel_id, _MOST_WAITING, viewer=OWNER)):
+        if turn.role == "assistant" and not turn.partial:
+            return None
+        is_theirs = (
+            turn.author.slug == author.slug if turn.author and author else turn.author is author
+        )
+        if turn.role == "user" and is_theirs and turn.source != HEARD:
+            is_same = turn.content.strip() == text.strip() and turn.at > since
+            return turn if is_same else None
+    return None
 
 
 T = TypeVar("T")
