@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import math
 import queue
 import sys
@@ -29,6 +30,7 @@ _IDLE_S: Final = 2.0  # after it a worker ends
 
 _here = threading.local()  # of a worker: its runner and the tasks of its call, once it has one
 _idle: list[_Worker] = []  # the one that worked last is last
+_ending: list[_Worker] = []  # those that close their event loop
 _idle_lock = threading.Lock()
 _quick_lock = threading.Lock()
 _usual_s: list[float] = []  # the interval to go back to, once for each who wants quick turns
@@ -82,14 +84,15 @@ async def finish_in_thread(call: Callable[[], T]) -> T:
 
 
 class _Worker:
-    """Daemon thread for one call after another; it ends when it is idle.
+    """Daemon thread for one call after another; it ends when it is idle, or the program exits.
 
     Threads of an executor would keep the program from exiting while one reads.
     """
 
     def __init__(self) -> None:
-        self.calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        threading.Thread(target=self._work, daemon=True, name="familiar-read").start()
+        self.calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self.thread = threading.Thread(target=self._work, daemon=True, name="familiar-read")
+        self.thread.start()
 
     def _work(self) -> None:
         while call := self._next_call():
@@ -99,6 +102,8 @@ class _Worker:
                 _idle.append(self)
         if runner := getattr(_here, "runner", None):
             runner.close()
+        with _idle_lock:
+            _ending.remove(self)
 
     def _next_call(self) -> Callable[[], None] | None:
         """Wait for a call; None: there is none, and none will come."""
@@ -107,8 +112,22 @@ class _Worker:
         with _idle_lock:
             if self in _idle:
                 _idle.remove(self)
+                _ending.append(self)
                 return None
         return self.calls.get()  # it was taken just now
+
+
+@atexit.register
+def _end_idle_workers() -> None:
+    """Wait until no idle thread has an open event loop, which Python could not close any more."""
+    with _idle_lock:
+        for worker in _idle:
+            worker.calls.put(None)
+        _ending.extend(_idle)
+        _idle.clear()
+        ending = list(_ending)
+    for worker in ending:
+        worker.thread.join(_PATIENCE_S)
 
 
 async def apart(start: Callable[[], Coroutine[object, object, T]]) -> T:

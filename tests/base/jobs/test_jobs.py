@@ -364,3 +364,19 @@ def test_what_has_ended_is_told_once_and_what_waits_begins() -> None:
     seen = [*ended(jobs).done, *ended(jobs).done]
     assert sorted(seen) == ["a", "b"]
     assert jobs.ended() == Drained()
+
+
+def test_a_program_that_ends_closes_the_loops_of_idle_threads() -> None:
+    program = """
+import asyncio, atexit
+loops = []
+atexit.register(lambda: print(loops[0].is_closed()))  # after those of the modules below
+from familiar_cli.base.jobs import apart
+
+async def name_loop():
+    loops.append(asyncio.get_running_loop())
+
+asyncio.run(apart(name_loop))
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
+    assert (ended.stdout.split(), ended.stderr) == ([b"True"], b"")
