@@ -49,14 +49,13 @@ async def in_thread(call: Callable[[], T]) -> T:
         with suppress(RuntimeError):  # the loop has closed: nobody waits any more
             loop.call_soon_threadsafe(lambda: None if answer.done() else act())
 
-    def work() -> None:
+    def work() -> Callable[[], None]:
         try:
             value = call()
         except BaseException as error:  # noqa: BLE001  # whatever it is, the waiting side raises it
             failure = error
-            settle(lambda: answer.set_exception(failure))
-        else:
-            settle(lambda: answer.set_result(value))
+            return partial(settle, lambda: answer.set_exception(failure))
+        return partial(settle, lambda: answer.set_result(value))
 
     run = partial(copy_context().run, work)  # so that the caller's work limit holds there
     with _idle_lock:
@@ -90,22 +89,24 @@ class _Worker:
     """
 
     def __init__(self) -> None:
-        self.calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self.calls: queue.SimpleQueue[Callable[[], Callable[[], None]] | None]
+        self.calls = queue.SimpleQueue()
         self.thread = threading.Thread(target=self._work, daemon=True, name="familiar-read")
         self.thread.start()
 
     def _work(self) -> None:
         while call := self._next_call():
-            call()
-            del call  # with what it holds
-            with _idle_lock:
+            settle = call()
+            with _idle_lock:  # first, so that who is answered finds it idle
                 _idle.append(self)
+            settle()
+            del call, settle  # with what they hold
         if runner := getattr(_here, "runner", None):
             runner.close()
         with _idle_lock:
             _ending.remove(self)
 
-    def _next_call(self) -> Callable[[], None] | None:
+    def _next_call(self) -> Callable[[], Callable[[], None]] | None:
         """Wait for a call; None: there is none, and none will come."""
         with suppress(queue.Empty):
             return self.calls.get(timeout=_IDLE_S)

@@ -102,15 +102,20 @@ def test_a_dry_run_shows_the_prompt_and_keeps_nothing(root, serve) -> None:
     assert shown("--all") == [("Hello", True), ("One.", True)]
 
 
-def test_without_a_reply_nothing_is_asked(root, serve) -> None:
+def test_without_a_turn_nothing_is_asked(root, serve) -> None:
     server = serve()
     assert run("again").exit_code == 4
+    assert server.requests == []
+
+
+def test_a_message_without_a_reply_gets_its_first_one(root, serve) -> None:
+    server = serve("One.")
     with closing(HistoryStore(root / "history.db")) as store:
         store.append("cli", "user", "Hello", author=Author("x", "1"))
-    result = run("again")
-    assert result.exit_code == 5
-    assert "familiar ask --reply-to 1" in result.stderr
-    assert server.requests == []
+    assert "familiar again" in run("continue").stderr
+    assert run("again").stdout == "One.\n"
+    assert prompt(server)[-1][1].endswith("Hello")
+    assert shown() == [("Hello", True), ("One.", True)]
 
 
 def test_an_edited_question_is_replied_to_in_its_new_words(root, serve) -> None:

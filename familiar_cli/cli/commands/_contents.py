@@ -86,9 +86,7 @@ SECTIONS: Final[dict[str, Section]] = {
 }
 """What `familiar help --all` lists, in the order in which a person meets it."""
 
-FIRST: Final = frozenset(
-    "start init me chat ask why context memory search review import config".split()
-)
+_FIRST: Final = "start init me chat ask why context memory search review import config"
 """The commands of the first screen."""
 
 HIDDEN: Final[Section] = {
@@ -192,8 +190,9 @@ SHOWN: Final = [name for section in SECTIONS.values() for name in section]
 
 def first_screen() -> dict[str, list[tuple[str, str]]]:
     """Return the sections of `familiar --help`, with their commands and what each does."""
+    first = _FIRST.split()
     rows = {
-        section: [(name, line) for name, (_, line) in commands.items() if name in FIRST]
+        section: [(name, line) for name, (_, line) in commands.items() if name in first]
         for section, commands in SECTIONS.items()
     }
     return {section: commands for section, commands in rows.items() if commands}

@@ -179,17 +179,18 @@ def unanswered_message(
 
     It is the last thing they said to the familiar in the channel, with the same words.
     """
-    since = now() - _RETRY
+    since, key = now() - _RETRY, _account(author)
     for turn in reversed(history.recent(channel_id, _MOST_WAITING, viewer=OWNER)):
         if turn.role == "assistant" and not turn.partial:
             return None
-        is_theirs = (
-            turn.author.slug == author.slug if turn.author and author else turn.author is author
-        )
-        if turn.role == "user" and is_theirs and turn.source != HEARD:
+        if turn.role == "user" and _account(turn.author) == key and turn.source != HEARD:
             is_same = turn.content.strip() == text.strip() and turn.at > since
             return turn if is_same else None
     return None
+
+
+def _account(author: Author | None) -> tuple[str, str] | None:
+    return (author.platform, author.user_id) if author else None
 
 
 T = TypeVar("T")

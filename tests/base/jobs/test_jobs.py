@@ -378,5 +378,7 @@ async def name_loop():
 
 asyncio.run(apart(name_loop))
 """
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, timeout=60, check=False
+    )
     assert (ended.stdout.split(), ended.stderr) == ([b"True"], b"")
