@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from contextlib import closing
+from datetime import timedelta
 
 import pytest
 
 from familiar_cli import Familiar, Said, take_turn
 from familiar_cli.actions.talk.change_turns import again
-from familiar_cli.base.who.identity import Author
+from familiar_cli.base.times.clock import now
+from familiar_cli.base.who.identity import NEUTRAL, Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.history.selection import TurnFilter, select_turns
@@ -116,6 +119,70 @@ def test_a_message_without_a_reply_gets_its_first_one(root, serve) -> None:
     assert run("again").stdout == "One.\n"
     assert prompt(server)[-1][1].endswith("Hello")
     assert shown() == [("Hello", True), ("One.", True)]
+
+
+def questions(server) -> list[str]:
+    return [text for role, text in prompt(server) if role == "user"]
+
+
+def test_failures_leave_one_message_and_again_replies_to_it(root, serve) -> None:
+    server = serve(Fail(400), Fail(400), Fail(400), "Here I am.")
+    failed = [run("ask", "Hello?") for _ in range(3)]
+    assert {(one.exit_code, "run `familiar again`" in one.stderr) for one in failed} == {(6, True)}
+    assert run("again").stdout == "Here I am.\n"
+    assert questions(server) == ["Hello?"]
+    assert shown() == [("Hello?", True), ("Here I am.", True)]
+
+
+def test_the_same_words_after_a_failure_are_the_same_message(root, serve) -> None:
+    server = serve(Fail(400), CutOff("Here"), "Here I am.", "Still here.")
+    for _ in range(4):
+        run("ask", "Hello?")
+    assert questions(server) == ["Hello?", "Hello?"]  # the last one was said after a reply
+    assert [text for text, _ in shown()] == ["Hello?", "Here I am.", "Hello?", "Still here."]
+
+
+def test_the_same_words_of_somebody_else_are_another_message(root, serve) -> None:
+    serve(Fail(400), "Hello, Bo.")
+    run("ask", "Hello?", "--as", "irc:ann", "--channel", "hall")
+    run("ask", "Hello?", "--as", "irc:bo", "--channel", "hall")
+    assert [text for text, _ in shown("--channel", "hall")] == ["Hello?", "Hello?", "Hello, Bo."]
+
+
+def test_another_id_makes_another_message_and_the_same_id_the_same(root, serve) -> None:
+    serve(Fail(400), Fail(400), "Here I am.")
+    for message_id in ("7", "8", "8"):
+        run("ask", "Hello?", "--id", message_id)
+    assert [text for text, _ in shown()] == ["Hello?", "Hello?", "Here I am."]
+
+
+def test_a_heard_message_is_not_the_question_that_repeats_it(root, serve) -> None:
+    serve("One.")
+    run("hear", "Hello")
+    run("ask", "Hello")
+    assert [text for text, _ in shown()] == ["Hello", "Hello", "One."]
+
+
+def test_after_a_day_the_same_words_are_a_new_message(root, serve) -> None:
+    serve("Good morning.")
+    with closing(HistoryStore(root / "history.db")) as store:
+        store.append("cli", "user", "Morning!", author=NEUTRAL, at=now() - timedelta(hours=23))
+    run("ask", "Morning!")
+    assert [text for text, _ in shown()] == ["Morning!", "Morning!", "Good morning."]
+
+
+@pytest.mark.parametrize("channel", ["hall", "the hall"])
+def test_the_hint_of_a_failure_is_a_command_that_replies(channel, root, serve) -> None:
+    serve(Fail(400), "Here I am.")
+    hint = run("ask", "Hello?", "--channel", channel).stderr.partition("run `familiar ")[2]
+    assert run(*shlex.split(hint.partition("`")[0])).stdout == "Here I am.\n"
+
+
+def test_a_piped_chat_asks_the_failed_line_again(root, serve) -> None:
+    server = serve(Fail(400), "Here I am.")
+    assert run("chat", stdin="Hello?\n").exit_code == 6
+    assert run("chat", stdin="Hello?\n").exit_code == 0
+    assert questions(server) == ["Hello?"]
 
 
 def test_an_edited_question_is_replied_to_in_its_new_words(root, serve) -> None:

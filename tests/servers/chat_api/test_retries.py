@@ -127,6 +127,19 @@ def test_a_failure_is_no_reply_to_join(serve) -> None:
     assert len(scripted.requests) == 2
 
 
+@pytest.mark.parametrize("headers", [{}, {"X-Familiar-Channel": "harbour"}])
+def test_without_an_id_a_failed_message_is_asked_again(headers, serve) -> None:
+    live("ada")
+    scripted = serve(Fail(400), Fail(400), Say(REPLY))
+    hello = user("Hello?")
+    with serving() as server:
+        for messages in ([hello], [hello], [hello, hello]):  # some programs keep what failed
+            reply = server.post(messages=messages, headers=headers)
+    assert text_of(reply) == REPLY
+    asked = [one["content"] for one in scripted.last.json()["messages"] if one["role"] == "user"]
+    assert sum("Hello?" in text for text in asked) == 1
+
+
 def test_a_reply_that_nobody_comes_back_for_is_ended(held, monkeypatch) -> None:
     monkeypatch.setattr(turns, "_LINGER_S", 0.05)
     server, scripted, _ = held
