@@ -24,8 +24,8 @@ from familiar_cli.llm import tokens
 from familiar_cli.llm.types import ScriptedModel
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.memory.store.store import MemoryStore
-from familiar_cli.writing.writer.applying import Runs
 from familiar_cli.writing.writer.memory_writer import MemoryWriter
+from familiar_cli.writing.writer.runs import Runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.search.build import EmbeddingIndex
     from familiar_cli.store.search.finding import Finder
     from familiar_cli.sync.journal_past import FilePasts
-    from familiar_cli.writing.writer.applying import Runs
+    from familiar_cli.writing.writer.runs import Runs
 
     OnText = Callable[[str], None]
 
@@ -579,7 +579,7 @@ class Familiar:
     @cached_property
     def runs(self) -> Runs:
         """Records of the memory writer's passes."""
-        from familiar_cli.writing.writer.applying import Runs
+        from familiar_cli.writing.writer.runs import Runs
 
         return Runs(self.paths.runs, self.paths.quarantine)
 

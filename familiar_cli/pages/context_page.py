@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
-    from familiar_cli.actions.talk.sent import Replayed, ReplayedReply, Why
+    from familiar_cli.actions.talk.explain_piece import Why
+    from familiar_cli.actions.talk.replay import Replayed, ReplayedReply
     from familiar_cli.actions.talk.why import ReplyExplanation
     from familiar_cli.context.trace import Trace, TracedMessage
     from familiar_cli.context.types import Fragment, LayerUse, Report

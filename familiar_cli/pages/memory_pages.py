@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from familiar_cli.actions.memory.desk import Desk, ItemChange, ListedItem
     from familiar_cli.actions.memory.graph import Around
     from familiar_cli.actions.memory.housekeep import FindingWithPlan, Tidied
+    from familiar_cli.actions.memory.pins import PinnedFiles
     from familiar_cli.actions.memory.search import IndexBuilt, TurnsStatus
     from familiar_cli.actions.people.forget import ForgetReport
     from familiar_cli.actions.people.people import KnownPerson
-    from familiar_cli.actions.talk.prompt import PinnedFiles
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.journal.exchange import Compacted
     from familiar_cli.store.journal.past import BlamedLine, Difference, Undone

@@ -8,7 +8,7 @@ import json
 import pytest
 from rich.console import Console
 
-from familiar_cli.actions.talk.sent import Replayed, ReplayedReply
+from familiar_cli.actions.talk.replay import Replayed, ReplayedReply
 from familiar_cli.pages.context_page import replay_page
 from tests.support.server import ChatServer, Fail, Say, closed_port
 from tests.support.world import data, live, run

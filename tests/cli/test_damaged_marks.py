@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from familiar_cli.actions.health.doctor_checks import damage_in
+from familiar_cli.actions.health.damaged_marks import damage_in
 from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.memory.pages.lines import visible_in

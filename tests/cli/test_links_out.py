@@ -10,7 +10,7 @@ import pytest
 from familiar_cli.base.config.home import FamiliarPaths
 from familiar_cli.base.errors import UnsafePathError
 from familiar_cli.store.passes import WRITING, Failures
-from familiar_cli.writing.writer.applying import Runs
+from familiar_cli.writing.writer.runs import Runs
 from tests.support.server import ChatServer
 from tests.support.world import data, live, run
 

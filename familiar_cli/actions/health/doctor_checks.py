@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
+from familiar_cli.actions.health.damaged_marks import damage_in
 from familiar_cli.base import errors
 from familiar_cli.base.config.home import FamiliarPaths, familiar_and_reason
 from familiar_cli.base.config.schema import EMBEDDERS, CharacterConfig
 from familiar_cli.base.files import check_own, is_plain
 from familiar_cli.base.languages import ENGLISH, FIRST_TURNS, language_in
-from familiar_cli.base.markdown import scan, split_front_matter, split_lines
 from familiar_cli.base.text import counted, fold, shorten_list
 from familiar_cli.base.times.clock import now
 from familiar_cli.base.who.visibility import OWNER
@@ -24,7 +22,6 @@ from familiar_cli.store.history.schema import foreign_objects, translate_errors
 from familiar_cli.store.history.store import HistoryStore, marked_count, removed_turns
 from familiar_cli.store.journal.edits import Edits, refused_files
 from familiar_cli.store.journal.repository import Repository
-from familiar_cli.store.memory.pages.lines import BODY, is_damaged
 from familiar_cli.store.memory.store.files import Tree
 from familiar_cli.store.memory.store.store import MemoryStore, hold_lock, lock_holder
 
@@ -135,7 +132,7 @@ def memory(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def pins(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check that prompts have room for all pinned files, and may show them."""
-    from familiar_cli.actions.talk.prompt import list_pins
+    from familiar_cli.actions.memory.pins import list_pins
 
     try:
         with Familiar(target.paths) as familiar:
@@ -476,17 +473,6 @@ def _check_size(repository: Repository) -> Iterator[Diagnosis]:
 
 _MOST: Final = 20
 _MEND: Final = "Restore the line: `familiar memory diff` and `memory undo` know how it was."
-_COMMENT: Final = re.compile(r"<!--\s*([^\s<>-]*)[^\n]*?(?:-->|$)")
-_WHOLE: Final = {
-    "turns": re.compile(rf"<!-- turns? {BODY} -->"),
-    "private": re.compile(r"<!-- private [^\s<>]+ -->"),
-    "same": re.compile(r"<!-- same person as [^\s<>]{1,255} -->"),
-    "lorebook": re.compile(r"<!-- *lorebook entry [0-9a-f]{8,64} *-->"),
-    "from": re.compile(r"<!-- from [^<>]* -->"),
-}
-_ALIKE: Final = 0.75
-_RECORD: Final = re.compile(r"(?:made_by|sources|blocks)\b")
-_KEY: Final = re.compile(r"[\w-]+[ \t]*:")
 
 
 def marks(target: CheckTarget) -> Iterator[Diagnosis]:
@@ -504,54 +490,6 @@ def marks(target: CheckTarget) -> Iterator[Diagnosis]:
         yield warn(one, _MEND)
     if len(found) > _MOST:
         yield warn(f"{len(found) - _MOST} more damaged marks", _MEND)
-
-
-def damage_in(text: str) -> list[tuple[int, str]]:
-    """Return the damaged machine-readable parts of a file: line and problem."""
-    return [*_front_problems(text), *_comment_problems(text)]
-
-
-def _front_problems(text: str) -> Iterator[tuple[int, str]]:
-    from familiar_cli.writing.consolidation.pages import read_page
-
-    lines = split_lines(text.removeprefix("\ufeff"))
-    if not lines or lines[0].strip() != "---":
-        return
-    head, _ = split_front_matter(text)
-    if head is None:
-        if len(lines) > 1 and _KEY.match(lines[1]):
-            yield 1, "front matter that no `---` ends; it is read as text"
-        return
-    ours = [n for n, line in enumerate(head.split("\n"), 2) if _RECORD.match(line)]
-    if ours and read_page(text).record is None:
-        yield ours[0], "a record of sources that cannot be read; the file counts as yours"
-    elif not ours and (line := _bad_yaml(head)) is not None:
-        yield line, "front matter that is not YAML"
-
-
-def _bad_yaml(head: str) -> int | None:
-    import yaml
-
-    try:
-        yaml.safe_load(head)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        return 2 + (mark.line if mark else 0)
-    except (ValueError, RecursionError):  # such as an impossible date
-        return 2
-    return None
-
-
-def _comment_problems(text: str) -> Iterator[tuple[int, str]]:
-    for line in scan(text):
-        if is_damaged(line.text):
-            yield line.number, "a private mark that cannot be read; its section is shown nowhere"
-            continue
-        for comment in () if line.in_code else _COMMENT.finditer(line.text):
-            kind = difflib.get_close_matches(comment[1], [*_WHOLE, "turn"], n=1, cutoff=_ALIKE)
-            whole = _WHOLE["turns" if kind == ["turn"] else kind[0]] if kind else None
-            if whole and kind != ["private"] and not whole.match(comment[0]):
-                yield line.number, f"a comment that cannot be read: {comment[0].strip()[:60]!r}"
 
 
 # In the order in which the findings are shown.

@@ -25,7 +25,7 @@ from familiar_cli.store.memory.layout import PEOPLE_DIR, PLACES_DIR, TOPICS_DIR,
 from familiar_cli.store.memory.pages.links import way_to
 from familiar_cli.store.memory.pages.relations import Relation, line_of, relations_in
 from familiar_cli.writing.review.pending import Draft
-from familiar_cli.writing.writer import applying
+from familiar_cli.writing.writer import page_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -420,7 +420,7 @@ def _add_item(draft: Draft, rel_path: str, made: Relation, heading: str) -> bool
         if is_same and not there.private:
             return False
     line = line_of(made, way_to(made.target, rel_path))
-    draft.put(rel_path, applying.with_bullets(text, heading, [line]))
+    draft.put(rel_path, page_text.with_bullets(text, heading, [line]))
     return True
 
 

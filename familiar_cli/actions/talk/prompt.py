@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from familiar_cli.base.config.channel_kinds import MODES, OF_MODALITY
-from familiar_cli.base.errors import FamiliarError, RefusedError
-from familiar_cli.base.times.clock import now, to_zone
 from familiar_cli.context import types
 from familiar_cli.context.budget import (
     MESSAGE_TOKENS,
     Allowance,
     Window,
-    percent_of,
     prompt_allowance,
 )
 from familiar_cli.context.pipeline import ContextPipeline
@@ -27,21 +23,16 @@ from familiar_cli.context.providers.memory_files import DeskProvider, DigestsPro
 from familiar_cli.context.providers.passages import Sight
 from familiar_cli.context.providers.past_turns import Recaller
 from familiar_cli.context.providers.people import RelationsProvider, taking_part
-from familiar_cli.context.providers.pins import NotesProvider, Pinned, PinnedMemory, PinsProvider
+from familiar_cli.context.providers.pins import NotesProvider, PinnedMemory, PinsProvider
 from familiar_cli.context.providers.retrieval import Memory, Retrieval
 from familiar_cli.context.replies import SAMPLING, ShortReply
-from familiar_cli.context.request import ContextProvider, ContextRequest
 from familiar_cli.context.tiers import DEEP, LARGE_WINDOW, STANDARD
-from familiar_cli.store.memory.layout import SUFFIXES
-from familiar_cli.store.memory.pages.front_matter import SELF_FILES, with_pin, without_pin
-from familiar_cli.store.memory.store.files import Applied, parse_path
-from familiar_cli.store.search.build import Pins, find_pins, pins_in_files
+from familiar_cli.store.search.build import Pins, find_pins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from familiar_cli.base.config.channel import Channel
-    from familiar_cli.base.config.settings import Effective
     from familiar_cli.base.config.values import Value
     from familiar_cli.context.character import Character
     from familiar_cli.context.processors import (
@@ -50,12 +41,14 @@ if TYPE_CHECKING:
         SteppedThinkingPreProcessor,
     )
     from familiar_cli.context.providers.content_filter import Filter
+    from familiar_cli.context.request import ContextProvider, ContextRequest
     from familiar_cli.context.types import Spoken
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.tokens import TokenCounter
 
     Resolved = Iterator[tuple[str, Value, str]]
+
 
 FILTER_SLOT: Final = "content_filter"
 _REFRESH_SHARE: Final = 0.25  # share of the deadline for reading changed files
@@ -403,244 +396,3 @@ def _make_recast(familiar: Familiar, char: str) -> RecastPostProcessor:
         char=char,
         deadline_s=familiar.config.context.processor_deadline_s,
     )
-
-
-_MODE: Final = OF_MODALITY["text"]
-_SLOTS: Final = "llm.slots."
-_OF_SLOT: Final = ("base_url", "model", "api_key_env", "context_tokens", "max_tokens")
-_WINDOW: Final = {"server": "the server", "model": "the catalogue"}
-
-
-def with_effective(familiar: Familiar, rows: list[Effective]) -> list[Effective]:
-    """Add to settings their effective values in a text conversation with this model.
-
-    Args:
-        familiar: The familiar.
-        rows: The value of each setting, from `config.settings`.
-    """
-    found: dict[str, tuple[Value, str]] = {}
-    for prefixes, resolve in _RESOLVERS:
-        if not any(row.setting.key.startswith(prefixes) for row in rows):
-            continue
-        try:
-            found |= {key: (value, source) for key, value, source in resolve(familiar, rows)}
-        except FamiliarError:  # errors are reported where settings are used
-            continue
-    return [_with_resolved(row, found.get(row.setting.key)) for row in rows]
-
-
-def _with_resolved(row: Effective, resolved: tuple[Value, str] | None) -> Effective:
-    if resolved is None or resolved[0] == row.value:
-        return row
-    if row.value != row.setting.default and not row.setting.key.startswith("budget."):
-        return row  # explicitly set; only a budget may exceed the limit
-    return replace(row, effective=resolved[0], effective_source=resolved[1])
-
-
-def _of_budget(familiar: Familiar, _: list[Effective]) -> Resolved:
-    found = allowance_in(familiar, familiar.channel(""))
-    yield "budget.total", found.total, found.source
-    for layer, tokens in found.layers.items():
-        source = f"{percent_of(layer, found.total)} % of budget.total"
-        if getattr(familiar.config.budget, layer):
-            source = "budget.total"
-        elif found.widened_tokens and layer is types.Layer.character:
-            source = "the character's size"
-        yield f"budget.{layer}", tokens, source
-    yield "recall.tokens", found.most_content, "budget.content"
-
-
-def _of_window(familiar: Familiar, _: list[Effective]) -> Resolved:
-    yield "context.tier", channel_in(familiar, "").tier, "model's window"
-
-
-def _of_mode(familiar: Familiar, rows: list[Effective]) -> Resolved:
-    source = f"mode {_MODE}"
-    if any(r.setting.key == "history.recent_turns" and r.source == "default" for r in rows):
-        yield "history.recent_turns", MODES[_MODE].recent_turns, source
-    for name, is_on in familiar.channel("").processors.items():
-        if name in familiar.config.llm.slots:
-            yield f"processors.{name}", "on" if is_on else "off", source
-        else:
-            yield f"processors.{name}", "off", f"no llm.slots.{name}"
-
-
-def _of_model(familiar: Familiar, rows: list[Effective]) -> Resolved:
-    from familiar_cli.llm.slots import PLAN_TOKENS, for_plans
-
-    names = {r.setting.key.split(".")[2] for r in rows if r.setting.key.startswith(_SLOTS)}
-    for prefix, name in (("llm.", "main"), *((f"{_SLOTS}{n}.", n) for n in sorted(names))):
-        slot = familiar.models.slot(name)
-        yield f"{prefix}preset", slot.preset, "FAMILIAR_LLM_BASE_URL"
-        for field in _OF_SLOT:
-            source = f"preset {slot.preset}"
-            if field == "context_tokens":
-                source = _WINDOW.get(slot.context_source, source)
-            yield f"{prefix}{field}", getattr(slot, field), source
-        if name in PLAN_TOKENS:
-            tokens, temperature = for_plans(slot, familiar.config.llm, PLAN_TOKENS[name])
-            if tokens != slot.max_tokens:
-                yield f"{prefix}max_tokens", tokens, "the context window"
-            if temperature is not None:
-                yield f"{prefix}temperature", temperature, "the task"
-
-
-def _of_machine(familiar: Familiar, _: list[Effective]) -> Resolved:
-    from familiar_cli.base.config.home import read_instance
-
-    yield "timezone", to_zone(now(), familiar.zone).tzname() or "", "the system"
-    has_id = read_instance(familiar.paths.instance) is not None
-    yield "instance.id", familiar.days_name, "instance.id" if has_id else "the host name"
-    yield "name", familiar.name, "the character"
-    embedder = familiar.finder.embedder.embedder
-    yield "embedding.model", embedder.model if embedder else "none", "what is on disk"
-
-
-def _of_me(familiar: Familiar, _: list[Effective]) -> Resolved:
-    for held in familiar.channel("").held:
-        if held.key.startswith("me."):
-            yield held.key, held.value, held.source
-
-
-_RESOLVERS: Final = (
-    (("budget.", "recall."), _of_budget),
-    (("context.",), _of_window),
-    (("history.", "processors."), _of_mode),
-    (("llm.",), _of_model),
-    (("me.",), _of_me),
-    (("timezone", "instance.", "name", "embedding."), _of_machine),
-)
-
-
-_CHANNEL: Final = "cli"
-_SELF: Final = frozenset(entry.rel_path for entry in SELF_FILES)
-_NO_ROOM: Final = "no room beside the other pins; prompts show what fits in the room left free"
-
-
-class PinnedFile(Struct, frozen=True):
-    """A pinned file.
-
-    Args:
-        rel_path: Its path.
-        tokens: Its tokens in a prompt; 0 if nothing of it is shown.
-        fits: It is in every prompt, untruncated.
-        note: Why it is not, or not completely; empty otherwise.
-    """
-
-    rel_path: str
-    tokens: int
-    fits: bool
-    note: str = ""
-
-
-class PinnedFiles(Struct, frozen=True):
-    """All pinned files.
-
-    Args:
-        pins: The files, sorted by path.
-        tokens: Their total tokens.
-        budget_tokens: The budget that prompts guarantee for them.
-        problems: Unreadable files.
-    """
-
-    pins: tuple[PinnedFile, ...]
-    tokens: int
-    budget_tokens: int
-    problems: tuple[str, ...] = ()
-
-    @property
-    def shortage(self) -> str:
-        """Why not all of them are in every prompt; empty if they fit."""
-        if self.tokens <= self.budget_tokens:
-            return ""
-        return (
-            f"Pinned files have {self.tokens:,} tokens, but prompts guarantee them"
-            f" {self.budget_tokens:,}; a full prompt leaves some out"
-        )
-
-
-def set_pins(
-    familiar: Familiar, rel_paths: Iterable[str], *, pinned: bool, dry_run: bool = False
-) -> Applied:
-    """Pin or unpin files: all of them, or none if one cannot be changed.
-
-    Raises:
-        NotFoundError: No such file.
-        RefusedError: The file cannot be pinned.
-        BadInputError: It is not text, or its front matter cannot take the key.
-    """
-    memory = familiar.memory
-    clean = list(dict.fromkeys(map(parse_path, rel_paths)))
-    message = f"{'pin' if pinned else 'unpin'} {' '.join(clean)}"
-    with memory.transaction("human", message, dry_run=dry_run) as tx:
-        for rel_path in clean:
-            file = memory.read(rel_path)
-            if pinned:
-                _check_path(rel_path)
-            text = with_pin(file.text, rel_path) if pinned else without_pin(file.text)
-            tx.write(rel_path, text, expect=file.sha256)
-    return tx.result
-
-
-def list_pins(familiar: Familiar, *, by_index: bool = True) -> PinnedFiles:
-    """List the pinned files as in the prompts of a direct conversation.
-
-    Args:
-        familiar: The familiar.
-        by_index: Find them by the index, updating it; otherwise read all files.
-    """
-    setup = turn_setup(familiar, _CHANNEL)
-    request = ContextRequest(
-        familiar_id=familiar.paths.root.name,
-        channel_id=_CHANNEL,
-        author=None,
-        utterance="",
-        modality=types.Modality.text,
-        at=now(),
-        budget_tokens=setup.allowance.total,
-        viewer=familiar.privacy.viewer_in(_CHANNEL, familiar.me().author),
-        layer_tokens=setup.allowance.layers,
-        tier=setup.channel.tier,
-        phrases=familiar.phrases,
-    )
-    by_files = partial(pins_in_files, familiar.memory)
-    find = partial(find_pins, familiar.index) if by_index else by_files
-    pinned = pinned_memory(familiar, setup, find).of(request)
-    pins = sorted(
-        (_pinned_file(familiar, piece, pinned) for piece in pinned.pieces if piece.rel_path),
-        key=lambda pin: pin.rel_path,
-    )
-    problems = tuple(piece.problem for piece in pinned.pieces if not piece.rel_path)
-    budget = setup.allowance.layers[types.Layer.pinned]
-    return PinnedFiles(tuple(pins), sum(pin.tokens for pin in pins), budget, problems)
-
-
-def _pinned_file(familiar: Familiar, piece: types.Contribution, pinned: Pinned) -> PinnedFile:
-    assert piece.rel_path
-    if not piece.text:
-        return PinnedFile(piece.rel_path, 0, fits=False, note=piece.problem or piece.remark)
-    tokens = MESSAGE_TOKENS + familiar.counter.count(piece.text)
-    if piece.rel_path not in pinned.shown:
-        return PinnedFile(piece.rel_path, tokens, fits=False, note=_NO_ROOM)
-    return PinnedFile(piece.rel_path, tokens, not piece.shortened, piece.shortened)
-
-
-def _check_path(rel_path: str) -> None:
-    if rel_path in _SELF:
-        raise RefusedError(
-            f"{rel_path!r} is part of the character, which is already in every prompt;"
-            " nothing was changed",
-            hint="Pin a file of its own, e.g. `familiar memory write lore/rules.md TEXT`.",
-        )
-    if not rel_path.lower().endswith(SUFFIXES):
-        raise RefusedError(
-            f"{rel_path!r} cannot be pinned: only {', '.join(SUFFIXES)} files can;"
-            " nothing was changed",
-            hint="Copy its text to a Markdown file, and pin that.",
-        )
-    if any(part.startswith(".") for part in rel_path.split("/")):
-        raise RefusedError(
-            f"{rel_path!r} cannot be pinned: prompts never include hidden files;"
-            " nothing was changed",
-            hint="Move it to a name without a leading dot first.",
-        )

@@ -139,7 +139,7 @@ def _diff(out: Output, familiar: Familiar, trace: Trace, against: str) -> None:
 
 
 def _why(out: Output, familiar: Familiar, trace: Trace, asked: str) -> None:
-    from familiar_cli.actions.talk.sent import explain_piece
+    from familiar_cli.actions.talk.explain_piece import explain_piece
     from familiar_cli.pages.context_page import why_page
 
     found = explain_piece(familiar, trace, asked)
@@ -149,7 +149,7 @@ def _why(out: Output, familiar: Familiar, trace: Trace, asked: str) -> None:
 def _replay(
     out: Output, familiar: Familiar, trace: Trace, slot: str | None, model: str | None
 ) -> None:
-    from familiar_cli.actions.talk.sent import replay_trace
+    from familiar_cli.actions.talk.replay import replay_trace
     from familiar_cli.pages.context_page import replay_page
 
     out.note(f"Sending what turn {trace.turn} sent once more…")

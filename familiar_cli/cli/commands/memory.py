@@ -292,7 +292,7 @@ def pins(ctx: typer.Context) -> None:
     \b
     familiar memory pins
     """
-    from familiar_cli.actions.talk.prompt import list_pins
+    from familiar_cli.actions.memory.pins import list_pins
     from familiar_cli.pages.memory_pages import pins_page
 
     out = output(ctx)
@@ -532,7 +532,7 @@ def answer_applied(ctx: typer.Context, done: Applied, *, dry_run: bool, **more: 
 
 
 def _set(ctx: typer.Context, paths: list[str], *, pinned: bool, dry_run: bool) -> None:
-    from familiar_cli.actions.talk.prompt import set_pins
+    from familiar_cli.actions.memory.pins import set_pins
 
     done = set_pins(familiar_of(ctx), paths, pinned=pinned, dry_run=dry_run)
     answer_applied(ctx, done, dry_run=dry_run)

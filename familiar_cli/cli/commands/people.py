@@ -25,8 +25,8 @@ from familiar_cli.pages.emit import Output, exact, say
 from familiar_cli.pages.page import Columns, PagePart, plain
 
 if TYPE_CHECKING:
+    from familiar_cli.actions.people.change_people import PeopleChange
     from familiar_cli.actions.people.me import ShownMe
-    from familiar_cli.actions.people.people import PeopleChange
     from familiar_cli.base.config.edit import Edit
     from familiar_cli.familiar import Familiar
 
@@ -131,7 +131,7 @@ def alias(
         name (NAME): Another name for the person.
         remove: Remove the name from the list.
     """
-    from familiar_cli.actions.people.people import add_alias, remove_alias
+    from familiar_cli.actions.people.change_people import add_alias, remove_alias
     from familiar_cli.pages.memory_pages import shared_line
 
     out = base.output(ctx)
@@ -161,7 +161,7 @@ def merge(ctx: typer.Context, kept: str, other: str, *, dry_run: DryRun = False)
         kept (KEPT): Person whose file is kept.
         other (OTHER): The same person's other account, merged into KEPT.
     """
-    from familiar_cli.actions.people.people import merge as merge_people
+    from familiar_cli.actions.people.change_people import merge as merge_people
 
     with base.familiar_of(ctx) as familiar:
         _tell(base.output(ctx), merge_people(familiar, kept, other, dry_run=dry_run))
@@ -176,7 +176,7 @@ def split(ctx: typer.Context, person: Person, *, dry_run: DryRun = False) -> Non
     \b
     familiar people split twitch:9
     """
-    from familiar_cli.actions.people.people import split as split_person
+    from familiar_cli.actions.people.change_people import split as split_person
 
     with base.familiar_of(ctx) as familiar:
         _tell(base.output(ctx), split_person(familiar, person, dry_run=dry_run))
@@ -195,7 +195,7 @@ def rename_alias(
         old (OLD): Current name.
         new (NEW): New name.
     """
-    from familiar_cli.actions.people.people import rename
+    from familiar_cli.actions.people.change_people import rename
 
     with base.familiar_of(ctx) as familiar:
         _tell(base.output(ctx), rename(familiar, person, old, new, dry_run=dry_run))

@@ -11,7 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.actions.talk import change_turns
-from familiar_cli.actions.talk.sent import explain_piece, find_trace, recalled_pieces
+from familiar_cli.actions.talk.explain_piece import explain_piece
+from familiar_cli.actions.talk.sent import find_trace, recalled_pieces
 from familiar_cli.actions.talk.why import explain_reply
 from familiar_cli.base.errors import FamiliarError, RefusedError, UsageError
 from familiar_cli.base.text import harmless, nearest, one_line

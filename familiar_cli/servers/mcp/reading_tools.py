@@ -382,7 +382,7 @@ def why(caller: Caller, arguments: Arguments) -> Answer:
     Raises:
         NotFoundError: No such prompt, file or turn is visible to the caller.
     """
-    from familiar_cli.actions.talk.sent import explain_piece as why_of
+    from familiar_cli.actions.talk.explain_piece import explain_piece as why_of
 
     found = why_of(caller.familiar, _find_trace(caller, arguments), arguments["subject"])
     _check_open(caller, found.subject)

@@ -21,7 +21,7 @@ from familiar_cli.actions.memory.facts import (
     pinned_pages,
 )
 from familiar_cli.actions.memory.graph import neighbourhood
-from familiar_cli.actions.people import people
+from familiar_cli.actions.people import change_people, people
 from familiar_cli.actions.talk.sent import find_trace
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.markdown import title_of
@@ -49,7 +49,7 @@ from familiar_cli.store.memory.layout import is_page, people_path
 from familiar_cli.store.memory.merge.files import conflicts_in
 from familiar_cli.store.memory.pages.lines import number_spans
 from familiar_cli.writing.review.pending import pending_ids
-from familiar_cli.writing.writer import applying
+from familiar_cli.writing.writer.page_text import summary_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -289,7 +289,7 @@ def show_one_person(asked: PageRequest) -> Shown:
     public = [fact for fact in facts if not fact.is_private]
     private = [fact for fact in facts if fact.is_private]
     themes = [(name, fact_rows(asked, some)) for name, some in person_themes(public).items()]
-    summary = applying.summary_of(person.text)
+    summary = summary_of(person.text)
     return Shown(
         "person",
         {
@@ -323,16 +323,16 @@ def change_person(asked: PageRequest) -> Redirect:
     familiar, person, name = asked.familiar, asked.path["person"], asked.sent("name").strip()
     match asked.sent("do"):
         case "add":
-            people.add_alias(familiar, person, name)
+            change_people.add_alias(familiar, person, name)
             told = f"{person} is now also called {name!r}."
         case "remove":
-            people.remove_alias(familiar, person, name)
+            change_people.remove_alias(familiar, person, name)
             told = f"{person} is no longer called {name!r}."
         case "merge":
-            people.merge(familiar, person, name)
+            change_people.merge(familiar, person, name)
             told = f"Merged {name} into {person}."
         case "split":
-            people.split(familiar, person)
+            change_people.split(familiar, person)
             told = f"{person} has a file of their own again."
         case other:
             raise UsageError(f"Unknown action for a person: {other[:40]!r}")

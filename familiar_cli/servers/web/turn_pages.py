@@ -7,6 +7,9 @@ from typing import Any, Final
 from familiar_cli.actions.memory.facts import page_title
 from familiar_cli.actions.memory.search import search_past, search_sessions
 from familiar_cli.actions.talk import sent
+from familiar_cli.actions.talk.explain_piece import explain_piece
+from familiar_cli.actions.talk.prompt_layers import layers_over_time
+from familiar_cli.actions.talk.replay import replay_trace
 from familiar_cli.actions.talk.why import UsedMemory, explain_reply
 from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.context.trace import Trace, trace_ids
@@ -51,7 +54,7 @@ def show_turns(asked: PageRequest) -> Shown:
 def show_layers(asked: PageRequest) -> Shown:
     """Return how much of each layer was in the prompts of the last turns, as one chart."""
     before = asked.number("before")
-    found = sent.layers_over_time(asked.familiar, before, _CHARTED)
+    found = layers_over_time(asked.familiar, before, _CHARTED)
     older = found[0].turn if len(found) == _CHARTED else None
     return Shown("layers", {"prompts": found, "older": older, "before": before})
 
@@ -75,7 +78,7 @@ def show_replay(asked: PageRequest) -> Shown | Redirect:
     """Replay a request, and show both replies without storing anything."""
     trace = sent.find_trace(asked.familiar, asked.path["turn"])
 
-    replayed = asked.run(sent.replay_trace(asked.familiar, trace))
+    replayed = asked.run(replay_trace(asked.familiar, trace))
     return Shown("turn", {**_turn_values(asked), "replayed": replayed})
 
 
@@ -161,7 +164,7 @@ def _explain_asked(asked: PageRequest, trace: Trace | None) -> object:
     if trace is None or not wanted:
         return None
     try:
-        return sent.explain_piece(asked.familiar, trace, wanted)
+        return explain_piece(asked.familiar, trace, wanted)
     except FamiliarError as error:
         return str(error)
 

@@ -270,7 +270,7 @@ _GENERAL: Final = "general"
 
 def show_settings(asked: PageRequest) -> Shown:
     """Return all settings, by section."""
-    from familiar_cli.actions.talk.prompt import with_effective
+    from familiar_cli.actions.talk.effective_settings import with_effective
 
     path = asked.familiar.paths.config
     rows = sorted(with_effective(asked.familiar, effective_settings(path)), key=_section_of)

@@ -1,261 +1,39 @@
-"""Apply accepted operations: to sections of files, to a draft, and one transaction per step."""
+"""Apply the accepted operations of a step to a draft, in one transaction."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from familiar_cli.base import markdown
 from familiar_cli.base.errors import FamiliarError, LimitError, UnsafePathError, UsageError
-from familiar_cli.base.files import append, check_own, read_plain, write_own
-from familiar_cli.base.languages import ENGLISH, Phrases, heading_in, section_key
-from familiar_cli.base.text import one_line, sha256_of
-from familiar_cli.base.times.clock import iso
+from familiar_cli.base.text import one_line
 from familiar_cli.base.who.identity import handle_of
-from familiar_cli.store.history import WRITER
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.aliases import with_alias
-from familiar_cli.store.memory.pages.facts import ended_on, heading_of, superseded
 from familiar_cli.store.memory.pages.lines import (
-    PLAIN,
-    Numbering,
     as_private,
-    citation_comment,
-    citations_in,
-    normal_line,
-    normal_lines,
-    number_spans,
-    private_scope,
-    turn_ids,
-    without_references,
 )
 from familiar_cli.store.memory.pages.links import link_targets, way_to
 from familiar_cli.store.memory.store.transactions import Transaction, retry_on_conflict
-from familiar_cli.sync import turns_outgoing as outgoing
 from familiar_cli.writing.review.pending import Draft
-from familiar_cli.writing.writer.contract import REWRITES, Operation, ProposedLine, Refusal
+from familiar_cli.writing.writer.contract import REWRITES, Operation, Refusal
 from familiar_cli.writing.writer.grounds import Grounds, session_title
+from familiar_cli.writing.writer.page_text import (
+    apply_operation,
+    new_file,
+    shrinks_by_half,
+    with_bullets,
+    with_title,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
-    from familiar_cli.store.history.rows import Turn
-    from familiar_cli.store.history.store import HistoryStore
-    from familiar_cli.store.memory.pages.lines import Cited, Numbering
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.writing.writer.rails import JudgedBatch
-
-DEEPEST: Final = 2
-"""The lowest headings that begin a part; those below belong to it."""
-
-
-def summary_of(text: str) -> str:
-    """Return the text between the H1 and the first H2."""
-    section = _summary_section(text)
-    return text[
-        max(section.end - len(section.body), markdown.body_start(text)) : section.end
-    ].strip()
-
-
-def section_of(text: str, heading: str) -> str | None:
-    """Return the text below the H2 that matches `heading`, or None without one."""
-    section = _find_section(text, heading)
-    return None if section is None else section.body
-
-
-def new_file(title: str) -> str:
-    """Return a file that contains only its H1."""
-    return f"# {title}\n"
-
-
-def with_title(text: str, old: str, new: str) -> str:
-    """Replace the H1 of `text`, also in its underlined form."""
-    said = [line for line in markdown.scan(text) if not line.in_code and old in line.text]
-    for line in sorted(said, key=lambda line: line.level != 1):
-        if old in {line.title, markdown.heading_text(line.text.lstrip("\ufeff"))}:
-            return text[: line.start] + line.text.replace(old, new, 1) + text[line.end :]
-    return text
-
-
-def with_bullets(text: str, heading: str, bullets: Sequence[str]) -> str:
-    """Append `bullets` to a section, which is created if missing.
-
-    Args:
-        text: Markdown.
-        heading: The H2 in Markdown, e.g. `## Facts`.
-        bullets: Complete lines without line ends.
-    """
-    newline = markdown.newline_of(text)
-    items = "".join(item + newline for item in bullets)
-    section = _find_section(text, heading)
-    if section is None:
-        return _with_newline(text, newline) + newline + heading + newline + newline + items
-    said = [line for line in section.lines if line.text.strip()]
-    gap = "" if len(said) > 1 and _is_of_list(said[-1].text) else newline
-    tail = text[said[-1].end : section.end] or _gap_below(text, section)
-    kept = _with_newline(text[: said[-1].end], newline)
-    return kept + gap + items + tail + text[section.end :]
-
-
-def with_section(text: str, heading: str, bullets: Sequence[str]) -> str:
-    """Replace the contents of a section by `bullets`."""
-    section = _find_section(text, heading)
-    if section is not None:
-        head = _with_newline(text[: section.lines[0].end], markdown.newline_of(text))
-        text = head + _gap_below(text, section) + text[section.end :]
-    return with_bullets(text, heading, bullets)
-
-
-def with_summary(text: str, paragraphs: Sequence[str]) -> str:
-    """Replace the text between the H1 and the first H2 by `paragraphs`.
-
-    Anything before the H1 (front matter) is kept.
-    """
-    newline = markdown.newline_of(text)
-    section = _summary_section(text)
-    head = text[: section.lines[0].end if section.level else markdown.body_start(text)]
-    head = _with_newline(head, newline) + newline if head else ""
-    body = (newline * 2).join(paragraphs) + newline
-    return head + body + _gap_below(text, section) + text[section.end :]
-
-
-def _summary_section(text: str) -> markdown.Section:
-    """Return the section with the summary: the first H1's, else the text without a heading."""
-    found = list(markdown.sections(text, DEEPEST))
-    return next((section for section in found if section.level == 1), found[0])
-
-
-def _find_section(text: str, heading: str) -> markdown.Section | None:
-    """Find the section of `heading`: by its channel if private, else by title."""
-    channel, title = private_scope(heading), markdown.heading_text(heading.lstrip("# "))
-    wanted, are_wishes = section_key(title), heading_in(title) == "wishes"
-    for section in markdown.sections(text, DEEPEST):
-        if section.level != DEEPEST or private_scope(section.lines[0].text) != channel:
-            continue
-        if channel is None:
-            is_it = section_key(section.title) == wanted
-        else:  # a private section is found by its channel
-            is_it = (heading_of(section) == "wishes") == are_wishes
-        if is_it:
-            return section
-    return None
-
-
-def _is_of_list(line: str) -> bool:
-    return line.startswith((" ", "\t")) or markdown.bullet(line) is not None
-
-
-def _gap_below(text: str, section: markdown.Section) -> str:
-    """Return the blank line needed between a section and the next one, if any."""
-    return markdown.newline_of(text) if section.end < len(text) else ""
-
-
-def _with_newline(text: str, newline: str) -> str:
-    return text if not text or text.endswith("\n") else text + newline
-
-
-# A part shorter than this may shrink freely: "Likes tea." says all of "She said …".
-_LEAST_PART_CHARS: Final = 120
-_HALF: Final = 0.5
-
-
-def apply_operation(
-    text: str,
-    operation: Operation,
-    private_heading: str = "",
-    phrases: Phrases = ENGLISH,
-    numbering: Numbering = PLAIN,
-) -> str:
-    """Apply one operation to `text`.
-
-    Args:
-        text: The file, with at least its H1.
-        operation: The operation.
-        private_heading: The section to write to instead, if it was said in private.
-        phrases: Language of the heading of a new list of names.
-        numbering: How turns are cited.
-    """
-    heading = private_heading or f"## {operation.section}"
-    match operation.op:
-        case "add_aliases":
-            for line in operation.lines:
-                text = with_alias(text, line.text, phrases.heading("aliases"))
-            return text
-        case "set_summary" | "create":
-            return with_summary(text, _summary_paragraphs(text, operation.lines, numbering))
-        case "supersede":
-            (line,) = operation.lines
-            new = _bullet_text(line.text, numbering.cite(line.turns))
-            indent = operation.replaces[: -len(operation.replaces.lstrip())]
-            assert operation.until is not None
-            made = superseded(text, operation.replaces, indent + new, operation.until, phrases)
-            return text if made is None else made
-        case "replace_section":
-            lines = _rewrite_section(text, heading, operation.lines, numbering)
-            return with_section(text, heading, lines)
-        case _:
-            section = section_of(text, heading) or ""
-            there = normal_lines(section) | normal_lines(summary_of(text))
-            fresh = [line for line in operation.lines if normal_line(line.text) not in there]
-            bullets = [_bullet_text(line.text, numbering.cite(line.turns)) for line in fresh]
-            return with_bullets(text, heading, bullets) if bullets else text
-
-
-def shrinks_by_half(before: str, after: str, operation: Operation) -> bool:
-    """Tell whether an operation removes more than half of a file, or of a longer part."""
-    if _text_size(after) < _HALF * _text_size(before):
-        return True
-    match operation.op:
-        case "set_summary":
-            parts = summary_of(before), summary_of(after)
-        case "replace_section":
-            heading = f"## {operation.section}"
-            parts = tuple(section_of(t, heading) or "" for t in (before, after))  # type: ignore[assignment]
-        case _:
-            return False
-    old, new = map(_text_size, parts)
-    return old >= _LEAST_PART_CHARS and new < _HALF * old
-
-
-def _text_size(text: str) -> int:
-    return len("".join(without_references(text).split()))
-
-
-def _bullet_text(text: str, turns: Sequence[Cited]) -> str:
-    return f"- {text} {citation_comment(turns)}".rstrip()
-
-
-def _summary_paragraphs(
-    text: str, lines: Sequence[ProposedLine], numbering: Numbering
-) -> list[str]:
-    """Render a summary that cites its turns and those of the summary it replaces."""
-    old = citations_in(summary_of(text))
-    turns = [*old, *numbering.cite(n for line in lines for n in line.turns)]
-    texts = [line.text for line in lines]
-    return [*texts[:-1], f"{texts[-1]} {citation_comment(turns)}"]
-
-
-def _rewrite_section(
-    text: str, heading: str, lines: Sequence[ProposedLine], numbering: Numbering
-) -> list[str]:
-    """Return the bullets of a section; existing ones keep their citations.
-
-    Bullets that have ended are kept, since the model was not shown them.
-    """
-    body = section_of(text, heading) or ""
-    old = {normal_line(line): line for line in markdown.split_lines(body) if normal_line(line)}
-    ended = [line.rstrip() for line in old.values() if ended_on(line)]
-    new = [
-        _bullet_text(line.text, citations_in(old[normal_line(line.text)]))
-        if normal_line(line.text) in old
-        else _bullet_text(line.text, numbering.cite(line.turns))
-        for line in lines
-    ]
-    return [*new, *ended]
 
 
 _SHOWN_CHARS: Final = 200
@@ -553,159 +331,3 @@ def _refused_by(store: MemoryStore, draft: Draft) -> Iterator[Refusal]:
             yield Refusal(file.rel_path, LIMIT, f"{error}; held")
         except UnsafePathError as error:
             yield Refusal(file.rel_path, "path", str(error))
-
-
-SUFFIX: Final = ".jsonl"
-
-
-class Runs:
-    """Storage of run records and unusable replies.
-
-    Args:
-        directory: Directory of the records.
-        quarantine: Directory of the replies.
-    """
-
-    def __init__(self, directory: Path, quarantine: Path) -> None:
-        self._directory = directory
-        self._quarantine = quarantine
-
-    def note(self, run: str, entry: dict[str, Any]) -> None:
-        """Append a line to a record.
-
-        Raises:
-            FamiliarError: The disk failed.
-        """
-        line = json.dumps(entry, ensure_ascii=True, default=_plain_value) + "\n"
-        path = self._directory / f"{run}{SUFFIX}"
-        try:
-            append(path, line.encode())
-        except OSError as error:
-            raise FamiliarError(f"The record {str(path)!r} cannot be written: {error}") from error
-
-    def read(self, run: str) -> list[dict[str, Any]]:
-        """Return the lines of a record; empty if it does not exist."""
-        check_own(self._directory)
-        path = self._directory / f"{run}{SUFFIX}"
-        if not path.exists():
-            return []
-        lines = read_plain(path).decode("utf-8").splitlines()
-        return [json.loads(line) for line in lines]
-
-    def keep_reply(self, run: str, text: str) -> Path:
-        """Store an unusable reply verbatim; return its path.
-
-        Raises:
-            FamiliarError: The disk failed.
-        """
-        check_own(self._quarantine)
-        number = 1 + sum(1 for _ in self._quarantine.glob(f"{run}-*.txt"))
-        path = self._quarantine / f"{run}-{number}.txt"
-        try:
-            write_own(path, text.encode("utf-8", errors="surrogatepass"))
-        except OSError as error:
-            raise FamiliarError(
-                f"An unusable reply could not be kept in {str(path)!r}: {error}"
-            ) from error
-        return path
-
-
-def _plain_value(value: object) -> object:
-    if isinstance(value, Struct):
-        return asdict(value)
-    if isinstance(value, set | frozenset):
-        return sorted(value)
-    return str(value)
-
-
-def marker_text(run: str, piece: Sequence[Turn], *, instance: str = "") -> str:
-    """Return the content of the marker file after a step.
-
-    Args:
-        run: The pass.
-        piece: The turns of the step.
-        instance: The instance that wrote; empty: it has no id.
-    """
-    last = piece[-1]
-    told = {"run": run, "through": last.id, "turn": _turn_digest(last)}
-    where = {"instance": instance} if instance else {}
-    return json.dumps(told | where | {"turns": number_spans(t.id for t in piece)}) + "\n"
-
-
-def reconcile_history(store: MemoryStore, history: HistoryStore, instance: str = "") -> int:
-    """Mark turns as read that memory records as done; return their number.
-
-    Args:
-        store: The memory.
-        history: The history.
-        instance: This instance; another one's marker does not apply to its turns.
-
-    Raises:
-        FamiliarError: The history cannot be written.
-    """
-    try:
-        value = json.loads(store.read_file(layout.WRITER_JSON))
-        through, digest, part = int(value["through"]), value["turn"], value.get("turns")
-        is_own = value.get("instance", instance) == instance
-    except (FamiliarError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return 0  # none, or not ours: keep the watermark
-    last = history.turn(through)
-    if not is_own or last is None or _turn_digest(last) != digest:
-        return 0
-    before = history.unsummarised_count()
-    if part is not None:
-        outgoing.mark_read(history, turn_ids(f"<!-- turns {part} -->", PLAIN))
-    elif through > history.watermark(WRITER):
-        history.move_watermark(WRITER, through)  # an older version's file
-    return before - history.unsummarised_count()
-
-
-def _turn_digest(turn: Turn) -> str:
-    who = turn.author.slug if turn.author else ""
-    parts = (turn.channel_id, who, iso(turn.at), turn.content)
-    return sha256_of("\x00".join(parts))
-
-
-class WriterSettings(Struct, frozen=True):
-    """Settings of the writer.
-
-    Args:
-        batch_turns: Maximum turns per question.
-        batch_tokens: Maximum tokens of turns per question; less for a small model.
-        quiet_gap_s: A silence this long ends a conversation.
-        reply_tokens: Maximum tokens of a reply.
-        temperature: Sampling temperature; None: the model's setting.
-        structured: `auto`, `on` or `off`: whether to request constrained replies.
-        numbering: How turns are cited.
-    """
-
-    batch_turns: int = 60
-    batch_tokens: int = 4000
-    quiet_gap_s: float = 1800.0
-    reply_tokens: int = 1024
-    temperature: float | None = None
-    structured: str = "auto"
-    numbering: Numbering = PLAIN
-
-
-# As requested in prompts: a summary of some sentences per
-# session, and a fact about each person every few turns.
-_SUMMARY_CHARS: Final = 300
-_LINE: Final = "- " + "a fact that is told in so many words " * 3 + "\n"
-_TURNS_OF_FACT: Final = 8
-_MOST_FACTS: Final = 3
-
-
-def expect_reply(draft: Draft, grounds: Grounds) -> None:
-    """Grow a batch's files in `draft` by the expected size of a model's output."""
-    facts = min(1 + len(grounds.batch.turns) // _TURNS_OF_FACT, _MOST_FACTS)
-    summary = (_LINE * 3)[:_SUMMARY_CHARS]
-    for rel_path, more in (
-        *((path, summary) for path in grounds.sessions),
-        *((person.rel_path, _LINE * facts) for person in grounds.roster.people),
-    ):
-        try:
-            text = draft.text(rel_path) or new_file(rel_path)
-            draft.put(rel_path, f"{text}\n{more}")
-        except FamiliarError:
-            continue  # unreadable, so it is not shown either

@@ -31,19 +31,13 @@ from familiar_cli.writing.review.pending import (
     Why,
     stage_plan,
 )
-from familiar_cli.writing.writer.applying import (
-    StepOutcome,
-    WriterSettings,
-    applied_to,
-    commit_step,
-    expect_reply,
-    marker_text,
-    reconcile_history,
-)
+from familiar_cli.writing.writer.applying import StepOutcome, applied_to, commit_step
 from familiar_cli.writing.writer.contract import Batch, WriterReport, parse_reply
 from familiar_cli.writing.writer.grounds import by_privacy, split_steps
 from familiar_cli.writing.writer.prompts import SHAPE, Questions
 from familiar_cli.writing.writer.rails import JudgedBatch, judge_operations
+from familiar_cli.writing.writer.runs import marker_text, reconcile_history
+from familiar_cli.writing.writer.settings import WriterSettings, expect_reply
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -54,7 +48,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.store.memory.store.transactions import Transaction
-    from familiar_cli.writing.writer.applying import Runs
+    from familiar_cli.writing.writer.runs import Runs
 
 __all__ = ["MemoryWriter", "Mode", "WriterSettings"]
 

@@ -11,8 +11,8 @@ from familiar_cli.llm import tokens
 from familiar_cli.llm.types import Completion, ScriptedModel
 from familiar_cli.store.history import WRITER, HistoryStore
 from familiar_cli.store.memory.store.store import Limits, MemoryStore
-from familiar_cli.writing.writer.applying import Runs
 from familiar_cli.writing.writer.memory_writer import MemoryWriter, WriterSettings
+from familiar_cli.writing.writer.runs import Runs
 from tests.support.viewers import rules_of
 
 ANNA = Author("discord", "42", "anna", "Anna")

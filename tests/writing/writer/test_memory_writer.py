@@ -25,8 +25,8 @@ from familiar_cli.store.memory.store.store import Limits, MemoryStore
 from familiar_cli.store.passes import exclusive
 from familiar_cli.sync.turns_outgoing import UnreadFilter
 from familiar_cli.writing.review.pending import read_pending
-from familiar_cli.writing.writer import applying
-from familiar_cli.writing.writer.applying import Runs
+from familiar_cli.writing.writer import runs
+from familiar_cli.writing.writer.runs import Runs
 from tests.support.cases import IS_NIGHT
 from tests.writing.writer.support import (
     ANNA,
@@ -656,11 +656,11 @@ def test_how_far_another_instance_has_come_says_nothing_here(world):
     told = json.loads(world.read(WRITER_JSON))
     assert told["instance"] == "desk-9c2d"
     world.say("And a cat.")
-    told |= {"through": 2, "turns": "2", "turn": applying._turn_digest(world.history.turn(2))}
+    told |= {"through": 2, "turns": "2", "turn": runs._turn_digest(world.history.turn(2))}
     world.store.write_file(WRITER_JSON, json.dumps(told))
 
-    assert applying.reconcile_history(world.store, world.history, "laptop-7f3a") == 0
-    assert applying.reconcile_history(world.store, world.history, "desk-9c2d") == 1
+    assert runs.reconcile_history(world.store, world.history, "laptop-7f3a") == 0
+    assert runs.reconcile_history(world.store, world.history, "desk-9c2d") == 1
 
 
 RELATED = {"file": ANNAS, "section": "Relations"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.writing.writer.applying import summary_of, with_bullets, with_summary
+from familiar_cli.writing.writer.page_text import summary_of, with_bullets, with_summary
 
 FRONT = "---\npinned: true\naliases: [Annie]\n---\n"
 

@@ -1,0 +1,164 @@
+"""Pinned files: set them, and list what each costs."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from familiar_cli.actions.talk.prompt import pinned_memory, turn_setup
+from familiar_cli.base.errors import RefusedError
+from familiar_cli.base.times.clock import now
+from familiar_cli.context import types
+from familiar_cli.context.budget import (
+    MESSAGE_TOKENS,
+)
+from familiar_cli.context.request import ContextRequest
+from familiar_cli.store.memory.layout import SUFFIXES
+from familiar_cli.store.memory.pages.front_matter import SELF_FILES, with_pin, without_pin
+from familiar_cli.store.memory.store.files import Applied, parse_path
+from familiar_cli.store.search.build import find_pins, pins_in_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from familiar_cli.base.config.values import Value
+    from familiar_cli.context.providers.pins import Pinned
+    from familiar_cli.familiar import Familiar
+
+    Resolved = Iterator[tuple[str, Value, str]]
+
+
+_CHANNEL: Final = "cli"
+_SELF: Final = frozenset(entry.rel_path for entry in SELF_FILES)
+_NO_ROOM: Final = "no room beside the other pins; prompts show what fits in the room left free"
+
+
+class PinnedFile(Struct, frozen=True):
+    """A pinned file.
+
+    Args:
+        rel_path: Its path.
+        tokens: Its tokens in a prompt; 0 if nothing of it is shown.
+        fits: It is in every prompt, untruncated.
+        note: Why it is not, or not completely; empty otherwise.
+    """
+
+    rel_path: str
+    tokens: int
+    fits: bool
+    note: str = ""
+
+
+class PinnedFiles(Struct, frozen=True):
+    """All pinned files.
+
+    Args:
+        pins: The files, sorted by path.
+        tokens: Their total tokens.
+        budget_tokens: The budget that prompts guarantee for them.
+        problems: Unreadable files.
+    """
+
+    pins: tuple[PinnedFile, ...]
+    tokens: int
+    budget_tokens: int
+    problems: tuple[str, ...] = ()
+
+    @property
+    def shortage(self) -> str:
+        """Why not all of them are in every prompt; empty if they fit."""
+        if self.tokens <= self.budget_tokens:
+            return ""
+        return (
+            f"Pinned files have {self.tokens:,} tokens, but prompts guarantee them"
+            f" {self.budget_tokens:,}; a full prompt leaves some out"
+        )
+
+
+def set_pins(
+    familiar: Familiar, rel_paths: Iterable[str], *, pinned: bool, dry_run: bool = False
+) -> Applied:
+    """Pin or unpin files: all of them, or none if one cannot be changed.
+
+    Raises:
+        NotFoundError: No such file.
+        RefusedError: The file cannot be pinned.
+        BadInputError: It is not text, or its front matter cannot take the key.
+    """
+    memory = familiar.memory
+    clean = list(dict.fromkeys(map(parse_path, rel_paths)))
+    message = f"{'pin' if pinned else 'unpin'} {' '.join(clean)}"
+    with memory.transaction("human", message, dry_run=dry_run) as tx:
+        for rel_path in clean:
+            file = memory.read(rel_path)
+            if pinned:
+                _check_path(rel_path)
+            text = with_pin(file.text, rel_path) if pinned else without_pin(file.text)
+            tx.write(rel_path, text, expect=file.sha256)
+    return tx.result
+
+
+def list_pins(familiar: Familiar, *, by_index: bool = True) -> PinnedFiles:
+    """List the pinned files as in the prompts of a direct conversation.
+
+    Args:
+        familiar: The familiar.
+        by_index: Find them by the index, updating it; otherwise read all files.
+    """
+    setup = turn_setup(familiar, _CHANNEL)
+    request = ContextRequest(
+        familiar_id=familiar.paths.root.name,
+        channel_id=_CHANNEL,
+        author=None,
+        utterance="",
+        modality=types.Modality.text,
+        at=now(),
+        budget_tokens=setup.allowance.total,
+        viewer=familiar.privacy.viewer_in(_CHANNEL, familiar.me().author),
+        layer_tokens=setup.allowance.layers,
+        tier=setup.channel.tier,
+        phrases=familiar.phrases,
+    )
+    by_files = partial(pins_in_files, familiar.memory)
+    find = partial(find_pins, familiar.index) if by_index else by_files
+    pinned = pinned_memory(familiar, setup, find).of(request)
+    pins = sorted(
+        (_pinned_file(familiar, piece, pinned) for piece in pinned.pieces if piece.rel_path),
+        key=lambda pin: pin.rel_path,
+    )
+    problems = tuple(piece.problem for piece in pinned.pieces if not piece.rel_path)
+    budget = setup.allowance.layers[types.Layer.pinned]
+    return PinnedFiles(tuple(pins), sum(pin.tokens for pin in pins), budget, problems)
+
+
+def _pinned_file(familiar: Familiar, piece: types.Contribution, pinned: Pinned) -> PinnedFile:
+    assert piece.rel_path
+    if not piece.text:
+        return PinnedFile(piece.rel_path, 0, fits=False, note=piece.problem or piece.remark)
+    tokens = MESSAGE_TOKENS + familiar.counter.count(piece.text)
+    if piece.rel_path not in pinned.shown:
+        return PinnedFile(piece.rel_path, tokens, fits=False, note=_NO_ROOM)
+    return PinnedFile(piece.rel_path, tokens, not piece.shortened, piece.shortened)
+
+
+def _check_path(rel_path: str) -> None:
+    if rel_path in _SELF:
+        raise RefusedError(
+            f"{rel_path!r} is part of the character, which is already in every prompt;"
+            " nothing was changed",
+            hint="Pin a file of its own, e.g. `familiar memory write lore/rules.md TEXT`.",
+        )
+    if not rel_path.lower().endswith(SUFFIXES):
+        raise RefusedError(
+            f"{rel_path!r} cannot be pinned: only {', '.join(SUFFIXES)} files can;"
+            " nothing was changed",
+            hint="Copy its text to a Markdown file, and pin that.",
+        )
+    if any(part.startswith(".") for part in rel_path.split("/")):
+        raise RefusedError(
+            f"{rel_path!r} cannot be pinned: prompts never include hidden files;"
+            " nothing was changed",
+            hint="Move it to a name without a leading dot first.",
+        )
