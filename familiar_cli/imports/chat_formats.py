@@ -36,6 +36,7 @@ from familiar_cli.imports.foreign_chat import (
     readable_rows,
 )
 from familiar_cli.imports.foreign_files import json_line
+from familiar_cli.imports.legacy_history import SQLITE_START, read_legacy_history
 from familiar_cli.imports.transcript_layout import (
     MAX_LINE_CHARS,
     MessageHeader,
@@ -297,6 +298,9 @@ def _read_chats(source: ChatFile, reading: Reading) -> Iterator[ForeignChat | Sk
     names = reading.channels or channel_names(source)
     with source.open() as stream:
         start = stream.read(_START_BYTES).lstrip()
+    if start.startswith(SQLITE_START):
+        yield from read_legacy_history(source, reading)
+        return
     if reading.format == TRANSCRIPT or not _JSON.match(start):
         yield _of_text(source, reading, start, names)
         return

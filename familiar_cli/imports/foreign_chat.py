@@ -40,6 +40,7 @@ CHATGPT: Final = "chatgpt"
 CLAUDE: Final = "claude"
 DISCORD: Final = "discord"
 TRANSCRIPT: Final = "transcript"
+LEGACY: Final = "legacy"
 TITLES: Final = {
     PLAIN: "plain lines",
     SILLY_TAVERN: "SillyTavern",
@@ -47,6 +48,7 @@ TITLES: Final = {
     CLAUDE: "Claude export",
     DISCORD: "Discord export",
     TRANSCRIPT: "transcript",
+    LEGACY: "history of an earlier program",
 }
 
 

@@ -96,7 +96,6 @@ def first(tmp_path, address) -> Home:
     (root / "traces" / "900.json").write_text(json.dumps({"sent": GROUP}))
     (root / "quarantine").mkdir(exist_ok=True)
     (root / "quarantine" / "x.txt").write_text(DM)
-    (root / "history.db.before-v9").write_bytes(GROUP.encode())
     home.run("sync", "remote", "add", "hub", address)
     home.run("sync")
     return home

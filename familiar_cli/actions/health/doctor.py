@@ -20,12 +20,9 @@ from familiar_cli.actions.memory.write_memory import WRITER_SLOT
 from familiar_cli.base.config import environment
 from familiar_cli.base.config.environment import keys_file
 from familiar_cli.base.config.home import (
-    FamiliarPaths,
     cache_dir,
     familiar_and_reason,
-    find_familiar,
     home_and_reason,
-    list_familiars,
 )
 from familiar_cli.base.config.mounts import network_warning
 from familiar_cli.base.config.schema import CharacterConfig
@@ -33,7 +30,6 @@ from familiar_cli.base.config.settings import load_config
 from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.text import one_line
 from familiar_cli.llm.slots import PLAN_TOKENS, PRESETS, ResolvedSlot, for_plans, resolve_slot
-from familiar_cli.store.history.schema import stored_version
 from familiar_cli.writing.writer.contract import bounds_for
 
 if TYPE_CHECKING:
@@ -337,44 +333,6 @@ def examine(home: str | None = None, familiar: str | None = None) -> list[Diagno
         if target.found or name not in doctor_checks.FAMILIAR_CHECKS
         for found in _run_check(check, target)
     ]
-
-
-def preview_upgrade(home: Path, familiar: str | None = None) -> list[Diagnosis]:
-    """Describe what this version changes in familiars of earlier ones on first use.
-
-    Nothing is changed.
-
-    Args:
-        home: The directory of the familiars.
-        familiar: Only this one; None for all.
-    """
-    names = [familiar] if familiar else list_familiars(home)
-    chosen = [find_familiar(home, name) for name in names]
-    return [replace(found, name=paths.id) for paths in chosen for found in _preview_changes(paths)]
-
-
-def _preview_changes(paths: FamiliarPaths) -> Iterator[Diagnosis]:
-    changes = 0
-    if paths.history.is_file():
-        try:
-            found, newest = stored_version(paths.history)
-        except FamiliarError as error:
-            yield fail(str(error), error.hint or "")
-            return
-        if found < newest:
-            changes += 1
-            copy = f"{paths.history.name}.before-v{found + 1}"
-            yield warn(
-                f"history.db is migrated from schema {found} to {newest}, which earlier versions "
-                f"cannot open; the old file is kept as {copy}",
-                f"First run `familiar backup DIR` with the version that you used so far, or "
-                f"copy {str(paths.root)!r}.",
-            )
-    if not paths.instance.exists():
-        changes += 1
-        yield ok("instance.id: a name for this machine is added, for `familiar sync`")
-    if not changes:
-        yield ok("nothing changes except files that are derived from others")
 
 
 def _find_target(home: str | None, familiar: str | None) -> CheckTarget:

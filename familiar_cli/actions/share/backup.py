@@ -53,7 +53,7 @@ _HISTORY: Final = "history.db"
 _SKIPPED_DIRS: Final = frozenset({"memory/.index", "recall", "replying", "runs/locks"})
 _SKIPPED: Final = re.compile(
     r"(.*/)?([^/]*\.lock(\.next|\.holder)?|\.lock\.(next|holder)|\.tmp-familiar-[^/]*)"
-    r"|moved\.txt|history\.db(-wal|-shm|-journal|\.before-.*)|served\.sqlite.*|\.backups/.*"
+    r"|moved\.txt|history\.db-(wal|shm|journal)|served\.sqlite.*|\.backups/.*"
 )
 
 

@@ -250,7 +250,10 @@ def import_chat(
     character: list[str] | None = None,
     me: list[str] | None = None,
     format_: Annotated[
-        Literal["sillytavern", "plain", "chatgpt", "claude", "discord", "transcript"] | None,
+        Literal[
+            "sillytavern", "plain", "chatgpt", "claude", "discord", "transcript", "legacy-history"
+        ]
+        | None,
         typer.Option("--format"),
     ] = None,
     dates: Literal["dmy", "mdy", "ymd"] | None = None,

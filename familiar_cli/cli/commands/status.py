@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from os import environ
-from typing import Annotated
 
 import typer
 
@@ -78,28 +77,19 @@ doctor_app = App()
 
 
 @doctor_app.command()
-def doctor(
-    ctx: typer.Context, *, upgrade: Annotated[bool, typer.Option("--upgrade")] = False
-) -> None:
+def doctor(ctx: typer.Context) -> None:
     """Check every part of the setup, and print how to fix it. Exits with 7 if a check fails.
 
     \b
     familiar doctor
-    familiar doctor --upgrade
     familiar doctor --json
-
-    Args:
-        upgrade: Only say what this version changes in older familiars.
     """
-    from familiar_cli.actions.health.doctor import examine, preview_upgrade
+    from familiar_cli.actions.health.doctor import examine
     from familiar_cli.base.errors import PartialError
     from familiar_cli.pages.status_pages import doctor_page
 
     given, out = globals_of(ctx), output(ctx)
-    if upgrade:
-        checks = preview_upgrade(home_of(ctx), given.familiar)
-    else:
-        checks = examine(given.home, given.familiar)
+    checks = examine(given.home, given.familiar)
     failed = [check.name for check in checks if check.verdict == "fail"]
     error = PartialError(f"Checks failed: {', '.join(failed)}", hint="Fix what is marked `fail`.")
     out.answer({"checks": checks}, doctor_page(checks), [error] if failed else [])

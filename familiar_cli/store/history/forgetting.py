@@ -16,13 +16,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import BadInputError, ForgottenPersonError
-from familiar_cli.base.files import remove
 from familiar_cli.base.sqlite import rows_among
 from familiar_cli.base.text import fold
 from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history.lines import TurnLine, TurnName, local_ids, own_instance, turn_names
 from familiar_cli.store.history.rows import Turn, pack, to_author, unpack
-from familiar_cli.store.history.tables import list_tables
 
 if TYPE_CHECKING:
     import sqlite3
@@ -420,8 +418,6 @@ def bury_turns(history: HistoryFile, order: ForgetOrder, found: Forgotten) -> No
     Raises:
         FamiliarError: The file cannot be written; nothing was changed.
     """
-    for copy in history.path.parent.glob(f"{history.path.name}.before-v*"):
-        remove(copy)
     with history.use(create=True) as connection:
         connection.execute("PRAGMA secure_delete = ON")
     with history.change() as connection:
@@ -431,7 +427,7 @@ def bury_turns(history: HistoryFile, order: ForgetOrder, found: Forgotten) -> No
             _bury(connection, order, found)
             _rename_channels(connection, found)
             _scrub_sources(connection, order, found.traces)
-        _scrub_older_tables(connection, found.traces)
+        connection.execute("DROP TABLE IF EXISTS turns_fts")
     with history.use(create=True) as connection:
         connection.execute("VACUUM")
         for _ in range(_TRUNCATE_TRIES):
@@ -567,19 +563,3 @@ def _scrub_sources(connection: sqlite3.Connection, order: ForgetOrder, traces: T
             if traces.are_in(unpack(raw)) and not traces.are_in(unpack(content))
         ],
     )
-
-
-def _scrub_older_tables(connection: sqlite3.Connection, traces: Traces) -> None:
-    """Delete rows of legacy tables that name or quote somebody."""
-    for table in list_tables(connection):
-        if table == "turns_fts":
-            connection.execute("DROP TABLE turns_fts")
-        elif table.startswith("legacy_"):
-            quoted = '"' + table.replace('"', '""') + '"'
-            rows = connection.execute(f"SELECT rowid, * FROM {quoted}").fetchall()  # noqa: S608
-            gone = [
-                (row[0],)
-                for row in rows
-                if any(traces.are_in(str(value)) for value in row[1:] if isinstance(value, str))
-            ]
-            connection.executemany(f"DELETE FROM {quoted} WHERE rowid = ?", gone)  # noqa: S608

@@ -27,13 +27,13 @@ from familiar_cli.store.history import events
 from familiar_cli.store.history.rows import SERVED, Turn, in_ms, pack, unpack
 from familiar_cli.store.history.selection import TurnFilter, select_turns
 from familiar_cli.store.history.store import HistoryStore, find_message
-from familiar_cli.store.history.tables import FIRST_CHARACTERS
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 
+_FIRST_CHARACTERS: Final = "substr(content, 1, 24)"  # as in the index `turns_by_beginning`
 _NEARBY: Final = 8  # turns searched for the earlier wording of an edited line
 _MANY: Final = 100  # turns with one identity
 _LEAVING: Final = ("branches", "bookmark_link")  # SillyTavern's keys for them in `extra`
@@ -305,7 +305,7 @@ def live_channels(history: HistoryStore, lines: Sequence[IncomingLine]) -> list[
     sql = (
         f"WITH lines (content) AS (VALUES {', '.join(['(?)'] * len(texts))}) "  # noqa: S608
         f"SELECT DISTINCT channel_id FROM turns WHERE source = '{SERVED}' "
-        f"AND {FIRST_CHARACTERS} IN (SELECT {FIRST_CHARACTERS} FROM lines) "
+        f"AND {_FIRST_CHARACTERS} IN (SELECT {_FIRST_CHARACTERS} FROM lines) "
         "AND content IN lines AND channel_id NOT IN (SELECT channel_id FROM chats)"
     )
     with history.use(create=False) as connection:

@@ -48,7 +48,7 @@ class Turn(Struct, frozen=True):
         content: Its text, verbatim.
         at: Its time in UTC, to the millisecond.
         modality: `text` or `voice`.
-        source: What wrote it, e.g. `cli`, `greeting`, `legacy`.
+        source: What wrote it, e.g. `cli`, `greeting`, `serve`.
         partial: Whether it was cut off before its end.
         hidden: Whether it is left out of prompts.
         reply_to: The turn that it replies to; None: none, or unknown.

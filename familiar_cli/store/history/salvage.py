@@ -21,7 +21,6 @@ from familiar_cli.base.sqlite import transaction
 from familiar_cli.base.times.clock import now
 from familiar_cli.store.history.rows import COLUMNS, DamagedRowError, to_turn
 from familiar_cli.store.history.schema import open_to_write
-from familiar_cli.store.history.tables import OLDER_TABLES, add_events
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -412,19 +411,12 @@ def _fill_history(
         columns = _table_columns(connection, "turns")
         rows = (dict(zip(columns, (n, *row[1:]), strict=False)) for n, row in turns.items())
         _insert_rows(connection, "turns", rows)
-        if is_older := "facts" in tables:
-            for name in ("events", "branches"):
-                connection.execute(f"DROP TABLE {name}")
-            for name in tables.keys() & OLDER_TABLES:
-                connection.execute(tables[name][1])
         for name, (root, sql) in tables.items():
             if not _table_columns(connection, name):
                 continue
             found = _named_rows(pages, root, name, sql)
             if count := _insert_rows(connection, name, found):
                 result.tables[name] = count
-        if is_older:
-            add_events(connection)
         _follow_turns(connection, result)
         _keep_private(connection)
         for name, sql in triggers:

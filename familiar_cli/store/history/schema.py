@@ -1,7 +1,4 @@
-"""Open and check the history's file, and migrate it to the newest schema.
-
-A migration is one transaction: it applies completely or not at all.
-"""
+"""Open the history's file, create its tables, and refuse files of other kinds."""
 
 from __future__ import annotations
 
@@ -14,12 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.base.config.environment import install_command
 from familiar_cli.base.errors import BadInputError, FamiliarError, LockedError, RefusedError
 from familiar_cli.base.sqlite import Fault, connect, fault_of, hint_for, transaction
-from familiar_cli.store.history import tables
+from familiar_cli.base.text import typed
 from familiar_cli.store.history.rows import DamagedRowError, Row
-from familiar_cli.store.history.tables import APPLICATION_ID, MIGRATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+APPLICATION_ID: Final = 0x46414D31  # "FAM1": identifies the file as ours
+VERSION: Final = 1
+_EARLIER_ID: Final = 0x66616D69  # before the first release
 
 
 class HistoryFile:
@@ -86,22 +86,22 @@ class HistoryFile:
             return connection.execute(sql, values).fetchall()
 
 
-_ALSO_OURS: Final = ("sqlite_", "turns_fts", "legacy_")
-
-
 def open_to_write(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
-    """Open the history at `path` for writing, creating or migrating it if needed.
+    """Open the history at `path` for writing, creating it if needed.
 
     Raises:
         BadInputError: It is another program's database; it is left unchanged.
-        RefusedError: A newer version of this program wrote it; it is left unchanged.
+        RefusedError: Another version of this program wrote it; it is left unchanged.
         sqlite3.Error: Any error of SQLite; see `translate_errors`.
-        OSError: The directory cannot be created, or the old file cannot be copied.
+        OSError: The directory cannot be created.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     connection = connect(path, busy_timeout_s)
     try:
-        _bring_up_to_date(connection, path)
+        if is_empty(connection, path):
+            with transaction(connection):
+                if is_empty(connection, path):  # no other process was faster
+                    _create_tables(connection)
         connection.execute("PRAGMA journal_mode = WAL")
     except BaseException:
         connection.close()
@@ -113,7 +113,7 @@ def open_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     """Open the history at `path` for reading, even on a read-only disk.
 
     Raises:
-        As `opened`.
+        As `open_to_write`.
     """
     try:
         return open_to_write(path, busy_timeout_s)
@@ -123,37 +123,19 @@ def open_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     fixed = f"{path.absolute().as_uri()}?immutable=1"
     connection = sqlite3.connect(fixed, uri=True, check_same_thread=False)
     try:
-        if _checked_version(connection, path) == len(MIGRATIONS):
+        if not is_empty(connection, path):
             return connection
     except BaseException:
         connection.close()
         raise
     connection.close()
-    raise RefusedError(
-        f"The history {str(path)!r} has an older format, and its disk is read-only",
-        hint="Copy the familiar to a writable disk.",
-    )
-
-
-def stored_version(path: Path) -> tuple[int, int]:
-    """Return the schema version of a history and the newest one, changing nothing.
-
-    Raises:
-        As `opened`.
-    """
-    mode = "mode=ro" if _has_unmerged_turns(path) else "immutable=1"
-    with translate_errors(path):
-        address = f"{path.absolute().as_uri()}?{mode}"
-        with closing(sqlite3.connect(address, uri=True)) as connection:
-            return _checked_version(connection, path), len(MIGRATIONS)
+    return empty_history()
 
 
 def empty_history() -> sqlite3.Connection:
     """Return a connection to an empty history in memory."""
     connection = connect(":memory:", 0)
-    for step in MIGRATIONS:
-        step(connection)
-    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    _create_tables(connection)
     return connection
 
 
@@ -161,7 +143,7 @@ def foreign_objects(path: Path) -> list[str]:
     """Return schema objects that this program did not create, e.g. `trigger 'x'`.
 
     Raises:
-        As `opened`.
+        As `open_to_write`.
     """
     with closing(empty_history()) as own, closing(open_to_read(path, 0)) as connection:
         listed = "SELECT type, name FROM sqlite_master"
@@ -169,8 +151,64 @@ def foreign_objects(path: Path) -> list[str]:
         return [
             f"{kind} {name!r}"
             for kind, name in connection.execute(f"{listed} ORDER BY name")
-            if (kind, name) not in known and not name.startswith(_ALSO_OURS)
+            if (kind, name) not in known and not name.startswith(("sqlite_", "turns_fts"))
         ]
+
+
+def is_empty(connection: sqlite3.Connection, path: Path) -> bool:
+    """Tell whether a file has no tables yet.
+
+    Raises:
+        BadInputError: It is another program's database.
+        RefusedError: Another version of this program wrote it.
+    """
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    if (owner, version) == (APPLICATION_ID, VERSION):
+        return False
+    if owner == APPLICATION_ID:
+        raise RefusedError(
+            f"The history {str(path)!r} has schema {version}, but this program supports only up "
+            f"to {VERSION}; it was not changed",
+            hint=f"Update this program: `{install_command()}`.",
+        )
+    if owner == _EARLIER_ID:
+        raise RefusedError(
+            f"The history {str(path)!r} was written before the first release, whose files are not "
+            "read any more; it was not changed",
+            hint="With the version that wrote it, run `familiar history export --format jsonl`; "
+            "then import the result: `familiar import FILE`.",
+        )
+    if legacy_table(connection):
+        raise BadInputError(
+            f"{str(path)!r} is the history of another program; it was not changed",
+            hint="Move it to another directory and import it from there: "
+            f"`familiar import {typed(path.name)}`.",
+        )
+    if version or connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+        raise BadInputError(
+            f"{str(path)!r} is another program's database, not a history; it was not changed",
+            hint="Move it away; the next turn starts a new history.",
+        )
+    return True
+
+
+def _create_tables(connection: sqlite3.Connection) -> None:
+    for statement in Path(__file__).with_name("tables.sql").read_text("utf-8").split("\n\n"):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def legacy_table(connection: sqlite3.Connection) -> str:
+    """Return the table of turns in another program's history; empty if there is none."""
+    sql = (
+        "SELECT name FROM sqlite_master AS t WHERE type = 'table' AND ("
+        "SELECT sum(lower(name) IN ('role', 'content')) = 2"
+        " AND sum(lower(name) IN ('speaker', 'author_display_name'))"
+        " FROM pragma_table_info(t.name)) ORDER BY lower(name) != 'turns'"
+    )
+    return next((name for (name,) in connection.execute(sql)), "")
 
 
 def _has_unmerged_turns(path: Path) -> bool:
@@ -194,39 +232,6 @@ def translate_errors(path: Path) -> Iterator[None]:
         raise FamiliarError(
             f"The history {str(path)!r} cannot be used: {error.strerror or error}", hint=_HINT
         ) from error
-
-
-def _bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
-    newest = len(MIGRATIONS)
-    if _checked_version(connection, path) == newest:
-        return
-    with transaction(connection):
-        version = _checked_version(connection, path)  # another process may have migrated it
-        if version < newest and tables.list_tables(connection):
-            tables.keep_copy(path, version + 1)
-        for step in MIGRATIONS[version:]:
-            step(connection)
-        connection.execute(f"PRAGMA user_version = {newest}")
-
-
-def _checked_version(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the schema version, 0 for an empty or a legacy file; refuse foreign files."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (owner,) = connection.execute("PRAGMA application_id").fetchone()
-    if owner == APPLICATION_ID and version <= len(MIGRATIONS):
-        return int(version)
-    if owner == APPLICATION_ID:
-        raise RefusedError(
-            f"The history {str(path)!r} has schema {version}, but this program supports only up "
-            f"to {len(MIGRATIONS)}; it was not changed",
-            hint=f"Update this program: `{install_command()}`.",
-        )
-    if tables.find_turns(connection) or not (version or tables.list_tables(connection)):
-        return 0
-    raise BadInputError(
-        f"{str(path)!r} is another program's database, not a history; it was not changed",
-        hint="Move it away; the next turn starts a new history.",
-    )
 
 
 _HINT = "Check the permissions of the file and its directory, and the free disk space."

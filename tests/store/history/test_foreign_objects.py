@@ -9,7 +9,6 @@ import pytest
 
 from familiar_cli.store.history.schema import foreign_objects
 from familiar_cli.store.history.store import HistoryStore
-from familiar_cli.store.history.tables import MIGRATIONS
 from tests.support.world import live, run
 
 
@@ -24,20 +23,6 @@ def path():
 
 
 def test_our_own_tables_are_known(path) -> None:
-    assert foreign_objects(path) == []
-
-
-def test_a_table_of_an_older_version_is_not_foreign(tmp_path) -> None:
-    path = tmp_path / "history.db"
-    with closing(sqlite3.connect(path)) as connection:
-        for step in MIGRATIONS[:10]:
-            step(connection)
-        connection.execute("CREATE TABLE claims (name TEXT PRIMARY KEY, holder TEXT)")
-        connection.execute("PRAGMA user_version = 10")
-        connection.commit()
-    store = HistoryStore(path)
-    assert store.count() == 0
-    store.close()
     assert foreign_objects(path) == []
 
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history import HistoryStore
-from familiar_cli.store.history.tables import APPLICATION_ID, VERSION_1
 
 ANNA, BO, CY = (Author("discord", name, display_name=name.title()) for name in ("anna", "bo", "cy"))
 
@@ -63,28 +62,6 @@ def test_an_id_that_is_no_unicode_is_found_again(store) -> None:
     odd = Author("discord", "a\udc80")
     store.append("cli", "user", "hi", author=odd)
     assert store.recent_distinct_authors("cli", 5) == [odd]
-
-
-def test_a_history_without_the_table_gets_it_filled(tmp_path) -> None:
-    path = tmp_path / "history.db"
-    with closing(sqlite3.connect(path)) as older, older:
-        for statement in (*VERSION_1, f"PRAGMA application_id = {APPLICATION_ID}"):
-            older.execute(statement)
-        for number, who in enumerate(("anna", "bo", "anna", None), start=1):
-            older.execute(
-                "INSERT INTO turns"
-                " VALUES (?, 'cli', ?, ?, NULL, NULL, 'user', 'x', 0, 'text', 'c', 0)",
-                (number, who and "discord", who),
-            )
-        older.execute("PRAGMA user_version = 1")
-
-    with closing(HistoryStore(path)) as store:
-        ids = [author.user_id for author in store.recent_distinct_authors("cli", 5)]
-        assert ids == ["anna", "bo"]
-        assert [(s.author.user_id, s.turns) for s in store.speakers(OWNER)] == [
-            ("anna", 2),
-            ("bo", 1),
-        ]
 
 
 def test_the_question_reads_no_turn_but_those_it_names(store) -> None:

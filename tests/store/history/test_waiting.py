@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 
 import pytest
@@ -79,27 +78,6 @@ def test_a_pass_in_steps_may_end_anywhere(store) -> None:
 def test_looking_writes_nothing(store) -> None:
     assert (outgoing.count_unread_turns(store, SAID_HERE), ids(store)) == (0, [])
     assert not store.path.exists()
-
-
-def test_an_older_history_keeps_what_it_had_not_read(tmp_path) -> None:
-    path = tmp_path / "history.db"
-    with closing(HistoryStore(path)) as store:
-        said(store, "a", "b", "a", "b", "a", "b")
-    with closing(sqlite3.connect(path)) as older:
-        older.executescript(
-            "DROP TRIGGER turns_are_unread; DROP TABLE unread; PRAGMA user_version = 8;"
-            "DROP TRIGGER only_speakers_are_noted; DROP TABLE only_speakers; DROP TABLE one_to_one;"
-            "ALTER TABLE turn_extras DROP COLUMN nth;"
-            "DROP INDEX chats_by_beginning; ALTER TABLE chats DROP COLUMN beginning;"
-            "DROP INDEX chats_by_name; DROP INDEX turns_by_beginning;"
-            "CREATE TABLE waiting (first_id INTEGER NOT NULL, last_id INTEGER NOT NULL,"
-            " channel_id TEXT NOT NULL, imported INTEGER NOT NULL);"
-            "INSERT INTO waiting VALUES (1, 3, 'a', 0);"
-            "INSERT INTO watermarks VALUES ('memory_writer', 4);"
-        )
-
-    with closing(HistoryStore(path)) as store:
-        assert ids(store) == [1, 3, 5, 6]
 
 
 def test_what_was_done_when_killed_is_either_done_or_waits(store, monkeypatch) -> None:

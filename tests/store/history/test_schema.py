@@ -1,0 +1,84 @@
+"""Only files of this schema are opened; others are refused and stay as they are."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from familiar_cli.base.errors import BadInputError, RefusedError
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history.schema import APPLICATION_ID, VERSION
+from tests.support.cases import each
+from tests.support.world import live, run
+
+BEFORE_THE_FIRST_RELEASE = 0x66616D69
+FORMS = {
+    "a newer version": (
+        f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION + 1}",
+        RefusedError,
+        "supports only up to 1",
+    ),
+    "a state before the first release": (
+        f"PRAGMA application_id = {BEFORE_THE_FIRST_RELEASE}; PRAGMA user_version = 12",
+        RefusedError,
+        "before the first release",
+    ),
+    "another program's history": (
+        "CREATE TABLE turns (id INTEGER PRIMARY KEY, role, speaker, content)",
+        BadInputError,
+        "the history of another program",
+    ),
+    "another database": ("CREATE TABLE speakers (speaker)", BadInputError, "another program's"),
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "history.db"
+
+
+def make(path, script) -> bytes:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(script)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_another_file_is_refused_and_stays_as_it_is(path, form) -> None:
+    script, error, words = FORMS[form]
+    before = make(path, script)
+
+    with closing(HistoryStore(path)) as store, pytest.raises(error, match=words):
+        store.append("cli", "user", "Hello")
+
+    assert path.read_bytes() == before
+
+
+def test_the_refusal_of_another_programs_history_names_the_command_that_imports_it(path) -> None:
+    make(path, FORMS["another program's history"][0])
+
+    with closing(HistoryStore(path)) as store, pytest.raises(BadInputError) as refused:
+        store.newest_id()
+
+    assert "`familiar import history.db`" in refused.value.hint
+
+
+@each("argv", [("ask", "Hi", "--dry-run"), ("hear", "Hi"), ("history", "stats"), ("status",)])
+def test_commands_refuse_a_home_of_another_version_in_one_sentence(argv) -> None:
+    file = live("ada") / "history.db"
+    before = make(file, FORMS["a state before the first release"][0])
+
+    refused = run(*argv)
+
+    assert refused.exit_code == 5
+    assert "before the first release" in refused.stderr.splitlines()[0]
+    assert file.read_bytes() == before
+
+
+def test_an_empty_file_becomes_a_history(path) -> None:
+    path.touch()
+
+    with closing(HistoryStore(path)) as store:
+        assert store.append("cli", "user", "Hello").id == 1
