@@ -327,7 +327,6 @@ class Familiar:
             lambda: self.history,
             vectors_dir=self.paths.turn_vectors,
             model=self.config.embedding.model,
-            reranker=self.config.index.reranker,
             zone=self.zone,
             instance=lambda: self.days_name,
         )

@@ -113,12 +113,11 @@ def renew(connection: sqlite3.Connection, version: int, tables: Iterable[str]) -
             connection.execute(statement)
 
 
-def drop_tables(connection: sqlite3.Connection, *, but: str = "") -> None:
-    """Drop all tables, or all but one."""
+def drop_tables(connection: sqlite3.Connection) -> None:
+    """Drop all tables."""
     for (name,) in connection.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-        " AND name != ? ORDER BY sql NOT LIKE 'CREATE VIRTUAL%'",  # which take theirs with them
-        (but,),
+        " ORDER BY sql NOT LIKE 'CREATE VIRTUAL%'"  # which take theirs with them
     ).fetchall():
         quoted = name.replace('"', '""')
         connection.execute(f'DROP TABLE IF EXISTS "{quoted}"')

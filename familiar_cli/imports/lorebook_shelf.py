@@ -21,7 +21,7 @@ from familiar_cli.store.memory.layout import IMPORTED_LORE_DIR, LORE_DIR
 from familiar_cli.store.memory.pages.front_matter import LorePage, is_expression, parse_lore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from familiar_cli.store.memory.store.store import MemoryStore
 
@@ -451,17 +451,9 @@ def entry_heading(entry: LoreEntry) -> str:
     Regular expressions are not used as titles, since they are hard to read.
     """
     keys = [key for key in entry.keys if not is_expression(key)]
-    return _first_line(entry, (entry.title, *keys[:1], *entry.other_titles), is_expression)
-
-
-def _former_heading(entry: LoreEntry) -> str:
-    """Return the title as written when expressions were still used as titles."""
-    return _first_line(entry, (entry.title, *entry.keys[:1]), lambda _: False)
-
-
-def _first_line(entry: LoreEntry, names: Iterable[str], is_bad: Callable[[str], bool]) -> str:
-    lines = (one_line(name, _MAX_TITLE_CHARS) for name in (*names, f"Entry {entry.uid}"))
-    return next((line for line in lines if line and not is_bad(line)), "Entry")
+    names = (entry.title, *keys[:1], *entry.other_titles, f"Entry {entry.uid}")
+    lines = (one_line(name, _MAX_TITLE_CHARS) for name in names)
+    return next((line for line in lines if line and not is_expression(line)), "Entry")
 
 
 def edits_of(text: str, entry: LoreEntry, entry_id: str) -> dict[str, Any]:
@@ -471,7 +463,7 @@ def edits_of(text: str, entry: LoreEntry, entry_id: str) -> dict[str, Any]:
     """
     now, then = parse_lore(text), page_of(entry, entry_id)
     edits: dict[str, Any] = {}
-    if now.title not in (None, then.title, _former_heading(entry)):
+    if now.title not in (None, then.title):
         edits["title"] = now.title
     if now.keys != then.keys:
         edits["keys"] = now.keys

@@ -568,8 +568,8 @@ class FolderTransport:
     def _is_vouched_for(self, one: BundleFile) -> bool:
         """Tell whether a bundle may introduce the signing key to a machine without one.
 
-        On first use any may. If machines synced before bundles were signed, it must hold the newest
-        known commit of its machine, whose id only ever left it encrypted.
+        On first use any may. Once other machines are known, as from another remote, it must hold
+        the newest known commit of its machine, whose id only ever left it encrypted.
         """
         known = newest_seen(self._exchange.repository)
         try:

@@ -230,7 +230,3 @@ def test_doctor_suggests_a_model_for_a_language_that_is_not_english(memory) -> N
     ((detail, mend),) = found()
     assert "'de'" in detail
     assert "paraphrase-multilingual-MiniLM-L12-v2" in mend
-    more = '[index]\nreranker = "BAAI/bge-reranker-base"\n[embedding]\nmodel = "none"\n'
-    settings.write_text(f'language = "de"\n{plain}\n{more}', encoding="utf-8")
-    ((detail, mend),) = found()
-    assert mend == "Run `familiar model pull BAAI/bge-reranker-base`."

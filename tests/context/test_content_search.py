@@ -47,13 +47,6 @@ class FakeFinder:
     def embedder(self) -> EmbedderChoice:
         return self.world.opened
 
-    @property
-    def reranks(self) -> bool:
-        return self.world.rescored is not None
-
-    def rescore(self, query, found):
-        return self.world.rescored(query, found)
-
     def note_behind(self) -> None:
         self.world.behind += 1
 
@@ -65,7 +58,6 @@ class World:
         self.index = EmbeddingIndex(self.store)
         self.opened = EmbedderChoice(None, "no model is on disk", "familiar model pull x")
         self.model = None
-        self.rescored = None
         self.behind = 0
         self.put("people/discord-42.md", "# Anna\n\nKeeps bees.")
         self.put("topics/lamp.md", "# The lamp\n\nThe lighthouse keeper paints ships at night.")
@@ -152,15 +144,6 @@ def test_an_open_model_that_breaks_leaves_what_words_find(world, ready) -> None:
     world.opened.embedder.ready = ready
     assert "topics/lamp.md" in world.found()
     assert "the model is broken" in world.remarks()
-
-
-def test_a_reranker_orders_what_was_found_once_it_was_told(world) -> None:
-    world.put("topics/ships.md", "# Ships\n\nThe lighthouse keeper paints ships, too.")
-    world.rescored = lambda _, found: ([1.0 if "too" in t else 0.1 for t, _ in found], "slow")
-    told = world.offers()
-    first = next(piece for piece in told if piece.source == RAG and piece.text)
-    assert first.rel_path == "topics/ships.md"
-    assert "slow" in world.remarks()
 
 
 def slugs(pieces) -> list[str]:

@@ -329,16 +329,7 @@ def _count_vectors(
 
 def meaning(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check that the search models suit the language and are on disk."""
-    from familiar_cli.llm.models.store import find_any, path_of_model
-
     config = target.config
-    reranker = config.index.reranker
-    if reranker != "none":
-        if path_of_model(find_any(reranker, target.cache), target.cache) is None:
-            mend = f"Run `familiar model pull {reranker}`."
-            yield warn(f"the reranker {reranker!r} is not on disk", mend)
-        else:
-            yield ok(f"results are ordered by {reranker}")
     language = _language_of(target)
     model = config.embedding.model
     if language != ENGLISH.code and model in EMBEDDERS and model != "none":

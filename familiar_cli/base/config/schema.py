@@ -269,17 +269,6 @@ class EmbeddingSettings(SettingsTable):
     )
 
 
-class IndexSettings(SettingsTable):
-    """`[index]`: how results of a search are ordered."""
-
-    reranker: str = setting(
-        "none",
-        "Reranker that orders the best results anew, by its name at fastembed; none: no reranker",
-        choices=("none",),
-        rule="hub_name",
-    )
-
-
 class MemoryWriterSettings(SettingsTable):
     """`[memory_writer]`: how what was said becomes memory."""
 
@@ -445,7 +434,6 @@ class CharacterConfig(SettingsTable):
     processors: ProcessorSettings = field(default_factory=ProcessorSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
-    index: IndexSettings = field(default_factory=IndexSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     recall: RecallSettings = field(default_factory=RecallSettings)
     filter: FilterSettings = field(default_factory=FilterSettings)

@@ -206,10 +206,6 @@ class Retrieval:
                 tell(partial(found, Recall(missed=True), room, request))
             past = self._past(request, query, method, gatherer)
             tell(partial(found, past, room, request))
-            if is_last and self.memory.finder.reranks:
-                gatherer, past, note = self._reranked(query, gatherer, past)
-                result = replace(result, notes=(*result.notes, *filter(None, [note])))
-                tell(partial(self._found, result, gatherer, past, room, request, is_last=True))
 
     def why_not(
         self,
@@ -262,20 +258,6 @@ class Retrieval:
             most_chars=max(_CHARS_A_TOKEN * max(room, request.most_content), _LEAST_CHARS),
             most_files=self.k + self.k // 2,  # some are rejected
         )
-
-    def _reranked(
-        self, query: str, gatherer: Gatherer, past: Recall
-    ) -> tuple[Gatherer, Recall, str]:
-        """Rerank memories and turns together, except those that are named."""
-        pieces = [*gatherer.pieces, *past.pieces]
-        fitting = [n for n, piece in enumerate(pieces) if not piece.named]
-        found = [(pieces[n].text, pieces[n].score) for n in fitting]
-        scores, note = self.memory.finder.rescore(query, found)
-        for n, score in zip(fitting, scores, strict=True):
-            pieces[n] = pieces[n]._replace(score=score, lift=0.0)
-        of_files = len(gatherer.pieces)
-        past = replace(past, pieces=tuple(pieces[of_files:]))
-        return replace(gatherer, pieces=pieces[:of_files]), past, note
 
     def _past(
         self, request: ContextRequest, query: str, method: Wanted, gatherer: Gatherer
@@ -448,8 +430,6 @@ class Retrieval:
         gatherer.add_named(result.named, self.memory.store.read_file)
         if rel_path in gatherer.sources:
             past = self._past(request, query, ways[-1], gatherer)
-            if self.memory.finder.reranks:
-                gatherer, past, _ = self._reranked(query, gatherer, past)
             fill = self._filler(gatherer, past, request)
             filling = fill(max(room, request.most_content), room)
             return _left_out(filling, gatherer, rel_path)

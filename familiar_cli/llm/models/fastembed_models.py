@@ -10,17 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.config.home import fastembed_cache_dir
-from familiar_cli.base.errors import FamiliarError, FetchError, NotFoundError
+from familiar_cli.base.errors import FetchError, NotFoundError
 from familiar_cli.base.text import nearest, one_line
 from familiar_cli.llm.models.catalog import Hub, Model, ModelFile, ModelPart
 from familiar_cli.llm.models.store import find_any, path_of_model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from fastembed import TextEmbedding
-
-    Rerank = Callable[[str, Sequence[str]], list[float]]
 
 PURPOSE: Final = "searches by meaning, through fastembed"
 _BESIDE_THE_MODEL: Final = frozenset(
@@ -30,13 +26,13 @@ _CONNECT_S: Final = 4.0
 
 
 def find_remote(name: str) -> Model:
-    """Return a dense model or reranker with its current files on the hub.
+    """Return a dense model with its current files on the hub.
 
     Raises:
         NotFoundError: fastembed is not installed, or knows no such model.
         FetchError: The hub cannot be reached, or lacks the model.
     """
-    found = _described(name, _dense_models() | _rerankers())
+    found = _described(name, _dense_models())
     repo = found.sources.hf
     if not repo:
         raise FetchError(f"{name!r} is not on the model hub")
@@ -64,7 +60,7 @@ def directory_of(name: str, cache_dir: Path) -> Path | None:
         return here
     from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415
 
-    known = _described(name, _dense_models() | _rerankers())
+    known = _described(name, _dense_models())
     found = try_to_load_from_cache(known.sources.hf or name, known.model_file, cache_dir=root)
     depth = known.model_file.count("/")
     return Path(found).parents[depth] if isinstance(found, str) else None
@@ -96,55 +92,11 @@ def dimension_of(name: str) -> int:
     return int(_described(name, _dense_models()).dim)
 
 
-def open_reranker(name: str, cache_dir: Path) -> Rerank:
-    """Open a reranker, which scores texts for a question; higher is better.
-
-    Raises:
-        NotFoundError: fastembed is not installed, or knows no such model, or it is not on disk.
-        FamiliarError: Its files do not work.
-    """
-    known = _described(name, _rerankers())
-    directory = directory_of(known.model, cache_dir)
-    if directory is None:
-        raise NotFoundError(
-            f"{name!r} is not on disk", hint=f"Run `familiar model pull {known.model}`."
-        )
-    from fastembed.rerank.cross_encoder import TextCrossEncoder  # noqa: PLC0415
-
-    try:
-        opened = TextCrossEncoder(
-            known.model,
-            specific_model_path=str(directory),
-            providers=["CPUExecutionProvider"],
-            local_files_only=True,
-        )
-    except Exception as error:  # onnxruntime and tokenizers raise classes of their own
-        raise FamiliarError(
-            f"The model {name!r} in {str(directory)!r} does not work: {error}",
-            hint=f"Download it again: `familiar model rm {name}`, then pull it.",
-        ) from error
-
-    def rerank(question: str, texts: Sequence[str]) -> list[float]:
-        try:
-            return list(opened.rerank(question, texts))
-        except Exception as error:  # as above
-            raise FamiliarError(f"The model {name!r} does not work: {error}") from error
-
-    return rerank
-
-
 def _dense_models() -> dict[str, Any]:
     _check_installed()
     from fastembed import TextEmbedding  # noqa: PLC0415
 
     return {one.model.lower(): one for one in TextEmbedding._list_supported_models()}  # noqa: SLF001
-
-
-def _rerankers() -> dict[str, Any]:
-    _check_installed()
-    from fastembed.rerank.cross_encoder import TextCrossEncoder  # noqa: PLC0415
-
-    return {one.model.lower(): one for one in TextCrossEncoder._list_supported_models()}  # noqa: SLF001
 
 
 def _check_installed() -> None:

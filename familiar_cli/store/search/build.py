@@ -298,7 +298,6 @@ class EmbeddingIndex:
         _take_out(connection, seen.gone)  # last: moved files keep their vectors
         if not unread:
             scan.note_scan(connection, seen)
-            schema.drop_kept_vectors(connection)
         unchanged = seen.same + len(seen.suspects) - len(changed) - unread
         why = _note_of_rebuild(connection)
         return Refreshed(tuple(changed), seen.gone, unchanged, why, unread, seen.closed)
@@ -354,8 +353,7 @@ class EmbeddingIndex:
         # A long run ends with all vectors in the file; a short one leaves a few outside.
         spare = vectors.DELTA_ROWS if at_most is not None else 0
         vectors.write_if_due(connection, self.directory, at_most_outside=spare)
-        if not schema.has_kept_vectors(connection):
-            token_vectors.shrink_if_due(connection, self.directory)
+        token_vectors.shrink_if_due(connection, self.directory)
         return Embedded(done, count_waiting(connection), replaced)
 
     def _status(self, connection: sqlite3.Connection) -> IndexStatus:
@@ -438,7 +436,6 @@ def _agree_on_model(connection: sqlite3.Connection, embedder: Embedder, director
     if held == wanted and not token_vectors.are_lost(connection, directory):
         return ""
     with transaction(connection):
-        schema.drop_kept_vectors(connection)
         connection.execute(
             "UPDATE chunks SET vector = NULL, vector_seq = NULL, rows_from = NULL,"
             " rows_count = NULL WHERE vector_seq IS NOT NULL"

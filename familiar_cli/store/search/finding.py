@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from contextlib import suppress
 from functools import cached_property, partial
 from threading import Lock, Thread
@@ -12,17 +11,15 @@ from msgspec.structs import replace
 
 from familiar_cli.base.config.home import cache_dir
 from familiar_cli.base.errors import FamiliarError
-from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.store.memory.layout import is_page
 from familiar_cli.store.search.build import SOME, EmbeddingIndex, Refreshed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from datetime import tzinfo
     from pathlib import Path
 
     from familiar_cli.base.jobs import Jobs
-    from familiar_cli.llm.models.fastembed_models import Rerank
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.search.embedder import EmbedderChoice
     from familiar_cli.store.search.turn_vectors import EmbeddedTurns, NearTurns, TurnVectors
@@ -31,14 +28,6 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int, int], None]
 
 INDEX_JOB: Final = "index"
-
-RERANKED: Final = 50
-"""Number of best results that a reranker sorts."""
-
-RERANK_S: Final = 1.5
-"""Time after which a reranker scores no further results; the rest keep their order."""
-
-_RERANKED_AT_ONCE: Final = 10
 
 
 class Finder:
@@ -49,7 +38,6 @@ class Finder:
         history: Opens the history.
         vectors_dir: Directory of turn vectors.
         model: Name of the embedding model, as set.
-        reranker: Name of the reranker; `none` for none.
         zone: The familiar's timezone; None for the system's.
         instance: Returns the suffix of this instance's daily files.
     """
@@ -63,7 +51,6 @@ class Finder:
         model: str,
         zone: tzinfo | None,
         instance: Callable[[], str],
-        reranker: str = "none",
     ) -> None:
         self.index = index
         self._history = history
@@ -76,7 +63,6 @@ class Finder:
         self._is_refreshed = False
         self._is_loaded: set[bool] = set()
         self._opening_lock = Lock()
-        self._reranker = "" if reranker == "none" else reranker
 
     @cached_property
     def turn_vectors(self) -> TurnVectors:
@@ -131,57 +117,7 @@ class Finder:
             opened = self.embedder
         from familiar_cli.store.search.search import search_memory  # noqa: PLC0415  # while the model is opened
 
-        if not self.reranks or options.judge or options.method in {"lexical", "grep"}:
-            return search_memory(self.index, query, options, opened, progress)
-        more = replace(options, k=max(options.k, RERANKED))
-        found = search_memory(self.index, query, more, opened, progress)
-        scores, note = self.rescore(query, [(hit.best, hit.score) for hit in found.hits])
-        hits = (hit._replace(score=new) for hit, new in zip(found.hits, scores, strict=True))
-        best = sorted(hits, key=lambda hit: -hit.score)[: options.k]
-        return replace(found, hits=tuple(best), notes=(*found.notes, *filter(None, [note])))
-
-    @property
-    def reranks(self) -> bool:
-        """Whether a reranker is set and has not failed."""
-        return bool(self._reranker)
-
-    @cached_property
-    def _rerank(self) -> Rerank:
-        from familiar_cli.llm.models.fastembed_models import open_reranker  # noqa: PLC0415  # 1 s
-
-        return open_reranker(self._reranker, cache_dir())
-
-    def rescore(self, query: str, found: Sequence[tuple[str, float]]) -> tuple[list[float], str]:
-        """Reorder the best of some texts with the reranker.
-
-        Existing scores are redistributed, so that they stay comparable with others. A failing
-        reranker is reported once and not used again.
-
-        Args:
-            query: The search query.
-            found: Texts and their scores, in any order.
-
-        Returns:
-            New scores, in the same order, and a notice, usually empty.
-        """
-        scores = [score for _, score in found]
-        best = heapq.nlargest(RERANKED, range(len(scores)), key=lambda n: (scores[n], -n))
-        fit: list[float] = []
-        begun_s = stopwatch_s()
-        try:
-            for at in range(0, len(best), _RERANKED_AT_ONCE):
-                some = best[at : at + _RERANKED_AT_ONCE]
-                fit += self._rerank(query, [found[n][0] for n in some])
-                if stopwatch_s() - begun_s > RERANK_S:
-                    break
-        except FamiliarError as error:
-            self._reranker = ""
-            return scores, f"Results keep their order: {error}. {error.hint or ''}".strip()
-        order = sorted(range(len(fit)), key=lambda place: -fit[place])
-        new = list(scores)
-        for place, chosen in enumerate(order):
-            new[best[chosen]] = scores[best[place]]
-        return new, ""
+        return search_memory(self.index, query, options, opened, progress)
 
     def near_turns(self, query: str, familiar: str = "") -> NearTurns | None:
         """Return a semantic similarity scorer for `query`, or None without a model.

@@ -248,14 +248,9 @@ class _Chunks(Struct, frozen=True):
         ]
 
     def _elsewhere(self, key: bytes) -> _Vectors | None:
-        """Return the vectors of the same text in a moved file, or in an older index."""
+        """Return the vectors of the same text in a moved file."""
         found = self.connection.execute(
             f"SELECT {_VECTORS} FROM chunks WHERE embed_key = ? AND vector_seq IS NOT NULL LIMIT 1",  # noqa: S608
             (key,),
         ).fetchone()
-        if not found and schema.has_kept_vectors(self.connection):
-            found = self.connection.execute(
-                f"SELECT {_VECTORS} FROM {schema.KEPT} WHERE embed_key = ?",  # noqa: S608
-                (key,),
-            ).fetchone()
         return list(found) if found else None

@@ -27,16 +27,8 @@ VECTORS_PREFIX: Final = "vectors-"
 TOKENS_PREFIX: Final = "tokens-"
 PASSAGE: Final = 0
 LINE: Final = 1
-KEPT: Final = "kept_vectors"
-"""The table with vectors of an older index, until all files are read again."""
 _OTHER_VERSION: Final = "it came from another version of the program"
 _OTHER_RULES: Final = "files are now split differently"
-# What a vector is comparable with, and the file of token vectors.
-_VECTORS_META: Final = (
-    *("model", "dimension", "token_version"),
-    *("tokens", "token_rows", "token_width"),
-)
-
 _TABLES: Final = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE documents (
@@ -193,8 +185,7 @@ def use_index(
     What it leaves uncommitted is rolled back.
 
     An unusable file (another version, damaged, not an index) is replaced, and `action` starts
-    again; the reason is in meta under `rebuilt`. Vectors of another version are set aside for the
-    lines of which the same text was embedded.
+    again; the reason is in meta under `rebuilt`.
 
     Raises:
         IndexUnusableError: The directory or the file cannot be used, or another process holds it
@@ -366,13 +357,12 @@ def _connect_to(path: Path) -> sqlite3.Connection:
 
 
 def _create_tables(connection: sqlite3.Connection, reason: str) -> sqlite3.Connection:
-    """Create the tables, replacing those of an older index; its vectors are set aside."""
+    """Create the tables, replacing any others."""
     try:
         connection.execute("PRAGMA journal_mode = WAL")  # the file remembers it
         connection.execute("PRAGMA foreign_keys = OFF")  # else rows are deleted one by one
         with sqlite.transaction(connection):
-            kept = _set_vectors_aside(connection)
-            sqlite.drop_tables(connection, but=KEPT)
+            sqlite.drop_tables(connection)
             for statement in _schema_statements():
                 connection.execute(statement)
             set_meta(
@@ -382,39 +372,14 @@ def _create_tables(connection: sqlite3.Connection, reason: str) -> sqlite3.Conne
                 tokenizer=TOKENIZER,
                 rebuilt=reason,
                 made=os.urandom(8).hex(),
-                **{"model": "", "dimension": "0"} | kept,
+                model="",
+                dimension="0",
             )
         connection.execute("PRAGMA foreign_keys = ON")
     except BaseException:
         connection.close()
         raise
     return connection
-
-
-def _set_vectors_aside(connection: sqlite3.Connection) -> dict[str, str]:
-    """Move an older index's vectors to a table by embedded text; return their model."""
-    there = {row[1] for row in connection.execute("PRAGMA table_info(chunks)")}
-    if not {"embed_key", "vector_seq", "vector", "rows_from", "rows_count"} <= there:
-        return {}
-    connection.execute(
-        f"CREATE TABLE IF NOT EXISTS {KEPT} (embed_key BLOB PRIMARY KEY,"
-        " vector BLOB, rows_from INTEGER, rows_count INTEGER)"
-    )
-    connection.execute(
-        f"INSERT OR IGNORE INTO {KEPT} SELECT embed_key, vector, rows_from, rows_count FROM chunks"  # noqa: S608
-        " WHERE vector_seq IS NOT NULL"
-    )
-    return dict(zip(_VECTORS_META, read_metas(connection, *_VECTORS_META), strict=True))
-
-
-def has_kept_vectors(connection: sqlite3.Connection) -> bool:
-    """Tell whether an older index's vectors are still waiting for their files."""
-    return bool(connection.execute(f"PRAGMA table_info({KEPT})").fetchall())
-
-
-def drop_kept_vectors(connection: sqlite3.Connection) -> None:
-    """Delete an older index's vectors that no file needs, or that fit no model."""
-    connection.execute(f"DROP TABLE IF EXISTS {KEPT}")
 
 
 def _schema_statements() -> Iterator[str]:

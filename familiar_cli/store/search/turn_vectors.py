@@ -259,7 +259,6 @@ class TurnVectors:
             check_own(self.directory)
             self.directory.mkdir(parents=True, exist_ok=True)
             with locked(self.directory / "embedding.lock", 0):
-                self._adopt_older(embedder)
                 self._drop(lambda path: path.stem != _file_stem(embedder))
                 last = self.through_id(embedder, texts_after)
                 if not last:
@@ -331,20 +330,6 @@ class TurnVectors:
             self._tokens(embedder, filled[0].shape[1]).append(end, np.concatenate(filled))
         self._rows(embedder).append(count, np.rint(rows * _SCALE).astype(np.int8))
         self._keys(embedder).append(count, keys)
-
-    def _adopt_older(self, embedder: Embedder) -> None:
-        """Take over the files of version 3, whose keys and rows are the same without a header."""
-
-        def older(path: Path) -> Path:
-            return path.with_name(path.name.replace(f"-v{VERSION}.", "-v3."))
-
-        keys, tokens = self._keys(embedder), self._path(embedder, ".tokens")
-        if keys.path.exists() or not older(keys.path).exists():
-            return
-        if older(tokens).exists():
-            older(tokens).replace(tokens)
-        for file in (self._rows(embedder), keys):  # keys last: they always refer to complete rows
-            file.copy_plain(older(file.path))
 
     def _mapped(self, embedder: Embedder) -> tuple[NDArray[np.void], NDArray[np.int8]] | None:
         """Return keys and rows of all turns that have both, or None."""

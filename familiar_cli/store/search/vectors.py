@@ -11,8 +11,6 @@ import os
 import sqlite3
 import struct
 from contextlib import suppress
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -107,16 +105,6 @@ class RowFile:
             file.write(rows.tobytes())
             file.flush()
             os.fsync(file.fileno())
-
-    def copy_plain(self, older: Path) -> None:
-        """Write the rows of a file that has no header.
-
-        Raises:
-            OSError: It cannot be read, or this one cannot be written.
-        """
-        with older.open("rb") as file:
-            parts = iter(partial(file.read, _READ_BYTES), b"")
-            write_whole(self.path, chain([_HEADER.pack(_MAGIC, self.kind.itemsize)], parts))
 
     def load(self, count: int) -> NDArray[Any] | None:
         """Return the first `count` rows; None if the file is missing, truncated or foreign.

@@ -303,24 +303,6 @@ def test_another_way_of_cutting_makes_the_index_anew(world, monkeypatch) -> None
     assert "split" in world.index.refresh().rebuilt
 
 
-@pytest.mark.parametrize("embedder", [WordEmbedder(), TokenWordEmbedder()])
-def test_an_index_of_another_version_leaves_its_vectors_to_the_same_text(world, embedder) -> None:
-    world.put("a.md", "# A\n\n- green tea\n- a late train\n")
-    world.put("b.md", "# B\n\n- bread\n")
-    world.index.build_if_stale(embedder)
-    found = world.ask("tea", embedder).hits
-    world.rows("UPDATE meta SET value = '6' WHERE key = 'schema'")
-    world.put("b.md", "# B\n\n- bread\n- butter\n")
-    embedder.read.clear()
-
-    assert "another version" in world.index.refresh().rebuilt
-    assert world.index.status().waiting == 1
-    assert world.index.build_if_stale(embedder).embedded.done == 1
-    assert ["butter" in text for text in embedder.read] == [True]
-    assert world.ask("tea", embedder).hits == found
-    assert world.rows("SELECT name FROM sqlite_master WHERE name = 'kept_vectors'") == []
-
-
 def test_vectors_of_another_model_or_form_are_not_kept(world) -> None:
     for embedder in (WordEmbedder(), WordEmbedder("others"), TokenWordEmbedder("others")):
         world.put("a.md", "# A\n\n- green tea\n- a late train\n")

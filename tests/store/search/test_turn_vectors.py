@@ -54,25 +54,6 @@ def contents(made) -> dict[str, bytes]:
     return {path.suffix: path.read_bytes() for path in made.directory.glob("turns-*")}
 
 
-def test_vectors_of_the_version_before_are_kept(made, embedder) -> None:
-    made.embed(embedder, after(SAID))
-    nearest = made.near(embedder, ["tea"]).nearest(6)
-    for path in made.directory.glob("turns-*"):
-        content = path.read_bytes()
-        header = b"" if path.suffix == ".tokens" else content[:16]
-        path.with_name(path.name.replace("-v4.", "-v3.")).write_bytes(content[len(header) :])
-        path.unlink()
-    embedder.read.clear()
-
-    more = [*SAID, "more tea"]
-    assert made.embed(embedder, after(more)).done == 1
-    assert embedder.read == ["more tea"]
-    assert [id_ for id_ in made.near(embedder, ["tea"]).nearest(7) if id_ != 70] == nearest
-    if isinstance(embedder, TokenWordEmbedder):
-        assert held(made.near(embedder, ["tea"])) == meant(embedder, more)
-    assert {path.stem.rpartition("-")[2] for path in made.directory.glob("turns-*")} == {"v4"}
-
-
 def test_the_nearest_turns_come_first(made, embedder) -> None:
     assert made.embed(embedder, after(SAID)).done == len(SAID)
     near = made.near(embedder, ["tea"])
