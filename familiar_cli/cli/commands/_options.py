@@ -1,7 +1,8 @@
-"""Options shared by several commands, and indexing after an import."""
+"""Options shared by several commands, and what follows an import."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,8 @@ from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.base.text import is_visible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from familiar_cli.familiar import Familiar
     from familiar_cli.pages.emit import Output
 
@@ -102,6 +105,18 @@ Unsigned = Annotated[
 
 
 MemoryPath = Annotated[str, typer.Argument(metavar="PATH", help="File, e.g. people/alice.md.")]
+
+
+@contextmanager
+def default_kept(out: Output, home: Path) -> Iterator[None]:
+    """Choose the only familiar as the default if an import brings others."""
+    from familiar_cli.base.config.home import choose_familiar, chosen_familiar, list_familiars
+
+    before = list_familiars(home)
+    yield
+    if len(before) == 1 and not chosen_familiar(home) and len(list_familiars(home)) > 1:
+        kept = choose_familiar(home, before[0]).id
+        out.note(f"Commands still mean {kept!r}; `familiar use NAME` changes that.")
 
 
 def index_words(out: Output, familiar: Familiar) -> None:

@@ -11,7 +11,13 @@ from msgspec.structs import asdict
 
 from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.cli.commands._base import App, globals_of, home_of, output
-from familiar_cli.cli.commands._options import DryRun, Update, index_words, warn_of_pins
+from familiar_cli.cli.commands._options import (
+    DryRun,
+    Update,
+    default_kept,
+    index_words,
+    warn_of_pins,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,7 +88,7 @@ def import_files(
         force=force,
         dry_run=dry_run,
     )
-    with _files_at(paths) as files:
+    with default_kept(out, home), _files_at(paths) as files:
         items = recognise_items(files, options.kind)
         with closing(FileImporter(home, options, out.warn)) as importer:
             for item in items:

@@ -347,7 +347,7 @@ def import_sillytavern(
     folder = find_folder(Path(directory).expanduser())
     reached = 0
     try:
-        with show_totals(out) as report:
+        with options.default_kept(out, home), show_totals(out) as report:
 
             def progress(what: str, done: int, total: int) -> None:
                 nonlocal reached

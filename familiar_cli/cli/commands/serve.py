@@ -79,7 +79,6 @@ def serve(
     if ctx.invoked_subcommand is not None:
         return
 
-    _require_packages("The server", "serve", "starlette", "uvicorn", "prometheus_client")
     from familiar_cli.servers.running import Listening
 
     home = base.home_of(ctx)
@@ -218,23 +217,21 @@ def rm(ctx: typer.Context, name: str) -> None:
     base.output(ctx).answer(gone.to_json(), f"Removed token {gone.name!r}.")
 
 
-def _require_packages(what: str, extra: str, *names: str) -> None:
-    """Check that the packages of an extra are installed.
+def _require_mcp() -> None:
+    """Check that the package `mcp` is installed.
 
     Raises:
-        ConfigError: One is missing.
+        ConfigError: It is missing.
     """
     from importlib.util import find_spec
 
     from familiar_cli.base.config.environment import install_command
     from familiar_cli.base.errors import ConfigError
 
-    if not all(map(find_spec, names)):
-        listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-        some = "packages that are" if len(names) > 1 else "a package that is"
+    if find_spec("mcp") is None:
         raise ConfigError(
-            f"{what} needs {some} not installed: {listed}",
-            hint=f"Run `{install_command(extra)}`.",
+            "The MCP server needs a package that is not installed: mcp",
+            hint=f"Run `{install_command('mcp')}`.",
         )
 
 
@@ -324,7 +321,6 @@ def web(
         export (FILE): Write everything as one page to FILE, and exit.
         force: With --export: overwrite FILE if it exists.
     """
-    _require_packages("The page", "serve", "starlette", "uvicorn")
     if export is not None:
         return _export(ctx, export, force=force)
     from familiar_cli.servers.running import Listening
@@ -397,7 +393,7 @@ def mcp(
 
     if channel is not None:
         check_id(channel, "The channel id")
-    _require_packages("The MCP server", "mcp", "mcp")
+    _require_mcp()
     out = base.output(ctx)
     with base.familiar_of(ctx) as familiar:
         paths = familiar.paths
