@@ -111,8 +111,8 @@ def test_nothing_found_says_so_and_is_no_failure(memory) -> None:
     result = run("search", "zeppelin")
     assert (result.exit_code, result.stdout) == (0, "")
     assert (
-        "Nothing was found by lexical search. List all files with `familiar memory ls`."
-        in result.stderr
+        "Nothing was found by lexical search. --past searches what was said; "
+        "`familiar memory ls` lists all files." in result.stderr
     )
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 
 import pytest
 
+from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history.rows import WRITER
 from familiar_cli.store.search.finding import Finder
 from tests.support.embedders import EmbedderChoice, WordEmbedder
 from tests.support.world import data, live, run
@@ -108,3 +111,34 @@ def test_an_empty_past_says_where_to_look(ada) -> None:
     result = run("search", "zeppelin", "--past")
     assert (result.exit_code, result.stdout) == (0, "")
     assert "familiar history ls" in result.stderr
+
+
+def test_turns_that_are_not_in_memory_yet_are_found_beside_it(ada) -> None:
+    found = run("search", "umbrella")
+    assert "lost.md:1" in found.stdout
+    assert "train:1" in found.stdout
+    assert "(not in memory yet)" in found.stdout
+    assert "4 turns are not in memory yet" in found.stderr
+    assert "--past" in found.stderr
+    assert "secret" not in found.stdout
+
+
+def test_a_line_that_only_follows_a_match_is_not_shown_beside_memory(ada) -> None:
+    assert texts("green umbrella") == ["I lost my green umbrella."]
+
+
+def test_of_one_result_a_turn_is_shown_rather_than_none(ada) -> None:
+    assert run("search", "umbrella", "-k", "1").stdout.startswith("train:1")
+
+
+def test_what_the_writer_has_read_is_searched_with_past_alone(ada) -> None:
+    with closing(HistoryStore(ada / "history.db")) as history:
+        history.move_watermark(WRITER, 4)
+    found = run("search", "umbrella")
+    assert "train" not in found.stdout
+    assert "not in memory" not in found.stderr
+    assert "train" in run("search", "umbrella", "--past").stdout
+
+
+def test_nothing_found_names_the_way_to_the_past(ada) -> None:
+    assert "--past searches" in run("search", "zeppelin").stderr

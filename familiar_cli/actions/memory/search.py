@@ -159,6 +159,7 @@ def search_past(
     channel: str | None = None,
     viewer: Viewer,
     min_score: float = 0.0,
+    unwritten: bool = False,
 ) -> PastFound:
     """Return the turns that match `query`.
 
@@ -172,6 +173,7 @@ def search_past(
         channel: Only this channel; None for all.
         viewer: Viewer of the results.
         min_score: Minimum score.
+        unwritten: Only turns that the memory writer has not read yet.
 
     Raises:
         UsageError: `query` holds no word, or there is no such method for turns.
@@ -194,19 +196,27 @@ def search_past(
         near=near,
         channel_id=channel,
         viewer=viewer,
-        limit=_BEFORE_DAYS if since or until else max(k, _LOOKED_AT),
+        limit=_BEFORE_DAYS if since or until or unwritten else max(k, _LOOKED_AT),
     )
-    labels = familiar.labels(one.turn.author for one in found.turns)
+    turns = found.turns
+    if unwritten:  # beside memory, what only stands next to a match is noise
+        ids = familiar.history.unsummarised_among(one.turn.id for one in turns)
+        turns = tuple(
+            one
+            for one in turns
+            if one.turn.id in ids and (near or any(fts.match_spans(query, one.turn.content)))
+        )
+    labels = familiar.labels(one.turn.author for one in turns)
 
     def speaker(turn: Turn) -> str:
         if turn.role == "assistant":
             return framed(familiar.name)
         return labels.of(turn.author) if turn.author else "Somebody"
 
-    scores = scores_of_turns(found.turns, query, speaker=speaker, zone=familiar.zone)
+    scores = scores_of_turns(turns, query, speaker=speaker, zone=familiar.zone)
     hits = [
         _past_hit(familiar, one.turn, score, speaker(one.turn))
-        for one, score in zip(found.turns, scores, strict=True)
+        for one, score in zip(turns, scores, strict=True)
     ]
     wanted = [
         hit

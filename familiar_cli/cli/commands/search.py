@@ -14,6 +14,7 @@ from familiar_cli.cli.commands._base import App, day_of, familiar_of, output, te
 from familiar_cli.cli.commands._options import most
 from familiar_cli.cli.commands._options import since as since_option
 from familiar_cli.pages.page import Indented, PagePart, Words, local_time, plain
+from familiar_cli.store import fts
 from familiar_cli.store.search.types import Hit, SearchResult, Signals, options_from
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from familiar_cli.pages.emit import Output
 
 
+_OF_TURNS: Final = ("auto", "hybrid", "lexical")  # methods
 _HEADINGS: Final = re.compile(r"\A(?:#{1,6} [^\n]*\n+)+")
 
 
@@ -37,8 +39,11 @@ def search_page(
     k: int,
     lines: bool = False,
     explain: bool = False,
+    unwritten: bool = False,
 ) -> list[PagePart]:
     """Lay out the `k` best: below each place its best line, then what surrounds it; or one line.
+
+    A turn is among them, if any was found.
 
     Args:
         found: What was found in memory.
@@ -48,14 +53,19 @@ def search_page(
         k: Most results.
         lines: Show one line each.
         explain: Show how each was scored.
+        unwritten: The turns are not in memory yet.
     """
     every: list[Hit | PastHit] = [*(found.hits if found else ()), *(said.hits if said else ())]
+    best = sorted(every, key=lambda hit: -hit.score)[:k]
+    if said and said.hits and all(isinstance(hit, Hit) for hit in best):
+        best[-1:] = said.hits[:1]
     page: list[PagePart] = []
-    for number, hit in enumerate(sorted(every, key=lambda hit: -hit.score)[:k]):
+    for number, hit in enumerate(best):
         if lines:
             page.append(plain(f"{_address(hit)}:{one_line(hit.text, 10_000)}"))
         else:
-            page += [plain("")] * (number > 0) + [_place(hit, zone), *_text_parts(hit, query)]
+            place = _place(hit, zone, unwritten=unwritten)
+            page += [plain("")] * (number > 0) + [place, *_text_parts(hit, query)]
         if explain and isinstance(hit, Hit):
             page.append(Indented(plain(_signals(hit.signals), "dim")))
     return page
@@ -80,12 +90,13 @@ def _address(hit: Hit | PastHit) -> str:
     return f"{hit.rel_path}:{hit.line}"
 
 
-def _place(hit: Hit | PastHit, zone: tzinfo | None) -> PagePart:
+def _place(hit: Hit | PastHit, zone: tzinfo | None, *, unwritten: bool) -> PagePart:
     if isinstance(hit, Hit):
         is_told = not hit.day or hit.day in hit.rel_path
         about = one_line(hit.heading if is_told else f"{hit.heading} ({hit.day})", 200)
     else:
-        about = f"{one_line(hit.speaker, 60)}, {local_time(hit.at, zone)}"
+        mark = " (not in memory yet)" if unwritten else ""
+        about = f"{one_line(hit.speaker, 60)}, {local_time(hit.at, zone)}{mark}"
     return Words([(_address(hit), "bold"), (f"  {hit.score:.2f}", "dim"), (f"  {about}", "cyan")])
 
 
@@ -158,9 +169,10 @@ def search(
     all_: Annotated[bool, typer.Option("--all")] = False,
     channel: str | None = None,
 ) -> None:
-    """Search memory by words and by meaning; with --past or --all, also past turns.
+    """Search memory by words and by meaning, and recent turns that are not in memory yet.
 
-    Turns of a channel declared private are shown only with --channel ID.
+    --past searches all turns instead, and --all both. Turns of a channel declared private are
+    shown only with --channel ID.
 
     \b
     familiar search "what does Alice like to drink?"
@@ -195,11 +207,13 @@ def search(
         min_score=min_score,
         viewer=OWNER,
     )
-    found, said = None, None
+    found, said, unwritten = None, None, 0
     with familiar, show_totals(out) as report:
         if not past:
             found = familiar.finder.search(asked, options, report)
-        if past or all_:
+        if not (past or all_ or lines or within) and method in _OF_TURNS:
+            unwritten = familiar.history.unsummarised_count()
+        if past or all_ or (unwritten and fts.words(asked)):
             from familiar_cli.actions.memory.search import search_past
 
             said = search_past(
@@ -211,15 +225,27 @@ def search(
                 channel=channel,
                 viewer=OWNER if channel else familiar.privacy.glance(),
                 min_score=min_score,
+                unwritten=bool(unwritten),
             )
     page = search_page(
-        found, said, query=asked, zone=familiar.zone, k=k, lines=lines, explain=explain
+        found,
+        said,
+        query=asked,
+        zone=familiar.zone,
+        k=k,
+        lines=lines,
+        explain=explain,
+        unwritten=bool(unwritten),
     )
-    out.answer(search_data(found, said, asked), page)
+    data = search_data(found, said, asked)
+    out.answer(data | {"unwritten": unwritten} if unwritten else data, page)
     if found:
-        _tell(out, found, min_score)
+        _tell(out, found, min_score, has_turns=bool(unwritten and said and said.hits))
         _catch_up(out, familiar, found)
-    if said:
+    if unwritten:
+        turns = counted(unwritten, "turn is", "turns are")
+        out.note(f"{turns} not in memory yet, and searched as well; --past searches all turns.")
+    elif said:
         _tell_of_turns(out, said, min_score)
 
 
@@ -246,14 +272,14 @@ def _above(min_score: float) -> str:
     return f" with a score of {min_score:g} or more" if min_score else ""
 
 
-def _tell(out: Output, found: SearchResult, min_score: float) -> None:
+def _tell(out: Output, found: SearchResult, min_score: float, *, has_turns: bool) -> None:
     out.note(*(note if note.endswith(".") else f"{note}." for note in found.notes))
     if found.hint:
         out.note(f"hint: run `{found.hint}`" if "`" not in found.hint else f"hint: {found.hint}")
-    if not found.hits:
+    if not (found.hits or has_turns):
         out.note(
             f"Nothing was found by {found.method} search{_above(min_score)}. "
-            "List all files with `familiar memory ls`."
+            "--past searches what was said; `familiar memory ls` lists all files."
         )
 
 

@@ -461,6 +461,12 @@ class HistoryStore(HistoryFile):
         """Count the turns that the memory writer has not read yet."""
         return self._number(f"SELECT count(*) {UNREAD}")
 
+    def unsummarised_among(self, turn_ids: Iterable[int]) -> set[int]:
+        """Return those of these turns that the memory writer has not read yet."""
+        sql = "SELECT turn_id FROM unread WHERE turn_id IN"
+        with self.use(create=False) as connection:
+            return {row[0] for row in rows_among(connection, sql, sorted(set(turn_ids)))}
+
     def unsummarised_times(self) -> list[datetime]:
         """Return the times of standing turns that the memory writer has not read yet."""
         return [from_ms(row[0]) for row in self.rows(f"SELECT at_ms {UNREAD}")]
