@@ -260,16 +260,40 @@ def recall_page(found: Sequence[Fragment]) -> PagePart:
     return Stack(*parts)
 
 
-def reply_page(found: ReplyExplanation) -> PagePart:
-    """Explain a reply: a sentence, followed by the memories used, as text."""
+_PAGE_LINES: Final = 22
+"""Lines of an explanation; with the notes below it, it stays within 25 of 80 columns."""
+
+_LINE_CHARS: Final = 76
+
+
+def reply_page(found: ReplyExplanation, *, whole: bool = False) -> PagePart:
+    """Explain a reply: a sentence, then the best lines of the memories used.
+
+    Args:
+        found: The explanation.
+        whole: Show all memories, with all their text.
+    """
     parts: list[PagePart] = [plain(found.sentence, "bold")]
-    for one in found.memories:
+    left = _PAGE_LINES - len(found.sentence) // _LINE_CHARS - len(found.problems)
+    for number, one in enumerate(found.memories):
+        lines = [_clipped(line) for line in one.excerpt.splitlines()]
+        left -= len(lines) + 2
+        if left < 0 and not whole:
+            more = counted(len(found.memories) - number, "more memory", "more memories")
+            parts += [plain(""), plain(f"{more}: `familiar why --all`", "dim")]
+            break
         turns = _turns_words(one.turns) if one.turns else ""
         head = plain(f"{one.label[:1].upper()}{one.label[1:]}", "cyan")
         head.append(f"  {one.rel_path or turns}", "dim")
-        parts += [plain(""), head, Indented(plain(one.text), 2)]
+        text = one.text if whole else "\n".join(lines)
+        parts += [plain(""), head, Indented(plain(text), 2)]
     parts += [plain(f"Not all of memory was read: {why}", "yellow") for why in found.problems]
     return Stack(*parts)
+
+
+def _clipped(line: str) -> str:
+    indent = " " * (len(line) - len(line.lstrip(" ")))
+    return indent + one_line(line, _LINE_CHARS - len(indent))
 
 
 _VERDICTS = {

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import fold_word, nearest, one_line, typed
 from familiar_cli.base.times.clock import iso
-from familiar_cli.base.who.identity import Author, handle_of, parse_author
+from familiar_cli.base.who.identity import Author, handle_of, parse_author, title_of_account
 from familiar_cli.store.memory.aliases import (
     Aliases,
     Named,
@@ -22,6 +22,8 @@ from familiar_cli.store.memory.layout import people_path
 from familiar_cli.store.memory.mentions import without_honorific
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.history.rows import Speaker
 
@@ -89,7 +91,7 @@ def people_of(familiar: Familiar, *, thorough: bool = True) -> KnownPeople:
         known.append(
             KnownPerson(
                 slug=slug,
-                name=one_line(person.names[0] if person and person.names else label),
+                name=one_line(_shown_name(slug, person.names if person else (), label)),
                 aliases=len(person.names) if person else 0,
                 turns=speaker.turns if speaker else 0,
                 last_seen=iso(speaker.last_at) if speaker else None,
@@ -98,6 +100,13 @@ def people_of(familiar: Familiar, *, thorough: bool = True) -> KnownPeople:
             )
         )
     return KnownPeople(tuple(known), collisions)
+
+
+def _shown_name(slug: str, names: Sequence[str], label: str) -> str:
+    """Return the name in a person's file, unless that only repeats their account."""
+    if not names or names[0] == handle_of(slug):
+        return title_of_account(slug, label)
+    return names[0]
 
 
 def show_person(familiar: Familiar, person: str) -> PersonPage:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from datetime import date
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -41,11 +43,19 @@ _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _WORD: Final = re.compile(r"[^\W\d_](?:[\w'’-]*\w)?")
 _HEADING: Final = re.compile(r"\A\[[^\n]*\]\n|\A# [^\n]*\n+")
 _DETERMINERS: Final = {
-    **{word: word for word in ("the", "a", "an", "our", "his", "her", "their", "this", "that")},
+    **{word: word for word in ("the", "a", "an", "our", "his", "their")},
     "my": "your",
     "your": "my",
 }
 """How a word before a noun of the question reads in the answer."""
+
+_PREPOSITIONS: Final = frozenset({"about", "of", "with", "for", "from"})
+_NO_TOPICS: Final = """
+still tell last first next same other new old good best only very right sure now time day thing way
+lot bit kind name
+"""
+_VAGUE: Final = frozenset(_NO_TOPICS.split())
+_SENTENCE_START: Final = re.compile(r"(?:\A|[.!?…:\n]|\n\s*[-*#>]+)[\s\"'“”‘’(*_-]*\Z")
 
 _PAGES: Final = {
     layout.NOTES: "my notes",
@@ -72,6 +82,7 @@ class UsedMemory(Struct, frozen=True):
         phrase: Its name within a sentence of the familiar's: `the page on painting`.
         label: Its name in two or three words: `the boat, 25 August`.
         text: The part that the prompt included.
+        excerpt: The lines of it that match the question best, as they stand in the file.
         rel_path: Its file; None for a part of a conversation.
         turns: The first and the last turn of that part.
         day: The local day of that part, as `2026-08-25`; empty for a file.
@@ -81,6 +92,7 @@ class UsedMemory(Struct, frozen=True):
     phrase: str
     label: str
     text: str
+    excerpt: str = ""
     rel_path: str | None = None
     turns: tuple[int, int] | None = None
     day: str = ""
@@ -157,6 +169,7 @@ class _Describer:
         asked = familiar.history.turn(trace.turn) if trace.turn is not None else None
         said = [piece.text for piece in trace.contributions if piece.source == UTTERANCE]
         self._question = "\n".join(said) or (asked.content if asked else "")
+        self._topics = _Topics(self._question, (piece.text for piece in trace.contributions))
         self._me = familiar.me(trace.channel_id)
         self._asker = asked.author if asked else self._me.author
 
@@ -165,12 +178,27 @@ class _Describer:
         ranks = {Layer.content: 0, Layer.desk: 2, Layer.pinned: 3}
         rank = ranks.get(piece.layer, 4) + 3 * (piece.cause == "speaks")
         fits = rank > 0 or piece.cause.startswith("is named")
-        is_beside = not (fits or _common_topic(self._question, piece.text))
+        is_beside = not (fits or self._topics.shares_words(piece.text))
         return rank + is_beside, -(piece.score or 0.0)
 
     def describe(self, piece: Fragment) -> UsedMemory:
         """Describe one piece of the prompt."""
         text = _HEADING.sub("", piece.text).strip()
+        described = self._describe(piece, text)
+        shown = self._lines_in_page(piece.rel_path, text) or text.splitlines()
+        return replace(described, excerpt="\n".join(_best_lines(shown, self._question)))
+
+    def _lines_in_page(self, rel_path: str | None, text: str) -> list[str]:
+        """Return the lines of a file that a prompt ran together, as they stand there."""
+        if rel_path is None or "\n" in text:
+            return []
+        try:
+            page = self._familiar.memory.read_head(rel_path, _HEAD_BYTES).text.splitlines()
+        except FamiliarError:
+            return []
+        return [line for line in page if (words := _bare_line(line)) and words in text]
+
+    def _describe(self, piece: Fragment, text: str) -> UsedMemory:
         if piece.source == PAST:
             return self._past(piece, text)
         if piece.source == RELATIONS_SOURCE:
@@ -178,14 +206,16 @@ class _Describer:
         if piece.rel_path is None:
             return UsedMemory("what I put together from memory", "memory", text, cause=piece.cause)
         phrase, label = self._page(piece.rel_path, text)
-        return UsedMemory(phrase, label, text, piece.rel_path, piece.turns, cause=piece.cause)
+        return UsedMemory(
+            phrase, label, text, rel_path=piece.rel_path, turns=piece.turns, cause=piece.cause
+        )
 
     def _past(self, piece: Fragment, text: str) -> UsedMemory:
         found = _DATE.findall(piece.origin)
         day = found[-1] if found else ""
         when = _day_words(day)
         turn = self._best_turn(piece, text)
-        topic = _common_topic(self._question, turn.content if turn else text)
+        topic = self._topics.topic_in(turn.content if turn else text)
         quoted = _quote(turn.content if turn else text)
         about = f" about {topic}" if topic else f" (“{quoted}”)"
         on_day = f" on {when}" if when else ""
@@ -253,40 +283,91 @@ class _Describer:
         return lowered if is_common else title
 
 
-def _common_topic(question: str, text: str) -> str:
-    """Return the topic that both texts share, as the question's answer names it; else empty."""
-    held, content = set(fts.words(text)), set(fts.content_words(question))
-    words = _WORD.findall(question)
-    best, best_rank = "", (0, 0)
-    for at, word in enumerate(words):
-        folded = fts.words(word)
-        if not folded or fts.is_unspaced(word) or not content.issuperset(folded):
-            continue
-        if not held.issuperset(folded):
-            continue
-        named = _with_determiner(words, at, text)
-        if at and word[0].isupper():
-            shown, rank = word, (3, at)
-        elif named:
-            shown, rank = named, (2, at)
-        else:
-            shown, rank = f"“{word}”", (1, len(word))
-        if rank > best_rank:
-            best, best_rank = shown, rank
-    return best
+_EXCERPT_LINES: Final = 3
 
 
-def _with_determiner(words: Sequence[str], at: int, text: str) -> str:
-    """Return a noun with its article or possessive; empty without one.
+def _bare_line(line: str) -> str:
+    return line.partition("<!--")[0].strip().lstrip("-*#> ").strip()
 
-    A word may come between them if it also precedes the noun in the other text.
+
+def _best_lines(lines: Sequence[str], question: str) -> list[str]:
+    """Choose the line that matches a question best, under its heading, with what follows it."""
+    shown = [line.rstrip() for line in lines if line.strip()]
+    if len(shown) <= _EXCERPT_LINES:
+        return shown
+    ranked = [n for n, line in enumerate(shown) if not line.startswith("#")] or [0]
+    best = max(ranked, key=lambda n: query_coverage(shown[n], question))
+    above = [line for line in shown[:best] if line.startswith("#")][-1:]
+    end = best + _EXCERPT_LINES - len(above)
+    after = list(takewhile(lambda line: not line.startswith("#"), shown[best:end]))
+    return [*above, *after]
+
+
+class _Topics:
+    """Finds what a question and a memory are both about.
+
+    Args:
+        question: The question.
+        texts: All texts of the prompt; a word in few of them is a better topic.
     """
-    for back in (1, 2):
-        between = words[at - back + 1 : at + 1]
-        before = words[at - back].lower() if at >= back else ""
-        if before in _DETERMINERS and (back == 1 or " ".join(between).lower() in text.lower()):
-            return " ".join([_DETERMINERS[before], *between])
-    return ""
+
+    def __init__(self, question: str, texts: Iterable[str]) -> None:
+        self._question = question
+        self._content = set(fts.content_words(question))
+        self._spread = Counter(word for text in texts for word in set(fts.words(text)))
+
+    def shares_words(self, text: str) -> bool:
+        """Tell whether a text has any word that matters in the question."""
+        return not self._content.isdisjoint(fts.words(text))
+
+    def topic_in(self, text: str) -> str:
+        """Return a name, else the rarest noun, that both share, as the answer would call it.
+
+        A noun is known by an article, a possessive or a preposition before it; empty: there is
+        nothing of the kind.
+        """
+        shared = self._content & set(fts.words(text)) - _VAGUE
+        found: list[tuple[bool, int, int, str]] = []
+        for match in _WORD.finditer(self._question):
+            folded = fts.words(match[0])
+            if not folded or fts.is_unspaced(match[0]) or not shared.issuperset(folded):
+                continue
+            is_name = _is_name(match[0], self._question, text)
+            shown = match[0] if is_name else self._noun(match, text, shared)
+            if shown:
+                spread = max(self._spread[word] for word in folded)
+                found.append((not is_name, spread, -match.start(), shown))
+        return min(found)[-1] if found else ""
+
+    def _noun(self, match: re.Match[str], text: str, shared: set[str]) -> str:
+        """Return a noun with its article or possessive, or alone after a preposition."""
+        word = match[0].lower()
+        before = _WORD.findall(self._question[: match.start()].lower())[-2:]
+        after = _WORD.match(self._question, match.end() + 1)
+        if after and shared.issuperset(fts.words(after[0])):
+            return ""  # it describes the noun that follows
+        if before and before[-1] in _DETERMINERS:
+            return f"{_DETERMINERS[before[-1]]} {word}"
+        if before and before[0] in _DETERMINERS and f"{before[-1]} {word}" in text.lower():
+            return f"{_DETERMINERS[before[0]]} {before[-1]} {word}"
+        places = (re.findall(rf"(\w+) {re.escape(word)}\b", text.lower()), before[-1:])
+        ahead = {one for words in places for one in words}
+        if not ahead.isdisjoint(_DETERMINERS):
+            return f"the {word}"
+        return "" if ahead.isdisjoint(_PREPOSITIONS) else word
+
+
+def _is_name(word: str, *texts: str) -> bool:
+    """Tell whether a word has a capital inside a sentence, and nowhere a small letter."""
+    if len(word) == 1 or not word[0].isupper() or word.startswith(("I'", "I’")):
+        return False
+    found = [
+        (match[0][0].isupper(), bool(_SENTENCE_START.search(text[: match.start()])))
+        for text in texts
+        for match in re.finditer(rf"\b{re.escape(word)}\b", text, re.IGNORECASE)
+    ]
+    is_upper = all(upper for upper, _ in found)
+    return is_upper and any(not starts for _, starts in found)
 
 
 def _day_words(day: str) -> str:

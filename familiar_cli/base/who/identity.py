@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
 from msgspec import Struct, field
@@ -222,6 +222,16 @@ def handle_of(slug: str) -> str:
     """Return the account of a slug for display: `discord 42`."""
     platform, dash, user_id = slug.partition("-")
     return framed(f"{platform} {unquote(user_id)}" if dash else slug)
+
+
+_NAMED_BY_ID: Final = frozenset({"chat", "sillytavern_character"})
+"""Platforms of imported chats, where the id of a person is their name."""
+
+
+def title_of_account(slug: str, handle: str) -> str:
+    """Return the heading of a page about somebody whose name is unknown or not public."""
+    author = Author.from_slug(slug)
+    return framed(author.user_id) if author.platform in _NAMED_BY_ID else handle
 
 
 def parse_author(

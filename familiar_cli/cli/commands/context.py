@@ -21,18 +21,22 @@ why_app = _base.App()
 
 @why_app.command()
 def why(
-    ctx: typer.Context, turn: Annotated[str | None, typer.Argument(parser=turn_name)] = None
+    ctx: typer.Context,
+    turn: Annotated[str | None, typer.Argument(parser=turn_name)] = None,
+    *,
+    every: Annotated[bool, typer.Option("--all")] = False,
 ) -> None:
-    """Explain a reply: in one sentence, then with the memories it used.
+    """Explain a reply in one sentence, and show the lines of memory that fit it best.
 
     `familiar context` shows all that was sent, and why the rest was left out.
 
     \b
     familiar why
-    familiar why 12
+    familiar why 12 --all
 
     Args:
         turn ([TURN]): Turn, by number or as INSTANCE:NUMBER; default: the newest.
+        every: Show all memories in the prompt, each with all of its text there.
     """
     from familiar_cli.actions.talk.sent import find_trace
     from familiar_cli.actions.talk.why import explain_reply
@@ -40,7 +44,7 @@ def why(
 
     with _base.familiar_of(ctx) as familiar:
         found = explain_reply(familiar, find_trace(familiar, turn))
-        _base.output(ctx).answer(found, reply_page(found))
+        _base.output(ctx).answer(found, reply_page(found, whole=every))
 
 
 @app.command()

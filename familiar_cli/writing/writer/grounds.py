@@ -12,7 +12,7 @@ from familiar_cli.base.errors import UsageError
 from familiar_cli.base.languages import ENGLISH, SLOTS, Phrases, heading_in, section_key
 from familiar_cli.base.text import fold, slugify
 from familiar_cli.base.times.clock import to_zone
-from familiar_cli.base.who.identity import NO_LABELS, Author, Labels, Me
+from familiar_cli.base.who.identity import NO_LABELS, Author, Labels, Me, title_of_account
 from familiar_cli.base.who.visibility import PUBLIC, PrivacyRules, Viewer, split_scope
 from familiar_cli.store import fts
 from familiar_cli.store.memory.aliases import check_alias
@@ -185,7 +185,7 @@ def roster_of(
     for slug, seen in authors.items():
         names, given = _names_of(seen, labels.me), _names_of(map(public, seen), labels.me)
         account = labels.me.handle(slug)
-        title = given[0] if given else account
+        title = given[0] if given else title_of_account(slug, account)
         person = Person(
             slug,
             account,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from datetime import UTC, datetime
 
 import pytest
+from rich.console import Console
 
-from familiar_cli.actions.talk.why import explain_reply
+from familiar_cli.actions.talk.why import _Topics, explain_reply
 from familiar_cli.base.who.identity import Author
 from familiar_cli.context.types import Layer, Report
 from familiar_cli.familiar import Familiar
+from familiar_cli.pages.context_page import reply_page
 from familiar_cli.store.history.store import HistoryStore
 from tests.support.traces import piece, trace
 from tests.support.world import home, live
@@ -106,3 +109,70 @@ def test_many_are_counted_and_none_is_said(familiar) -> None:
     nothing = explained(familiar, providers=late)
     assert nothing.sentence.startswith("I used nothing from memory")
     assert nothing.problems == ("content_search was late: it took more than 2 s",)
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "topic"),
+    [
+        ("Tell me, is it still there?", "Tell Sam that it is still there.", ""),
+        ("Hi! Tell me about Emily.", "I saw Emily at the door.", "Emily"),
+        ("emily is still well?", "Emily is still well.", ""),
+        ("How is my dog?", "The dog is asleep.", "your dog"),
+        ("Do you like painting?", "He is fond of painting.", "painting"),
+        ("Does the red boat leak?", "The red boat leaks.", "the red boat"),
+        ("Is that still true?", "That is still true.", ""),
+        ("I'm sure I'll go.", "I'm sure, I'll go.", ""),
+    ],
+)
+def test_a_topic_is_a_name_or_a_noun_or_none(question, text, topic) -> None:
+    assert _Topics(question, [text]).topic_in(text) == topic
+
+
+def test_of_two_nouns_the_rarer_one_is_the_topic() -> None:
+    texts = ["The harbour and the lantern.", "The harbour.", "A harbour."]
+    topics = _Topics("Was the lantern in the harbour?", texts)
+    assert topics.topic_in(texts[0]) == "the lantern"
+
+
+BOATS = """\
+# Boats
+
+## The red boat
+
+- Bo bought it in May.
+  - It is called Ladybird.
+
+## Plans
+
+- Sail in June.
+- Paint the hull blue.
+"""
+
+
+def test_an_excerpt_is_the_best_line_below_its_own_heading(familiar) -> None:
+    file = home() / "ada" / "memory" / "topics" / "boats.md"
+    file.write_text(BOATS, "utf-8")
+    asked = "Which colour gets the hull?"
+    whole = memory("topics/boats.md", BOATS)
+    [found] = explained(familiar, whole, question=asked).memories
+    assert found.excerpt == "## Plans\n- Paint the hull blue."
+    run_together = memory("topics/boats.md", "Bo bought it in May. It is called Ladybird.")
+    [found] = explained(familiar, run_together, question=asked).memories
+    assert found.excerpt == "- Bo bought it in May.\n  - It is called Ladybird."
+
+
+def shown_at(width, page) -> str:
+    buffer = io.StringIO()
+    Console(file=buffer, width=width).print(page)
+    return buffer.getvalue()
+
+
+def test_a_page_is_at_most_25_lines_of_80_columns_and_counts_the_rest(familiar) -> None:
+    long = "\n".join(f"- {'word ' * 40}{n}" for n in range(9))
+    many = [memory(f"topics/{letter}.md", long) for letter in "abcdefghij"]
+    found = explained(familiar, *many)
+    shown = shown_at(80, reply_page(found)).splitlines()
+    assert len(shown) <= 25
+    assert max(map(len, shown)) <= 80
+    assert any("more memories: `familiar why --all`" in line for line in shown)
+    assert long.splitlines()[-1] in shown_at(400, reply_page(found, whole=True))
