@@ -27,11 +27,9 @@ __all__ = [
     "CODES",
     "ENGLISH",
     "NUMERALS",
-    "Beliefs",
     "Language",
     "Phrases",
     "QuestionWords",
-    "beliefs",
     "codes_for",
     "common_words",
     "dates",
@@ -105,33 +103,6 @@ class Language(Struct, frozen=True, eq=False):
     written: Mapping[str, str] = field(default_factory=dict)
     season_names: tuple[str, ...] = ()
     spaced: bool = True
-
-
-class Beliefs(Struct, frozen=True, kw_only=True, eq=False):
-    """Wordings of statements. Alternatives are separated by `|`, or stand on lines of their own.
-
-    Args:
-        labels: What stands before a colon, by the kind of thing: `Wohnort: Köln`.
-        sentences: A kind, its verbs, and the form of a sentence: a regular expression in which
-            `{who}`, `{verb}` and `{value}` stand. `{who}` may be missing in a text.
-        who: A regular expression for who it is about.
-        value: A regular expression for the value.
-        no_name: A regular expression for a value that names no place and no firm, such as `a flat`.
-        past: Words that say that it is over.
-        negations: Words of a sentence that says that it is not so.
-        favourite: What a label begins with that names a favourite.
-        dating: Words between a value and since when it is.
-    """
-
-    labels: Mapping[str, str]
-    sentences: tuple[tuple[str, str, str], ...]
-    past: str
-    negations: str
-    who: str = r"(?:[^\W\d_][\w'’-]{1,30})"
-    value: str = r"\S.*"
-    no_name: str = r"(?!)"
-    favourite: str = ""
-    dating: str = ""
 
 
 class QuestionWords(Struct, frozen=True, kw_only=True, eq=False):
@@ -375,11 +346,6 @@ def questions(code: str) -> QuestionWords:
     return QuestionWords(**_part(code, "questions"))
 
 
-def beliefs() -> Iterator[Beliefs]:
-    """Yield how each language states attributes with one value at a time, English first."""
-    return map(_beliefs, CODES)
-
-
 def common_words() -> str:
     """Return common words of many languages, and names that are also words, between spaces."""
     lines = Path(__file__).with_name("common_words.txt").read_text("utf-8").split("\n")
@@ -389,11 +355,6 @@ def common_words() -> str:
 def tables() -> Iterator[Phrases]:
     """Yield the tables of all languages, English first."""
     return map(phrases, CODES)
-
-
-@cache
-def _beliefs(code: str) -> Beliefs:
-    return Beliefs(**_part(code, "beliefs"))
 
 
 def _part(code: str, name: str) -> dict[str, Any]:

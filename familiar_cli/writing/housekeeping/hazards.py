@@ -259,7 +259,7 @@ def passes_luhn(digits: str) -> bool:
 
 
 def _in_note(note: MemoryText) -> list[tuple[str, Quote]]:
-    if not _may_hold(note.folded, note.known & SECRET_WORDS.heads):
+    if not _may_hold(note.folded, known_in(note.folded, SECRET_WORDS.heads)):
         return []
     found: list[tuple[str, Quote]] = []
     for number, line in enumerate(note.text.split("\n"), 1):

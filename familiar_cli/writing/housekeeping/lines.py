@@ -117,7 +117,6 @@ class MemoryText(Struct, frozen=True, dict=True):
         size_bytes: Its size.
         modified: When it was last written.
         folded: Its case-folded text.
-        known: The words of the checks that it contains.
     """
 
     rel_path: str
@@ -125,7 +124,6 @@ class MemoryText(Struct, frozen=True, dict=True):
     size_bytes: int
     modified: datetime
     folded: str
-    known: frozenset[str] = frozenset()
 
     @property
     def directory(self) -> str:
@@ -247,13 +245,11 @@ class Check(Struct, frozen=True):
         name: Its name on the command line.
         title: Heading of its findings.
         run: Yields its findings.
-        words: Words to record in `MemoryText.known`; see `Wordings`.
     """
 
     name: str
     title: str
     run: Callable[[Corpus, Options], Iterator[Finding]]
-    words: frozenset[str] = frozenset()
 
 
 DAY: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})(?:-(\d{2}))?(?![\d-])")
@@ -280,6 +276,7 @@ class Statement(Struct, frozen=True):
         own_day: Its own date, else that of the last turn it cites; None: neither.
         day: Its own date, else that of the heading above or of the file name.
         is_record: Whether it begins with its date, as in a diary.
+        is_confirmed: Whether a person confirmed it.
     """
 
     line: int
@@ -288,30 +285,19 @@ class Statement(Struct, frozen=True):
     own_day: date | None
     day: date | None
     is_record: bool
+    is_confirmed: bool
 
 
-def find_statements(
-    note: MemoryText, words: frozenset[str], options: Options
-) -> Iterator[Statement]:
-    """Yield the statements of a file with any of `words`, except headings and code.
-
-    Args:
-        note: The file.
-        words: Words recorded in its `known`.
-        options: Settings of the checks.
-    """
-    present = note.known & words
-    if not present:
-        return
+def find_statements(note: MemoryText, options: Options) -> Iterator[Statement]:
+    """Yield the statements of a file, except headings and code."""
     headings: list[tuple[int, str]] = []
-    folded = note.folded.split("\n")
     for line in scan(note.text):
         if level := line.level:
             title = line.title[:_MOST_TITLE_CHARS]
             headings = [above for above in headings if above[0] < level] + [(level, title)]
         elif line.in_code or len(line.text) > MOST_CHARS:
             continue
-        elif any(word in folded[line.number - 1] for word in present):
+        elif line.text.strip():
             yield _make_statement(note, line, tuple(title for _, title in headings), options)
 
 
@@ -329,7 +315,8 @@ def _make_statement(
     above = next((day for day in map(last_day, reversed(headings)) if day), None)
     day = own or above or last_day(note.rel_path)
     is_record = dates is not None and dates.start() == 0
-    return Statement(line.number, text, headings, own, day, is_record)
+    confirmed = memory_lines.is_confirmed(line.text)
+    return Statement(line.number, text, headings, own, day, is_record, confirmed)
 
 
 def last_day(text: str) -> date | None:
@@ -399,14 +386,12 @@ MAX_BYTES: Final = 4 * 1024 * 1024
 
 def read_corpus(
     store: MemoryStore,
-    words: frozenset[str] = frozenset(),
     on_file: Callable[[int], None] = lambda _: None,
 ) -> Corpus:
     """Read all text files of the memory. Unreadable ones are listed and skipped.
 
     Args:
         store: The memory.
-        words: Words to record in `MemoryText.known`.
         on_file: Called before each file with its number, from 1.
     """
     walk = store.walk(hidden=True)
@@ -427,10 +412,8 @@ def read_corpus(
             except FamiliarError as error:
                 skipped.append(Skipped(entry.rel_path, str(error)))
                 continue
-        folded = text.casefold()
-        known = known_in(folded, words)
         notes.append(
-            MemoryText(entry.rel_path, text, entry.size_bytes, entry.modified, folded, known)
+            MemoryText(entry.rel_path, text, entry.size_bytes, entry.modified, text.casefold())
         )
     return Corpus(
         notes=tuple(note for note in notes if not note.is_hidden),

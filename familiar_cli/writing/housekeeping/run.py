@@ -12,7 +12,7 @@ from familiar_cli.base.errors import FamiliarError, ModelError, NotFoundError, U
 from familiar_cli.base.text import harmless, nearest, one_line
 from familiar_cli.llm.asking import Asker, values_in
 from familiar_cli.store.memory.store.files import Skipped
-from familiar_cli.writing.housekeeping import beliefs, duplicates, hazards, links
+from familiar_cli.writing.housekeeping import dated_facts, duplicates, hazards, links, withdrawn
 from familiar_cli.writing.housekeeping.hazards import mask_secrets
 from familiar_cli.writing.housekeeping.lines import (
     MOST_QUOTES,
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from familiar_cli.store.memory.store.store import MemoryStore
 
 CHECKS: Final = (
-    Check("secrets", "Secrets", hazards.check_secrets, hazards.SECRET_WORDS.heads),
+    Check("secrets", "Secrets", hazards.check_secrets),
     Check("orders", "Instructions and hidden text", hazards.check_orders),
     Check("twins", "People who may be the same", duplicates.check_twins),
-    Check("contradictions", "Contradictions", beliefs.check_contradictions, beliefs.HEADS),
-    Check("stale", "Out of date", beliefs.check_stale, beliefs.STALE_WORDS),
-    Check("withdrawn", "Based on turns that were replaced or withdrawn", beliefs.check_withdrawn),
+    Check("contradictions", "Contradictions", dated_facts.check_contradictions),
+    Check("stale", "Out of date", dated_facts.check_stale),
+    Check("withdrawn", "Based on turns that were replaced or withdrawn", withdrawn.check_withdrawn),
     Check("doubles", "Chats that are kept twice", duplicates.check_doubles),
     Check("duplicates", "Duplicates", duplicates.check_duplicates),
     Check("links", "Broken links", links.check_links),
@@ -89,8 +89,7 @@ def look_through(
         NotFoundError: An unknown check was requested.
     """
     wanted = [_check_named(name) for name in dict.fromkeys(names)] or list(CHECKS)
-    words = frozenset[str]().union(*(check.words for check in wanted))
-    corpus = read_corpus(store, words, lambda done: on_step("reading", done))
+    corpus = read_corpus(store, lambda done: on_step("reading", done))
     notes = (*corpus.notes, *corpus.hidden)
     changed = {n.rel_path for n in notes if since is None or n.modified >= since}
     found: list[Finding] = []
