@@ -63,7 +63,7 @@ from familiar_cli.store import fts
 from familiar_cli.store.memory.pages.lines import turn_ids, without_references
 from familiar_cli.store.search.embedder import open_embedder
 from familiar_cli.sync.turns_outgoing import count_unread_turns
-from familiar_cli.writing.review.pending import pending_ids
+from familiar_cli.writing.review.waiting import pending_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from benchmarks.conversations import COMPANION, Session, Turn
 from benchmarks.life_questions import plant
 from familiar_cli.actions.health.daemon import Daemon
-from familiar_cli.actions.memory.write_memory import leave_due_work
+from familiar_cli.actions.memory.due_work import leave_due_work
 from familiar_cli.actions.talk import channels, talk
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.text import slugify

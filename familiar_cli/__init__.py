@@ -12,7 +12,8 @@ _MODULES = {
         "Desk ItemChange ListedItem add_todo fire_reminders mark_todo read_todos"
     ),
     "actions.bring.import_files": "FileImportOptions ImportItem import_files",
-    "actions.memory.write_memory": "DueWork begin_due_work write_memory",
+    "actions.memory.due_work": "DueWork begin_due_work",
+    "actions.memory.write_memory": "write_memory",
     "actions.talk.talk": "assemble opening_of take_turn",
     "base.config.channel_kinds": "ChannelMode",
     "base.config.schema": "ChannelConfig CharacterConfig",
@@ -41,7 +42,8 @@ _MODULES = {
     "llm.types": "ChatModel ScriptedModel",
     "store.memory.desk": "ItemStatus",
     "store.memory.store.store": "MemoryStore",
-    "writing.writer.memory_writer": "MemoryWriter MemoryWriterScheduler",
+    "writing.writer.memory_writer": "MemoryWriter",
+    "writing.writer.schedule": "MemoryWriterScheduler",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 _OTHER_NAMES = {"Heard": "KeptMessage"}

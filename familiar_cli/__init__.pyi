@@ -11,8 +11,8 @@ from familiar_cli.actions.memory.desk import add_todo as add_todo
 from familiar_cli.actions.memory.desk import fire_reminders as fire_reminders
 from familiar_cli.actions.memory.desk import mark_todo as mark_todo
 from familiar_cli.actions.memory.desk import read_todos as read_todos
-from familiar_cli.actions.memory.write_memory import DueWork as DueWork
-from familiar_cli.actions.memory.write_memory import begin_due_work as begin_due_work
+from familiar_cli.actions.memory.due_work import DueWork as DueWork
+from familiar_cli.actions.memory.due_work import begin_due_work as begin_due_work
 from familiar_cli.actions.memory.write_memory import write_memory as write_memory
 from familiar_cli.actions.talk.channels import hear as hear
 from familiar_cli.actions.talk.talk import assemble as assemble
@@ -68,7 +68,7 @@ from familiar_cli.store.search.types import IndexingMemoryStore as IndexingMemor
 from familiar_cli.store.search.types import SearchOptions as SearchOptions
 from familiar_cli.store.search.types import SearchResult as SearchResult
 from familiar_cli.writing.writer.memory_writer import MemoryWriter as MemoryWriter
-from familiar_cli.writing.writer.memory_writer import MemoryWriterScheduler as MemoryWriterScheduler
+from familiar_cli.writing.writer.schedule import MemoryWriterScheduler as MemoryWriterScheduler
 
 Heard = KeptMessage
 __version__: str

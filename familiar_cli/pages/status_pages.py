@@ -11,7 +11,7 @@ from familiar_cli.pages.emit import Output, write_json
 from familiar_cli.pages.page import Columns, Name, PagePart, Stack, local_time, named_values, plain
 from familiar_cli.pages.writing_pages import pass_notices, pass_text, yours_told
 from familiar_cli.store.passes import WRITING, Event, PassFailure
-from familiar_cli.writing.review.pending import waiting_words
+from familiar_cli.writing.review.waiting import waiting_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

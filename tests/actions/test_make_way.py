@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from familiar_cli.actions.memory.write_memory import make_way
+from familiar_cli.actions.memory.due_work import make_way
 from familiar_cli.familiar import Familiar
 from tests.support.world import live
 

@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from familiar_cli.actions.memory import write_memory
-from familiar_cli.actions.memory.write_memory import DueWork
+from familiar_cli.actions.memory import due_work
+from familiar_cli.actions.memory.due_work import DueWork
 from familiar_cli.cli.terminal.reply import BackgroundNotices
 from familiar_cli.store.memory.store.store import MemoryStore
 from familiar_cli.writing.review.pending import PlannedFile, ReviewPlan, stage_plan, turns_in_review
@@ -303,7 +303,7 @@ def test_a_plan_that_waits_is_told_after_a_reply(root, monkeypatch):
 
 
 def test_a_conversation_tells_of_a_plan_once(root, monkeypatch):
-    monkeypatch.setattr(write_memory, "begin_due_work", lambda *_: DueWork(plans=1))
+    monkeypatch.setattr(due_work, "begin_due_work", lambda *_: DueWork(plans=1))
     told: list[str] = []
     out = SimpleNamespace(note=lambda *texts: told.extend(texts), warn=lambda *_: None)
     notices = BackgroundNotices(out, None)

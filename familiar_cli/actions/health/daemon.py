@@ -25,8 +25,8 @@ from familiar_cli.base.times.clock import now, stopwatch_s
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.passes import SYNCING, WRITING, Event, as_failure, failed, until_stopped
 from familiar_cli.sync.turns_outgoing import SAID_HERE, count_unread_turns
-from familiar_cli.writing.writer.memory_writer import MemoryWriterScheduler, may_wait
-from familiar_cli.writing.writer.memory_writer import is_due as is_pass_due
+from familiar_cli.writing.writer.schedule import MemoryWriterScheduler, may_wait
+from familiar_cli.writing.writer.schedule import is_due as is_pass_due
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

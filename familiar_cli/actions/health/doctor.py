@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from familiar_cli.actions.health import doctor_checks
 from familiar_cli.actions.health.doctor_checks import CheckTarget, Diagnosis, fail, ok, warn
-from familiar_cli.actions.memory.write_memory import WRITER_SLOT
 from familiar_cli.base.config import environment
 from familiar_cli.base.config.environment import keys_file
 from familiar_cli.base.config.home import (
@@ -31,6 +30,7 @@ from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.text import one_line
 from familiar_cli.llm.slots import PLAN_TOKENS, PRESETS, ResolvedSlot, for_plans, resolve_slot
 from familiar_cli.writing.writer.contract import bounds_for
+from familiar_cli.writing.writer.schedule import WRITER_SLOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -367,7 +367,8 @@ def traces(target: CheckTarget) -> Iterator[Diagnosis]:
 def keeping(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check whether background passes have failed and not succeeded since."""
     from familiar_cli.store.passes import SUMMARISING, Failures
-    from familiar_cli.writing.review.pending import pending_ids, turns_in_review, waiting_words
+    from familiar_cli.writing.review.pending import turns_in_review
+    from familiar_cli.writing.review.waiting import pending_ids, waiting_words
 
     for directory in (target.paths.runs, target.paths.failures, target.paths.quarantine):
         try:

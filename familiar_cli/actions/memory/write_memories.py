@@ -31,6 +31,7 @@ from familiar_cli.sync.participants import is_shared
 from familiar_cli.writing.consolidation.periods import read_period
 from familiar_cli.writing.housekeeping.hazards import mask_secrets
 from familiar_cli.writing.review import pending
+from familiar_cli.writing.review.waiting import pending_ids
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -401,7 +402,7 @@ def propose_changes(
     if instead:
         run = writer.session if instead.run == writer.session else _SHARED
         plan = replace(instead, run=run, why=plan.why, files=plan.files, rests_on=plan.rests_on)
-    if instead or plan.id not in pending.pending_ids(familiar.memory):
+    if instead or plan.id not in pending_ids(familiar.memory):
         trailers = {layout.RUN_ID: writer.session}
         message = f"propose to {what}: {files[0].rel_path}"
         with familiar.memory.transaction(writer.source, message, trailers=trailers) as tx:
@@ -564,7 +565,7 @@ def _check_free(store: MemoryStore, rel_path: str) -> None:
             f"{rel_path!r} already exists; nothing was changed",
             hint="Change it with memory_edit or memory_update.",
         )
-    for plan_id in pending.pending_ids(store):
+    for plan_id in pending_ids(store):
         with suppress(errors.BadInputError, errors.NotFoundError):
             files = pending.read_pending(store, plan_id).files
             if any(file.rel_path == rel_path for file in files):
@@ -637,7 +638,7 @@ def _own_plans(store: MemoryStore, writer: Writer) -> list[pending.ReviewPlan]:
 
 def plans_of(store: MemoryStore, writer: Writer) -> Iterator[pending.ReviewPlan]:
     """Yield the client's pending plans, skipping damaged ones."""
-    for name in pending.pending_ids(store):
+    for name in pending_ids(store):
         if name.startswith(_PLAN):
             with suppress(errors.BadInputError):
                 plan = pending.read_pending(store, name)

@@ -5,27 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence  # noqa: TC003  # as the next
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.text import counted, typed
-from familiar_cli.context.turn import TurnResult  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.llm.slots import PLAN_TOKENS, ResolvedSlot, check_usable, for_plans
 from familiar_cli.store.passes import PATIENCE_S, WRITING
-from familiar_cli.sync.turns_outgoing import ALL, SAID_HERE, UnreadFilter, count_unread_turns
-from familiar_cli.writing.review.pending import pending_ids
+from familiar_cli.sync.turns_outgoing import ALL, UnreadFilter, count_unread_turns
 from familiar_cli.writing.writer.contract import WriterReport  # noqa: TC001  # public functions can be asked for their types
-from familiar_cli.writing.writer.memory_writer import MemoryWriter, Mode, WriterSettings, due_turns
+from familiar_cli.writing.writer.memory_writer import MemoryWriter, Mode, WriterSettings
+from familiar_cli.writing.writer.schedule import WRITER_SLOT
 
-if TYPE_CHECKING:
-    from familiar_cli.context.trace import Trace
-
-
-WRITER_SLOT: Final = "memory_writer"
 SOME_TURNS: Final = 2_000
 """From so many turns the cost of a long backlog is estimated before it is written."""
 
@@ -164,110 +157,3 @@ async def write_ended(familiar: Familiar, channel_id: str) -> str:
     stays = f"{counted(left, 'turn')} of {channel_id} not yet in memory"
     why = f" ({reason})" if reason else ""
     return f"{done}; {stays}{why}. Run `familiar write-memory --channel {typed(channel_id)}` later."
-
-
-def write_later(familiar: Familiar, *, embeds: bool = False) -> int:
-    """Schedule a pass if one is due after a reply; return the number of pending turns.
-
-    Args:
-        familiar: The familiar.
-        embeds: Also compute vectors of what was written.
-
-    Raises:
-        FamiliarError: The history could not be read.
-    """
-    if familiar.passes.named(WRITING).retry_in_s:
-        return 0
-    is_local = familiar.models.slot(WRITER_SLOT).preset == "local"
-    waiting = due_turns(familiar.history, familiar.config.memory_writer, is_local=is_local)
-
-    async def write() -> None:
-        report = await write_memory(familiar, wait_s=0, which=SAID_HERE)
-        if embeds:
-            await familiar.finder.embed_changes()
-        if report.error:
-            raise report.error
-
-    return waiting if waiting and familiar.jobs.add(WRITER_SLOT, write) else 0
-
-
-class DueWork(Struct, frozen=True):
-    """Background work that was started.
-
-    Args:
-        summarised_turns: How many turns have left the prompts and are being summarised.
-        written_turns: From how many turns memory is being written.
-        problems: What could not begin, a sentence each.
-        plans: How many plans wait for a person.
-    """
-
-    summarised_turns: int = 0
-    written_turns: int = 0
-    problems: tuple[str, ...] = ()
-    plans: int = 0
-
-
-def begin_due_work(familiar: Familiar, result: TurnResult, *, stays: bool = True) -> DueWork:
-    """Start the background work due after a turn; failures do not affect the reply.
-
-    The work goes on in a thread of its own. `familiar.jobs.finish` waits for it, `aclose` breaks
-    it off, and what was broken off is done after a later turn. An interrupted turn begins nothing.
-
-    Args:
-        familiar: Who took the turn.
-        result: What came of it.
-        stays: The program goes on: memory that is written gets its vectors at once. One that ends
-            leaves them to a later turn, and memory is found by its words until then.
-    """
-    if result.interrupted:
-        return DueWork()
-    familiar.finder.catch_up_later(familiar.jobs)  # a second's work, which nobody need be told of
-    summarised, problem = _tidy_summary(familiar, result.trace)
-    written, another = _tidy_memory(familiar, stays=stays)
-    familiar.jobs.start()
-    problems = tuple(p for p in (problem, another) if p)
-    return DueWork(summarised, written, problems, _count_plans(familiar))
-
-
-def _count_plans(familiar: Familiar) -> int:
-    try:
-        return len(pending_ids(familiar.memory))
-    except FamiliarError:
-        return 0  # `doctor` says what is wrong with the memory
-
-
-def leave_due_work(familiar: Familiar, result: TurnResult) -> None:
-    """Leave the work due after a turn to a daemon or a later turn.
-
-    Raises:
-        FamiliarError: It could not be written down up to where a summary is wanted.
-    """
-    if not result.interrupted:
-        familiar.summary_keeper.note(result.trace)
-
-
-def _tidy_summary(familiar: Familiar, trace: Trace) -> tuple[int, str]:
-    try:
-        due = familiar.summary_keeper.look_back(trace)
-    except FamiliarError as error:
-        return 0, f"The summary of earlier turns is unchanged: {error}"
-    return (due.turns if due else 0), ""
-
-
-def _tidy_memory(familiar: Familiar, *, stays: bool) -> tuple[int, str]:
-    try:
-        return write_later(familiar, embeds=stays), ""
-    except FamiliarError as error:
-        return 0, f"Memory is unchanged: {error}"
-
-
-def make_way(familiar: Familiar) -> None:
-    """Pause background work for a new turn if the model cannot run both.
-
-    On a server elsewhere it goes on beside the turn. What was stopped is done after a later turn.
-    """
-    from familiar_cli.llm.wire import is_loopback
-
-    slot = familiar.models.slot()
-    if slot.preset == "local" or is_loopback(slot.base_url):
-        familiar.jobs.stop()

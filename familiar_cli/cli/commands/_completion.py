@@ -119,7 +119,7 @@ def _turns(ctx: typer.Context) -> Values:
 
 
 def _plans(ctx: typer.Context) -> Values:
-    from familiar_cli.writing.review.pending import pending_ids
+    from familiar_cli.writing.review.waiting import pending_ids
 
     with _familiar(ctx) as familiar:
         return pending_ids(familiar.memory)

@@ -42,7 +42,8 @@ def list_plans(ctx: typer.Context) -> None:
     \b
     familiar review ls
     """
-    from familiar_cli.writing.review.pending import pending_ids, read_pending
+    from familiar_cli.writing.review.pending import read_pending
+    from familiar_cli.writing.review.waiting import pending_ids
 
     out = output(ctx)
     familiar = familiar_of(ctx)
@@ -220,7 +221,8 @@ def _outcome_lines(
 
 
 def _plan(memory: MemoryStore, plan_id: str | None) -> ReviewPlan:
-    from familiar_cli.writing.review.pending import pending_ids, read_pending
+    from familiar_cli.writing.review.pending import read_pending
+    from familiar_cli.writing.review.waiting import pending_ids
 
     known = pending_ids(memory)
     if plan_id is None and not known:

@@ -8,13 +8,14 @@ from collections import deque
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Self
 
-from familiar_cli.actions.memory.write_memory import WRITER_SLOT, leave_due_work
+from familiar_cli.actions.memory.due_work import leave_due_work
 from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.base.files import ON_WINDOWS
 from familiar_cli.base.text import counted, one_line
 from familiar_cli.familiar import Familiar
 from familiar_cli.pages.emit import Output, exact, print_error
-from familiar_cli.writing.review.pending import waiting_words
+from familiar_cli.writing.review.waiting import waiting_words
+from familiar_cli.writing.writer.schedule import WRITER_SLOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -201,7 +202,7 @@ _LOOK_EVERY_S: Final = 5.0
 
 def begin_work(out: Output, familiar: Familiar, result: TurnResult) -> None:
     """Start the work that a turn made due, and report it."""
-    from familiar_cli.actions.memory.write_memory import begin_due_work
+    from familiar_cli.actions.memory.due_work import begin_due_work
 
     work = begin_due_work(familiar, result, stays=False)
     out.warn(*work.problems)
@@ -231,7 +232,7 @@ class BackgroundNotices:
 
     def begin(self, result: TurnResult) -> None:
         """Start the work that a turn made due."""
-        from familiar_cli.actions.memory.write_memory import begin_due_work
+        from familiar_cli.actions.memory.due_work import begin_due_work
 
         work = begin_due_work(self._familiar, result)
         self._out.warn(*work.problems)
@@ -245,7 +246,7 @@ class BackgroundNotices:
 
     def make_way(self) -> None:
         """Pause for a new turn."""
-        from familiar_cli.actions.memory.write_memory import make_way
+        from familiar_cli.actions.memory.due_work import make_way
 
         make_way(self._familiar)
 

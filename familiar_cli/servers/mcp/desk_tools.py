@@ -193,7 +193,8 @@ def memory_write(caller: Caller, arguments: Arguments) -> Answer:
 
 def plans_list(caller: Caller, arguments: Arguments) -> Answer:
     """List the pending plans of all sessions, and the outcome of recent ones."""
-    from familiar_cli.writing.review.pending import pending_ids, read_pending
+    from familiar_cli.writing.review.pending import read_pending
+    from familiar_cli.writing.review.waiting import pending_ids
 
     del arguments
     waiting: list[ToolItem] = []

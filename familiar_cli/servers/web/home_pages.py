@@ -48,7 +48,7 @@ from familiar_cli.store.memory.aliases import main_account
 from familiar_cli.store.memory.layout import is_page, people_path
 from familiar_cli.store.memory.merge.files import conflicts_in
 from familiar_cli.store.memory.pages.lines import number_spans
-from familiar_cli.writing.review.pending import pending_ids
+from familiar_cli.writing.review.waiting import pending_ids
 from familiar_cli.writing.writer.page_text import summary_of
 
 if TYPE_CHECKING:

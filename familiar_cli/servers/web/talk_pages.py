@@ -10,8 +10,8 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from familiar_cli.actions.memory.due_work import begin_due_work, make_way
 from familiar_cli.actions.memory.past import learned_from, undo
-from familiar_cli.actions.memory.write_memory import begin_due_work, make_way
 from familiar_cli.actions.people.me import author_in_channel
 from familiar_cli.actions.talk import change_turns
 from familiar_cli.actions.talk.talk import (

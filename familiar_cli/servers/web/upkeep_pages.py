@@ -27,7 +27,8 @@ from familiar_cli.servers.web.asking import (
 )
 from familiar_cli.store.memory.layout import REMINDERS, TASKS, digest_path
 from familiar_cli.writing.review.pending import decide_plan as decide_on
-from familiar_cli.writing.review.pending import drop_damaged, pending_ids, read_pending
+from familiar_cli.writing.review.pending import drop_damaged, read_pending
+from familiar_cli.writing.review.waiting import pending_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

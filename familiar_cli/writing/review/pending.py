@@ -13,12 +13,13 @@ from msgspec.structs import replace
 
 from familiar_cli.base import errors
 from familiar_cli.base.markdown import body_start
-from familiar_cli.base.text import counted, nearest, sha256_of, unified_file
+from familiar_cli.base.text import nearest, sha256_of, unified_file
 from familiar_cli.store.history.imports import withdraw_doubles
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.merge.content import merge_onto
 from familiar_cli.store.memory.pages.lines import PLAIN, Numbering
 from familiar_cli.store.memory.store.files import MISSING
+from familiar_cli.writing.review.waiting import pending_ids
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -388,13 +389,6 @@ def stage_plan(tx: Transaction, store: MemoryStore, plan: ReviewPlan) -> None:
     forget_rejected(tx, store, plan.id)
 
 
-def pending_ids(store: MemoryStore) -> list[str]:
-    """Return the names of all plans, oldest first."""
-    files = store.walk(layout.PENDING_DIR, hidden=True, missing_ok=True).files
-    names = (f.rel_path.removeprefix(f"{layout.PENDING_DIR}/") for f in files)
-    return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
-
-
 def turns_in_review(store: MemoryStore) -> int:
     """Count the turns that plans of the memory writer rest on; other plans rest on none."""
     spans: list[tuple[int, int]] = []
@@ -406,15 +400,6 @@ def turns_in_review(store: MemoryStore) -> int:
         count += max(last - max(first - 1, counted_to), 0)
         counted_to = max(counted_to, last)
     return count
-
-
-def waiting_words(plans: int, turns: int = 0) -> str:
-    """State how many plans are pending, with the command to type; empty if none."""
-    if not plans:
-        return ""
-    rests = f", made from {counted(turns, 'turn')}," if turns else ""
-    verb = "awaits" if plans == 1 else "await"
-    return f"{counted(plans, 'plan')}{rests} {verb} review: `familiar review ls`"
 
 
 def read_pending(store: MemoryStore, plan_id: str) -> ReviewPlan:

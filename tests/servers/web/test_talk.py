@@ -10,7 +10,7 @@ from html import unescape
 
 import pytest
 
-from familiar_cli.actions.memory.write_memory import DueWork
+from familiar_cli.actions.memory.due_work import DueWork
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history import HistoryStore
 from tests.support.browsing import looking

@@ -13,12 +13,7 @@ from familiar_cli.base.config.schema import MemoryWriterSettings
 from familiar_cli.base.errors import FamiliarError, ModelError
 from familiar_cli.base.times.clock import now
 from familiar_cli.store.history import WRITER, HistoryStore
-from familiar_cli.writing.writer.memory_writer import (
-    MemoryWriterScheduler,
-    due_turns,
-    is_due,
-    may_wait,
-)
+from familiar_cli.writing.writer.schedule import MemoryWriterScheduler, due_turns, is_due, may_wait
 from tests.support.cases import each
 
 
