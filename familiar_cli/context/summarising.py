@@ -13,7 +13,7 @@ from familiar_cli.base.times.clock import now, to_zone
 from familiar_cli.base.who.identity import Labels
 from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS
 from familiar_cli.context.types import Layer, PromptSpan
-from familiar_cli.llm.asking import tokens_of
+from familiar_cli.llm.types import tokens_of
 from familiar_cli.store.history.rows import Turn, place_of
 from familiar_cli.store.history.summaries import PUBLIC, Summaries, Summary
 

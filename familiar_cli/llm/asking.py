@@ -13,7 +13,15 @@ from familiar_cli.base.errors import BadReplyError, RequestRefusedError, Unusabl
 from familiar_cli.base.markdown import code_in
 from familiar_cli.base.text import one_line, whole_sentences
 from familiar_cli.base.times.clock import stopwatch_s
-from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest, SideCall, Usage
+from familiar_cli.llm.types import (
+    ChatModel,
+    Completion,
+    Message,
+    PreparedRequest,
+    SideCall,
+    Usage,
+    tokens_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -166,18 +174,6 @@ class Asker(Struct):
             cost=_add_optional(spent.cost, used.cost),
             estimated_tokens=spent.estimated_tokens + tokens,
         )
-
-
-def tokens_of(
-    chat: Sequence[Message], completion: Completion, count: Callable[[str], int]
-) -> tuple[int, int]:
-    """Return the tokens of a prompt and its reply, by the server's count if reported."""
-    used = completion.usage or Usage()
-    read, written = used.prompt_tokens, used.completion_tokens
-    return (
-        sum(count(message["content"]) for message in chat) if read is None else read,
-        count(completion.text) if written is None else written,
-    )
 
 
 def voice_excerpt(voice: str, room_tokens: int, count: Callable[[str], int]) -> str:

@@ -259,6 +259,18 @@ def _replace_words(words: Mapping[str, str]) -> Callable[[str], str]:
 _MODEL_FIRST: Final = '{"model":'
 
 
+def tokens_of(
+    chat: Sequence[Message], completion: Completion, count: Callable[[str], int]
+) -> tuple[int, int]:
+    """Return the tokens of a prompt and its reply, by the server's count if reported."""
+    used = completion.usage or Usage()
+    read, written = used.prompt_tokens, used.completion_tokens
+    return (
+        sum(count(message["content"]) for message in chat) if read is None else read,
+        count(completion.text) if written is None else written,
+    )
+
+
 def make_body(
     model: str,
     messages: Sequence[Message],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from familiar_cli.base.config.edit import Edit, set_values, unset_values
-from familiar_cli.base.config.home import ME_FILE, login_account, other_owners, who_speaks
+from familiar_cli.base.config.home import ME_FILE, login_account, other_owners
 from familiar_cli.base.config.schema import ChannelConfig, CharacterConfig, HomeSettings, MeSettings
 from familiar_cli.base.config.settings import FileSettings, is_name, load_written
 from familiar_cli.base.errors import ConfigError, NotFoundError, UsageError
@@ -211,23 +211,6 @@ def _source_of(place: MePlace) -> Any:  # noqa: ANN401  # a table of TOML
     for part in filter(None, place.prefix.split(".")):
         tables = tables.get(part, {})
     return tables
-
-
-def author_in_channel(
-    familiar: Familiar,
-    channel_id: str,
-    account: str | None = None,
-    name: str | None = None,
-    *,
-    field: str = "The account",
-) -> Author:
-    """Return the author of a message in a channel; by default the first owner.
-
-    Raises:
-        UsageError: `account` names nobody.
-        ConfigError: The settings have something wrong in them.
-    """
-    return who_speaks(account, name, familiar.me(channel_id), field=field)
 
 
 def hint_of_me(familiar: Familiar, author: Author | None) -> str:

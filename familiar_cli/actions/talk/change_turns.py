@@ -49,14 +49,10 @@ def go_on(familiar: Familiar, said: Said) -> Said:
 def replace_last_reply(familiar: Familiar, said: Said) -> Said:
     """Update `said` with its channel's last reply and the turn that it answers.
 
-    Requests that replace no reply are returned unchanged.
-
     Raises:
         NotFoundError: The channel has no turns.
         RefusedError: Its last turn is not a reply.
     """
-    if not said.remake:
-        return said
     channel_id = said.channel_id
     turns = in_pairs(familiar.history.recent(channel_id, _LAST, viewer=OWNER))
     if not turns:

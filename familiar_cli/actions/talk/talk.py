@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.actions.talk import prompt
-from familiar_cli.actions.talk.change_turns import replace_last_reply
 from familiar_cli.base import errors
 from familiar_cli.base.config.home import check_here
 from familiar_cli.base.jobs import finish_in_thread, in_thread
@@ -43,6 +42,15 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.request import ContextRequest
     from familiar_cli.llm.types import ChatModel
+
+
+def _resolve_remake(familiar: Familiar, said: Said) -> Said:
+    """Return `said` with the reply that it remakes, if it does; see `replace_last_reply`."""
+    if not said.remake:
+        return said
+    from familiar_cli.actions.talk.change_turns import replace_last_reply
+
+    return replace_last_reply(familiar, said)
 
 
 def kept_question(familiar: Familiar, said: Said) -> Said:
@@ -173,7 +181,7 @@ async def assemble(familiar: Familiar, said: Said, *, viewer: Viewer | None = No
         UsageError: The greeting that was asked for cannot open the channel.
     """
     await in_thread(familiar.finder.load_embedder)  # imports for up to a second
-    said = kept_question(familiar, replace_last_reply(familiar, said))
+    said = kept_question(familiar, _resolve_remake(familiar, said))
     familiar.privacy.check_member(said.channel_id, said.author)
     setup = _turn_setup(familiar, said)
     made_by = prompt.pipeline(familiar, setup, remembered=said.remembered, dry=True)
@@ -284,7 +292,7 @@ def _begin_turn(
     familiar: Familiar, said: Said, asking: Asking
 ) -> tuple[TurnRunner, ContextRequest]:
     """Check that the message may be stored and answered, and prepare its turn."""
-    said = kept_question(familiar, replace_last_reply(familiar, said))
+    said = kept_question(familiar, _resolve_remake(familiar, said))
     check_unanswered(familiar, said)
     if said.off_record:
         familiar.privacy.check_member(said.channel_id, said.author)

@@ -79,10 +79,11 @@ def said_as(
         UsageError: `as_` names nobody.
         ConfigError: The settings have something wrong in them.
     """
-    from familiar_cli.actions.people.me import author_in_channel
+    from familiar_cli.base.config.home import who_speaks
     from familiar_cli.context.types import Modality, Said
 
-    return Said(text, author_in_channel(familiar, channel, as_, name), channel, Modality(modality))
+    author = who_speaks(as_, name, familiar.me(channel))
+    return Said(text, author, channel, Modality(modality))
 
 
 def greeting_number(greeting: int | None, *, no_greeting: bool) -> int | None:
@@ -98,9 +99,11 @@ def greeting_number(greeting: int | None, *, no_greeting: bool) -> int | None:
 
 def hint_of_me(out: Output, familiar: Familiar, said: Said) -> str:
     """Return a hint on how to say who one is, or an empty string if it is not needed."""
+    if out.as_json or not is_terminal():
+        return ""
     from familiar_cli.actions.people import me
 
-    return "" if out.as_json or not is_terminal() else me.hint_of_me(familiar, said.author)
+    return me.hint_of_me(familiar, said.author)
 
 
 def reply_to(

@@ -21,8 +21,6 @@ from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded, why_withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.store.memory import layout
-from familiar_cli.store.memory.desk import DeskItem, due_items, items_in, with_details
-from familiar_cli.store.memory.merge.files import listed_conflicts
 from familiar_cli.store.memory.pages.lines import machine_spans, private_spans, shown_between
 
 if TYPE_CHECKING:
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.base.languages import Phrases
     from familiar_cli.context.request import ContextRequest
+    from familiar_cli.store.memory.desk import DeskItem
     from familiar_cli.store.memory.store.files import MemoryHead
     from familiar_cli.store.memory.store.store import MemoryStore
 
@@ -47,11 +46,15 @@ class _Seen(Struct, frozen=True):
     hidden_lines: frozenset[int]
 
     def items(self) -> list[DeskItem]:
+        from familiar_cli.store.memory.desk import items_in  # noqa: PLC0415  # only where there is such a file
+
         found = items_in(self.head.text)
         return [item for item in found if item.is_open and item.line not in self.hidden_lines]
 
     def told(self, items: list[DeskItem], phrases: Phrases) -> list[str]:
         """Return the lines of some items, with their continuation lines."""
+        from familiar_cli.store.memory.desk import with_details  # noqa: PLC0415  # only where there is such a file
+
         lines = self.head.text.split("\n")
         told: list[str] = []
         for item, below in with_details(self.head.text, items):
@@ -123,6 +126,8 @@ class DeskProvider:
             return "" if seen and seen.text() else "it is empty"
         if not seen.items():
             return "nothing in it is open"
+        from familiar_cli.store.memory.desk import due_items  # noqa: PLC0415  # only where there is such a file
+
         is_due = rel_path == layout.TASKS or due_items(seen.items(), request.at, self._zone)
         return "" if is_due else "nothing in it is due yet"
 
@@ -137,6 +142,8 @@ class DeskProvider:
         return _Seen(head, frozenset(hidden | set(range(1, front + 1))))
 
     def _reminders(self, seen: _Seen, request: ContextRequest) -> Contribution | None:
+        from familiar_cli.store.memory.desk import due_items  # noqa: PLC0415  # only where there is such a file
+
         due = due_items(seen.items(), request.at, self._zone)
         listed = [_item_line(item, request.phrases) for item in due]
         text = "\n".join([request.phrases.due_reminders, *listed])
@@ -154,6 +161,8 @@ class DeskProvider:
         return _desk_piece(seen, text, [], told, SCRATCH_PRIORITY)
 
     def _conflicts(self, seen: _Seen, request: ContextRequest) -> Contribution | None:
+        from familiar_cli.store.memory.merge.files import listed_conflicts  # noqa: PLC0415  # only where there is such a file
+
         listed_ = [
             _conflict_notice(one.path, [name for name in (one.ours, one.theirs) if name])
             for one in listed_conflicts(seen.head.text)

@@ -12,8 +12,8 @@ from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct
 
-from familiar_cli.actions.people.me import author_in_channel
 from familiar_cli.base.config.channel_kinds import check_kind
+from familiar_cli.base.config.home import who_speaks
 from familiar_cli.base.errors import UsageError
 from familiar_cli.base.text import fold, slugify
 from familiar_cli.base.who.identity import (
@@ -70,7 +70,7 @@ def resolve_speaker(familiar: Familiar, headers: Headers, person: str | None) ->
     channel_id, named = resolve_channel(headers), _read_header(headers, USER)
     if named is not None:
         with _naming_field(USER):
-            return author_in_channel(familiar, channel_id, named, name, field=USER)
+            return who_speaks(named, name, familiar.me(channel_id), field=USER)
     for field, platform, value in (
         (_OPEN_WEBUI_USER, "open_webui:", _read_header(headers, _OPEN_WEBUI_USER)),
         ("user", "serve:", person),
@@ -78,7 +78,7 @@ def resolve_speaker(familiar: Familiar, headers: Headers, person: str | None) ->
         if value is not None:
             with _naming_field(field):
                 return parse_author(platform + value, display_name=name, field=field)
-    return author_in_channel(familiar, channel_id, name=name)
+    return who_speaks(None, name, familiar.me(channel_id))
 
 
 def name_of_speaker(headers: Headers) -> str | None:

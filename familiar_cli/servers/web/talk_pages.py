@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.actions.memory.due_work import begin_due_work, make_way
 from familiar_cli.actions.memory.past import learned_from, undo
-from familiar_cli.actions.people.me import author_in_channel
 from familiar_cli.actions.talk import change_turns
 from familiar_cli.actions.talk.talk import (
     Asking,
@@ -23,6 +22,7 @@ from familiar_cli.actions.talk.talk import (
     take_turn,
 )
 from familiar_cli.actions.talk.why import ReplyExplanation, explain_reply
+from familiar_cli.base.config.home import who_speaks
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.context.trace import Trace, read_trace
 from familiar_cli.context.turn import TurnResult, Watcher
@@ -157,7 +157,7 @@ def _read_said(familiar: Familiar, form: Mapping[str, list[str]]) -> Said:
     """
     _check_model(familiar)
     channel_id, greeting = _channel_in(form), asking.field_of(form, "greeting")
-    author = author_in_channel(familiar, channel_id)
+    author = who_speaks(None, None, familiar.me(channel_id))
     is_off = bool(asking.field_of(form, "off"))
     said = Said(
         asking.field_of(form, "text").replace("\r\n", "\n"),
@@ -401,7 +401,7 @@ def _greetings(familiar: Familiar, channel_id: str) -> list[tuple[int, str]]:
     """Return the greetings that can open a conversation, each with its number."""
     from msgspec.structs import replace
 
-    said = Said("", author_in_channel(familiar, channel_id), channel_id)
+    said = Said("", who_speaks(None, None, familiar.me(channel_id)), channel_id)
     numbers = range(1, len(familiar.character().greetings) + 1)
     with suppress(FamiliarError):  # `take_turn` reports errors of the character
         return [(n, opening_of(familiar, replace(said, greeting=n))) for n in numbers]
