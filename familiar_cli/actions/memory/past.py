@@ -166,8 +166,9 @@ def _lay_out(
 
 
 async def _assemble_then(then: Familiar, end: datetime, text: str, channel_id: str) -> Trace:
-    from familiar_cli.actions.talk.prompt import pipeline, turn_setup
+    from familiar_cli.actions.talk.prompt import pipeline
     from familiar_cli.actions.talk.talk import turn_request
+    from familiar_cli.actions.talk.turn_setup import turn_setup
     from familiar_cli.context.turn import dry_run
     from familiar_cli.context.types import Said
 

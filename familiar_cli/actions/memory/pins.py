@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from familiar_cli.actions.talk.prompt import pinned_memory, turn_setup
+from familiar_cli.actions.talk.turn_setup import pinned_memory, turn_setup
 from familiar_cli.base.errors import RefusedError
 from familiar_cli.base.times.clock import now
 from familiar_cli.context import types
@@ -108,6 +108,9 @@ def list_pins(familiar: Familiar, *, by_index: bool = True) -> PinnedFiles:
         by_index: Find them by the index, updating it; otherwise read all files.
     """
     setup = turn_setup(familiar, _CHANNEL)
+    budget = setup.allowance.layers[types.Layer.pinned]
+    by_files = partial(pins_in_files, familiar.memory)
+    find = partial(find_pins, familiar.index) if by_index else by_files
     request = ContextRequest(
         familiar_id=familiar.paths.root.name,
         channel_id=_CHANNEL,
@@ -121,15 +124,12 @@ def list_pins(familiar: Familiar, *, by_index: bool = True) -> PinnedFiles:
         tier=setup.channel.tier,
         phrases=familiar.phrases,
     )
-    by_files = partial(pins_in_files, familiar.memory)
-    find = partial(find_pins, familiar.index) if by_index else by_files
     pinned = pinned_memory(familiar, setup, find).of(request)
     pins = sorted(
         (_pinned_file(familiar, piece, pinned) for piece in pinned.pieces if piece.rel_path),
         key=lambda pin: pin.rel_path,
     )
     problems = tuple(piece.problem for piece in pinned.pieces if not piece.rel_path)
-    budget = setup.allowance.layers[types.Layer.pinned]
     return PinnedFiles(tuple(pins), sum(pin.tokens for pin in pins), budget, problems)
 
 

@@ -98,7 +98,7 @@ def shown_channel(familiar: Familiar, channel_id: str, modality: str = "text") -
         UsageError: No such modality.
         ConfigError: The channel's file is invalid.
     """
-    from familiar_cli.actions.talk.prompt import allowance_in, channel_in
+    from familiar_cli.actions.talk.turn_setup import allowance_in, channel_in
 
     if modality not in {"text", "voice"}:
         raise UsageError(f"No such modality: {modality!r}", hint="Use text or voice.")

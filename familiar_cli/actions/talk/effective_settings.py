@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from familiar_cli.actions.talk.prompt import allowance_in, channel_in
+from familiar_cli.actions.talk.turn_setup import allowance_in, channel_in
 from familiar_cli.base.config.channel_kinds import MODES, OF_MODALITY
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.times.clock import now, to_zone

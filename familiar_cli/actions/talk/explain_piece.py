@@ -184,7 +184,8 @@ def _why_absent(familiar: Familiar, trace: Trace, subject: types.Subject) -> lis
 
 
 def _explaining_providers(familiar: Familiar, trace: Trace) -> list[Explains]:
-    from familiar_cli.actions.talk.prompt import pipeline, turn_setup
+    from familiar_cli.actions.talk.prompt import pipeline
+    from familiar_cli.actions.talk.turn_setup import turn_setup
     from familiar_cli.context.request import Explains
 
     setup = turn_setup(familiar, trace.channel_id, trace.modality)

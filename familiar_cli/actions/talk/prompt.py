@@ -1,40 +1,34 @@
-"""The parts of a prompt: settings and pins, and the providers and processors of a turn."""
+"""The providers and processors of a turn's prompt."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from familiar_cli.actions.talk.turn_setup import pinned_memory
 from familiar_cli.context import types
-from familiar_cli.context.budget import (
-    MESSAGE_TOKENS,
-    Allowance,
-    Window,
-    prompt_allowance,
-)
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers import history
-from familiar_cli.context.providers.character import CharacterProvider
 from familiar_cli.context.providers.content_search import ContentSearchProvider
 from familiar_cli.context.providers.memory_files import DeskProvider, DigestsProvider
-from familiar_cli.context.providers.passages import Sight
 from familiar_cli.context.providers.past_turns import Recaller
 from familiar_cli.context.providers.people import RelationsProvider, taking_part
 from familiar_cli.context.providers.pins import NotesProvider, PinnedMemory, PinsProvider
 from familiar_cli.context.providers.retrieval import Memory, Retrieval
 from familiar_cli.context.replies import SAMPLING, ShortReply
-from familiar_cli.context.tiers import DEEP, LARGE_WINDOW, STANDARD
+from familiar_cli.context.tiers import STANDARD
 from familiar_cli.store.search.build import Pins, find_pins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from familiar_cli.base.config.channel import Channel
+    from familiar_cli.actions.talk.turn_setup import TurnSetup
     from familiar_cli.base.config.values import Value
-    from familiar_cli.context.character import Character
+    from familiar_cli.context.budget import (
+        Allowance,
+    )
     from familiar_cli.context.processors import (
         RecastPostProcessor,
         ShortFramePreProcessor,
@@ -55,92 +49,6 @@ _REFRESH_SHARE: Final = 0.25  # share of the deadline for reading changed files
 _FIND_SHARE: Final = 0.5  # and with those whose beginning alone is looked at
 _FRAME_TOKENS: Final = 100  # the speaker's name and the separator of messages
 _LLAMA_CPP: Final = frozenset({"local", "llamacpp"})  # servers that accept its sampling parameters
-
-
-class TurnSetup(Struct, frozen=True):
-    """The settings of one turn, read once.
-
-    Args:
-        channel: The settings of its channel.
-        character: The provider of the character.
-        allowance: The token budget of its prompt.
-        processors: Enabled processors whose slot is configured.
-        slot: The server and model that reply.
-    """
-
-    channel: Channel
-    character: CharacterProvider
-    allowance: Allowance
-    processors: tuple[str, ...]
-    slot: ResolvedSlot
-
-    @property
-    def char(self) -> str:
-        """The familiar's name."""
-        return self.character.character.name
-
-
-def turn_setup(familiar: Familiar, channel_id: str, modality: str = "text") -> TurnSetup:
-    """Read the settings of a turn.
-
-    Args:
-        familiar: The familiar.
-        channel_id: The channel.
-        modality: The modality of the message.
-
-    Raises:
-        ConfigError: The channel's file or `character.toml` is invalid.
-    """
-    slot, set_to = familiar.models.slot(), familiar.config
-    channel = channel_in(familiar, channel_id, modality, slot)
-    character = CharacterProvider(
-        familiar.character(), system_prompt=set_to.system_prompt, user_name=set_to.user_name
-    )
-    switched = channel.processors.items()
-    processors = tuple(name for name, on in switched if on and name in set_to.llm.slots)
-    allowed = allowance_in(familiar, channel, character.character, slot)
-    return TurnSetup(channel, character, allowed, processors, slot)
-
-
-def channel_in(
-    familiar: Familiar,
-    channel_id: str,
-    modality: str = "text",
-    slot: ResolvedSlot | None = None,
-) -> Channel:
-    """Return a channel's settings; the tier defaults to one that suits the model's context size."""
-    channel = familiar.channel(channel_id, modality)
-    if Window.of(slot or familiar.models.slot()).context_tokens < LARGE_WINDOW:
-        return channel
-    return channel.with_usual_tier(DEEP, "model's window")
-
-
-def allowance_in(
-    familiar: Familiar,
-    channel: Channel,
-    character: Character | None = None,
-    slot: ResolvedSlot | None = None,
-) -> Allowance:
-    """Return the token budget of prompts in a channel.
-
-    Args:
-        familiar: The familiar.
-        channel: The channel's settings.
-        character: The character, if it has been read already.
-        slot: The server and model that reply, if they are known already.
-
-    Raises:
-        ConfigError: The model's settings leave no room for a prompt.
-    """
-    texts = [
-        *(character or familiar.character()).who(channel.tier),
-        max((me.persona(familiar.phrases) for me in familiar.me_in(channel).owners), key=len),
-    ]
-    needed = sum(MESSAGE_TOKENS + familiar.counter.count(text) for text in texts if text)
-    window = Window.of(slot or familiar.models.slot())
-    return prompt_allowance(
-        channel.budget, mode=channel.mode, window=window, character_tokens=needed
-    )
 
 
 def pipeline(
@@ -293,24 +201,6 @@ def _make_providers(
         DeskProvider(memory, familiar.zone, deadline_s=deadline_s),
         *([history.RememberedProvider(remembered)] if remembered else ()),
     ]
-
-
-def pinned_memory(familiar: Familiar, setup: TurnSetup, find: Callable[[], Pins]) -> PinnedMemory:
-    """Return the pinned memory of a turn.
-
-    Args:
-        familiar: The familiar.
-        setup: The settings of the turn.
-        find: Finds the pinned files.
-    """
-    numbering = familiar.numbering
-
-    def sight(request: ContextRequest) -> Sight:
-        # Lines that rest on turns in the prompt stay, so that a pin is the same in each prompt.
-        macros = setup.character.macros_of(request)
-        return Sight(request.viewer, frozenset, macros, request.phrases, numbering)
-
-    return PinnedMemory(find, familiar.memory, familiar.counter, sight)
 
 
 def _find_pins(familiar: Familiar) -> Pins:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.actions.talk import prompt
+from familiar_cli.actions.talk.turn_setup import TurnSetup, turn_setup
 from familiar_cli.base import errors
 from familiar_cli.base.config.home import check_here
 from familiar_cli.base.jobs import finish_in_thread, in_thread
@@ -359,15 +360,13 @@ async def _hold_channel(
         yield
 
 
-def _turn_setup(familiar: Familiar, said: Said) -> prompt.TurnSetup:
-    setup = prompt.turn_setup(familiar, said.channel_id, str(said.modality))
+def _turn_setup(familiar: Familiar, said: Said) -> TurnSetup:
+    setup = turn_setup(familiar, said.channel_id, str(said.modality))
     setup.character.character.check_readable()
     return setup
 
 
-def _make_runner(
-    familiar: Familiar, said: Said, setup: prompt.TurnSetup, asking: Asking
-) -> TurnRunner:
+def _make_runner(familiar: Familiar, said: Said, setup: TurnSetup, asking: Asking) -> TurnRunner:
     if asking.memory_only:
         made_by = prompt.memory_pipeline(familiar, setup)
     else:
@@ -479,7 +478,7 @@ class LiveTurn:
 def turn_request(
     familiar: Familiar,
     said: Said,
-    setup: prompt.TurnSetup,
+    setup: TurnSetup,
     viewer: Viewer | None = None,
     *,
     at: datetime | None = None,
