@@ -1,16 +1,14 @@
-"""Character cards: any container and version read into one form."""
+"""A character card: its fields in one form, whatever its version and container."""
 
 from __future__ import annotations
 
-import math
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from msgspec import Struct
 
-from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.text import str_or_empty
-from familiar_cli.imports.containers import SUFFIXES, V1_FIELDS, CardFile, open_container
+from familiar_cli.imports.containers import SUFFIXES, V1_FIELDS, CardFile
 from familiar_cli.imports.foreign_files import as_object, dump_json, text_list, to_storable
 from familiar_cli.imports.import_plan import Effects
 from familiar_cli.store.memory.layout import SELF_DIR
@@ -19,6 +17,7 @@ from familiar_cli.store.memory.pages.front_matter import ORIGINAL_STEM, SELF_FIL
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from familiar_cli.imports.source import ForeignFile
     from familiar_cli.store.memory.store.store import MemoryStore
 
 FieldKind = Literal["text", "texts", "object", "objects", "date"]
@@ -151,29 +150,13 @@ def _change_note(field: str, value: object, shaped: object) -> str:
 
 V2_SPEC: Final = ("chara_card_v2", "2.0")
 V3_SPEC: Final = ("chara_card_v3", "3.0")
-_FRAME: Final = ("spec", "spec_version", "data")
-_PYGMALION: Final = {
-    "char_name": "name",
-    "char_persona": "description",
-    "world_scenario": "scenario",
-    "char_greeting": "first_mes",
-    "example_dialogue": "mes_example",
-}
-_TEXTGEN: Final = {
-    "name": "name",
-    "context": "description",
-    "greeting": "first_mes",
-    "example_dialogue": "mes_example",
-}
-_ENOUGH_FIELDS: Final = 2
-_LOREBOOK_SIGNS: Final = ("entries", "lorebookVersion")
 
 
 class Card(Struct, frozen=True):
     """A character card of any version, with the fields of V3.
 
     Args:
-        spec: The version it was in: `v1`, `v2`, `v3`, `pygmalion` or `textgen`.
+        spec: The version it was in (`v1`, `v2`, `v3`, `pygmalion`, `textgen`), or its program.
         container: The type of file it was in, or `template`.
         data: Its fields by their V3 names, coerced; unknown ones stay.
         raw: The JSON value it was read from.
@@ -217,146 +200,38 @@ class Card(Struct, frozen=True):
         return as_object(self.data.get("extensions"))
 
 
-def read_card(raw: bytes, *, origin: str) -> Card:
-    """Parse a card file of any container and version.
+def build_card(
+    source: ForeignFile,
+    spec: str,
+    fields: dict[str, Any],
+    notes: list[str],
+    **details: Any,  # noqa: ANN401  # of `Card`
+) -> Card:
+    """Build the card of a file from its fields by their V3 names.
 
     Args:
-        raw: The file's bytes.
-        origin: The file's name: for messages, and as the name of a nameless card.
-
-    Raises:
-        BadInputError: It contains no card, or is damaged or too large.
+        source: The file.
+        spec: The version or the program, as in `Card`.
+        fields: The fields, of any type.
+        notes: Oddities so far.
+        **details: Other values of `Card`.
     """
-    opened = open_container(raw, origin=origin)
-    return card_of(opened.value, origin=origin, opened=opened, content=raw)
-
-
-def card_of(
-    value: object, *, origin: str, opened: CardFile | None = None, content: bytes = b""
-) -> Card:
-    """Parse a JSON value as a card.
-
-    Raises:
-        BadInputError: It is not a card.
-    """
-    if not isinstance(value, dict):
-        raise BadInputError(f"{origin!r} is not a character card: it does not contain an object")
-    notes = list(opened.notes if opened else ())
-    shape = _shape_of(value, origin)
-    lifted = _lift_fields(value, shape, notes)
-    data = _by_name(straighten_fields(lifted, notes), origin, notes)
-    repeated = _repeated_fields(value, shape, lifted)
+    opened = source.card_file if isinstance(source.card_file, CardFile) else CardFile("json", None)
+    notes = [*opened.notes, *notes]
+    data = _by_name(straighten_fields(fields, notes), source.name, notes)
     return Card(
-        spec=shape,
-        container=opened.container if opened else "json",
-        data=data,
-        raw=value,
-        spec_named=_spec_named(value, shape, notes),
-        top_level={k: v for k, v in value.items() if k not in (*repeated, *_FRAME)},
-        repeated=repeated,
-        warnings=tuple(notes),
-        members=opened.members if opened else (),
-        origin=origin,
-        content=content,
+        **{
+            "spec": spec,
+            "container": opened.container,
+            "data": data,
+            "raw": opened.value,
+            "warnings": tuple(notes),
+            "members": opened.members,
+            "origin": source.name,
+            "content": source.raw,
+            **details,
+        }
     )
-
-
-def _shape_of(value: dict[str, Any], origin: str) -> str:
-    spec = str(value.get("spec", ""))
-    if isinstance(value.get("data"), dict) and "lorebook" not in spec and _is_card(value):
-        newer = spec != V2_SPEC[0] and (spec == V3_SPEC[0] or (_spec_version(value) or 0) >= 3)  # noqa: PLR2004
-        return "v3" if newer else "v2"
-    if "lorebook" in spec or any(sign in value for sign in _LOREBOOK_SIGNS):
-        raise BadInputError(
-            f"{origin!r} is a lorebook, not a character card",
-            hint="Import it with `familiar import-lorebook`.",
-        )
-    if _has_fields(value):
-        return "v1"
-    if any(key in value for key in ("char_name", "char_persona", "char_greeting")):
-        return "pygmalion"
-    if "name" in value and any(key in value for key in ("context", "greeting")):
-        return "textgen"
-    raise BadInputError(
-        f"{origin!r} is not a character card: it has none of a card's fields",
-        hint="A card has at least a name and a description or a first message.",
-    )
-
-
-def _is_card(value: dict[str, Any]) -> bool:
-    named = str(value.get("spec", "")).startswith("chara_card")
-    return named or _has_fields(value["data"])
-
-
-def _has_fields(value: dict[str, Any]) -> bool:
-    """Tell whether enough card fields are present; plenty of other JSON has a name."""
-    return sum(key in value for key in V1_FIELDS) >= _ENOUGH_FIELDS
-
-
-def _spec_version(value: dict[str, Any]) -> float | None:
-    try:
-        version = float(str(value.get("spec_version", "")))
-    except ValueError:
-        return None
-    return version if math.isfinite(version) else None
-
-
-def _spec_named(value: dict[str, Any], shape: str, notes: list[str]) -> tuple[str, str]:
-    """Return the `spec` and `spec_version` to write, noting oddities in the given ones."""
-    if shape not in {"v2", "v3"}:
-        if "spec" in value:
-            notes.append(f"'spec' is {value['spec']!r:.60}, but the fields are not in 'data'")
-        return V3_SPEC
-    spec, given, version = value.get("spec"), value.get("spec_version"), _spec_version(value)
-    usual = V3_SPEC if shape == "v3" else V2_SPEC
-    if not isinstance(spec, str) or not spec.startswith("chara_card"):
-        notes.append(f"'spec' is {spec!r:.60}; it is read as {usual[0]!r}")
-        spec = usual[0]
-    if version is None:
-        notes.append(f"'spec_version' is {given!r:.60}; it is read as {usual[1]!r}")
-        return spec, usual[1]
-    if not isinstance(given, str):
-        notes.append("'spec_version' is a number; it is read as text")
-    if version > float(V3_SPEC[1]):
-        notes.append(
-            f"version {version:g} is newer than {V3_SPEC[1]}, the newest supported version"
-        )
-    elif int(version) != int(float(usual[1])):
-        notes.append(f"'spec' is {spec!r:.60}, 'spec_version' {given!r:.60}; 'spec' is used")
-        return spec, usual[1]
-    return spec, str(given)
-
-
-def _lift_fields(value: dict[str, Any], shape: str, notes: list[str]) -> dict[str, Any]:
-    """Collect the card's fields under their V3 names, wherever they were."""
-    if shape in {"pygmalion", "textgen"}:
-        names = _PYGMALION if shape == "pygmalion" else _TEXTGEN
-        return {field: value[key] for key, field in names.items() if key in value}
-    if shape == "v1":
-        later = [key for key in KNOWN_FIELDS if key in value and key not in V1_FIELDS]
-        notes.extend(f"{key!r} is in a V1 card, which has no such field" for key in later)
-        return {key: value[key] for key in KNOWN_FIELDS if key in value}
-    data = dict(value["data"])
-    for key in KNOWN_FIELDS:
-        if key not in value:
-            continue
-        if key not in data:
-            notes.append(f"{key!r} is outside 'data'; it is read as if it were inside")
-            data[key] = value[key]
-        elif data[key] != value[key]:
-            notes.append(f"{key!r} differs inside and outside 'data'; the inner one is used")
-    return data
-
-
-def _repeated_fields(value: dict[str, Any], shape: str, lifted: dict[str, Any]) -> dict[str, str]:
-    names = {"pygmalion": _PYGMALION, "textgen": _TEXTGEN}.get(shape) or dict(
-        zip(KNOWN_FIELDS, KNOWN_FIELDS, strict=True)
-    )
-    return {
-        key: field
-        for key, field in names.items()
-        if key in value and field in lifted and lifted[field] == value[key]
-    }
 
 
 def _by_name(data: dict[str, Any], origin: str, notes: list[str]) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from familiar_cli.base.languages import CODES, Language, dates
 from familiar_cli.base.times.clock import in_zone, to_ms
-from familiar_cli.imports.foreign_chat import DateOrder, ForeignMessage, Skip
+from familiar_cli.imports.foreign_chat import DateOrder, ForeignMessage
+from familiar_cli.imports.source import Skip
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.text import counted
+from familiar_cli.imports.exif import user_comment, webp_exif
 from familiar_cli.imports.foreign_files import (
     MAX_CARD_BYTES,
     MAX_MEMBERS,
@@ -42,6 +43,7 @@ V1_FIELDS: Final = (
 """The fields of a V1 card, which every card has."""
 
 CARD_NAME: Final = "card.json"
+BYAF_NAME: Final = "manifest.json"
 SCHEMES: Final = ("embeded://", "embedded://")  # the specification's spelling comes first
 # The other methods may need a dictionary of gigabytes.
 _READ_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -264,12 +266,16 @@ def _too_much(origin: str) -> BadInputError:
     return BadInputError(f"{origin!r} contains texts of more than {MAX_CARD_BYTES // MIB} MiB")
 
 
-SUFFIXES: Final = {"apng": ".png"} | {kind: f".{kind}" for kind in ("png", "json", "yaml", "charx")}
+_KINDS: Final = ("png", "json", "yaml", "charx", "webp", "byaf")
+SUFFIXES: Final = {"apng": ".png"} | {kind: f".{kind}" for kind in _KINDS}
 V3_KEYWORD: Final = "ccv3"
 V2_KEYWORD: Final = "chara"
 ASSET_KEYWORD: Final = "chara-ext-asset_:"
 ASSET_SCHEME: Final = "__asset:"
+_BASE64: Final = re.compile(rb"[A-Za-z0-9+/_=\s-]{16,}")
 _ASSET = re.compile(r"chara-ext-asset_:?(.+)", re.IGNORECASE | re.DOTALL)
+_PICTURE_NAMES: Final = {"png": "picture", "webp": "WebP picture"}
+_NOT_PACKED: Final = "the card is plain JSON instead of base64"
 _PICTURES: Final = ((b"\xff\xd8\xff", "JPEG"), (b"GIF8", "GIF"), (b"BM", "BMP"))
 _HINT: Final = "A card is a PNG with a card in it, a .charx, a .json or a .yaml file."
 
@@ -302,6 +308,8 @@ def open_container(raw: bytes, *, origin: str) -> CardFile:
     """
     if raw.startswith(SIGNATURE):
         return _open_png(raw, origin)
+    if _is_webp(raw):
+        return _open_exif(webp_exif(raw), "webp", origin)
     text = _as_text(raw)
     if text is None or raw.startswith(b"PK"):
         return _open_charx(raw, origin)
@@ -352,10 +360,8 @@ def _open_png(raw: bytes, origin: str) -> CardFile:
     picture = parse_png(raw, origin=origin)
     found = _card_texts(picture, origin)
     if not found:
-        raise BadInputError(
-            f"{origin!r} is a picture that does not contain a card",
-            hint="Sites and chats that convert pictures remove the card; get the original file.",
-        )
+        exif = next((chunk.content for chunk in picture.chunks if chunk.kind == b"eXIf"), b"")
+        return _open_exif(exif, "png", origin)
     value, notes = _first_readable(found, origin)
     if picture.trailer:
         rest, verb = len(picture.trailer), "follows" if len(picture.trailer) == 1 else "follow"
@@ -367,6 +373,22 @@ def _open_png(raw: bytes, origin: str) -> CardFile:
     )
     is_animated = any(chunk.kind == b"acTL" for chunk in picture.chunks)
     return CardFile("apng" if is_animated else "png", value, notes, members)
+
+
+def _open_exif(exif: bytes, container: str, origin: str) -> CardFile:
+    """Read the card in the EXIF data of a picture.
+
+    Raises:
+        BadInputError: There is none.
+    """
+    text = user_comment(exif)
+    if not text:
+        raise BadInputError(
+            f"{origin!r} is a {_PICTURE_NAMES[container]} that does not contain a card",
+            hint="Sites and chats that convert pictures remove the card; get the original file.",
+        )
+    value, notes = _card_text(text, origin)
+    return CardFile(container, value, tuple(note for note in notes if note != _NOT_PACKED))
 
 
 def _card_texts(picture: Png, origin: str) -> list[tuple[str, bytes]]:
@@ -426,8 +448,12 @@ def _texts_of(value: object) -> dict[str, Any]:
 def _card_text(text: bytes, origin: str) -> tuple[Any, tuple[str, ...]]:
     if text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         value, odd = read_json(text, origin=origin)
-        return value, ("the card is plain JSON instead of base64", *odd)
-    return read_json(_from_base64(text, origin), origin=origin)
+        return value, (_NOT_PACKED, *odd)
+    plain = _from_base64(text, origin)
+    if _BASE64.fullmatch(plain) and not plain.lstrip().startswith((b"{", b"[")):
+        value, odd = read_json(_from_base64(plain, origin), origin=origin)
+        return value, ("the card was encoded twice; it is read as it was meant", *odd)
+    return read_json(plain, origin=origin)
 
 
 def _from_base64(text: bytes, origin: str) -> bytes:
@@ -447,6 +473,11 @@ def _open_charx(raw: bytes, origin: str) -> CardFile:
     if not zipfile.is_zipfile(io.BytesIO(raw)):
         raise BadInputError(f"{origin!r} is {_what_it_is(raw)}, not a character card", hint=_HINT)
     members, twice = list_members(raw, origin=origin)
+    if CARD_NAME not in members and BYAF_NAME in members:
+        manifest = read_member(raw, BYAF_NAME, origin=origin, limit_bytes=MAX_CARD_BYTES)
+        value, notes = read_json(manifest, origin=f"{origin}:{BYAF_NAME}")
+        others = tuple((path, size) for path, size in members.items() if path != BYAF_NAME)
+        return CardFile("byaf", value, notes, others)
     if CARD_NAME not in members:
         raise BadInputError(
             f"{origin!r} is a zip archive without a card.json at its root", hint=_HINT
@@ -473,9 +504,11 @@ def _as_text(raw: bytes) -> str | None:
     return None if "\0" in text else text
 
 
+def _is_webp(raw: bytes) -> bool:
+    return raw.startswith(b"RIFF") and raw[8:12] == b"WEBP"
+
+
 def _what_it_is(raw: bytes) -> str:
-    if raw.startswith(b"RIFF") and raw[8:12] == b"WEBP":
-        return "a WebP picture"
     if raw.startswith(b"PK"):
         return "a damaged zip archive"
     if raw.lstrip()[:1] in (b"{", b"["):

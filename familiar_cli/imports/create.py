@@ -18,8 +18,8 @@ from familiar_cli.imports import cards, folders, import_plan, personas
 from familiar_cli.imports.containers import SUFFIXES
 from familiar_cli.imports.foreign_files import OWN_DEPTH, read_json, to_storable
 from familiar_cli.imports.import_lorebook import plan_import
-from familiar_cli.imports.lorebook_reading import read_book
 from familiar_cli.imports.lorebook_shelf import book_directories, place_for
+from familiar_cli.imports.reading import read_card_book
 from familiar_cli.store.memory.layout import CARD_JSON, SELF_DIR
 from familiar_cli.store.memory.pages.front_matter import ORIGINAL_STEM, field_markdown, self_file
 from familiar_cli.store.memory.store.store import MISSING, MemoryStore
@@ -173,8 +173,7 @@ def _plan_book(card: cards.Card, store: MemoryStore, *, overwrite: bool, force: 
     if given is None:
         return _BookPlan()
     try:
-        # Marked as a card's, so that an export of the card recognises it.
-        book = read_book({"data": {"character_book": given}}, origin=card.origin or card.name)
+        book = read_card_book(given, origin=card.origin or card.name)
     except BadInputError as error:
         warning = f"the card's book cannot be read and is kept in {CARD_JSON}: {error}"
         return _BookPlan(warnings=(warning,))

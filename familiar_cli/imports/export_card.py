@@ -37,8 +37,8 @@ from familiar_cli.imports.foreign_files import (
     read_json,
     to_storable,
 )
-from familiar_cli.imports.import_lorebook import load_book
 from familiar_cli.imports.lorebook_shelf import same_book
+from familiar_cli.imports.reading import load_book
 from familiar_cli.store.memory.layout import CARD_JSON
 from familiar_cli.store.memory.pages.front_matter import field_text, self_file
 

@@ -15,19 +15,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from familiar_cli.base import errors
-from familiar_cli.imports.chat_formats import SUFFIXES, TEXT_SUFFIXES, read_chats
+from familiar_cli.imports.cast import PLATFORM, SpeakerRole
 from familiar_cli.imports.chat_times import date_messages
-from familiar_cli.imports.foreign_chat import (
-    PLATFORM,
-    TITLES,
-    ChatFile,
-    ForeignChat,
-    ForeignMessage,
-    Reading,
-    Skip,
-    SpeakerRole,
-    as_source,
-)
+from familiar_cli.imports.foreign_chat import ForeignChat, ForeignMessage, Reading
+from familiar_cli.imports.reading import read_chats, title_of_format
+from familiar_cli.imports.source import ForeignFile, Skip, as_source
 from familiar_cli.imports.what_is_it import is_data_folder, recognise_instead, taken_for
 from familiar_cli.store.history import imports, matching, store
 from familiar_cli.store.history.matching import LineMatch
@@ -44,6 +36,12 @@ if TYPE_CHECKING:
 
 MAX_SPEAKERS: Final = 100
 """Speakers of one chat that are named."""
+
+SUFFIXES: Final = frozenset({".jsonl", ".ndjson", ".json"})
+"""What is looked for in a directory."""
+
+TEXT_SUFFIXES: Final = frozenset({".txt", ".md", ".log", ".csv"})
+"""Text files of a directory that are tried, and skipped if they hold no chat."""
 
 _FIRST_SHOWN: Final = 3
 MAX_NAMED: Final = 10_000
@@ -164,7 +162,7 @@ class Bringing:
     def __init__(
         self,
         history: HistoryStore,
-        source: ChatFile,
+        source: ForeignFile,
         chat: ForeignChat,
         wish: ChatImportOptions,
         on_progress: OnProgress,
@@ -173,7 +171,7 @@ class Bringing:
             source.name,
             chat.name,
             chat.format,
-            chat.kind or TITLES[chat.format],
+            chat.kind or title_of_format(chat.format),
             chat.aside,
             chat.notes,
         )
@@ -523,7 +521,7 @@ def import_chat_files(
 
 def _bring_in(
     history: HistoryStore,
-    chats: list[tuple[ChatFile, ForeignChat]],
+    chats: list[tuple[ForeignFile, ForeignChat]],
     failed: list[NotImported],
     wish: ChatImportOptions,
     on_progress: OnProgress,
@@ -575,9 +573,9 @@ def _chat_files(path: Path | None) -> tuple[list[Path | None], list[NotImported]
 
 def _find_chats(
     files: Iterable[tuple[Path | None, Reading]], stack: ExitStack
-) -> tuple[list[tuple[ChatFile, ForeignChat]], list[NotImported]]:
+) -> tuple[list[tuple[ForeignFile, ForeignChat]], list[NotImported]]:
     """Return the chats in all files, and the files or parts that contain none."""
-    chats: list[tuple[ChatFile, ForeignChat]] = []
+    chats: list[tuple[ForeignFile, ForeignChat]] = []
     failed: list[NotImported] = []
     for file, reading in files:
         name = "stdin" if file is None else str(file)
@@ -608,9 +606,11 @@ def lend_history(history: HistoryStore, *, is_trial: bool) -> Iterator[HistorySt
             copy.close()
 
 
-def _in_order(chats: list[tuple[ChatFile, ForeignChat]]) -> list[tuple[ChatFile, ForeignChat]]:
+def _in_order(
+    chats: list[tuple[ForeignFile, ForeignChat]],
+) -> list[tuple[ForeignFile, ForeignChat]]:
     """Sort chats by their start, but branches after their parents."""
-    ordered: dict[int, tuple[ChatFile, ForeignChat]] = {}
+    ordered: dict[int, tuple[ForeignFile, ForeignChat]] = {}
     by_name = {(Path(source.name).parent, chat.name): (source, chat) for source, chat in chats}
     for found in sorted(chats, key=_sort_key):
         line = [found]
@@ -624,9 +624,9 @@ def _in_order(chats: list[tuple[ChatFile, ForeignChat]]) -> list[tuple[ChatFile,
 
 
 def _parent_of(
-    found: tuple[ChatFile, ForeignChat],
-    by_name: Mapping[tuple[Path, str], tuple[ChatFile, ForeignChat]],
-) -> tuple[ChatFile, ForeignChat] | None:
+    found: tuple[ForeignFile, ForeignChat],
+    by_name: Mapping[tuple[Path, str], tuple[ForeignFile, ForeignChat]],
+) -> tuple[ForeignFile, ForeignChat] | None:
     """Return the chat that another one branched off, if it is in the same import."""
     source, chat = found
     return by_name.get((Path(source.name).parent, chat.parent)) if chat.parent else None
@@ -646,7 +646,7 @@ def _bad_part(name: str, part: Skip) -> errors.FamiliarError:
     return errors.BadInputError(f"Conversation {part.line} of {name!r} was left out: {part.reason}")
 
 
-def _sort_key(found: tuple[ChatFile, ForeignChat]) -> tuple[datetime, int, str]:
+def _sort_key(found: tuple[ForeignFile, ForeignChat]) -> tuple[datetime, int, str]:
     """Return the sort key of a chat; among copies, the shortest name is the original."""
     source, chat = found
     return chat.began or datetime.max.replace(tzinfo=UTC), len(chat.name), source.name

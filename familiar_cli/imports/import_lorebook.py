@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from familiar_cli.base.errors import BadInputError, ConflictError, RefusedError, UnsafePathError
+from familiar_cli.base.errors import ConflictError, RefusedError, UnsafePathError
 from familiar_cli.base.text import counted, fold, sha256_of, unified
 from familiar_cli.imports import import_plan, lorebook, lorebook_shelf
-from familiar_cli.imports.containers import open_container
 from familiar_cli.imports.export_lorebook import EntryFiles, LoreFile, find_entry_files
-from familiar_cli.imports.foreign_files import decode_text
 from familiar_cli.imports.import_plan import Effects, FileToWrite, ImportPlan, ImportReport
 from familiar_cli.imports.lorebook import DEFAULTS, Lorebook, LoreEntry, book_settings
-from familiar_cli.imports.lorebook_reading import read_book
 from familiar_cli.imports.lorebook_shelf import (
     BookRecord,
     BookSettings,
@@ -378,7 +374,6 @@ def _edits_message(edited: list[tuple[LoreFile, str]]) -> str:
 
 
 SOURCE: Final = "import-lorebook"
-_OPENERS: Final = ("{", "[")
 
 
 class ImportedLorebook(Struct, frozen=True):
@@ -434,33 +429,3 @@ def import_lorebook(
         report.kept_unmapped,
         report.warnings,
     )
-
-
-def load_book(raw: bytes, *, origin: str) -> Lorebook:
-    """Read the lorebook in a file: JSON, or any card that contains one.
-
-    Raises:
-        BadInputError: It contains none; the message says what the file is instead.
-        LimitError: The book has too many entries.
-    """
-    what = _what_it_is_instead(raw, origin)
-    if what:
-        raise BadInputError(
-            f"{origin!r} is {what}, not a lorebook; nothing was imported",
-            hint="A lorebook is a JSON file, or a card that contains one.",
-        )
-    opened = open_container(raw, origin=origin)
-    book = read_book(opened.value, origin=origin)
-    return replace(book, warnings=(*opened.notes, *book.warnings))
-
-
-def _what_it_is_instead(raw: bytes, origin: str) -> str:
-    """Describe a file that is neither JSON nor a card; empty if it may be."""
-    try:
-        text = decode_text(raw).lstrip()
-    except ValueError:
-        return "text that is not UTF-8" if raw.lstrip().startswith((b"{", b"[")) else ""
-    is_yaml = PurePath(origin).suffix.lower() in {".yaml", ".yml"}
-    if is_yaml or "\0" in text or raw.startswith(b"PK") or text.startswith(_OPENERS):
-        return ""
-    return "text" if text else "empty"

@@ -10,12 +10,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import BadInputError, LimitError
-from familiar_cli.base.text import one_line, shorten_list, typed
-from familiar_cli.imports.foreign_files import as_object, check_depth, json_line
+from familiar_cli.base.text import one_line, shorten_list
+from familiar_cli.imports.foreign_files import json_line
 from familiar_cli.imports.lorebook import Lorebook, LoreEntry, Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable
 
 # A comma inside `/…/flags` belongs to the regular expression.
 _KEY: Final = re.compile(r"\s*(/(?:\\.|[^/\\])+/[a-z]*\s*(?=,|\Z)|[^,]*)(?:,|\Z)", re.DOTALL)
@@ -172,126 +172,7 @@ def mend_book(raw: dict[str, Any], label: str, notes: Notes, slot: str = "") -> 
     return LoreEntry("book", entry, slot)
 
 
-_NOVELAI_ORDER: Final = 400  # NovelAI's own default
-
-
-class Format(Struct, frozen=True):
-    """A lorebook format of another program.
-
-    Args:
-        source: The program, for people.
-        tool: The key in `extensions` for settings that a `character_book` lacks.
-        matches: Tells whether a JSON object is such a book.
-        known: Its name for an entry's setting -> ours.
-        order: The default `insertion_order` of an entry.
-        entries: Its name for the list of entries.
-        named: Settings of the book with the same names as ours.
-        comma_lists: Settings of an entry whose list may be one comma-separated string.
-    """
-
-    source: str
-    tool: str
-    matches: Callable[[Mapping[str, Any]], bool]
-    known: Mapping[str, str]
-    order: Callable[[Mapping[str, Any]], Any]
-    entries: str = "entries"
-    named: tuple[str, ...] = ()
-    comma_lists: tuple[str, ...] = ()
-
-    def read(self, data: Mapping[str, Any]) -> Lorebook:
-        """Convert a book of this format to a `character_book`."""
-        given = data.get(self.entries)
-        items = given if isinstance(given, list) else []
-        names = {name: data[name] for name in self.named if name in data}
-        return Lorebook(
-            name=str(data.get("name") or ""),
-            shape="book",
-            entries=tuple(self._entry(item) for item in items if isinstance(item, dict)),
-            frame={**names, **self._rest(data, (self.entries, *names))},
-            source=self.source,
-            unreadable=tuple(item for item in items if not isinstance(item, dict)),
-        )
-
-    def _entry(self, item: Mapping[str, Any]) -> LoreEntry:
-        raw = dict(item)
-        for name in self.comma_lists:
-            if isinstance(raw.get(name), str):
-                raw[name] = comma_list(raw[name])
-        blank = {"keys": [], "content": "", "enabled": True, "use_regex": False}
-        mapped = {
-            ours: raw[theirs] for theirs, ours in self.known.items() if raw.get(theirs) is not None
-        }
-        used = [name for name in raw if self.known.get(name) in mapped]
-        order = {"insertion_order": self.order(raw)}
-        return LoreEntry("book", {**blank, **order, **mapped, **self._rest(raw, used)})
-
-    def _rest(self, data: Mapping[str, Any], used: Iterable[str]) -> dict[str, Any]:
-        """Keep the unused settings of `data` under the program's name in `extensions`."""
-        rest = {name: value for name, value in data.items() if name not in used}
-        return {"extensions": {self.tool: rest} if rest else {}}
-
-
-def _novelai_order(raw: Mapping[str, Any]) -> Any:  # noqa: ANN401  # repaired later, like all settings
-    config = raw.get("contextConfig")
-    return as_object(config).get("budgetPriority", _NOVELAI_ORDER)
-
-
-FORMATS: Final = (
-    Format(
-        source="NovelAI",
-        tool="novelai",
-        matches=lambda data: "lorebookVersion" in data,
-        known={
-            "displayName": "name",
-            "text": "content",
-            "keys": "keys",
-            "enabled": "enabled",
-            "forceActivation": "constant",
-            "id": "id",
-        },
-        order=_novelai_order,
-    ),
-    Format(
-        source="Agnai",
-        tool="agnai",
-        matches=lambda data: data.get("kind") == "memory",
-        known={
-            "name": "name",
-            "entry": "content",
-            "keywords": "keys",
-            "enabled": "enabled",
-            "priority": "priority",
-            "weight": "insertion_order",
-            "id": "id",
-        },
-        order=lambda _: 0,
-        named=("name", "description"),
-    ),
-    Format(
-        source="RisuAI",
-        tool="risuai",
-        matches=lambda data: data.get("type") == "risu" and isinstance(data.get("data"), list),
-        known={
-            "comment": "comment",
-            "content": "content",
-            "key": "keys",
-            "secondkey": "secondary_keys",
-            "insertorder": "insertion_order",
-            "alwaysActive": "constant",
-            "selective": "selective",
-            "useRegex": "use_regex",
-            "id": "id",
-        },
-        order=lambda _: 100,
-        entries="data",
-        comma_lists=("key", "secondkey"),
-    ),
-)
-"""In the order in which they are tried."""
-
-
 MAX_ENTRIES: Final = 20_000
-_CARD_FIELDS: Final = frozenset(("char_name", "char_persona", "first_mes", "mes_example"))
 _BOOK_FIELDS: Final = frozenset(("keys", "secondary_keys", "insertion_order", "enabled", "id"))
 _WORLD_FIELDS: Final = frozenset(("key", "keysecondary", "order", "disable", "uid"))
 _LORE_FIELDS: Final = frozenset(("key", "keys", "content"))
@@ -311,19 +192,12 @@ _MISTAKEN: Final = (
 _SHOWN_NAMES: Final = 4
 
 
-def read_book(data: object, *, origin: str) -> Lorebook:
-    """Read the lorebook in the JSON value `data`, in any format.
-
-    Args:
-        data: A whole file's value, or a card's `character_book`.
-        origin: Its source, for messages; its stem names a book without a name.
+def check_size(book: Lorebook, origin: str) -> Lorebook:
+    """Return a book that is not too large, named after its source if it has no name.
 
     Raises:
-        BadInputError: It is not a lorebook; the message says what it is.
         LimitError: It has more than `MAX_ENTRIES` entries.
     """
-    check_depth(data, origin=origin)
-    book = _read_book(data, origin)
     if len(book.entries) > MAX_ENTRIES:
         raise LimitError(
             f"{origin!r} has {len(book.entries)} entries, more than {MAX_ENTRIES}; "
@@ -333,64 +207,33 @@ def read_book(data: object, *, origin: str) -> Lorebook:
     return book if book.name.strip() else replace(book, name=PurePath(origin).stem)
 
 
-def _read_book(data: object, origin: str) -> Lorebook:
-    if isinstance(data, list) and any(_has_lore(item) for item in data):
-        book = _entries_of({"entries": data}, origin, "a bare list of entries")
-        return replace(book, warnings=("the file is a bare list of entries", *book.warnings))
+def is_entry_list(data: object) -> bool:
+    """Tell whether a value is a bare list of entries."""
+    return isinstance(data, list) and any(_has_lore(item) for item in data)
+
+
+def is_book(data: object) -> bool:
+    """Tell whether a value is an object with entries of lore, or with a book's own settings."""
     if not isinstance(data, dict):
-        raise _not_a_lorebook(data, origin)
-    if data.get("spec") == "lorebook_v3":
-        outer = {name: value for name, value in data.items() if name not in ("spec", "data")}
-        return replace(_read_embedded(data.get("data"), origin, "lorebook_v3"), outer=outer)
-    if _is_card(data):
-        return _of_card(data, origin)
-    for other in FORMATS:
-        if other.matches(data):
-            return _mend_converted(data, other.read(data), origin)
-    return _entries_of(data, origin, "")
+        return False
+    given = data.get("entries")
+    items = list(given.values()) if isinstance(given, dict) else given
+    if isinstance(items, list):
+        return not items or any(_has_lore(item) for item in items)
+    return given is None and ("entries" in data or _is_frame(data))
 
 
-def _is_card(data: dict[str, Any]) -> bool:
-    inner = data.get("data")
-    return (
-        str(data.get("spec", "")).startswith("chara_card")
-        or "character_book" in data
-        or (isinstance(inner, dict) and bool({"character_book", *_CARD_FIELDS} & inner.keys()))
-        or bool(_CARD_FIELDS & data.keys())
-    )
+def read_entries(data: dict[str, Any], origin: str, source: str) -> Lorebook:
+    """Read an object with `entries`, in either spelling.
 
-
-def _of_card(card: dict[str, Any], origin: str) -> Lorebook:
-    inner = card.get("data")
-    for place in (inner, card):
-        if isinstance(place, dict) and "character_book" in place:
-            return _read_embedded(place["character_book"], origin, "a card's character_book")
-    raise BadInputError(
-        f"{origin!r} is a character card without a lorebook; nothing was imported",
-        hint=f"For the character itself: `familiar init --from-card {typed(origin)}`.",
-    )
-
-
-def _read_embedded(data: object, origin: str, source: str) -> Lorebook:
-    """Read the book of a card or a `lorebook_v3`."""
-    if data is None:
-        return Lorebook(
-            "", "book", source=source, warnings=("the book is null: it has no entries",)
-        )
-    if isinstance(data, dict) and data.get("spec") == "lorebook_v3":
-        return _read_book(data, origin)
-    if not isinstance(data, dict):
-        raise _not_a_lorebook(data, origin)
-    return _entries_of(data, origin, source)
-
-
-def _entries_of(data: dict[str, Any], origin: str, source: str) -> Lorebook:
-    """Read an object with `entries`, in either spelling."""
+    Raises:
+        BadInputError: It is not a lorebook.
+    """
     notes = Notes()
     slots = _slots_of(data, origin, notes, expected=bool(source))
     found = [(slot, item) for slot, item in slots if isinstance(item, dict)]
     if slots and not any(_has_lore(item) for _, item in found):
-        raise _not_a_lorebook(data, origin)
+        raise not_a_lorebook(data, origin)
     items = [item for _, item in found]
     shape = _shape_of(data, items, is_object=isinstance(data.get("entries"), dict))
     mend = mend_world if shape == "worldinfo" else mend_book
@@ -428,15 +271,13 @@ def _slots_of(
     if isinstance(given, list):
         return [("", item) for item in given]
     if given is not None or not ("entries" in data or expected or _is_frame(data)):
-        raise _not_a_lorebook(data, origin)
+        raise not_a_lorebook(data, origin)
     notes.add("no 'entries': the book is empty", origin)
     return []
 
 
-def _mend_converted(data: dict[str, Any], book: Lorebook, origin: str) -> Lorebook:
+def mend_converted(book: Lorebook) -> Lorebook:
     """Repair a book converted from another format."""
-    if data.get("entries", data.get("data")) and not book.entries:
-        raise _not_a_lorebook(data, origin)
     notes = Notes()
     entries = tuple(
         mend_book(dict(entry.raw), _entry_label(entry.raw, n), notes)
@@ -478,7 +319,8 @@ def _entry_label(entry: Any, n: int) -> str:  # noqa: ANN401  # any mapping, bef
     return f"number {n + 1}"
 
 
-def _not_a_lorebook(data: object, origin: str) -> BadInputError:
+def not_a_lorebook(data: object, origin: str) -> BadInputError:
+    """Return the error for a value that is no lorebook; it says what it is."""
     return BadInputError(
         f"{origin!r} is not a lorebook but {_what_is(data)}; nothing was imported",
         hint="Supported: World Info, character_book, lorebook_v3, NovelAI, Agnai and RisuAI "

@@ -13,8 +13,9 @@ from familiar_cli.base import errors
 from familiar_cli.base.files import directories_in
 from familiar_cli.base.text import fold, sha256_of, str_or_empty, typed
 from familiar_cli.imports import foreign_files
-from familiar_cli.imports.cards import Card, original_file, read_card
+from familiar_cli.imports.cards import Card, original_file
 from familiar_cli.imports.containers import SUFFIXES
+from familiar_cli.imports.reading import read_card
 from familiar_cli.imports.what_is_it import INSIDE, recognise_instead
 
 if TYPE_CHECKING:
@@ -491,81 +492,3 @@ def _join_reports(notes: list[FileReport]) -> FileReport:
         tuple(dict.fromkeys(name for note in notes for name in note.familiars)),
         any(note.incomplete for note in notes),
     )
-
-
-class SillyTavernPersona(Struct, frozen=True):
-    """A persona of a SillyTavern user.
-
-    Args:
-        name: Its name.
-        description: Its description; may contain macros.
-        is_current: Whether it was selected when the file was written.
-        is_default: Whether it is the default for new chats.
-    """
-
-    name: str
-    description: str = ""
-    is_current: bool = False
-    is_default: bool = False
-
-
-def read_personas(raw: bytes, *, origin: str) -> tuple[SillyTavernPersona, ...]:
-    """Read the personas in a `settings.json` or a backup of personas, in order.
-
-    Args:
-        raw: The file's bytes.
-        origin: Its name, for messages.
-
-    Raises:
-        BadInputError: It is neither.
-    """
-    settings = foreign_files.as_object(foreign_files.read_json(raw, origin=origin)[0])
-    found = foreign_files.as_object(settings.get("power_user")) or settings
-    if not isinstance(found.get("personas"), dict):
-        raise errors.BadInputError(
-            f"{origin!r} has no SillyTavern personas",
-            hint="Give its `settings.json`, or a backup from its Persona Management page.",
-        )
-    described = foreign_files.as_object(found.get("persona_descriptions"))
-    current = str_or_empty(settings.get("user_avatar"))
-    default = str_or_empty(found.get("default_persona"))
-    return tuple(
-        SillyTavernPersona(
-            name.strip(),
-            str_or_empty(foreign_files.as_object(described.get(avatar)).get("description")).strip(),
-            is_current=avatar == current,
-            is_default=avatar == default,
-        )
-        for avatar, name in found["personas"].items()
-        if isinstance(name, str) and name.strip()
-    )
-
-
-def choose_persona(
-    personas: tuple[SillyTavernPersona, ...], name: str = "", *, origin: str
-) -> SillyTavernPersona:
-    """Return the persona called `name`, by default the user's default one.
-
-    Raises:
-        NotFoundError: There is no persona, or none of that name.
-        UsageError: The choice is ambiguous.
-    """
-    listed = ", ".join(repr(persona.name) for persona in personas)
-    if not personas:
-        raise errors.NotFoundError(f"{origin!r} holds no persona; nothing was changed")
-    called = [p for p in personas if fold(p.name) == fold(name)] if name else []
-    if name and not called:
-        raise errors.NotFoundError(
-            f"{origin!r} holds no persona called {name!r}; it has {listed}",
-            hint=f"Try `--name {personas[0].name!r}`.",
-        )
-    if len(called) == 1 or len(personas) == 1:
-        return (called or personas)[0]
-    among = called or personas
-    chosen = [p for p in among if p.is_current] or [p for p in among if p.is_default]
-    if len(chosen) != 1:
-        raise errors.UsageError(
-            f"{origin!r} holds several personas, and does not say which one is selected: {listed}",
-            hint=f"Choose one: `--name {personas[0].name!r}`.",
-        )
-    return chosen[0]

@@ -14,12 +14,15 @@ from msgspec import Struct, field
 from familiar_cli.base.errors import RefusedError
 from familiar_cli.base.text import counted, fold, shorten_list
 from familiar_cli.base.times.clock import now
+from familiar_cli.imports.cast import is_role
 from familiar_cli.imports.chat_times import CLOCK, STAMP, DateReading, day_alone, day_of, read_day
-from familiar_cli.imports.foreign_chat import ChatFile, DateOrder, Reading, is_role
 from familiar_cli.imports.foreign_files import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
+
+    from familiar_cli.imports.foreign_chat import DateOrder, Reading
+    from familiar_cli.imports.source import ForeignFile
 
 
 MAX_LINE_CHARS: Final = 16 * MIB
@@ -46,7 +49,7 @@ def _byte_letter(byte: int) -> str:
 codecs.register_error(_LENIENT, _as_windows)
 
 
-def text_lines(source: ChatFile) -> Iterator[tuple[int, str | None]]:
+def text_lines(source: ForeignFile) -> Iterator[tuple[int, str | None]]:
     """Yield number and text of each line, without its end; None if it is too long."""
     with source.open() as stream:
         reader = io.TextIOWrapper(stream, "utf-8", errors=_LENIENT, newline=None)
@@ -64,7 +67,7 @@ def text_lines(source: ChatFile) -> Iterator[tuple[int, str | None]]:
             reader.detach()
 
 
-def is_utf8(source: ChatFile) -> bool:
+def is_utf8(source: ForeignFile) -> bool:
     """Tell whether a whole file is valid UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with source.open() as stream:
@@ -402,7 +405,7 @@ class TranscriptShape(Struct, frozen=True):
         return f"{what}, {_ORDER_NAMES[self.order]}" if self.numbered_dates else what
 
 
-def survey_transcript(source: ChatFile, reading: Reading) -> TranscriptShape | None:
+def survey_transcript(source: ForeignFile, reading: Reading) -> TranscriptShape | None:
     """Infer the layout of a transcript; None if the file does not look like one.
 
     Raises:
@@ -414,7 +417,7 @@ def survey_transcript(source: ChatFile, reading: Reading) -> TranscriptShape | N
 class _Survey:
     """Counts header styles in one pass through a file."""
 
-    def __init__(self, source: ChatFile, reading: Reading) -> None:
+    def __init__(self, source: ForeignFile, reading: Reading) -> None:
         self._source = source
         self._reading = reading
         self._styles: dict[str, _Style] = {}
@@ -488,14 +491,16 @@ class _Survey:
         if most and (3 * sum((*timed.values(), *blocks.values())) >= most_bare):
             best = max(blocks, key=lambda n: blocks[n], default="")
             if best and blocks[best] > max(timed.values(), default=0):
-                return [best] if blocks[best] > 1 or self._reading.insists else []
+                return [best] if blocks[best] > 1 or (self._reading.format == "transcript") else []
             return [n for n, heads in timed.items() if heads >= max(_RARE * most, 1)]
         return [n for n, heads in bare.items() if heads == most_bare][:1] if most_bare else []
 
     def _weight(self, style: _Style) -> int:
         """Count a style's headers by people who speak more than once."""
         often = sum(n for name, n in style.names.items() if self._is_known(name) or n > 1)
-        return often or (style.heads if style.heads <= _SHORT or self._reading.insists else 0)
+        return often or (
+            style.heads if style.heads <= _SHORT or (self._reading.format == "transcript") else 0
+        )
 
     def _is_known(self, name: str) -> bool:
         return fold(name) in self._known or is_role(name)
@@ -515,7 +520,10 @@ class _Survey:
             name: count
             for name, count in names.items()
             if self._is_known(name)
-            or (not is_label(name) and (count >= max(2, _OFTEN * top) or self._reading.insists))
+            or (
+                not is_label(name)
+                and (count >= max(2, _OFTEN * top) or (self._reading.format == "transcript"))
+            )
         }
         if names.total() <= _SHORT and len(likely) < 2:  # noqa: PLR2004  # nobody speaks twice
             likely |= {name: count for name, count in names.items() if not is_label(name)}
@@ -532,7 +540,7 @@ class _Survey:
 
     def _is_enough(self, styles: list[str], speakers: Mapping[str, int]) -> bool:
         """Tell whether it is a conversation rather than text that contains colons."""
-        if self._reading.insists or any(self._is_known(name) for name in speakers):
+        if (self._reading.format == "transcript") or any(self._is_known(name) for name in speakers):
             return True
         if any(self._styles[style].is_timed for style in styles):
             return sum(speakers.values()) > 1

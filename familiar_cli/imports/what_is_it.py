@@ -1,6 +1,6 @@
 """Detect what a file from outside is, and which command imports it.
 
-Each reader is tried on a file and decides by content whether it is one of its own.
+A file is recognised by the formats of the registry, a directory by what lies in it.
 """
 
 from __future__ import annotations
@@ -8,17 +8,24 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
 from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
 from familiar_cli.base.files import directories_in
 from familiar_cli.base.text import typed
+from familiar_cli.imports.cast import Cast
+from familiar_cli.imports.foreign_chat import Reading
+from familiar_cli.imports.reading import describe_unknown, hint_for
+from familiar_cli.imports.registry import Recognition, recognise
+from familiar_cli.imports.source import ForeignFile, as_source
 from familiar_cli.store.memory.layout import PERIOD_DIRS, PRIVATE_DIRS, SIGNIFICANT_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from familiar_cli.imports.contract import Form
 
 Kind = Literal[
     "card",
@@ -54,17 +61,15 @@ _OTHERS: Final = frozenset(
     (*_CHATS, ".json", ".png", ".apng", ".charx", ".yaml", ".yml", ".txt", ".log", ".csv")
 )
 _TIERS: Final = (*PERIOD_DIRS, SIGNIFICANT_DIR)
-_IMPORTED_FILES: Final = frozenset({"card", "lorebook", "chat"})
+_IMPORTED_FILES: Final = frozenset({"card", "lorebook", "chat", "memories"})
 _SAMPLE: Final = 20  # most notes to examine
 _MOST_FILES: Final = 5_000
 _START_BYTES: Final = 4096
 _CARD_SUFFIXES: Final = frozenset({".png", ".apng", ".charx", ".webp", ".jpg", ".jpeg"})
-_CARD_STARTS: Final = (b"\x89PNG", b"PK\x03\x04")
 _KINDS_HINT: Final = (
     "Cards, lorebooks, chats, SillyTavern's data folder, persona folders, memories by day, vaults "
     "of Markdown and exports can be imported."
 )
-_NO_CHATS: Final = (".yaml", ".yml")  # a key and its value look like a speaker and their words
 
 
 class Recognized(Struct, frozen=True):
@@ -75,12 +80,14 @@ class Recognized(Struct, frozen=True):
         title: The kind, in words.
         hint: What to do with it.
         members: For a directory of mixed kinds, each file of a known kind.
+        forms: The common forms that a file can have, in the order of their import.
     """
 
     kind: Kind
     title: str
     hint: str
     members: tuple[tuple[Path, Recognized], ...] = ()
+    forms: tuple[Form, ...] = ()
 
 
 @contextmanager
@@ -139,23 +146,34 @@ def readings_of(path: Path) -> list[Recognized]:
 
 
 def _recognise_file(path: Path) -> Recognized | None:
-    readers = [
-        _recognise_settings,
-        _recognise_card,
-        _recognise_archive,
-        _service_chat,
-        _recognise_lorebook,
-    ]
-    if path.suffix.lower() in _CHATS:  # it may be too large to read as a whole
-        readers.sort(key=lambda reader: reader is not _service_chat)
-    for kind in readers:
-        try:
-            found = kind(path)
-        except (FamiliarError, OSError):
-            continue
-        if found:
-            return found
+    try:
+        with as_source(path) as source:
+            for found in recognise(source):
+                if found.is_certain or _has_content(found, source):
+                    return _as_recognized(found, path)
+            if source.shape == "archive":
+                hint = "Unpack it, and give a file or directory from it."
+                return Recognized("archive", "a zip archive", hint)
+    except (FamiliarError, OSError):
+        pass
     return None
+
+
+def _as_recognized(found: Recognition, path: Path) -> Recognized:
+    form = found.format.form
+    hint = found.format.advice or hint_for(form, str(path))
+    return Recognized(form, found.title, hint, forms=found.format.forms)
+
+
+def _has_content(found: Recognition, source: ForeignFile) -> bool:
+    """Tell whether a file of a possible format holds anything of it."""
+    try:
+        next(iter(found.format.read(source, Reading(Cast(unnamed="familiar")))), None)
+    except BadInputError:
+        return False
+    except RefusedError:  # a chat with somebody else
+        pass
+    return True
 
 
 def is_data_folder(path: Path) -> bool:
@@ -261,10 +279,8 @@ def _list_files(path: Path) -> list[Path]:
 
 
 def _is_transcript(file: Path) -> bool:
-    try:
-        return _service_chat(file) is not None
-    except (FamiliarError, OSError):
-        return False
+    found = _recognise_file(file)
+    return found is not None and found.kind == "chat"
 
 
 def _is_text(path: Path) -> bool:
@@ -279,10 +295,6 @@ def _is_text(path: Path) -> bool:
 
 def explain_unknown(path: Path) -> FamiliarError:
     """Return the error for a file or directory that cannot be imported, with the reason."""
-    from familiar_cli.imports.cards import read_card  # noqa: PLC0415
-    from familiar_cli.imports.foreign_files import read_foreign  # noqa: PLC0415
-    from familiar_cli.imports.import_lorebook import load_book  # noqa: PLC0415
-
     if not os.path.lexists(path):
         return NotFoundError(f"No such file or directory: {str(path)!r}", hint="Check the path.")
     if path.is_dir():
@@ -290,106 +302,17 @@ def explain_unknown(path: Path) -> FamiliarError:
         what = "is empty" if is_empty else "holds no file that can be imported"
         return BadInputError(f"{str(path)!r} {what}; nothing was imported", hint=_KINDS_HINT)
     try:
-        raw = read_foreign(path)
+        with as_source(path) as source:
+            why = _why_unknown(source)
     except FamiliarError as error:
         return error
-    try:
-        if raw.startswith(_CARD_STARTS) or path.suffix.lower() in _CARD_SUFFIXES:
-            read_card(raw, origin=path.name)
-        if raw.lstrip().startswith(b"{") and path.suffix.lower() not in _CHATS:
-            load_book(raw, origin=path.name)
-        why = _why_no_chat(path)
-    except FamiliarError as error:
-        why = str(error).removesuffix("; nothing was imported")
     return BadInputError(
-        f"{path.name!r} cannot be imported ({why}); nothing was imported",
-        hint=_KINDS_HINT,
+        f"{path.name!r} cannot be imported ({why}); nothing was imported", hint=_KINDS_HINT
     )
 
 
-def _why_no_chat(path: Path) -> str:
-    from familiar_cli.imports.chat_formats import read_chats  # noqa: PLC0415
-    from familiar_cli.imports.foreign_chat import Reading, as_source  # noqa: PLC0415
-
-    with as_source(path) as source:
-        next(read_chats(source, Reading()), None)
-    return "it has no message"
-
-
-def _recognise_settings(path: Path) -> Recognized | None:
-    value = _whole_object(path)
-    name = typed(str(path))
-    if isinstance(value.get("power_user"), dict):
-        return Recognized(
-            "settings",
-            "SillyTavern's settings",
-            f"To take your persona from it: `familiar me --from-sillytavern {name}`.",
-        )
-    if isinstance(value.get("members"), list) and {"chat_id", "chats"} & value.keys():
-        return Recognized(
-            "group",
-            "a SillyTavern group",
-            "Import the whole data folder: `familiar import-sillytavern DIR`.",
-        )
-    return None
-
-
-def _recognise_card(path: Path) -> Recognized | None:
-    from familiar_cli.imports.cards import read_card  # noqa: PLC0415  # only after a refusal
-    from familiar_cli.imports.foreign_files import read_foreign  # noqa: PLC0415
-
-    read_card(read_foreign(path), origin=path.name)
-    hint = f"Make a familiar of it: `familiar init --from-card {typed(str(path))}`."
-    return Recognized("card", "a character card", hint)
-
-
-def _recognise_archive(path: Path) -> Recognized | None:
-    with path.open("rb") as stream:
-        if not stream.read(4).startswith(b"PK\x03\x04"):
-            return None
-    return Recognized(
-        "archive", "a zip archive", "Unpack it, and give a file or directory from it."
-    )
-
-
-def _service_chat(path: Path) -> Recognized | None:
-    from familiar_cli.imports.chat_formats import read_chats  # noqa: PLC0415
-    from familiar_cli.imports.foreign_chat import (  # noqa: PLC0415
-        TITLES,
-        Cast,
-        ForeignChat,
-        Reading,
-        as_source,
-    )
-
-    if path.suffix.lower() in _NO_CHATS:
-        return None
-    title = "a chat"
-    try:
-        with as_source(path) as source:
-            first = next(read_chats(source, Reading(Cast(unnamed="familiar"))), None)
-            title += f" ({TITLES[first.format]})" if isinstance(first, ForeignChat) else ""
-    except BadInputError:
-        return None
-    except RefusedError:  # a chat with somebody else
-        pass
-    return Recognized("chat", title, f"Import it: `familiar import-chat {typed(str(path))}`.")
-
-
-def _recognise_lorebook(path: Path) -> Recognized | None:
-    from familiar_cli.imports.foreign_files import read_foreign  # noqa: PLC0415
-    from familiar_cli.imports.import_lorebook import load_book  # noqa: PLC0415
-
-    load_book(read_foreign(path), origin=path.name)
-    hint = f"Import it: `familiar import-lorebook {typed(str(path))}`."
-    return Recognized("lorebook", "a lorebook", hint)
-
-
-def _whole_object(path: Path) -> dict[str, Any]:
-    """Parse a whole JSON file as an object; empty for any other file."""
-    from familiar_cli.imports.foreign_files import read_foreign, read_json  # noqa: PLC0415
-
-    if path.suffix.lower() != ".json":
-        return {}
-    value, _ = read_json(read_foreign(path), origin=path.name)
-    return value if isinstance(value, dict) else {}
+def _why_unknown(source: ForeignFile) -> str:
+    if source.shape in ("picture", "archive", "binary") or source.suffix in _CARD_SUFFIXES:
+        opened = source.card_file
+        return str(opened) if isinstance(opened, FamiliarError) else "it is no card"
+    return str(describe_unknown(source)).removesuffix("; nothing was imported")

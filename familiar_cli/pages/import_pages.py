@@ -14,7 +14,7 @@ from rich.text import Text
 
 from familiar_cli.base.text import counted, harmless, one_line, shorten_list
 from familiar_cli.base.times.clock import iso
-from familiar_cli.imports.foreign_chat import TITLES, ForeignMessage
+from familiar_cli.imports.reading import title_of_format
 from familiar_cli.imports.sillytavern import OUTCOMES, FamiliarInFolder, FileReport, ImportedFolder
 from familiar_cli.pages.terminal import column_table, plain
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.imports.card_check import CardFinding, CardSummary, EntrySummary
     from familiar_cli.imports.folders import ImportedMemories
+    from familiar_cli.imports.foreign_chat import ForeignMessage
     from familiar_cli.imports.import_chat import ImportedChat, ImportedChats, SpeakerCount
     from familiar_cli.imports.import_lorebook import ImportedLorebook
     from familiar_cli.imports.import_plan import FamiliarReport, ImportReport
@@ -231,7 +232,7 @@ def _file_entries(done: ImportedChats) -> list[dict[str, Any]]:
 
 def _chats_headline(chat: ImportedChat, *, dry_run: bool) -> str:
     deed = "Would import" if dry_run else "Imported"
-    name, kind = one_line(chat.name), TITLES[chat.format]
+    name, kind = one_line(chat.name), title_of_format(chat.format)
     if chat.is_copy:
         return f"{name} ({kind}) is in channel {one_line(chat.channel)} already, under another name"
     if chat.branch_of:

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from familiar_cli.base.config.channel import ChannelConfigs, file_stem
 from familiar_cli.base.errors import UnsafePathError, UsageError
 from familiar_cli.base.who.identity import Author, check_familiar_id
-from familiar_cli.imports.cards import card_of
 from familiar_cli.imports.create import id_for
 from familiar_cli.imports.import_lorebook import import_lorebook
-from familiar_cli.imports.lorebook_reading import read_book
+from familiar_cli.imports.reading import read_book, read_card
 from familiar_cli.store.memory.store.store import MemoryStore
-from tests.support.cards import v3
+from tests.support.cards import as_json, v3
 from tests.support.cases import each
 from tests.support.lorebooks import lore, world
 
@@ -94,7 +93,7 @@ def test_memory_refuses_them_as_new_paths(name, shape, tmp_path) -> None:
 
 @given(names)
 def test_a_familiars_id_is_a_directory_everywhere(name) -> None:
-    made = id_for(card_of(v3(name=name or "x"), origin=f"{name}.json"))
+    made = id_for(read_card(as_json(v3(name=name or "x")), origin=f"{name}.json"))
     assert holds(made)
     assert check_familiar_id(made) == made
     try:

@@ -9,8 +9,7 @@ import pytest
 
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
-from familiar_cli.imports.cards import read_card
-from familiar_cli.imports.import_lorebook import load_book
+from familiar_cli.imports.reading import load_book, read_card
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.history.selection import TurnFilter, select_turns
 from tests.support.chats import HEAD, save, talk

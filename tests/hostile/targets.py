@@ -26,11 +26,11 @@ from familiar_cli.context.trace import latest_trace, read_trace
 from familiar_cli.context.types import Modality, Said
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports.card_check import check_card, summarise_card
-from familiar_cli.imports.cards import read_card
 from familiar_cli.imports.create import create_familiar
 from familiar_cli.imports.export_card import FORMATS, CardFormat, export_card
 from familiar_cli.imports.export_lorebook import export_book
-from familiar_cli.imports.import_lorebook import import_lorebook, load_book
+from familiar_cli.imports.import_lorebook import import_lorebook
+from familiar_cli.imports.reading import load_book, read_card
 from familiar_cli.llm.client import ErrorInReplyError, StreamedReply
 from familiar_cli.llm.tokens import heuristic
 from familiar_cli.pages.context_page import context_page, messages_text

@@ -13,7 +13,7 @@ from familiar_cli.base.errors import BadInputError, FileTooLargeError
 from familiar_cli.imports.export_card import export_card
 from familiar_cli.imports.export_lorebook import export_book
 from familiar_cli.imports.import_lorebook import import_lorebook
-from familiar_cli.imports.lorebook_reading import read_book
+from familiar_cli.imports.reading import read_book
 from familiar_cli.llm.client import StreamedReply
 from familiar_cli.store.memory.store.files import MAX_READ_BYTES
 from familiar_cli.store.memory.store.store import MemoryStore

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from familiar_cli.imports.export_lorebook import export_book
 from familiar_cli.imports.import_lorebook import import_lorebook
 from familiar_cli.imports.lorebook import DEFAULTS
-from familiar_cli.imports.lorebook_reading import read_book
+from familiar_cli.imports.reading import read_book
 
 INTO = "lore/imported"
 

@@ -18,7 +18,7 @@ from familiar_cli.base.text import counted, one_line
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.base.who.visibility import OWNER, Viewer
 from familiar_cli.familiar import Familiar
-from familiar_cli.imports.chat_lines import export_chat
+from familiar_cli.imports.chat_export import export_chat
 from familiar_cli.imports.export_card import CardFormat, export_card
 from familiar_cli.imports.export_lorebook import collect_lore, own_format, to_json
 from familiar_cli.imports.folders import kept_paths

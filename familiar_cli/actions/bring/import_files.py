@@ -25,16 +25,16 @@ from familiar_cli.base.text import typed
 from familiar_cli.base.who.identity import check_familiar_id
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports import folders, vault
-from familiar_cli.imports.cards import read_card
-from familiar_cli.imports.chat_formats import read_chats
 from familiar_cli.imports.create import create_familiar, create_from_persona, read_personas
-from familiar_cli.imports.foreign_chat import DateOrder, ForeignChat, Reading, as_source
+from familiar_cli.imports.foreign_chat import DateOrder, ForeignChat, Reading
 from familiar_cli.imports.foreign_files import read_foreign
 from familiar_cli.imports.import_chat import ChatImportOptions, ImportedChats, import_chats
-from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook, load_book
+from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook
 from familiar_cli.imports.import_plan import FamiliarReport, build_familiar
 from familiar_cli.imports.personas import find_personas
+from familiar_cli.imports.reading import forms_in, load_book, read_card, read_chats
 from familiar_cli.imports.sillytavern import ImportedFolder, find_folder
+from familiar_cli.imports.source import as_source
 from familiar_cli.imports.what_is_it import Recognized, explain_unknown, readings_of
 
 if TYPE_CHECKING:
@@ -92,7 +92,8 @@ class ImportItem(Struct):
         title: Description of the kind.
         others: Other possible kinds.
         familiar: The familiar it was imported into, or that was made from it.
-        done: Reports, one for each familiar.
+        forms: The common forms of a file, in the order of their import.
+        done: Reports, one for each familiar and form.
         error: Why it was not imported, or not completely.
     """
 
@@ -101,6 +102,7 @@ class ImportItem(Struct):
     title: str = ""
     others: tuple[Recognized, ...] = ()
     familiar: str = ""
+    forms: tuple[str, ...] = ()
     done: list[Done] = field(default_factory=list)
     error: FamiliarError | None = None
 
@@ -128,9 +130,10 @@ def _recognise_items(path: Path, kind: str) -> Iterator[ImportItem]:
         return
     first, *others = found
     if first.kind in _FIRST:
-        yield ImportItem(path, first.kind, first.title, tuple(others))
+        yield ImportItem(path, first.kind, first.title, tuple(others), forms=first.forms)
     elif first.members:
-        yield from (ImportItem(file, one.kind, one.title) for file, one in first.members)
+        for file, one in first.members:
+            yield ImportItem(file, one.kind, one.title, forms=one.forms)
     else:
         error = BadInputError(
             f"{path.name!r} is {first.title}; nothing was imported", hint=first.hint
@@ -216,12 +219,14 @@ class FileImporter:
             "chat": self._import_chats,
         }
         self._report = report or _ignore
-        try:
-            importers[item.kind](item)
-        except FamiliarError as error:
-            if error.question:
-                raise
-            item.error = error
+        forms = item.forms if item.kind in item.forms else (item.kind,)
+        for form in forms if len(forms) == 1 else forms_in(item.path, forms):
+            try:
+                importers[form](item)
+            except FamiliarError as error:
+                if error.question:
+                    raise
+                item.error = item.error or error
 
     def _import_folder(self, item: ImportItem) -> None:
         folder = find_folder(item.path)

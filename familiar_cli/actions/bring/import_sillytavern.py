@@ -19,15 +19,17 @@ from familiar_cli.base.text import counted, fold, nearest, typed
 from familiar_cli.base.who.identity import NEUTRAL
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports import import_chat, sillytavern
-from familiar_cli.imports.cards import Card, read_card
 from familiar_cli.imports.create import character_name, create_familiar, id_for, plan_unpack
 from familiar_cli.imports.foreign_files import read_foreign
-from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook, load_book
+from familiar_cli.imports.formats import silly_tavern_settings
+from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook
 from familiar_cli.imports.lorebook_shelf import place_for
+from familiar_cli.imports.reading import load_book, read_card
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
+    from familiar_cli.imports.cards import Card
     from familiar_cli.imports.foreign_chat import Reading
     from familiar_cli.imports.lorebook import Lorebook
     from familiar_cli.store.history.store import HistoryStore
@@ -167,7 +169,9 @@ class _Bringing:
                 self._register.note(file, "refused", str(error))
                 continue
             with suppress(errors.BadInputError):
-                found = sillytavern.read_personas(read_foreign(file.path), origin=file.rel_path)
+                found = silly_tavern_settings.read_personas(
+                    read_foreign(file.path), origin=file.rel_path
+                )
                 self._personas.update(fold(persona.name) for persona in found)
 
     def _who_i_am(self, file: sillytavern.FoundFile) -> tuple[sillytavern.Outcome, str]:
@@ -175,8 +179,8 @@ class _Bringing:
         command = f"`familiar me --from-sillytavern {typed(str(file.path))} --name NAME`"
         try:
             raw, origin = read_foreign(file.path), file.rel_path
-            personas = sillytavern.read_personas(raw, origin=origin)
-            persona = sillytavern.choose_persona(personas, origin=origin)
+            personas = silly_tavern_settings.read_personas(raw, origin=origin)
+            persona = silly_tavern_settings.choose_persona(personas, origin=origin)
             place = place_of_me(self._home, None)
             said = show_me(self._home, None)
             wanted = {"name": persona.name, "description": persona.description}

@@ -217,8 +217,8 @@ def choose_reply(familiar: Familiar, channel_id: str, number: int) -> Turn:
 
 def swipes_in(kept: Kept) -> tuple[str, ...]:
     """Return the swipes of an imported turn."""
-    from familiar_cli.imports.chat_lines import swipes_of
-    from familiar_cli.imports.foreign_chat import SILLY_TAVERN
+    from familiar_cli.imports.cast import SILLY_TAVERN
+    from familiar_cli.imports.conversation import swipes_of
 
     return swipes_of(json.loads(kept.raw)) if kept.format == SILLY_TAVERN else ()
 

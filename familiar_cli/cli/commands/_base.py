@@ -381,7 +381,7 @@ def read_card_at(file: str) -> Card:
     Raises:
         FamiliarError: Not a card; the message says what the file is, and which command takes it.
     """
-    from familiar_cli.imports.cards import read_card
+    from familiar_cli.imports.reading import read_card
     from familiar_cli.imports.what_is_it import taken_for
 
     with taken_for("card", file):

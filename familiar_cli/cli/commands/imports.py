@@ -173,7 +173,8 @@ def import_lorebook(
         file (FILE): Lorebook, or a card that contains one; `-` reads standard input.
         into (DIR): Directory in memory; default: the book's own in lore/imported/.
     """
-    from familiar_cli.imports.import_lorebook import import_lorebook, load_book
+    from familiar_cli.imports.import_lorebook import import_lorebook
+    from familiar_cli.imports.reading import load_book
     from familiar_cli.imports.what_is_it import taken_for
     from familiar_cli.pages.import_pages import imported_book_page
 
@@ -249,13 +250,7 @@ def import_chat(
     as_: Annotated[str | None, typer.Option("--as")] = None,
     character: list[str] | None = None,
     me: list[str] | None = None,
-    format_: Annotated[
-        Literal[
-            "sillytavern", "plain", "chatgpt", "claude", "discord", "transcript", "legacy-history"
-        ]
-        | None,
-        typer.Option("--format"),
-    ] = None,
+    format_: Annotated[str | None, typer.Option("--format")] = None,
     dates: Literal["dmy", "mdy", "ymd"] | None = None,
     dry_run: options.DryRun = False,
 ) -> None:

@@ -335,9 +335,9 @@ def _familiar(out: Output, home: Path) -> dict[str, Any]:
     from importlib.resources import files
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.imports.cards import read_card
     from familiar_cli.imports.create import create_familiar
-    from familiar_cli.imports.import_lorebook import import_lorebook, load_book
+    from familiar_cli.imports.import_lorebook import import_lorebook
+    from familiar_cli.imports.reading import load_book, read_card
     from familiar_cli.pages.memory_pages import files_page
 
     shipped = files("familiar_cli.imports") / "demo"

@@ -20,8 +20,7 @@ from familiar_cli.base.text import slugify
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.base.who.identity import Author, Me, check_id
 from familiar_cli.familiar import Familiar
-from familiar_cli.imports.chat_lines import CHARACTERS
-from familiar_cli.imports.foreign_chat import known_names
+from familiar_cli.imports.cast import CHARACTERS, known_names
 from familiar_cli.servers.api_errors import ApiError, too_many_requests
 from familiar_cli.servers.chat_api import api_format, replying, speakers
 from familiar_cli.servers.chat_api.api_format import (

@@ -23,7 +23,7 @@ from familiar_cli.base.who.identity import (
     is_placeholder,
     parse_author,
 )
-from familiar_cli.imports.chat_lines import CHARACTERS, SILLY_TAVERN_PLATFORM
+from familiar_cli.imports.cast import CHARACTERS, SILLY_TAVERN
 from familiar_cli.servers.api_errors import ApiError, from_error
 
 if TYPE_CHECKING:
@@ -230,9 +230,7 @@ class ChatParticipants(Struct, frozen=True):
         line = replace(line, text=text)
         if line.role == "user":
             is_other = name and fold(name) != fold(self.person or name)
-            return replace(
-                line, author=_author_named(SILLY_TAVERN_PLATFORM, name) if is_other else person
-            )
+            return replace(line, author=_author_named(SILLY_TAVERN, name) if is_other else person)
         if not name or line.role == "system" or self.is_own(name):
             return line
         return replace(line, role="user", author=_author_named(CHARACTERS, name))

@@ -7,14 +7,16 @@ from email.policy import HTTP
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.errors import UsageError
-from familiar_cli.imports.cards import Card, read_card
 from familiar_cli.imports.create import create_familiar, template_card
+from familiar_cli.imports.reading import read_card
 from familiar_cli.servers.web.asking import read_form
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from email.message import MIMEPart
     from pathlib import Path
+
+    from familiar_cli.imports.cards import Card
 
 
 TEMPLATES: Final = {

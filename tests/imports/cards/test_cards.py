@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.base.errors import BadInputError
-from familiar_cli.imports.cards import KNOWN_FIELDS, Card, card_of, read_card
+from familiar_cli.imports.cards import KNOWN_FIELDS, Card
+from familiar_cli.imports.reading import read_card
 from tests.support.cards import V2_DATA, as_json, v2, v3
 from tests.support.cases import each
 
@@ -183,7 +184,7 @@ def test_lone_surrogates_stay_as_they_are() -> None:
 
 @given(st.dictionaries(st.sampled_from(KNOWN_FIELDS), ANYTHING))
 def test_whatever_a_field_holds_the_card_is_read_and_its_texts_are_text(changes) -> None:
-    card = card_of(v3(**changes), origin="any.json")
+    card = read_card(as_json(v3(**changes)), origin="any.json")
     assert card.name
     assert isinstance(card.text("description"), str)
     assert all(isinstance(text, str) for text in card.texts("alternate_greetings"))
@@ -192,7 +193,7 @@ def test_whatever_a_field_holds_the_card_is_read_and_its_texts_are_text(changes)
 @given(st.dictionaries(st.text(max_size=4), ANYTHING))
 def test_unknown_fields_stay_at_every_level(extra) -> None:
     unknown = {f"x_{key}": value for key, value in extra.items()}
-    card = card_of(v3(**unknown, extensions=unknown) | unknown, origin="any.json")
+    card = read_card(as_json(v3(**unknown, extensions=unknown) | unknown), origin="any.json")
     assert card.data.items() >= unknown.items()
     assert card.data["extensions"] == unknown
     assert card.top_level == unknown

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from familiar_cli.base.errors import BadInputError, FamiliarError
 from familiar_cli.imports import containers, foreign_files
-from familiar_cli.imports.cards import read_card
 from familiar_cli.imports.containers import (
     Chunk,
     Png,
@@ -23,6 +22,7 @@ from familiar_cli.imports.containers import (
     text_chunk,
     write_png,
 )
+from familiar_cli.imports.reading import read_card
 from tests.support.cards import (
     TINY,
     as_json,

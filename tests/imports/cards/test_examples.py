@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from familiar_cli.imports.card_check import check_card
-from familiar_cli.imports.cards import read_card
+from familiar_cli.imports.reading import read_card
 from familiar_cli.llm.tokens import heuristic
 from tests.support.cases import each
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.base.errors import BadInputError, NotFoundError
-from familiar_cli.imports.cards import REQUIRED_V3, read_card
+from familiar_cli.imports.cards import REQUIRED_V3
 from familiar_cli.imports.containers import (
     asset_chunk,
     keyword_of,
@@ -23,6 +23,7 @@ from familiar_cli.imports.containers import (
 )
 from familiar_cli.imports.create import plan_unpack
 from familiar_cli.imports.export_card import FORMATS, current_value, export_card
+from familiar_cli.imports.reading import read_card
 from familiar_cli.store.memory.pages.front_matter import field_markdown
 from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.cards import TINY, as_json, charx_card, encoded, png_card, png_with, v2, v3

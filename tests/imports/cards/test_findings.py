@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from familiar_cli.imports.card_check import MANY_TOKENS, check_card, summarise_card
-from familiar_cli.imports.cards import read_card
+from familiar_cli.imports.reading import read_card
 from familiar_cli.llm.tokens import heuristic
 from tests.support.cards import as_json, v2, v3
 from tests.support.cases import each

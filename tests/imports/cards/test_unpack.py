@@ -9,8 +9,8 @@ import pytest
 from familiar_cli.base.config.settings import load_config
 from familiar_cli.base.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.familiar import Familiar
-from familiar_cli.imports.cards import read_card
 from familiar_cli.imports.create import CARD_TEMPLATES, create_familiar, id_for, template_card
+from familiar_cli.imports.reading import read_card
 from tests.support.cards import V2_DATA, as_json, png_card, v2, v3
 from tests.support.cases import each
 

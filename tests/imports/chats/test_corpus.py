@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from familiar_cli.imports import foreign_chat
+from familiar_cli.imports import source
 from tests.support.chats import HEAD, bring, only, robin, said, save, yuzu
 
 DEEP = '{"mes": "deep", "x": ' + "[" * 100_000 + "]" * 100_000 + "}"
@@ -73,7 +73,7 @@ def test_a_line_that_is_not_utf8_is_left_out(store, tmp_path) -> None:
 def test_a_line_that_is_too_long_is_left_out_and_the_next_is_read(
     store, tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(foreign_chat, "MAX_LINE_BYTES", 1024 * 1024)
+    monkeypatch.setattr(source, "MAX_LINE_BYTES", 1024 * 1024)
     path = save(tmp_path / "c.jsonl", HEAD, yuzu("x" * 3_000_000), yuzu("after"))
     chat = only(bring(store, path))
     assert ([s.line for s in chat.skipped], said(store, "c")) == ([2], ["after"])

@@ -9,9 +9,11 @@ import pytest
 from familiar_cli.base.errors import PartialError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
-from familiar_cli.imports import foreign_chat
-from familiar_cli.imports.chat_services import shown_branch
-from familiar_cli.imports.foreign_chat import Cast, ChatFile, Reading, object_spans
+from familiar_cli.imports import source
+from familiar_cli.imports.cast import Cast
+from familiar_cli.imports.conversation import shown_branch
+from familiar_cli.imports.foreign_chat import Reading
+from familiar_cli.imports.source import ForeignFile, object_spans
 from familiar_cli.store.history.selection import TurnFilter, imported_from, select_turns
 from tests.support.chats import bring, only, said
 
@@ -181,9 +183,9 @@ def test_a_loop_in_a_tree_ends() -> None:
 
 
 def test_elements_are_found_whatever_their_strings_hold(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(foreign_chat, "_BLOCK_BYTES", 7)
+    monkeypatch.setattr(source, "_BLOCK_BYTES", 7)
     values = [{"a": 'quo"te \\'}, {"b": "[{]}" * 9}, {"c": [{"d": "雪" * 20}]}, {}]
     path = save(tmp_path / "c.json", values, ensure_ascii=False)
     with path.open("rb") as stream:
-        found = [json.loads(span.read(stream)) for span in object_spans(ChatFile(path, "c"))]
+        found = [json.loads(span.read(stream)) for span in object_spans(ForeignFile(path, "c"))]
     assert found == values

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from familiar_cli.base.text import fold
 from familiar_cli.base.who.identity import NEUTRAL, Author
 from familiar_cli.familiar import Familiar
-from familiar_cli.imports.foreign_chat import Cast
+from familiar_cli.imports.cast import Cast
 from tests.support.cases import each
 from tests.support.chats import HEAD, robin, save, yuzu
 from tests.support.sillytavern import lived_in

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from familiar_cli.base.errors import RefusedError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
-from familiar_cli.imports.foreign_chat import Cast, Reading
+from familiar_cli.imports.cast import Cast
+from familiar_cli.imports.foreign_chat import Reading
 from familiar_cli.store.history import HistoryStore
 from tests.support.chats import HEAD, bring, exported, only, robin, said, save, talk, yuzu
 

@@ -14,9 +14,11 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.imports import transcript_layout
-from familiar_cli.imports.chat_formats import read_chats
-from familiar_cli.imports.foreign_chat import Cast, ForeignMessage, Reading, Skip, as_source
+from familiar_cli.imports.cast import Cast
+from familiar_cli.imports.foreign_chat import ForeignMessage, Reading
 from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
+from familiar_cli.imports.reading import read_chats
+from familiar_cli.imports.source import Skip, as_source
 from familiar_cli.imports.transcript_layout import harmonise_line
 from tests.support.cases import each
 from tests.support.chats import READING, bring, only, said
@@ -284,7 +286,7 @@ def test_the_format_that_is_asked_for_is_held_against_what_is_there(store, tmp_p
     path = write(tmp_path / "c.txt", "Robin: a\nYuzu: b\n")
     wish = ChatImportOptions(replace(READING, format="claude"))
     (failed,) = import_chats(store, path, wish).failed
-    assert "looks like a transcript" in str(failed.error)
+    assert "looks like a chat (transcript)" in str(failed.error)
 
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=8)

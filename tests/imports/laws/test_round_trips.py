@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from familiar_cli.base.config.home import FamiliarPaths
 from familiar_cli.familiar import Familiar
-from familiar_cli.imports.cards import read_card
 from familiar_cli.imports.create import create_familiar
 from familiar_cli.imports.export_card import FORMATS, current_value, export_card
 from familiar_cli.imports.export_lorebook import export_book
 from familiar_cli.imports.import_lorebook import import_lorebook
-from familiar_cli.imports.lorebook_reading import read_book
+from familiar_cli.imports.reading import read_book, read_card
 from familiar_cli.store.memory.pages.front_matter import SELF_FILES, field_markdown
 from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.cards import as_json, charx_card, png_card

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from familiar_cli.base.errors import BadInputError
-from familiar_cli.imports.import_lorebook import import_lorebook, load_book
+from familiar_cli.imports.import_lorebook import import_lorebook
+from familiar_cli.imports.reading import load_book
 from tests.support.cases import each
 
 CORPUS = Path(__file__).with_name("corpus")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from familiar_cli import imports
-from familiar_cli.imports.import_lorebook import import_lorebook, load_book
+from familiar_cli.imports.import_lorebook import import_lorebook
+from familiar_cli.imports.reading import load_book
 from tests.support.lorebooks import exported
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from familiar_cli.base.errors import LimitError
-from familiar_cli.imports.import_lorebook import load_book
-from familiar_cli.imports.lorebook_reading import MAX_ENTRIES, read_book
+from familiar_cli.imports.lorebook_reading import MAX_ENTRIES
+from familiar_cli.imports.reading import load_book, read_book
 from tests.support.cards import as_json, png_card, v2
 from tests.support.lorebooks import book_entry, bring, exported
 

@@ -6,7 +6,7 @@ import pytest
 
 from familiar_cli.base.errors import BadInputError, ConflictError, RefusedError, UnsafePathError
 from familiar_cli.imports.import_lorebook import plan_import
-from familiar_cli.imports.lorebook_reading import read_book
+from familiar_cli.imports.reading import read_book
 from familiar_cli.store.memory.store.store import MISSING
 from tests.support.lorebooks import INTO, book_entry, bring, edit, exported, file_of, lore, world
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 
 from familiar_cli.imports.export_lorebook import to_json
-from familiar_cli.imports.lorebook_reading import read_book
+from familiar_cli.imports.reading import read_book
 from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.lorebooks import books, bring, exported, full, through_json, worlds
 

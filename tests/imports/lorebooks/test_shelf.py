@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from familiar_cli.base.errors import BadInputError, NotFoundError, UsageError
 from familiar_cli.imports import lorebook_shelf
-from familiar_cli.imports.cards import read_card
 from familiar_cli.imports.create import plan_unpack
 from familiar_cli.imports.export_card import current_value
 from familiar_cli.imports.export_lorebook import choose_book
+from familiar_cli.imports.reading import read_card
 from tests.support.cards import as_json, v2
 from tests.support.lorebooks import INTO, book_entry, bring, exported, file_of, lore, world
 

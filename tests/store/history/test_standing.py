@@ -17,7 +17,7 @@ from familiar_cli.base.errors import NotFoundError, RefusedError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.providers.history import HistoryProvider
-from familiar_cli.imports.chat_lines import export_chat
+from familiar_cli.imports.chat_export import export_chat
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.history import store as standing
 from familiar_cli.store.history.recall import recall, search

@@ -1,42 +1,20 @@
-"""Detect the format of a chat file, and read it.
-
-Transcripts are read here: `Name: text`, with or without dates and times, in any text file. See
-docs/reference/chat-formats.md.
-"""
+"""Transcripts: texts in which each message begins with its speaker's name."""
 
 from __future__ import annotations
 
 import re
 from datetime import date, datetime, time, timedelta
 from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from familiar_cli.base.errors import BadInputError
-from familiar_cli.base.text import slugify
-from familiar_cli.imports import chat_lines, chat_services, chat_times, transcript_layout
-from familiar_cli.imports.chat_services import SERVICES
-from familiar_cli.imports.foreign_chat import (
-    MAX_ELEMENT_BYTES,
-    PLATFORM,
-    TITLES,
-    TRANSCRIPT,
-    Casting,
-    ChatFile,
-    ForeignChat,
-    ForeignMessage,
-    Reading,
-    Row,
-    Skip,
-    array_objects,
-    cast_speakers,
-    json_lines,
-    people_on,
-    read_object,
-    readable_rows,
-)
+from familiar_cli.imports import chat_times, transcript_layout
+from familiar_cli.imports.cast import PLATFORM, Casting, cast_speakers, people_on
+from familiar_cli.imports.contract import NO, Format, Sighting, possible_if
+from familiar_cli.imports.conversation import file_channels
+from familiar_cli.imports.foreign_chat import ForeignChat, ForeignMessage, Reading
 from familiar_cli.imports.foreign_files import json_line
-from familiar_cli.imports.legacy_history import SQLITE_START, read_legacy_history
+from familiar_cli.imports.source import YAML_SUFFIXES, ForeignFile, Skip
 from familiar_cli.imports.transcript_layout import (
     MAX_LINE_CHARS,
     MessageHeader,
@@ -47,13 +25,17 @@ from familiar_cli.imports.transcript_layout import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 
 _RULE: Final = re.compile(r"\s*([-_*=~#])(?:\s*\1){2,}\s*")
 _LONG_RULE: Final = re.compile(r"={20,}\s*")
 _EXPORTED: Final = re.compile(r"Exported [\d.,]+ message\(s\)\s*")
 _FRONT_MATTER_LINES: Final = 60
+_SNIFFED_LINES: Final = 200
+_HINT: Final = (
+    "A chat is a text in which each message begins with `Name:`, or an export of a program."
+)
 _MIDNIGHT_PASSED: Final = timedelta(hours=12)
 _NOON: Final = time(12)
 _NOBODY: Final = "it comes before the first message, so it has no speaker"
@@ -70,17 +52,18 @@ _EVENTS: Final = re.compile(
 """What Discord says of a member in that member's name."""
 
 
-def read_transcript(
-    source: ChatFile, reading: Reading, *, channels: tuple[str, ...]
-) -> ForeignChat | None:
-    """Read the chat in a text file; None if no speakers can be identified.
+def _sniff(source: ForeignFile) -> Sighting:
+    # A key and its value look like a speaker and their words.
+    if source.shape != "text" or source.suffix in YAML_SUFFIXES:
+        return NO
+    lines = (harmonise_line(line or "") for _, line in islice(text_lines(source), _SNIFFED_LINES))
+    return possible_if(any(map(transcript_layout.heads_of, lines)))
 
-    Raises:
-        RefusedError: Who the familiar is, or the order of the dates, is ambiguous.
-    """
+
+def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
     found = transcript_layout.survey_transcript(source, reading)
     if found is None:
-        return None
+        raise BadInputError(f"{source.name!r} is text, not a chat", hint=_HINT)
     people = people_on(PLATFORM, found.speakers)
     parts = cast_speakers(reading.cast, people, origin=source.name)
     notes = (*found.notes, *reading.cast.note_strangers(parts.roles, people))
@@ -91,10 +74,10 @@ def read_transcript(
         return _Pass(source, reading, found, parts).run()
 
     first = next((m for m in islice(messages(), 5) if isinstance(m, ForeignMessage)), None)
-    return ForeignChat(
-        format=TRANSCRIPT,
+    yield ForeignChat(
+        format="transcript",
         name=source.stem,
-        channels=channels,
+        channels=reading.channels or file_channels(source),
         began=first.at if first else None,
         head=lambda: "",
         messages=messages,
@@ -108,7 +91,7 @@ class _Pass:
     """One pass through a file."""
 
     def __init__(
-        self, source: ChatFile, reading: Reading, shape: TranscriptShape, parts: Casting
+        self, source: ForeignFile, reading: Reading, shape: TranscriptShape, parts: Casting
     ) -> None:
         self._source = source
         self._zone = reading.zone
@@ -261,131 +244,6 @@ def _next_day(day: date) -> date:
         return day
 
 
-SUFFIXES: Final = frozenset({".jsonl", ".ndjson", ".json"})
-"""What is looked for in a directory."""
-
-TEXT_SUFFIXES: Final = frozenset({".txt", ".md", ".log", ".csv"})
-"""Text files of a directory that are tried, and skipped if they hold no chat."""
-
-_FIRST_LINES: Final = 20  # lines or elements examined to detect the format
-_START_BYTES: Final = 4096
-_CONTROLS: Final = re.compile(rb"[\x00-\x08]")
-_JSON: Final = re.compile(rb"\{|\[\s*(?:[\[{\"\]]|\d+\s*[,\]]|\Z)")
-_HINT: Final = (
-    "SillyTavern, ChatGPT, Claude and Discord chats can be imported, plain JSON Lines, and texts "
-    "in which each message begins with `Name:`."
+FORMAT: Final = Format(
+    name="transcript", program="transcript", forms=("chat",), sniff=_sniff, read=_read
 )
-
-
-def read_chats(source: ChatFile, reading: Reading) -> Iterator[ForeignChat | Skip]:
-    """Yield the chats in `source`, and a `Skip` for anything else among them.
-
-    Raises:
-        BadInputError: It contains no chat of a known format, or of the requested one.
-        RefusedError: Which speaker is the familiar is ambiguous.
-    """
-    for found in _read_chats(source, reading):
-        if isinstance(found, ForeignChat) and reading.format not in ("", found.format):
-            raise BadInputError(
-                f"{source.name!r} is not a chat in the format {reading.format!r}: it looks like "
-                f"{found.kind or TITLES[found.format]}",
-                hint=f"Omit `--format`, or add `--format {found.format}`.",
-            )
-        yield found
-
-
-def _read_chats(source: ChatFile, reading: Reading) -> Iterator[ForeignChat | Skip]:
-    names = reading.channels or channel_names(source)
-    with source.open() as stream:
-        start = stream.read(_START_BYTES).lstrip()
-    if start.startswith(SQLITE_START):
-        yield from read_legacy_history(source, reading)
-        return
-    if reading.format == TRANSCRIPT or not _JSON.match(start):
-        yield _of_text(source, reading, start, names)
-        return
-    if chat_services.is_discord_export(source):
-        yield chat_services.read_discord(source, reading, channels=names)
-        return
-    is_array = start.startswith(b"[")
-    value = _first_object(source, is_array=is_array)
-    service = next((s for key, s in SERVICES.items() if key in value), None)
-    if service:
-        yield from chat_services.read_conversations(source, reading, service, is_array=is_array)
-    elif chat_lines.is_plain_message(value):
-        yield from chat_lines.read_plain(source, reading, channels=names, is_array=is_array)
-    elif not is_array and chat_lines.is_silly_tavern(value):
-        yield chat_lines.read_silly_tavern(source, reading, channels=names)
-    else:
-        keys = ", ".join(repr(key) for key in list(value)[:4])
-        raise BadInputError(
-            f"{source.name!r} is not a chat in a known format, but JSON with {keys or 'nothing'}",
-            hint=_HINT,
-        )
-
-
-def _of_text(
-    source: ChatFile, reading: Reading, start: bytes, channels: tuple[str, ...]
-) -> ForeignChat:
-    """Read the chat in a text file that is not JSON.
-
-    Raises:
-        BadInputError: There is none.
-    """
-    if start and not _is_binary(start):
-        if chat_services.is_discord_table(start):
-            return chat_services.read_discord_table(source, reading, channels=channels)
-        found = read_transcript(source, reading, channels=channels)
-        if found:
-            return found
-    raise BadInputError(f"{source.name!r} is {_describe_start(start)}, not a chat", hint=_HINT)
-
-
-def channel_names(source: ChatFile) -> tuple[str, ...]:
-    """Suggest channel names for a file's chat, best first."""
-    path = Path(source.name)
-    stem = slugify(path.stem) or "chat"
-    above = slugify(path.resolve().parent.name)
-    return (stem, f"{above}-{stem}") if above else (stem,)
-
-
-def _first_object(source: ChatFile, *, is_array: bool) -> dict[str, Any]:
-    """Return the first informative object: a line, an element, or the whole file."""
-    rows: Iterable[Row | Skip]
-    rows = islice(array_objects(source) if is_array else json_lines(source), _FIRST_LINES)
-    whole = None
-    if not is_array:
-        rows = list(rows)
-        whole = _whole_object(source) if rows and isinstance(rows[0], Skip) else None
-    value = whole or next((row[2] for row in readable_rows(rows)), None)
-    if value is None:
-        raise BadInputError(
-            f"{source.name!r} cannot be read as JSON: it is damaged, or not a chat", hint=_HINT
-        )
-    return value
-
-
-def _whole_object(source: ChatFile) -> dict[str, Any] | None:
-    """Parse a file of many lines as a single JSON object."""
-    if source.size_bytes > MAX_ELEMENT_BYTES:
-        return None
-    with source.open() as stream:
-        found = read_object(1, stream.read())
-    return None if isinstance(found, Skip) else found[2]
-
-
-def _describe_start(start: bytes) -> str:
-    if not start:
-        return "empty"
-    if start.startswith(b"PK\x03\x04"):
-        return "a zip archive (unpack it, and import its `conversations.json`)"
-    if _is_binary(start):
-        return "a binary file"
-    if re.match(rb"<(?:!doctype|html)", start, re.IGNORECASE):
-        return "a web page (export the chat as JSON or as plain text instead)"
-    return "text"
-
-
-def _is_binary(start: bytes) -> bool:
-    """Tell whether bytes are not text; a stray control character does not count."""
-    return start.startswith(b"PK\x03\x04") or len(_CONTROLS.findall(start)) * 50 > len(start)

@@ -13,34 +13,32 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.who.identity import Author
+from familiar_cli.imports.cast import with_my_names
 from familiar_cli.imports.chat_times import read_time, stated_time
-from familiar_cli.imports.foreign_chat import (
-    LEGACY,
-    ForeignChat,
-    ForeignMessage,
-    Reading,
-    with_my_names,
-)
+from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.foreign_chat import ForeignChat, ForeignMessage, Reading
 from familiar_cli.imports.foreign_files import json_line
 from familiar_cli.store.history.schema import APPLICATION_ID, legacy_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.foreign_chat import Cast, ChatFile
+    from familiar_cli.imports.cast import Cast
+    from familiar_cli.imports.source import ForeignFile
     from familiar_cli.store.history.rows import Role
 
     Values = dict[str, Any]  # of a turn, by column in lower case
 
-SQLITE_START: Final = b"SQLite format 3\0"
+_SQLITE_START: Final = b"SQLite format 3\0"
 PLATFORM: Final = "legacy-discord"
+_LEGACY: Final = "legacy-history"
 NO_CHANNEL: Final = "legacy"
 
 _ROLES: Final[dict[str, Role]] = {"assistant": "assistant", "system": "system"}
 _TIMES: Final = ("timestamp", "at_ms", "at", "created_at", "time")
 
 
-def read_legacy_history(source: ChatFile, reading: Reading) -> Iterator[ForeignChat]:
+def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
     """Yield the conversation of each channel.
 
     Raises:
@@ -58,20 +56,20 @@ def read_legacy_history(source: ChatFile, reading: Reading) -> Iterator[ForeignC
         roles = cast.roles_of(authors, is_one_of_many=True)
         messages = partial(_messages, source, cast, channel)
         yield ForeignChat(
-            format=LEGACY,
+            format=_LEGACY,
             name=channel,
             channels=reading.channels if len(people) == 1 and reading.channels else (channel,),
             began=next((message.at for message in messages() if message.at), None),
             head=lambda: "",
             messages=messages,
-            key=f"{LEGACY}:{channel}",
+            key=f"{_LEGACY}:{channel}",
             is_apart=True,
             notes=cast.note_strangers(roles, authors),
             roles=roles,
         )
 
 
-def _messages(source: ChatFile, cast: Cast, channel: str) -> Iterator[ForeignMessage]:
+def _messages(source: ForeignFile, cast: Cast, channel: str) -> Iterator[ForeignMessage]:
     here = (values for values in _turns(source) if _channel(values) == channel)
     return (_message(number, values, cast) for number, values in enumerate(here, 1))
 
@@ -120,7 +118,7 @@ def _channel(values: Values) -> str:
     return NO_CHANNEL if channel is None else str(channel)
 
 
-def _turns(source: ChatFile) -> Iterator[Values]:
+def _turns(source: ForeignFile) -> Iterator[Values]:
     """Yield all turns in the order of their ids."""
     with _opened(source) as connection:
         table = '"' + legacy_table(connection).replace('"', '""') + '"'
@@ -132,9 +130,10 @@ def _turns(source: ChatFile) -> Iterator[Values]:
 
 
 @contextmanager
-def _opened(source: ChatFile) -> Iterator[sqlite3.Connection]:
+def _opened(source: ForeignFile) -> Iterator[sqlite3.Connection]:
     """Open the file for reading; refuse anything but a history with speakers."""
     try:
+        assert source.path
         address = f"{source.path.absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(address, uri=True)) as connection:
             connection.text_factory = partial(str, encoding="utf-8", errors="replace")
@@ -151,3 +150,12 @@ def _opened(source: ChatFile) -> Iterator[sqlite3.Connection]:
             yield connection
     except sqlite3.Error as error:
         raise BadInputError(f"{source.name!r} cannot be read as a database: {error}") from error
+
+
+FORMAT: Final = Format(
+    name=_LEGACY,
+    program="history of an earlier program",
+    forms=("chat",),
+    sniff=lambda source: certain_if(source.path and source.start.startswith(_SQLITE_START)),
+    read=_read,
+)

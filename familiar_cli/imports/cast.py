@@ -1,0 +1,304 @@
+"""Identities of the speakers of foreign chats: the familiar, the owner, and everybody else."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from familiar_cli.base import errors
+from familiar_cli.base.text import fold, one_line, slugify, typed
+from familiar_cli.base.who.identity import Author
+from familiar_cli.store.memory.layout import CARD_JSON
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from familiar_cli.store.history.rows import Role
+    from familiar_cli.store.memory.store.store import MemoryStore
+
+
+class Cast(Struct, frozen=True):
+    """Identities of the speakers in the chats that are imported.
+
+    Args:
+        known: All names of the familiar.
+        character: Names of the familiar in these chats; empty: `known`.
+        user: The author for every person; None: as `person` decides.
+        me: The owner's identity; None: people have the names the source gives them.
+        mine: The owner's names in these chats; empty: whoever the source says is its user.
+        before: Slugs of previous speakers, whose accounts are reused.
+        also: Slugs of the owner's other accounts.
+        is_mine: Whether the chats come from the owner's own program, so that its user is the owner.
+        unnamed: How to treat the characters of a chat in which none has a name of the familiar's:
+            refuse the chat, take them for the familiar, or for others.
+    """
+
+    known: tuple[str, ...] = ()
+    character: tuple[str, ...] = ()
+    user: Author | None = None
+    unnamed: Literal["refuse", "familiar", "others"] = "refuse"
+    me: Author | None = None
+    mine: tuple[str, ...] = ()
+    before: frozenset[str] = frozenset()
+    also: frozenset[str] = frozenset()
+    is_mine: bool = False
+
+    def is_me(self, name: str, otherwise: Author, *, is_one_of_many: bool = False) -> bool:
+        """Tell whether a speaker other than the familiar is the owner.
+
+        A speaker with a different name is somebody else, unless a person says otherwise.
+
+        Args:
+            name: Their name there; empty: the source gives none.
+            otherwise: The author to use if they are not the owner.
+            is_one_of_many: Whether there are several people and the source does not mark its user.
+        """
+        if fold(name) in map(fold, self.mine) or otherwise.slug in self.also:
+            return True
+        if self.mine:
+            return False
+        if self.user or self.is_mine or not name or fold(name) in _PERSONS:
+            return True
+        has_name = bool(self.me and self.me.display_name)
+        return self.bears_my_name(name) if has_name else not is_one_of_many
+
+    def bears_my_name(self, name: str) -> bool:
+        """Tell whether a speaker has the owner's name."""
+        own = (self.me and self.me.display_name) or ""
+        return bool(own) and fold(own) == fold(name)
+
+    def roles_of(
+        self, people: Mapping[str, Author], *, is_one_of_many: bool = False
+    ) -> dict[str, SpeakerRole]:
+        """Return the role of each person in a chat, by name; see `is_me`.
+
+        Args:
+            people: Their accounts if they are not the owner, by name.
+            is_one_of_many: As for `is_me`.
+        """
+        return {
+            name: "me" if self.is_me(name, who, is_one_of_many=is_one_of_many) else "person"
+            for name, who in people.items()
+        }
+
+    def my_account(self, name: str, otherwise: Author) -> Author:
+        """Return the account for the owner's lines, with the name used in the chat.
+
+        Args:
+            name: The owner's name there; empty: the source gives none.
+            otherwise: The account to use if none is known, or if the owner used it before.
+        """
+        known = self.user or self.me
+        if known is None or (self.user is None and otherwise.slug in self.before | self.also):
+            return otherwise
+        return replace(known, display_name=name or known.display_name)
+
+    def person(self, name: str, otherwise: Author, *, is_one_of_many: bool = False) -> Author:
+        """Return the author of a speaker other than the familiar; see `is_me`."""
+        if self.is_me(name, otherwise, is_one_of_many=is_one_of_many):
+            return self.my_account(name, otherwise)
+        return otherwise
+
+    def note_strangers(
+        self, roles: Mapping[str, SpeakerRole], people: Mapping[str, Author]
+    ) -> tuple[str, ...]:
+        """Note that nobody in a chat was taken for the owner, if that is doubtful.
+
+        Args:
+            roles: The role of each speaker.
+            people: The accounts of everyone but the owner, by name.
+        """
+        names = [name for name, role in roles.items() if role == "person" and name]
+        own_name = (self.me and self.me.display_name) or ""
+        own = self.mine or ((own_name,) if own_name else ())
+        if not (own and names) or self.user or "me" in roles.values():
+            return ()
+        mine = " or ".join(map(repr, own))
+        if len(names) > 1:
+            return (f"nobody in it is taken for you, {mine}; `--me NAME` says who you are",)
+        (name,) = names
+        account = typed(f"{people[name].platform}:{people[name].user_id}")
+        told = f"{one_line(name)!r} is taken for somebody else than you, {mine}"
+        remedy = f"add `--me {typed(name)}`, or afterwards `familiar me --also {account}`"
+        return (f"{told}; if it is you, {remedy}",)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The familiar's names in these chats."""
+        return self.character or self.known
+
+
+SpeakerRole = Literal["familiar", "me", "person", "note"]
+"""What a speaker is: the familiar, whoever imports the chat, somebody else, or nobody."""
+
+PLATFORM: Final = "chat"
+"""The platform of people of whom only the name is known."""
+
+SILLY_TAVERN: Final = "sillytavern"
+"""The platform of people who are known by their name in such a chat, and its format."""
+
+CHARACTERS: Final = "sillytavern_character"
+"""The platform of other characters in a group."""
+
+_FAMILIARS: Final = frozenset(("assistant", "ai", "bot", "model", "familiar", "chatgpt", "claude"))
+_PERSONS: Final = frozenset(("user", "human", "me", "you", "myself"))
+
+
+def known_names(memory: MemoryStore, *, familiar_id: str, name: str) -> tuple[str, ...]:
+    """Return all names of a familiar: in its settings, on its card, and its id."""
+    card = _card_fields(memory)
+    found = (name, card.get("name"), card.get("nickname"), familiar_id)
+    return tuple(dict.fromkeys(n for n in found if isinstance(n, str) and n.strip()))
+
+
+def familiars_names(cast: Cast, names: Collection[str], *, origin: str) -> frozenset[str]:
+    """Return the case-folded ones of `names` that are the familiar's.
+
+    Args:
+        cast: Identities of the speakers.
+        names: Everyone in the chat except the person.
+        origin: The chat, for messages.
+
+    Raises:
+        RefusedError: None of them is the familiar.
+    """
+    wanted = {fold(name) for name in cast.character or cast.known}
+    slugs = {slugify(name) for name in cast.character or cast.known} - {""}
+    found = frozenset(fold(n) for n in names if fold(n) in wanted or slugify(n) in slugs)
+    if found or not names or cast.unnamed == "others":
+        return found or frozenset(wanted)
+    if cast.unnamed == "familiar":
+        return frozenset(map(fold, names))
+    listed = _as_strings(names)
+    if cast.character:
+        raise errors.RefusedError(
+            f"No speaker in {origin!r} is called {' or '.join(map(repr, cast.character))}; "
+            f"it has {listed}. Nothing was imported",
+            hint=f"Try `--character {min(names)!r}`.",
+        )
+    others = sorted(name for name in names if not cast.bears_my_name(name)) or sorted(names)
+    error = errors.RefusedError(
+        f"{origin!r} is a chat with {listed}, and this familiar is "
+        f"{' or '.join(map(repr, cast.known))}; nothing was imported",
+        hint=f"If they are the same, add `--character {others[0]!r}`.",
+    )
+    choices = ((name, f"{one_line(name)} is the familiar") for name in others[:8])
+    error.question = "--character", tuple(choices)
+    raise error
+
+
+def with_my_names(cast: Cast, names: Collection[str], *, origin: str) -> Cast:
+    """Adapt `cast` to a chat with the people in `names`.
+
+    Raises:
+        RefusedError: There are several, and none is the owner.
+    """
+    is_there = not {fold(n) for n in names}.isdisjoint(map(fold, cast.mine))
+    if not cast.mine or is_there or len(names) <= 1:
+        return cast
+    raise errors.RefusedError(
+        f"No person in {origin!r} is called {' or '.join(map(repr, cast.mine))}; it has "
+        f"{_as_strings(names)}. Nothing was imported",
+        hint=f"Try `--me {min(names)!r}`.",
+    )
+
+
+class Casting(Struct, frozen=True):
+    """Identities of the speakers in one chat.
+
+    Args:
+        roles: The role of each speaker, by name.
+        cast: Identities across all chats.
+    """
+
+    roles: Mapping[str, SpeakerRole]
+    cast: Cast
+
+    def who(self, name: str) -> tuple[Role, Author | None]:
+        """Return role and author for the messages of `name`; those of nobody are notes."""
+        role = self.roles.get(name, "person") if name else "note"
+        if role in ("familiar", "note"):
+            return ("assistant" if role == "familiar" else "system"), None
+        called = "" if is_role(name) else name
+        author = Author(PLATFORM, called or "user", display_name=called or None)
+        return "user", self.me(name, author) if role == "me" else author
+
+    def me(self, name: str, otherwise: Author) -> Author:
+        """Return the owner's account for a speaker, or `otherwise` if none is known."""
+        return self.cast.my_account("" if is_role(name) else name, otherwise)
+
+
+def is_role(name: str) -> bool:
+    """Tell whether a name is a role in a chat with a model: `User`, `AI`."""
+    return fold(name) in _FAMILIARS | _PERSONS
+
+
+def people_on(platform: str, names: Iterable[str]) -> dict[str, Author]:
+    """Return accounts for people known only by name."""
+    return {name: Author(platform, name or "user", display_name=name or None) for name in names}
+
+
+def cast_speakers(cast: Cast, people: Mapping[str, Author], *, origin: str) -> Casting:
+    """Identify the speakers of a transcript.
+
+    The familiar is whoever has one of its names, else whoever is called `AI` or the like. The owner
+    is whoever has the owner's name, else whoever is called `Me` or the like, else the only other
+    speaker, unless the owner has a different name.
+
+    Args:
+        cast: Identities across all chats.
+        people: The account of each speaker who is neither the familiar nor the owner, by name.
+        origin: The chat, for messages.
+
+    Raises:
+        RefusedError: Nobody is the familiar, or several speakers could be the owner.
+    """
+    speakers = tuple(people)
+    my_names = {fold(name) for name in cast.mine}
+    mine = {name for name in speakers if fold(name) in my_names}
+    if my_names and not mine:
+        raise errors.RefusedError(
+            f"No speaker in {origin!r} is called {' or '.join(map(repr, cast.mine))}; it has "
+            f"{_as_strings(speakers)}. Nothing was imported",
+            hint=f"Try `--me {typed(min(speakers))}`." if speakers else None,
+        )
+    others = [name for name in speakers if name not in mine]
+    named = {n for n in others if fold(n) in _FAMILIARS} if not cast.character else set()
+    if not named or {fold(name) for name in others} & {fold(name) for name in cast.known}:
+        folded = familiars_names(cast, others, origin=origin)
+        named = {name for name in others if fold(name) in folded}
+    rest = [name for name in others if name not in named]
+    several = len(rest) > 1
+    alone = replace(cast, user=None) if several else cast
+    mine = mine or {
+        name for name in rest if alone.is_me(name, people[name], is_one_of_many=several)
+    }
+    if cast.user and not mine and rest:
+        account = f"{cast.user.platform}:{cast.user.user_id}"
+        error = errors.RefusedError(
+            f"Several people speak in {origin!r}: {_as_strings(rest)}. Which of them is {account!r}"
+            " cannot be told; nothing was imported",
+            hint=f"Add `--me NAME`, for example `--me {typed(min(rest))}`.",
+        )
+        choices = ((name, f"{one_line(name)} is {account}") for name in sorted(rest)[:8])
+        error.question = "--me", tuple(choices)
+        raise error
+    roles: dict[str, SpeakerRole] = dict.fromkeys(rest, "person")
+    roles.update(dict.fromkeys(mine, "me"))
+    roles.update(dict.fromkeys(named, "familiar"))
+    return Casting(roles, cast)
+
+
+def _as_strings(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in sorted(names)[:8])
+
+
+def _card_fields(memory: MemoryStore) -> dict[str, Any]:
+    try:
+        data = json.loads(memory.read_file(CARD_JSON))["data"]
+    except (errors.FamiliarError, ValueError, KeyError, TypeError, RecursionError):
+        return {}  # no card, or a damaged one that `doctor` reports
+    return data if isinstance(data, dict) else {}

@@ -1,0 +1,344 @@
+"""Build foreign chats from what a program's file says of each message."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property, partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from familiar_cli.base.text import fold, slugify
+from familiar_cli.base.who.identity import Author
+from familiar_cli.imports.cast import (
+    CHARACTERS,
+    Cast,
+    SpeakerRole,
+    cast_speakers,
+    familiars_names,
+    is_role,
+    with_my_names,
+)
+from familiar_cli.imports.chat_times import read_time, stated_time
+from familiar_cli.imports.foreign_chat import ForeignChat, ForeignMessage, Reading
+from familiar_cli.imports.foreign_files import json_line, text_list
+from familiar_cli.imports.source import ByteSpan, ForeignFile, Skip, object_spans, read_object
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from familiar_cli.store.history.rows import Role
+
+_ID_CHARS: Final = 8  # characters of an id that distinguish conversations of one title
+_FIRST: Final = 3  # messages searched for the start of a chat
+
+
+class Utterance(Struct, frozen=True):
+    """A message as its program states it.
+
+    Args:
+        text: Its text, the selected alternative.
+        role: Its role; None: only the speaker's name says whose it is.
+        speaker: The speaker's name; empty: the program gives none.
+        account: The speaker's stable id on the program's platform; empty: their name.
+        time: The time, in any form that `read_time` accepts.
+        raw: The original record.
+        id: Its id in the source; empty: none.
+        others: Its alternatives in the source.
+        hidden: Whether it was no part of the conversation; notes never are.
+        line: Its line in the file; 0: its number.
+        username: The speaker's unique name on the platform, if that differs from `speaker`.
+        aside: Whether it is a note unless the familiar said it.
+    """
+
+    text: str
+    role: Role | None = None
+    speaker: str = ""
+    account: str = ""
+    time: object = None
+    raw: object = None
+    id: str = ""
+    others: tuple[str, ...] = ()
+    hidden: bool = False
+    line: int = 0
+    username: str = ""
+    aside: bool = False
+
+
+class Conversation(Struct, frozen=True):
+    """A conversation as its program states it.
+
+    Args:
+        lines: Yields its messages, afresh at each call.
+        name: Its title.
+        id: Its stable id; empty: only its lines identify it.
+        began: Its start, in any form that `read_time` accepts.
+        about: All other data, including other branches.
+        aside: Number of messages of other branches in `about`.
+        channels: Channel names, best first; empty: from its title and id, or its file.
+        kind: The detected kind of file, in words; empty: as its format says.
+        parent: The name of the chat that it branched off.
+        is_whole: Whether the source always has the whole current chat.
+        notes: Remarks on how it was read.
+        users: Names of its user besides those that speak.
+        is_apart: Whether its id keeps it from being merged into another chat.
+    """
+
+    lines: Callable[[], Iterable[Utterance | Skip]]
+    name: str = ""
+    id: str = ""
+    began: object = None
+    about: object = None
+    aside: int = 0
+    channels: tuple[str, ...] = ()
+    kind: str = ""
+    parent: str = ""
+    is_whole: bool = False
+    notes: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    is_apart: bool = True
+
+
+class Program(Struct, frozen=True):
+    """Where a conversation comes from.
+
+    Args:
+        format: The name of its format.
+        platform: The platform of its people; empty: the same.
+    """
+
+    format: str
+    platform: str = ""
+
+    def account(self, line: Utterance) -> Author:
+        """Return the speaker's own account."""
+        name = "" if is_role(line.speaker) else line.speaker
+        known = line.account or name or "user"
+        return Author(self.platform or self.format, known, line.username or None, name or None)
+
+
+def read_conversations(
+    source: ForeignFile,
+    reading: Reading,
+    program: Program,
+    parse: Callable[[dict[str, Any]], Iterable[Conversation]],
+) -> Iterator[ForeignChat | Skip]:
+    """Yield the conversations in each object of a file, and a `Skip` for anything else."""
+    if source.shape != "array":
+        for found in parse(source.first):
+            yield build_chat(source, reading, program, found)
+        return
+    for number, span in enumerate(object_spans(source), start=1):
+        read = _read_span(source, span, number)
+        if isinstance(read, Skip):
+            yield read
+            continue
+        for place, found in enumerate(parse(read)):
+            again = partial(_parse_again, source, span, parse, place)
+            yield build_chat(source, reading, program, found, again)
+
+
+def _read_span(source: ForeignFile, span: ByteSpan, number: int) -> dict[str, Any] | Skip:
+    with source.open() as stream:
+        read = read_object(number, span.read(stream))
+    return read if isinstance(read, Skip) else read[2]
+
+
+def _parse_again(
+    source: ForeignFile,
+    span: ByteSpan,
+    parse: Callable[[dict[str, Any]], Iterable[Conversation]],
+    place: int,
+) -> Conversation:
+    with source.open() as stream:
+        return next(islice(parse(json.loads(span.read(stream))), place, None))
+
+
+def build_chat(
+    source: ForeignFile,
+    reading: Reading,
+    program: Program,
+    found: Conversation,
+    again: Callable[[], Conversation] | None = None,
+) -> ForeignChat:
+    """Build the chat of a conversation.
+
+    Args:
+        source: Its file.
+        reading: Options for reading it.
+        program: Where it comes from.
+        found: The conversation; not kept if `again` reads it again.
+        again: Reads it again; None: it stays in memory.
+
+    Raises:
+        RefusedError: Which speaker is the familiar is ambiguous.
+    """
+    speakers = _Speakers(found, reading, program, source.name)
+    get = again or (lambda: found)
+    roles, notes = speakers.roles, speakers.notes
+    messages = partial(_messages, get, speakers.people, reading)
+    first = (m.at for m in islice(messages(), _FIRST) if isinstance(m, ForeignMessage))
+    stated = read_time(found.began, reading.zone)
+    return ForeignChat(
+        format=program.format,
+        name=found.name or found.id or source.stem,
+        channels=reading.channels or found.channels or _channel_names(source, found),
+        began=stated or next(filter(None, first), None),
+        head=lambda: _as_json(get().about),
+        messages=messages,
+        key=f"{program.format}:{found.id}" if found.id else "",
+        aside=found.aside,
+        parent=found.parent,
+        is_apart=bool(found.id) and found.is_apart,
+        kind=found.kind,
+        notes=(*found.notes, *notes),
+        roles=roles,
+        is_whole=found.is_whole,
+    )
+
+
+def _channel_names(source: ForeignFile, found: Conversation) -> tuple[str, ...]:
+    """Suggest channel names: from title and id, else from the file's name."""
+    if found.id:
+        names = (slugify(found.name, max_chars=40), slugify(found.id)[:_ID_CHARS].strip("-"))
+        return ("-".join(filter(None, names)) or "chat",)
+    return file_channels(source)
+
+
+def file_channels(source: ForeignFile) -> tuple[str, ...]:
+    """Suggest channel names for a file's chat, best first."""
+    path = Path(source.name)
+    stem = slugify(path.stem) or "chat"
+    above = slugify(path.resolve().parent.name)
+    return (stem, f"{above}-{stem}") if above else (stem,)
+
+
+def _as_json(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json_line(value)
+
+
+class People(Struct, frozen=True):
+    """Who speaks in a conversation.
+
+    Args:
+        program: Where it comes from.
+        roles: The role of each speaker whose lines state none, by name.
+        familiar: The case-folded names of the familiar among the characters.
+        cast: Identities across all chats.
+    """
+
+    program: Program
+    roles: dict[str, SpeakerRole]
+    familiar: frozenset[str]
+    cast: Cast
+
+    def who(self, line: Utterance) -> tuple[Role, Author | None]:
+        """Return role and author of a message."""
+        if line.role == "system" or (line.role is None and not line.speaker):
+            return "system", None
+        if line.role == "assistant":
+            if not line.speaker or fold(line.speaker) in self.familiar:
+                return "assistant", None
+            other = Author(CHARACTERS, line.speaker, display_name=line.speaker)
+            return ("system", None) if line.aside else ("user", other)
+        role = self.roles.get(line.speaker, "person")
+        if line.role is None and role == "familiar":
+            return "assistant", None
+        otherwise, name = self.program.account(line), "" if is_role(line.speaker) else line.speaker
+        return "user", self.cast.my_account(name, otherwise) if role == "me" else otherwise
+
+
+class _Speakers:
+    """Finds out who speaks in a conversation, in one pass through it."""
+
+    def __init__(
+        self, found: Conversation, reading: Reading, program: Program, origin: str
+    ) -> None:
+        self._characters: set[str] = set()
+        self._users: dict[str, Author] = {}
+        self._named: dict[str, Author] = {}
+        for line in found.lines():
+            if isinstance(line, Skip) or line.role == "system" or line.aside:
+                continue
+            where = self._users if line.role else self._named
+            if line.role == "assistant":
+                self._characters.add(line.speaker)
+            elif line.role or line.speaker:
+                where.setdefault(line.speaker, program.account(line))
+        self._cast = reading.cast
+        self._also = found.users
+        self._program = program
+        self._origin = origin
+
+    @cached_property
+    def people(self) -> People:
+        cast, roles = self._cast, dict[str, SpeakerRole]()
+        if self._named:
+            roles |= cast_speakers(cast, self._named, origin=self._origin).roles
+        familiar = familiars_names(cast, self._characters - {""}, origin=self._origin)
+        names = self._users.keys() - {""}
+        cast = with_my_names(cast, names, origin=self._origin)
+        if not cast.mine and any(map(cast.bears_my_name, (*names, *self._also))):
+            cast = replace(cast, is_mine=True)  # whatever other personas the user had in it
+        roles |= cast.roles_of(self._users)
+        return People(self._program, roles, familiar, cast)
+
+    @property
+    def roles(self) -> dict[str, SpeakerRole]:
+        return {name or "user": role for name, role in self.people.roles.items()}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        everyone = self._users | self._named
+        return self.people.cast.note_strangers(self.people.roles, everyone)
+
+
+def _messages(
+    get: Callable[[], Conversation], people: People, reading: Reading
+) -> Iterator[ForeignMessage | Skip]:
+    for number, line in enumerate(get().lines(), start=1):
+        yield line if isinstance(line, Skip) else _message(number, line, people, reading)
+
+
+def _message(number: int, line: Utterance, people: People, reading: Reading) -> ForeignMessage:
+    role, author = people.who(line)
+    return ForeignMessage(
+        line=line.line or number,
+        role=role,
+        author=author,
+        speaker=line.speaker or line.role or "",
+        text=line.text,
+        stated=stated_time(line.time),
+        at=read_time(line.time, reading.zone),
+        raw=_as_json(line.raw),
+        hidden=line.hidden or (role == "system" and not line.aside),
+        others=line.others,
+        message_id=line.id,
+    )
+
+
+def shown_branch(parents: Mapping[str, str | None], leaf: str) -> list[str]:
+    """Return the nodes from the root to `leaf`; a missing parent or a cycle ends the path.
+
+    Args:
+        parents: The parent of each node.
+        leaf: The last node of the active branch.
+    """
+    branch: list[str] = []
+    seen: set[str] = set()
+    node: str | None = leaf
+    while node is not None and node in parents and node not in seen:
+        seen.add(node)
+        branch.append(node)
+        node = parents[node]
+    return branch[::-1]
+
+
+def swipes_of(value: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the alternative texts of a SillyTavern message; empty if it has only one."""
+    return tuple(text_list(value.get("swipes")))

@@ -1,0 +1,1 @@
+"""Foreign formats: one module each, and the table of them."""

@@ -1,0 +1,107 @@
+"""ChatGPT's export: conversations as trees, of which one branch was shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.text import str_or_empty
+from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.conversation import (
+    Conversation,
+    Program,
+    Utterance,
+    read_conversations,
+    shown_branch,
+)
+from familiar_cli.imports.foreign_files import as_object, object_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.store.history.rows import Role
+
+_PROGRAM: Final = Program("chatgpt")
+_ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant"}
+_SPOKEN: Final = frozenset({"text", "multimodal_text"})
+
+
+def _parse(value: dict[str, Any]) -> Iterator[Conversation]:
+    mapping = as_object(value.get("mapping"))
+    nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
+    parents = {name: str_or_empty(node.get("parent")) or None for name, node in nodes.items()}
+    branch = shown_branch(parents, _leaf(value, nodes))
+    kept = {name: m for name in branch if (m := _spoken(nodes[name]))}
+    # Keep the node, without the message that became a turn.
+    rest = {
+        name: {k: v for k, v in node.items() if k != "message"} if name in kept else node
+        for name, node in nodes.items()
+    }
+    yield Conversation(
+        lambda: map(_line, kept.values()),
+        name=str_or_empty(value.get("title")),
+        id=str_or_empty(value.get("conversation_id")) or str_or_empty(value.get("id")),
+        began=value.get("create_time"),
+        about=value | {"mapping": rest},
+        aside=sum(1 for name in nodes.keys() - set(branch) if _spoken(nodes[name])),
+    )
+
+
+def _leaf(value: dict[str, Any], nodes: dict[str, dict[str, Any]]) -> str:
+    """Return the conversation's current node; if none is stated, the last without children."""
+    current = str_or_empty(value.get("current_node"))
+    if current in nodes:
+        return current
+    return next((name for name in reversed(list(nodes)) if not nodes[name].get("children")), "")
+
+
+def _spoken(node: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a node's message, if it has text."""
+    message = node.get("message")
+    if not isinstance(message, dict):
+        return None
+    return message if _role(message) in _ROLES or _words(message) else None
+
+
+def _line(found: dict[str, Any]) -> Utterance:
+    role = _role(found)
+    return Utterance(
+        _words(found),
+        _ROLES.get(role, "system"),
+        speaker="" if role in _ROLES else role,
+        time=found.get("create_time"),
+        raw=found,
+        hidden=_is_hidden(found, role),
+    )
+
+
+def _is_hidden(found: dict[str, Any], role: str) -> bool:
+    """Tell whether a message was hidden from people: tools, thoughts, and messages to tools."""
+    marked = as_object(found.get("metadata")).get("is_visually_hidden_from_conversation")
+    spoken = as_object(found.get("content")).get("content_type") in _SPOKEN
+    to_all = found.get("recipient") in (None, "all")
+    return bool(role not in _ROLES or marked or found.get("weight") == 0 or not (spoken and to_all))
+
+
+def _words(found: dict[str, Any]) -> str:
+    content = as_object(found.get("content"))
+    parts = content.get("parts")
+    if isinstance(parts, list):
+        texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
+        return "\n".join(text for text in texts if isinstance(text, str) and text)
+    if isinstance(content.get("thoughts"), list):
+        thoughts = object_list(content["thoughts"])
+        return "\n".join(str_or_empty(thought.get("content")) for thought in thoughts)
+    return str_or_empty(content.get("text")) or str_or_empty(content.get("content"))
+
+
+def _role(message: dict[str, Any]) -> str:
+    return str_or_empty(as_object(message.get("author")).get("role"))
+
+
+FORMAT: Final = Format(
+    name="chatgpt",
+    program="ChatGPT export",
+    forms=("chat",),
+    sniff=lambda source: certain_if("mapping" in source.first),
+    read=lambda source, reading: read_conversations(source, reading, _PROGRAM, _parse),
+)

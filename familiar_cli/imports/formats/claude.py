@@ -1,0 +1,77 @@
+"""Claude's export: conversations with the branch that was shown last."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.text import str_or_empty
+from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.conversation import (
+    Conversation,
+    Program,
+    Utterance,
+    read_conversations,
+    shown_branch,
+)
+from familiar_cli.imports.foreign_files import as_object, object_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.store.history.rows import Role
+
+_PROGRAM: Final = Program("claude")
+_ROLES: Final[dict[str, Role]] = {"human": "user", "user": "user", "assistant": "assistant"}
+
+
+def _parse(value: dict[str, Any]) -> Iterator[Conversation]:
+    messages = object_list(value.get("chat_messages"))
+    shown = _branch(messages, str_or_empty(value.get("current_leaf_message_uuid")))
+    kept = {id(message) for message in shown}
+    others = [message for message in messages if id(message) not in kept]
+    account = str_or_empty(as_object(value.get("account")).get("uuid"))
+    yield Conversation(
+        lambda: map(partial(_line, account), shown),
+        name=str_or_empty(value.get("name")),
+        id=str_or_empty(value.get("uuid")),
+        began=value.get("created_at"),
+        about=value | {"chat_messages": others},
+        aside=len(others),
+    )
+
+
+def _branch(messages: list[dict[str, Any]], leaf: str) -> list[dict[str, Any]]:
+    """Return the branch that ends in `leaf`; all messages if the export has no branches."""
+    by_id = {str_or_empty(message.get("uuid")): message for message in messages}
+    parents = {
+        name: str_or_empty(m.get("parent_message_uuid")) or None for name, m in by_id.items()
+    }
+    if leaf not in by_id or len(by_id) != len(messages) or not any(parents.values()):
+        return messages
+    return [by_id[name] for name in shown_branch(parents, leaf)]
+
+
+def _line(account: str, found: dict[str, Any]) -> Utterance:
+    sender = str_or_empty(found.get("sender"))
+    role = _ROLES.get(sender, "system")
+    # The text parts of the message, else its overall text.
+    parts = [part for part in object_list(found.get("content")) if part.get("type") == "text"]
+    texts = [str_or_empty(part.get("text")) for part in parts]
+    return Utterance(
+        "\n\n".join(filter(None, texts)) or str_or_empty(found.get("text")),
+        role,
+        speaker="" if role != "system" else sender,
+        account=account,
+        time=found.get("created_at"),
+        raw=found,
+    )
+
+
+FORMAT: Final = Format(
+    name="claude",
+    program="Claude export",
+    forms=("chat",),
+    sniff=lambda source: certain_if("chat_messages" in source.first),
+    read=lambda source, reading: read_conversations(source, reading, _PROGRAM, _parse),
+)

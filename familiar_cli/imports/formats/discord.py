@@ -1,0 +1,206 @@
+"""Channels of Discord as DiscordChatExporter writes them: JSON, and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.text import slugify, str_or_empty
+from familiar_cli.imports.contract import Format, Sighting, certain_if
+from familiar_cli.imports.conversation import Conversation, Program, Utterance, build_chat
+from familiar_cli.imports.foreign_files import MIB, as_object, object_list
+from familiar_cli.imports.source import ForeignFile, Row, Skip, array_objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.imports.foreign_chat import ForeignChat, Reading
+
+_PROGRAM: Final = Program("discord")
+_HEAD_BYTES: Final = 256 * 1024  # within which the messages begin
+_MESSAGES: Final = re.compile(rb'"messages"\s*:\s*\[')
+_SPOKEN: Final = frozenset(("Default", "Reply", "19", "20", "23", "ChatInputCommand"))
+"""The types of messages that people write; all others are Discord's own."""
+
+_COLUMNS: Final = ["AuthorID", "Author", "Date", "Content"]
+
+
+def _sniff(source: ForeignFile) -> Sighting:
+    return certain_if(
+        (source.shape == "object" and _head(source) is not None)
+        or (source.shape == "text" and _is_table(source.start))
+    )
+
+
+def _is_table(start: bytes) -> bool:
+    first = start.split(b"\n", 1)[0].decode("utf-8", "replace").replace('"', "")
+    return [name.strip() for name in first.split(",")][: len(_COLUMNS)] == _COLUMNS
+
+
+def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
+    about = _head(source) if source.shape == "object" else None
+    if about is None:
+        lines = partial(_lines, partial(_table_rows, source))
+        yield build_chat(
+            source, reading, _PROGRAM, Conversation(lines, kind="a Discord export as CSV")
+        )
+        return
+    guild, channel = (as_object(about.get(name)) for name in ("guild", "channel"))
+    server, named = (slugify(str_or_empty(o.get("name")), max_chars=40) for o in (guild, channel))
+    found = Conversation(
+        partial(_lines, partial(_rows, source)),
+        name=str_or_empty(channel.get("name")) or source.stem,
+        id=str_or_empty(channel.get("id")),
+        about=about,
+        channels=tuple(filter(None, (named, f"{server}-{named}" if server and named else ""))),
+        kind="a Discord export as JSON",
+        is_apart=False,
+    )
+    yield build_chat(source, reading, _PROGRAM, found)
+
+
+def _rows(source: ForeignFile) -> Iterator[Row | Skip]:
+    """Yield the numbered messages of a JSON export."""
+    with source.open() as stream:
+        start = stream.tell()
+        found = _MESSAGES.search(stream.read(_HEAD_BYTES))
+    begin = start + found.end() - 1 if found else start
+    for row in array_objects(source, inside=begin):
+        if isinstance(row, Skip) or "author" in row[2] or "content" in row[2]:
+            yield row
+
+
+def _table_rows(source: ForeignFile) -> Iterator[Row | Skip]:
+    """Yield the rows of a CSV export by line, converted to the keys of the JSON."""
+    for line in table_rows(source):
+        if isinstance(line, Skip):
+            yield line
+            continue
+        number, row = line
+        if not row.get("Author") and not row.get("Content"):
+            yield Skip(number, "it has neither an author nor a text")
+            continue
+        files = [name for name in row.get("Attachments", "").split(",") if name]
+        yield (
+            number,
+            json.dumps(row, ensure_ascii=False),
+            {
+                "type": "Default",
+                "timestamp": row.get("Date"),
+                "content": row.get("Content") or "",
+                "author": {"id": row.get("AuthorID") or "", "name": row.get("Author") or ""},
+                "attachments": [
+                    {"fileName": name.rpartition("/")[2].partition("?")[0]} for name in files
+                ],
+            },
+        )
+
+
+def table_rows(source: ForeignFile) -> Iterator[tuple[int, dict[str, str]] | Skip]:
+    """Yield line number and cells of each row of a CSV file with a header."""
+    with source.open() as stream:
+        text = io.TextIOWrapper(stream, "utf-8", errors="replace", newline="")
+        lines = iter(lambda: text.readline(16 * MIB), "")
+        rows = csv.DictReader(line.replace("\0", "") for line in lines)
+        csv.field_size_limit(16 * MIB)
+        try:
+            while True:
+                try:
+                    row = next(rows)
+                except StopIteration:
+                    return
+                except csv.Error as error:
+                    yield Skip(rows.line_num, f"it is not CSV ({error})")
+                    continue
+                yield rows.line_num, {str(k): str_or_empty(v) for k, v in row.items()}
+        finally:
+            text.detach()
+
+
+def _lines(rows: partial[Iterator[Row | Skip]]) -> Iterator[Utterance | Skip]:
+    for row in rows():
+        yield row if isinstance(row, Skip) else _line(*row)
+
+
+def _line(number: int, raw: str, value: dict[str, Any]) -> Utterance:
+    name, text = _speaker_name(value), _words(value)
+    writer = as_object(value.get("author"))
+    is_spoken = str(value.get("type", "Default")) in _SPOKEN
+    return Utterance(
+        text if is_spoken or not name else f"{name}: {text}",
+        None if is_spoken else "system",
+        speaker=name,
+        account=str_or_empty(writer.get("id")) or name,
+        username=str_or_empty(writer.get("name")),
+        time=value.get("timestamp"),
+        raw=raw,
+        id=str_or_empty(value.get("id")),
+        line=number,
+    )
+
+
+def _head(source: ForeignFile) -> dict[str, Any] | None:
+    """Read an export's header, before its messages; None if it is another file."""
+    with source.open() as stream:
+        start = stream.read(_HEAD_BYTES)
+    found = _MESSAGES.search(start)
+    if not found or b'"channel"' not in start[: found.start()]:
+        return None
+    try:
+        about = json.loads(start[: found.end()] + b"]}")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(about, dict) or not isinstance(about.pop("messages", None), list):
+        return None
+    # The date and range of the export are not properties of the chat.
+    for name in ("exportedAt", "dateRange"):
+        about.pop(name, None)
+    return about if isinstance(about.get("channel"), dict) else None
+
+
+def _speaker_name(value: dict[str, Any]) -> str:
+    writer = as_object(value.get("author"))
+    found = str_or_empty(writer.get("nickname")).strip() or str_or_empty(writer.get("name")).strip()
+    return found or str_or_empty(writer.get("id")) or "unknown"
+
+
+def _words(value: dict[str, Any]) -> str:
+    """Return the text of a message, with a line for each thing that it shows besides."""
+    lines = [str_or_empty(value.get("content"))]
+    forwarded = as_object(value.get("forwardedMessage"))
+    if forwarded:
+        lines.append(f"[forwarded] {_words(forwarded)}")
+    lines += _poll(as_object(value.get("poll")))
+    for kind, *names in (("attachment", "fileName", "url"), ("sticker", "name", "id")):
+        for item in object_list(value.get(f"{kind}s")):
+            called = next(filter(None, (str_or_empty(item.get(n)) for n in names)), "unnamed")
+            lines.append(f"[{kind}: {called}]")
+    for item in object_list(value.get("embeds")):
+        parts = [str_or_empty(item.get(name)) for name in ("title", "description", "url")]
+        said = " – ".join(part for part in parts if part and part not in lines[0])
+        lines += [f"[embed: {said}]"] if said else []
+    return "\n".join(filter(None, lines))
+
+
+def _poll(poll: dict[str, Any]) -> list[str]:
+    """Return the question of a poll and its answers, with their votes if they were counted."""
+    if not poll:
+        return []
+    question = poll.get("question")
+    asked = str_or_empty(question) or str_or_empty(as_object(question).get("text"))
+    answers = []
+    for answer in object_list(poll.get("answers")):
+        text = str_or_empty(answer.get("text"))
+        text = text or str_or_empty(as_object(answer.get("pollMedia")).get("text"))
+        votes = answer.get("voteCount", answer.get("votes"))
+        answers.append(f"- {text}" + (f" ({votes})" if isinstance(votes, int) else ""))
+    return [f"[poll] {asked}", *answers]
+
+
+FORMAT: Final = Format(
+    name="discord", program="Discord export", forms=("chat",), sniff=_sniff, read=_read
+)

@@ -1,0 +1,67 @@
+"""Lorebooks of NovelAI, alone or in a scenario, whose categories can be switched off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from familiar_cli.imports.book_mapping import OFF, BookMapping
+from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.foreign_files import as_object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from familiar_cli.imports.foreign_chat import Reading
+    from familiar_cli.imports.lorebook import Lorebook
+    from familiar_cli.imports.source import ForeignFile
+
+_DEFAULT_ORDER: Final = 400  # NovelAI's own
+_SIGN: Final = "lorebookVersion"
+_NOT_READ: Final = "the scenario's prompt, memory and author's note are not imported"
+
+
+def _order(raw: Mapping[str, Any]) -> Any:  # noqa: ANN401  # repaired later, like all settings
+    return as_object(raw.get("contextConfig")).get("budgetPriority", _DEFAULT_ORDER)
+
+
+_MAPPING: Final = BookMapping(
+    source="NovelAI",
+    tool="novelai",
+    known={
+        "displayName": "name",
+        "text": "content",
+        "keys": "keys",
+        "enabled": "enabled",
+        "forceActivation": "constant",
+        "id": "id",
+    },
+    order=_order,
+    off=OFF,
+    parents=("categories", "id", "category"),
+)
+
+
+def _book(source: ForeignFile) -> dict[str, Any]:
+    value = as_object(source.value)
+    return value if _SIGN in value else as_object(value.get("lorebook"))
+
+
+def _read(source: ForeignFile, _: Reading) -> Iterator[Lorebook]:
+    data = _book(source)
+    book = _MAPPING.read(data, source.name)
+    if data is source.value:
+        yield book
+    else:
+        title = str(source.value.get("title") or "")
+        yield replace(book, name=book.name or title, warnings=(_NOT_READ, *book.warnings))
+
+
+FORMAT: Final = Format(
+    name="novelai",
+    program="a lorebook of NovelAI",
+    forms=("lorebook",),
+    sniff=lambda source: certain_if(_SIGN in _book(source)),
+    read=_read,
+)

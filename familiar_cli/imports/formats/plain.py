@@ -1,0 +1,234 @@
+"""Plain JSON lines: the familiar's own format for chats, read and written."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from familiar_cli.base.errors import UsageError
+from familiar_cli.base.text import str_or_empty
+from familiar_cli.base.times.clock import iso
+from familiar_cli.base.who.identity import Author, Me, parse_author
+from familiar_cli.imports.cast import PLATFORM, Cast, people_on, with_my_names
+from familiar_cli.imports.chat_times import read_time, stated_time
+from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.conversation import file_channels
+from familiar_cli.imports.foreign_chat import ForeignChat, ForeignMessage, Reading
+from familiar_cli.imports.foreign_files import json_line, text_list
+from familiar_cli.imports.source import (
+    ForeignFile,
+    Skip,
+    array_objects,
+    json_lines,
+    read_rows,
+    readable_rows,
+)
+from familiar_cli.store.history.matching import stated_id
+from familiar_cli.store.history.selection import Kept, TurnFilter, imported_from, select_turns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from familiar_cli.base.who.visibility import Viewer
+    from familiar_cli.store.history.rows import Role
+    from familiar_cli.store.history.store import HistoryStore
+
+PLAIN: Final = "plain"
+PLAIN_VERSION: Final = 1
+"""The version of the plain format."""
+
+
+PLAIN_HEAD: Final = "familiar_chat"
+"""The key by which the line before the messages is known; its value is the format's version."""
+
+_ROLES: Final[dict[str, Role]] = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "familiar": "assistant",
+    "model": "assistant",
+    "ai": "assistant",
+    "bot": "assistant",
+    "system": "system",
+}
+_WORDS: Final = ("content", "text")
+_FIRST: Final = 500  # lines searched for names
+_TIMES: Final = ("at", "timestamp", "time", "date")
+
+
+def _is_message(value: Mapping[str, Any]) -> bool:
+    """Tell whether a line is a message or a header of this format."""
+    return PLAIN_HEAD in value or ("role" in value and any(key in value for key in _WORDS))
+
+
+def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
+    """Yield the chats in `source`: one, or one per channel named in its header."""
+    rows = partial(array_objects if source.shape == "array" else json_lines, source)
+    channels = reading.channels or file_channels(source)
+    begun = list(readable_rows(islice(rows(), _FIRST)))
+    head = begun[0] if begun and PLAIN_HEAD in begun[0][2] else None
+    times = (
+        read_time(_plain_time(value), reading.zone)
+        for *_, value in readable_rows(islice(rows(), 3))
+    )
+    began = next(filter(None, times), None)
+    names = {_name_of_person(value) for *_, value in begun} - {""}
+    reading = replace(reading, cast=with_my_names(reading.cast, names, origin=source.name))
+    people = people_on(PLATFORM, sorted(names))
+    roles = reading.cast.roles_of(people, is_one_of_many=len(names) > 1)
+    read = partial(_plain_message, reading=reading, has_many_names=len(names) > 1)
+    about = head[2] if head else {}
+    several = list(filter(None, text_list(about.get("channels"))))
+    key = str_or_empty(about.get("id"))
+
+    def messages(channel: str) -> Iterator[ForeignMessage | Skip]:
+        here = (
+            row
+            for row in rows()
+            if isinstance(row, Skip)
+            or (PLAIN_HEAD not in row[2] and (not channel or row[2].get("channel") == channel))
+        )
+        return read_rows(here, read)
+
+    for channel in several or [str_or_empty(about.get("channel"))]:
+        yield ForeignChat(
+            format=PLAIN,
+            name=str_or_empty(about.get("name")) or channel or source.stem,
+            channels=(channel,) if channel else channels,
+            began=began,
+            head=lambda: head[1] if head else "",
+            messages=partial(messages, channel if several else ""),
+            key=f"{PLAIN}:{key}" + (f":{channel}" if several else "") if key else "",
+            is_apart=bool(key or channel),
+            notes=reading.cast.note_strangers(roles, people),
+            roles=roles,
+        )
+
+
+def _plain_message(
+    line: int, raw: str, value: dict[str, Any], *, reading: Reading, has_many_names: bool
+) -> ForeignMessage | Skip:
+    role = _ROLES.get(str_or_empty(value.get("role")).lower())
+    text = next((value[key] for key in _WORDS if key in value), None)
+    if role is None:
+        return Skip(line, f"its role is {value.get('role')!r:.40}, not user, assistant or system")
+    if not isinstance(text, str):
+        return Skip(line, "it has no text in 'content'")
+    stated = _plain_time(value)
+    who = value.get("author") or value.get("name") or ""
+    author = _plain_author(value, reading.cast, is_one_of_many=has_many_names)
+    return ForeignMessage(
+        line=line,
+        role=role,
+        author=author if role == "user" else None,
+        speaker=who if isinstance(who, str) else json.dumps(who, sort_keys=True),
+        text=text,
+        stated=stated_time(stated),
+        at=None if value.get("at_estimated") else read_time(stated, reading.zone),
+        raw=raw,
+        hidden=bool(value.get("hidden", role == "system")),
+        others=tuple(filter(None, text_list(value.get("alternatives")))),
+        modality="voice" if value.get("modality") == "voice" else "text",
+        partial=bool(value.get("partial")),
+        message_id=stated_id(value),
+        is_one_to_one=bool(value.get("one_to_one")),
+    )
+
+
+def _plain_author(value: Mapping[str, Any], cast: Cast, *, is_one_of_many: bool) -> Author:
+    given = value.get("author")
+    name = str_or_empty(value.get("name"))
+    if isinstance(given, str):
+        try:
+            return parse_author(given, display_name=name or None)
+        except UsageError:
+            if ":" in given:  # an invalid account is not attributed to anybody else
+                return Author(PLATFORM, given, display_name=name or None)
+            name = name or given
+    if isinstance(given, dict):
+        return _read_author(given)
+    otherwise = Author(PLATFORM, name or "user", display_name=name or None)
+    return cast.person(name, otherwise, is_one_of_many=is_one_of_many)
+
+
+def _name_of_person(value: Mapping[str, Any]) -> str:
+    """Return the speaker's name if nothing else is known of a person."""
+    is_person = _ROLES.get(str_or_empty(value.get("role")).lower()) == "user"
+    given = value.get("author", "")
+    if not is_person or not isinstance(given, str) or ":" in given:
+        return ""
+    return str_or_empty(value.get("name")) or given
+
+
+def _read_author(given: Mapping[str, Any]) -> Author:
+    name = str_or_empty(given.get("display_name")) or str_or_empty(given.get("name"))
+    username = str_or_empty(given.get("username"))
+    user_id = given.get("user_id", given.get("id"))
+    known = str(user_id) if isinstance(user_id, str | int) else name or username or "user"
+    platform = str_or_empty(given.get("platform")) or PLATFORM
+    return Author(platform, known, username or None, name or None)
+
+
+def _plain_time(value: Mapping[str, Any]) -> object:
+    return next((value[key] for key in _TIMES if value.get(key) is not None), None)
+
+
+def write_lines(
+    history: HistoryStore, channels: list[str], me: Me, viewer: Viewer
+) -> Iterator[str]:
+    """Yield the lines of channels, without line ends."""
+    one = len(channels) == 1
+    where = {"channel": channels[0]} if one else {"channels": channels}
+    heads = [c.head for c in imported_from(history, channels[0]) if c.format == PLAIN and c.head]
+    about = json.loads(heads[0]) if one and heads else {}
+    yield json_line({PLAIN_HEAD: PLAIN_VERSION} | about | where)
+    for channel_id in channels:
+        for kept in select_turns(history, TurnFilter(viewer, channel_id)):
+            line = _history_line(kept, "" if one else channel_id)
+            only = kept.turn.one_to_one
+            yield json_line(line | {"one_to_one": True} if only and not me.owner(only) else line)
+
+
+def _history_line(kept: Kept, channel_id: str) -> dict[str, Any]:
+    where = {"channel": channel_id} if channel_id else {}
+    if kept.format == PLAIN:
+        return dict(json.loads(kept.raw)) | where
+    turn = kept.turn
+    line: dict[str, Any] = {"role": turn.role, "content": turn.content, "at": iso(turn.at)}
+    if kept.message_id:
+        line["id"] = kept.message_id
+    if turn.author is not None:
+        line["author"] = _author_fields(turn.author)
+    if turn.hidden or turn.role == "system":
+        line["hidden"] = turn.hidden
+    if turn.modality != "text":
+        line["modality"] = turn.modality
+    marks = {"partial": turn.partial, "at_estimated": kept.estimated}
+    line |= {key: True for key, said in marks.items() if said}
+    if kept.raw:
+        line["from"] = {"format": kept.format, "raw": json.loads(kept.raw)}
+    return line | {"source": turn.source} | where
+
+
+def _author_fields(author: Author) -> dict[str, str]:
+    found = {
+        "platform": author.platform,
+        "user_id": author.user_id,
+        "username": author.username,
+        "display_name": author.display_name,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+FORMAT: Final = Format(
+    name=PLAIN,
+    program="plain lines",
+    forms=("chat",),
+    sniff=lambda source: certain_if(_is_message(source.first)),
+    read=_read,
+    write=write_lines,
+)

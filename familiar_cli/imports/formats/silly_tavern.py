@@ -1,0 +1,232 @@
+"""Chats of SillyTavern: JSON lines, read and written with their swipes."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.text import str_or_empty
+from familiar_cli.base.times.clock import iso
+from familiar_cli.imports.cast import CHARACTERS, SILLY_TAVERN
+from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.conversation import (
+    Conversation,
+    Program,
+    Utterance,
+    build_chat,
+    swipes_of,
+)
+from familiar_cli.imports.foreign_files import as_object, json_line
+from familiar_cli.imports.source import Skip, json_lines, readable_rows
+from familiar_cli.store.history.selection import (
+    Kept,
+    TurnFilter,
+    imported_from,
+    kept_turns,
+    select_turns,
+)
+from familiar_cli.store.history.store import marked_count, turn_statuses
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from familiar_cli.base.who.identity import Me
+    from familiar_cli.base.who.visibility import Viewer
+    from familiar_cli.imports.foreign_chat import ForeignChat, Reading
+    from familiar_cli.imports.source import ForeignFile, Row
+    from familiar_cli.store.history.rows import Turn
+    from familiar_cli.store.history.store import HistoryStore
+
+_PROGRAM: Final = Program(SILLY_TAVERN)
+_HEAD_KEYS: Final = frozenset(("user_name", "character_name", "chat_metadata"))
+
+
+def _is_line(value: Mapping[str, Any]) -> bool:
+    """Tell whether a line is a message or a chat header."""
+    return "mes" in value or _is_head(value)
+
+
+def _is_head(value: Mapping[str, Any]) -> bool:
+    return "mes" not in value and not _HEAD_KEYS.isdisjoint(value)
+
+
+def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
+    first = list(readable_rows(islice(json_lines(source), 2)))
+    head = first[0] if first and _is_head(first[0][2]) else None
+    began = (value.get("create_date") or value.get("send_date") for *_, value in first)
+    about = head[2] if head else {}
+    found = Conversation(
+        partial(_lines, source, head),
+        name=source.stem,
+        began=next(filter(None, began), None),
+        about=head[1] if head else None,
+        parent=str_or_empty(as_object(about.get("chat_metadata")).get("main_chat")),
+        is_whole=True,
+        users=(str_or_empty(about.get("user_name")),),
+    )
+    yield build_chat(source, reading, _PROGRAM, found)
+
+
+def _lines(source: ForeignFile, head: Row | None) -> Iterator[Utterance | Skip]:
+    # The header was readable before, so it is again.
+    for row in json_lines(source):
+        if row != head:
+            yield row if isinstance(row, Skip) else _line(*row)
+
+
+def _line(number: int, raw: str, value: dict[str, Any]) -> Utterance | Skip:
+    text = value.get("mes")
+    if not isinstance(text, str):
+        return Skip(number, _no_message(value))
+    is_narrator = as_object(value.get("extra")).get("type") == "narrator"
+    return Utterance(
+        text,
+        "user" if value.get("is_user") else "assistant",
+        speaker=str_or_empty(value.get("name")),
+        time=value.get("send_date"),
+        raw=raw,
+        others=swipes_of(value),
+        hidden=bool(value.get("is_system")),
+        line=number,
+        aside=not value.get("is_user") and bool(value.get("is_system") or is_narrator),
+    )
+
+
+def _no_message(value: Mapping[str, Any]) -> str:
+    if _is_head(value):
+        return "it is a chat header, but not the first line"
+    if "mes" not in value:
+        return "it is not a message: there is no 'mes'"
+    return f"it is not a message: 'mes' is {type(value['mes']).__name__}, not text"
+
+
+_AT_ONCE: Final = 200
+_OF_ONE: Final = ("gen_started", "gen_finished")  # metadata of the swipe that is shown
+
+
+def with_others(
+    history: HistoryStore, turns: Iterable[Kept]
+) -> Iterator[tuple[Kept, tuple[Kept, ...]]]:
+    """Yield each turn with all non-withdrawn turns at its place, itself included."""
+    if not marked_count(history):
+        yield from ((kept, (kept,)) for kept in turns)
+        return
+    rest = iter(turns)
+    while some := list(islice(rest, _AT_ONCE)):
+        became = turn_statuses(history, [kept.turn.id for kept in some])
+        wanted = {i for found in became.values() for i in found.alternatives}
+        withdrawn = {i for i, found in turn_statuses(history, wanted).items() if found.withdrawn}
+        others = kept_turns(history, wanted - withdrawn)
+        for kept in some:
+            group = became[kept.turn.id].alternatives
+            yield kept, tuple(others[i] for i in group if i in others) or (kept,)
+
+
+def as_message(kept: Kept, group: Sequence[Kept], made: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Build the message for a turn and its alternatives; None if the imported one is unchanged.
+
+    Args:
+        kept: The turn.
+        group: All turns at its place, in order of arrival.
+        made: The turn as a newly built message.
+    """
+    imported = {k.turn.id: json.loads(k.raw) for k in group if k.format == SILLY_TAVERN}
+    own = imported.get(kept.turn.id)
+    base: dict[str, Any] = own or next(iter(imported.values()), {})
+    if kept.turn.role != "assistant":
+        return None if own else {**made, **base, "mes": kept.turn.content}
+    swipes: dict[str, dict[str, Any]] = {}
+    for one in group:
+        for text, info in _swipe_texts(one, imported.get(one.turn.id, {})):
+            swipes.setdefault(text, info)
+    if own and swipes.keys() <= {text for text, _ in _swipe_texts(kept, own)}:
+        return None
+    if len(swipes) == 1:
+        return dict(made)
+    told = {key: value for key, value in base.items() if own or key not in _OF_ONE}
+    return {
+        **made,
+        **told,
+        "send_date": base["send_date"] if own and "send_date" in base else made["send_date"],
+        "mes": kept.turn.content,
+        "extra": base.get("extra", {}) if own else made["extra"],
+        "swipes": list(swipes),
+        "swipe_id": list(swipes).index(kept.turn.content),
+        "swipe_info": list(swipes.values()),
+    }
+
+
+def _swipe_texts(kept: Kept, raw: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the texts of one turn, with the metadata of each."""
+    texts = swipes_of(raw)
+    if kept.turn.content not in texts:
+        date = raw.get("send_date") or iso(kept.turn.at)
+        return [(kept.turn.content, {"send_date": date, "extra": raw.get("extra") or {}})]
+    given = raw.get("swipe_info")
+    infos = given if isinstance(given, list) and len(given) == len(texts) else [None] * len(texts)
+    otherwise: dict[str, Any] = {
+        "send_date": raw.get("send_date") or iso(kept.turn.at),
+        "extra": {},
+    }
+    pairs = zip(texts, infos, strict=True)
+    return [(text, info if isinstance(info, dict) else otherwise) for text, info in pairs]
+
+
+def write_lines(
+    history: HistoryStore, channel_id: str, name: str, me: Me, viewer: Viewer
+) -> Iterator[str]:
+    """Yield the lines of a channel, without line ends."""
+    heads = [c.head for c in imported_from(history, channel_id) if c.format == SILLY_TAVERN]
+    headless = heads and not heads[0]  # its file had no header either
+    if not headless:
+        yield heads[0] if heads else json_line(_chat_head(history, channel_id, name, me, viewer))
+    for kept, group in with_others(history, select_turns(history, TurnFilter(viewer, channel_id))):
+        if kept.format == SILLY_TAVERN and len(group) == 1:
+            yield kept.raw
+            continue
+        message = as_message(kept, group, _chat_message(kept.turn, name, me))
+        yield kept.raw if message is None else json_line(message)
+
+
+def _chat_head(
+    history: HistoryStore, channel_id: str, name: str, me: Me, viewer: Viewer
+) -> dict[str, object]:
+    first = next(select_turns(history, TurnFilter(viewer, channel_id)), None)
+    people = history.recent_distinct_authors(channel_id, 1 if viewer.sees_everything else 0)
+    if not people and first and first.turn.author:
+        people = [first.turn.author]
+    return {
+        "user_name": me.name_of(people[0]) if people else "User",
+        "character_name": name,
+        "create_date": iso(first.turn.at) if first else "",
+        "chat_metadata": {},
+    }
+
+
+def _chat_message(turn: Turn, name: str, me: Me) -> dict[str, object]:
+    """Convert a turn that was not imported from SillyTavern to a message."""
+    person = turn.author is not None and turn.author.platform != CHARACTERS
+    speaker = name if turn.role == "assistant" else "System"
+    if turn.author is not None:
+        speaker = me.name_of(turn.author)
+    extra = {"type": "narrator"} if turn.role == "system" else {}
+    return {
+        "name": speaker,
+        "is_user": person or (turn.role == "user" and turn.author is None),
+        "is_system": turn.hidden,
+        "send_date": iso(turn.at),
+        "mes": turn.content,
+        "extra": extra,
+    }
+
+
+FORMAT: Final = Format(
+    name=SILLY_TAVERN,
+    program="SillyTavern",
+    forms=("chat",),
+    sniff=lambda source: certain_if(source.shape == "object" and _is_line(source.first)),
+    read=_read,
+    write=write_lines,
+)

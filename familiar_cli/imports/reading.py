@@ -1,0 +1,235 @@
+"""Read a file in one of the common forms, by whichever format recognises it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from familiar_cli.base.errors import BadInputError, FamiliarError
+from familiar_cli.base.text import typed
+from familiar_cli.imports.cards import Card
+from familiar_cli.imports.cast import Cast
+from familiar_cli.imports.contract import form_of
+from familiar_cli.imports.foreign_chat import ForeignChat, Reading
+from familiar_cli.imports.foreign_files import as_object, check_depth
+from familiar_cli.imports.formats.world_info import read_embedded
+from familiar_cli.imports.lorebook import Lorebook
+from familiar_cli.imports.lorebook_reading import check_size, not_a_lorebook
+from familiar_cli.imports.registry import Recognition, load_format, load_formats, recognise
+from familiar_cli.imports.source import ForeignFile, Skip, as_source, first_object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from familiar_cli.imports.contract import Form, Format
+
+TRANSCRIPT: Final = "transcript"
+
+_HINTS: Final[dict[Form, str]] = {
+    "card": "Make a familiar of it: `familiar init --from-card {}`.",
+    "lorebook": "Import it with `familiar import-lorebook {}`.",
+    "chat": "Import it: `familiar import-chat {}`.",
+    "memories": "Import it: `familiar import {}`.",
+    "settings": "To take your persona from it: `familiar me --from-sillytavern {}`.",
+}
+
+
+def hint_for(form: Form, path: str) -> str:
+    """Return what imports a file of a form."""
+    return _HINTS[form].format(typed(path))
+
+
+def read_card(raw: bytes, *, origin: str) -> Card:
+    """Read the character card in a file, of any program and in any container.
+
+    Args:
+        raw: The file's bytes.
+        origin: The file's name: for messages, and as the name of a nameless card.
+
+    Raises:
+        BadInputError: It contains no card, or is damaged or too large.
+    """
+    source = ForeignFile(None, origin, raw)
+    for found in recognise(source):
+        if found.format.form == "card" or "card" in found.format.forms:
+            for value in found.format.read(source, Reading()):
+                if isinstance(value, Card):
+                    return value
+        raise BadInputError(
+            f"{origin!r} is {found.title}, not a character card",
+            hint=hint_for(found.format.form, origin),
+        )
+    if isinstance(source.card_file, FamiliarError):
+        raise source.card_file
+    if not isinstance(source.card_file.value, dict):
+        raise BadInputError(f"{origin!r} is not a character card: it does not contain an object")
+    raise BadInputError(
+        f"{origin!r} is not a character card: it has none of a card's fields",
+        hint="A card has at least a name and a description or a first message.",
+    )
+
+
+def load_book(raw: bytes, *, origin: str) -> Lorebook:
+    """Read the lorebook in a file: JSON, or any card that contains one.
+
+    Raises:
+        BadInputError: It contains none; the message says what the file is instead.
+        LimitError: The book has too many entries.
+    """
+    source = ForeignFile(None, origin, raw)
+    what = {"empty": "empty", "text": "text", "binary": "binary data"}.get(source.shape, "")
+    if isinstance(source.card_file, FamiliarError) and not (what and source.value is None):
+        raise source.card_file
+    if source.value is None:
+        raise BadInputError(
+            f"{origin!r} is {what or 'null'}, not a lorebook; nothing was imported",
+            hint="A lorebook is a JSON file, or a card that contains one.",
+        )
+    opened = source.card_file
+    notes = () if isinstance(opened, FamiliarError) else opened.notes
+    book = read_book(source.value, origin=origin)
+    return replace(book, warnings=(*notes, *book.warnings))
+
+
+def read_book(data: Any, *, origin: str) -> Lorebook:  # noqa: ANN401  # JSON holds anything
+    """Read the lorebook in a JSON value, in any format, or in any card.
+
+    Args:
+        data: A whole file's value.
+        origin: Its source, for messages; its stem names a book without a name.
+
+    Raises:
+        BadInputError: It is not a lorebook; the message says what it is.
+        LimitError: It has too many entries.
+    """
+    check_depth(data, origin=origin)
+    for place in (as_object(as_object(data).get("data")), as_object(data)):
+        if "character_book" in place:
+            return read_card_book(place["character_book"], origin=origin)
+    source = ForeignFile(None, origin, value=data)
+    for found in recognise(source):
+        if "lorebook" in found.format.forms:
+            return check_size(_first_book(found, source), origin)
+        if "card" in found.format.forms:
+            return _book_of_card(found, source)
+        if found.is_certain:
+            raise BadInputError(
+                f"{origin!r} is not a lorebook but {found.title}; nothing was imported",
+                hint=hint_for(found.format.form, origin),
+            )
+    raise not_a_lorebook(data, origin)
+
+
+def _first_book(found: Recognition, source: ForeignFile) -> Lorebook:
+    books = (value for value in found.format.read(source, Reading()) if isinstance(value, Lorebook))
+    return next(books)
+
+
+def _book_of_card(found: Recognition, source: ForeignFile) -> Lorebook:
+    for value in found.format.read(source, Reading()):
+        if isinstance(value, Card) and "character_book" in value.data:
+            return read_card_book(value.data["character_book"], origin=source.name)
+    raise BadInputError(
+        f"{source.name!r} is a character card without a lorebook; nothing was imported",
+        hint=f"For the character itself: `familiar init --from-card {typed(source.name)}`.",
+    )
+
+
+def read_card_book(data: Any, *, origin: str) -> Lorebook:  # noqa: ANN401  # JSON holds anything
+    """Read the book of a card, of any program.
+
+    Raises:
+        BadInputError: It is not a lorebook.
+        LimitError: It has too many entries.
+    """
+    check_depth(data, origin=origin)
+    source = ForeignFile(None, origin, value=data)
+    found = [one for one in recognise(source, "lorebook") if one.is_certain] if data else []
+    if found:
+        book = _first_book(found[0], source)
+    else:
+        book = read_embedded(data, origin, "a card's character_book")
+    return check_size(book, origin)
+
+
+_NO_CHAT: Final = (
+    "SillyTavern, ChatGPT, Claude and Discord chats can be imported, plain JSON Lines, and texts "
+    "in which each message begins with `Name:`."
+)
+
+
+def read_chats(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat | Skip]:
+    """Yield the chats in `source`, and a `Skip` for anything else among them.
+
+    Raises:
+        BadInputError: It contains no chat of a known format, or of the requested one.
+        RefusedError: Which speaker is the familiar is ambiguous.
+    """
+    found = _chat_format(source, reading)
+    for value in found.read(source, reading):
+        if isinstance(value, ForeignChat | Skip):
+            yield value
+
+
+def _chat_format(source: ForeignFile, reading: Reading) -> Format:
+    if reading.format == TRANSCRIPT:
+        return load_format(TRANSCRIPT)
+    found = recognise(source, "chat")
+    if not found:
+        raise describe_unknown(source)
+    if reading.format and reading.format not in [one.format.name for one in found]:
+        raise BadInputError(
+            f"{source.name!r} is not a chat in the format {reading.format!r}: it looks like "
+            f"{found[0].title}",
+            hint=f"Omit `--format`, or add `--format {found[0].format.name}`.",
+        )
+    return next((one.format for one in found if one.format.name == reading.format), found[0].format)
+
+
+def describe_unknown(source: ForeignFile) -> BadInputError:
+    """Return the error for a file that is no chat of a known format; it says what it is."""
+    if source.shape in ("object", "array"):
+        try:
+            keys = ", ".join(repr(key) for key in list(first_object(source))[:4])
+        except BadInputError as error:
+            return BadInputError(str(error), hint=error.hint or _NO_CHAT)
+        what = f"not a chat in a known format, but JSON with {keys or 'nothing'}"
+        return BadInputError(f"{source.name!r} is {what}", hint=_NO_CHAT)
+    return BadInputError(f"{source.name!r} is {_describe(source)}, not a chat", hint=_NO_CHAT)
+
+
+def _describe(source: ForeignFile) -> str:
+    if source.shape == "empty":
+        return "empty"
+    if source.shape == "archive":
+        return "a zip archive (unpack it, and import its `conversations.json`)"
+    if source.shape in ("binary", "picture"):
+        return "a binary file"
+    if re.match(rb"<(?:!doctype|html)", source.start, re.IGNORECASE):
+        return "a web page (export the chat as JSON or as plain text instead)"
+    return "text"
+
+
+def chat_formats() -> list[str]:
+    """Return the names of the formats that hold chats."""
+    return [found.name for found in load_formats("chat")]
+
+
+def title_of_format(name: str) -> str:
+    """Return the program of a format, for people."""
+    return load_format(name).program
+
+
+def forms_in(path: Path, forms: Sequence[str]) -> list[str]:
+    """Return those of several forms that a file really has.
+
+    Raises:
+        FamiliarError: It cannot be read.
+    """
+    with as_source(path) as source:
+        values = recognise(source)[0].format.read(source, Reading(Cast(unnamed="familiar")))
+        there = {form_of(value) for value in values}
+    return [form for form in forms if form in there]

@@ -1,0 +1,418 @@
+"""A file from outside, opened once: its bytes, its lines, and the JSON in it."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable  # noqa: TC003  # type of a constant
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, TypeVar
+
+from msgspec import Struct
+
+from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError
+from familiar_cli.base.files import open_patiently
+from familiar_cli.base.times.clock import now, since_1970, to_ms
+from familiar_cli.imports.containers import CardFile, open_container
+from familiar_cli.imports.foreign_files import MARKS, MAX_CARD_BYTES, MIB, no_constant, read_foreign
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime
+
+T = TypeVar("T")
+Row = tuple[int, str, dict[str, Any]]  # number, text and value of a JSON object
+
+
+class Skip(Struct, frozen=True):
+    """A skipped line.
+
+    Args:
+        line: Its position, as in `ForeignMessage`.
+        reason: Why.
+        damaged: Whether it was unreadable; otherwise it was skipped on purpose.
+    """
+
+    line: int
+    reason: str
+    damaged: bool = True
+
+
+MAX_LINE_BYTES: Final = 16 * MIB
+"""Longest line, that is, one message with all its swipes."""
+
+
+_BLOCK_BYTES: Final = MIB
+_START_BYTES: Final = 4096
+_FIRST_ROWS: Final = 20  # lines or elements examined to detect the format
+_CONTROLS: Final = re.compile(rb"[\x00-\x08]")
+_JSON: Final = re.compile(rb"\{|\[\s*(?:[\[{\"\]]|\d+\s*[,\]]|\Z)")
+YAML_SUFFIXES: Final = (".yaml", ".yml")
+
+
+Shape = Literal["empty", "object", "array", "text", "picture", "archive", "binary", "directory"]
+"""What a file is by its first bytes; `object` is also what JSON lines begin with."""
+
+
+class ForeignFile:
+    """A file from outside, opened once for every format that looks at it.
+
+    Args:
+        path: Its path; None: `raw` is all there is.
+        name: Its name in messages.
+        raw: Its bytes, if they are in memory.
+        value: Its value, if it is part of another file.
+    """
+
+    def __init__(
+        self, path: Path | None, name: str, raw: bytes | None = None, value: object = None
+    ) -> None:
+        self.path = path
+        self.name = name
+        self._raw = raw
+        self._value = value
+
+    @property
+    def stem(self) -> str:
+        """Its name without suffix."""
+        return Path(self.name).stem
+
+    @property
+    def suffix(self) -> str:
+        """The end of its name, in lower case, with its dot."""
+        return Path(self.name).suffix.lower()
+
+    @property
+    def changed(self) -> datetime:
+        """Time of its last change."""
+        return to_ms(since_1970(self._stat().st_mtime)) if self.path else now()
+
+    @property
+    def size_bytes(self) -> int:
+        """Its size."""
+        return self._stat().st_size if self.path else len(self.raw)
+
+    @cached_property
+    def raw(self) -> bytes:
+        """All of its bytes.
+
+        Raises:
+            FamiliarError: It cannot be read, or is too large.
+        """
+        if self._value is not None:
+            return json.dumps(self._value).encode()
+        return read_foreign(self.path) if self._raw is None and self.path else self._raw or b""
+
+    @cached_property
+    def start(self) -> bytes:
+        """Its first bytes, without white space before them."""
+        if self.path and self.path.is_dir():
+            return b""
+        with self.open() as stream:
+            return stream.read(_START_BYTES).lstrip()
+
+    @cached_property
+    def shape(self) -> Shape:
+        """What it is by its first bytes."""
+        if self.path and self.path.is_dir():
+            return "directory"
+        if self._value is not None:
+            return "array" if isinstance(self._value, list) else "object"
+        shapes: Iterator[Shape] = (shape for shape, is_it in _SHAPES if is_it(self.start))
+        return next(shapes, "text")
+
+    @cached_property
+    def card_file(self) -> CardFile | FamiliarError:
+        """What its container has: a picture, an archive, or a whole file of JSON or YAML."""
+        if self._value is not None:
+            return CardFile("json", self._value)
+        try:
+            return open_container(self.raw, origin=self.name)
+        except FamiliarError as error:
+            return error
+
+    @cached_property
+    def value(self) -> Any:  # noqa: ANN401  # JSON holds anything
+        """The JSON in it as a whole, whatever its container; None if it has none."""
+        is_json = self.shape in ("object", "array") and self.size_bytes <= MAX_CARD_BYTES
+        is_small = is_json or self.shape in ("picture", "archive", "binary")
+        is_yaml = self.shape == "text" and self.suffix in YAML_SUFFIXES
+        if not (is_small or is_yaml or self._value is not None):
+            return None
+        found = self.card_file
+        return found.value if isinstance(found, CardFile) else None
+
+    @cached_property
+    def first(self) -> dict[str, Any]:
+        """The first object in it: a line, an element, or the whole; empty if there is none."""
+        try:
+            return first_object(self)
+        except FamiliarError:
+            return {}
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """Open it, skipping the byte order mark.
+
+        Raises:
+            NotFoundError: The file does not exist.
+            BadInputError: It is a directory.
+            FamiliarError: The file cannot be read.
+        """
+        if not self.path:
+            yield io.BytesIO(self.raw.removeprefix(codecs.BOM_UTF8))
+            return
+        with _translate_errors(self.name), open_patiently(self.path) as stream:
+            if stream.read(3) != codecs.BOM_UTF8:
+                stream.seek(0)
+            yield stream
+
+    def _stat(self) -> os.stat_result:
+        assert self.path
+        with _translate_errors(self.name):
+            return self.path.stat()
+
+
+def is_binary(start: bytes) -> bool:
+    """Tell whether bytes are not text; a stray control character does not count."""
+    return len(_CONTROLS.findall(start)) * 50 > len(start)
+
+
+_SHAPES: Final[tuple[tuple[Shape, Callable[[bytes], object]], ...]] = (
+    ("empty", lambda start: not start),
+    ("picture", lambda start: start.startswith(b"\x89PNG") or start[8:12] == b"WEBP"),
+    ("archive", lambda start: start.startswith(b"PK\x03\x04")),
+    ("array", lambda start: _JSON.match(start) and start.startswith(b"[")),
+    ("object", lambda start: start.startswith(b"{")),
+    ("binary", is_binary),
+)
+"""In the order in which they are tried; anything else is text."""
+
+
+def first_object(source: ForeignFile) -> dict[str, Any]:
+    """Return the first informative object: a line, an element, or the whole file.
+
+    Raises:
+        BadInputError: There is none.
+    """
+    if isinstance(source.value, dict) and source.shape != "array":
+        return source.value
+    rows: Iterable[Row | Skip] = (
+        array_objects(source) if source.shape == "array" else json_lines(source)
+    )
+    value = next((row[2] for row in readable_rows(islice(rows, _FIRST_ROWS))), None)
+    if value is None:
+        raise BadInputError(f"{source.name!r} cannot be read as JSON: it is damaged, or not a chat")
+    return value
+
+
+@contextmanager
+def _translate_errors(name: str) -> Iterator[None]:
+    """Translate the system's errors into ours."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise NotFoundError(f"No such file: {name!r}", hint="Check the path.") from error
+    except IsADirectoryError as error:
+        raise BadInputError(f"{name!r} is a directory, not a file") from error
+    except OSError as error:
+        raise FamiliarError(f"{name!r} cannot be read: {error.strerror or error}") from error
+
+
+@contextmanager
+def as_source(file: Path | None) -> Iterator[ForeignFile]:
+    """Yield a file, or all of standard input if it is None, as a source.
+
+    Raises:
+        FamiliarError: It cannot be read.
+    """
+    with ExitStack() as stack:
+        if file:
+            plain = ForeignFile(file, str(file))
+        else:
+            scratch = _scratch_directory(stack) / "stdin"
+            plain = ForeignFile(scratch, "stdin")
+            with _translate_errors("stdin"), scratch.open("wb") as copy:
+                shutil.copyfileobj(sys.stdin.buffer, copy)
+        with plain.open() as stream:
+            start = stream.read(_START_BYTES)
+        wide = next((name for mark, name in MARKS if start.startswith(mark)), None)
+        wide = wide or _guess_utf16(start)
+        if wide:
+            narrow = _scratch_directory(stack) / "utf-8"
+            _transcode_file(plain, narrow, wide)
+            plain = ForeignFile(narrow, plain.name)
+        yield plain
+
+
+def _guess_utf16(start: bytes) -> str | None:
+    """Guess the UTF-16 byte order of a text without a mark, by where its zeros are."""
+    zeros = [start[place::2].count(0) for place in (0, 1)]
+    most = len(start) // 4
+    if zeros[0] > most and not zeros[1]:
+        return "utf-16-be"
+    return "utf-16-le" if zeros[1] > most and not zeros[0] else None
+
+
+def _scratch_directory(stack: ExitStack) -> Path:
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="familiar-")))
+
+
+def _transcode_file(source: ForeignFile, target: Path, encoding: str) -> None:
+    decoder = codecs.getincrementaldecoder(encoding)(errors="surrogatepass")
+    with source.open() as stream, target.open("wb") as out:
+        try:
+            while block := stream.read(_BLOCK_BYTES):
+                out.write(decoder.decode(block).encode("utf-8", errors="surrogatepass"))
+            out.write(decoder.decode(b"", final=True).encode("utf-8", errors="surrogatepass"))
+        except UnicodeError as error:
+            raise BadInputError(
+                f"{source.name!r} looks like {encoding.upper()}, but is not valid: {error}"
+            ) from error
+
+
+def readable_rows(rows: Iterable[Row | Skip]) -> Iterator[Row]:
+    """Yield the readable rows."""
+    return (row for row in rows if not isinstance(row, Skip))
+
+
+def read_rows(
+    rows: Iterable[Row | Skip], read: Callable[[int, str, dict[str, Any]], T | Skip]
+) -> Iterator[T | Skip]:
+    """Apply `read` to each row; a `Skip` is passed on."""
+    return (row if isinstance(row, Skip) else read(*row) for row in rows)
+
+
+MAX_ELEMENT_BYTES: Final = 64 * MIB
+"""Largest element, that is, one conversation with all its branches."""
+
+_TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]"]', re.DOTALL)
+_DEPTH: Final = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
+
+
+class ByteSpan(Struct, frozen=True):
+    """Byte range of an element in its file."""
+
+    start: int
+    end: int
+
+    def read(self, stream: BinaryIO) -> bytes:
+        """Read the element."""
+        stream.seek(self.start)
+        return stream.read(self.end - self.start)
+
+
+def object_spans(source: ForeignFile, *, inside: int | None = None) -> Iterator[ByteSpan]:
+    """Yield the byte range of each object of the array in `source`.
+
+    Args:
+        source: The file.
+        inside: Byte offset of the array if it is a member of the file's single object; None: the
+            file is the array.
+
+    Raises:
+        BadInputError: The array is unterminated, or an element is too large.
+    """
+    with source.open() as stream:
+        if inside is not None:
+            stream.seek(inside)
+        yield from _Scan(stream, source.name, outside=inside is not None).elements()
+
+
+def array_objects(source: ForeignFile, *, inside: int | None = None) -> Iterator[Row | Skip]:
+    """Yield number, text and value of each object of an array; see `object_spans`."""
+    with source.open() as stream:
+        for number, span in enumerate(object_spans(source, inside=inside), start=1):
+            yield read_object(number, span.read(stream))
+
+
+class _Scan:
+    """Finds brackets outside of strings, block by block."""
+
+    def __init__(self, stream: BinaryIO, name: str, *, outside: int) -> None:
+        self._stream = stream
+        self._name = name
+        self._depth = outside
+        self._wanted = outside + 2
+        self._start = stream.tell()
+
+    def elements(self) -> Iterator[ByteSpan]:
+        offset = self._stream.tell()
+        rest = b""
+        while block := self._stream.read(_BLOCK_BYTES):
+            rest += block
+            if len(rest) > MAX_ELEMENT_BYTES or offset - self._start > MAX_ELEMENT_BYTES:
+                self._refuse()
+            done = 0
+            for token in _TOKEN.finditer(rest):
+                mark = token.group()
+                if mark == b'"':  # a string that continues in the next block
+                    done = token.start()
+                    break
+                done = token.end()
+                if mark in _DEPTH:
+                    yield from self._step(_DEPTH[mark], offset + token.start())
+            else:
+                done = len(rest)
+            offset += done
+            rest = rest[done:]
+        if self._depth:
+            raise BadInputError(f"{self._name!r} is incomplete: its JSON ends too early")
+
+    def _step(self, change: int, place: int) -> Iterator[ByteSpan]:
+        self._depth += change
+        if change > 0 and self._depth == self._wanted:
+            self._start = place
+        elif change < 0 and self._depth == self._wanted - 1:
+            yield ByteSpan(self._start, place + 1)
+            self._start = place + 1
+
+    def _refuse(self) -> None:
+        raise BadInputError(
+            f"A conversation in {self._name!r} is larger than {MAX_ELEMENT_BYTES // MIB} MiB"
+        )
+
+
+def json_lines(source: ForeignFile) -> Iterator[Row | Skip]:
+    """Yield number, text and value of each line that is an object, skipping blank lines.
+
+    Any other line yields a `Skip`.
+    """
+    with source.open() as stream:
+        number = 0
+        while raw := stream.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            if len(raw) > MAX_LINE_BYTES:
+                while raw and not raw.endswith(b"\n"):
+                    raw = stream.readline(MAX_LINE_BYTES)
+                yield Skip(number, f"it is longer than {MAX_LINE_BYTES // MIB} MiB")
+            elif raw.strip():
+                yield read_object(number, raw)
+
+
+def read_object(number: int, raw: bytes) -> Row | Skip:
+    """Parse the JSON object in `raw`; a `Skip` with the reason if it is not one."""
+    try:
+        text = raw.decode("utf-8").strip()
+        value = _DECODER.decode(text)
+    except UnicodeDecodeError:
+        return Skip(number, "it is not UTF-8")
+    except RecursionError:
+        return Skip(number, "it nests too deeply")
+    except ValueError as error:
+        return Skip(number, f"it is not JSON ({error})")
+    if not isinstance(value, dict):
+        return Skip(number, "it is JSON, but not an object")
+    return number, text, value
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=no_constant)
