@@ -148,6 +148,9 @@ def _change_note(field: str, value: object, shaped: object) -> str:
     return f"{field!r} is {was}; it is read as {_TYPE_NAMES[type(shaped)]}"
 
 
+MAIN_INSTRUCTION: Final = "{{original}}\n\n"
+"""Stands above instructions that add to the main one and do not replace it."""
+
 V2_SPEC: Final = ("chara_card_v2", "2.0")
 V3_SPEC: Final = ("chara_card_v3", "3.0")
 

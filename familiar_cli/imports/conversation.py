@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from familiar_cli.base.text import fold, slugify
+from familiar_cli.base.text import fold, slugify, str_or_empty
 from familiar_cli.base.who.identity import Author
 from familiar_cli.imports.cast import (
     CHARACTERS,
@@ -24,8 +24,15 @@ from familiar_cli.imports.cast import (
 )
 from familiar_cli.imports.chat_times import read_time, stated_time
 from familiar_cli.imports.foreign_chat import ForeignChat, ForeignMessage, Reading
-from familiar_cli.imports.foreign_files import json_line, text_list
-from familiar_cli.imports.source import ByteSpan, ForeignFile, Skip, object_spans, read_object
+from familiar_cli.imports.foreign_files import as_object, json_line, text_list
+from familiar_cli.imports.source import (
+    ByteSpan,
+    ForeignFile,
+    Skip,
+    json_lines,
+    object_spans,
+    read_object,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -36,7 +43,7 @@ _ID_CHARS: Final = 8  # characters of an id that distinguish conversations of on
 _FIRST: Final = 3  # messages searched for the start of a chat
 
 
-class Utterance(Struct, frozen=True):
+class SourceMessage(Struct, frozen=True):
     """A message as its program states it.
 
     Args:
@@ -68,7 +75,7 @@ class Utterance(Struct, frozen=True):
     aside: bool = False
 
 
-class Conversation(Struct, frozen=True):
+class SourceChat(Struct, frozen=True):
     """A conversation as its program states it.
 
     Args:
@@ -87,7 +94,7 @@ class Conversation(Struct, frozen=True):
         is_apart: Whether its id keeps it from being merged into another chat.
     """
 
-    lines: Callable[[], Iterable[Utterance | Skip]]
+    lines: Callable[[], Iterable[SourceMessage | Skip]]
     name: str = ""
     id: str = ""
     began: object = None
@@ -113,7 +120,7 @@ class Program(Struct, frozen=True):
     format: str
     platform: str = ""
 
-    def account(self, line: Utterance) -> Author:
+    def account(self, line: SourceMessage) -> Author:
         """Return the speaker's own account."""
         name = "" if is_role(line.speaker) else line.speaker
         known = line.account or name or "user"
@@ -124,9 +131,16 @@ def read_conversations(
     source: ForeignFile,
     reading: Reading,
     program: Program,
-    parse: Callable[[dict[str, Any]], Iterable[Conversation]],
+    parse: Callable[[dict[str, Any]], Iterable[SourceChat]],
 ) -> Iterator[ForeignChat | Skip]:
     """Yield the conversations in each object of a file, and a `Skip` for anything else."""
+    if source.shape == "object" and source.value is None:
+        for row in json_lines(source):
+            if isinstance(row, Skip):
+                yield row
+            else:
+                yield from (build_chat(source, reading, program, one) for one in parse(row[2]))
+        return
     if source.shape != "array":
         for found in parse(source.first):
             yield build_chat(source, reading, program, found)
@@ -150,9 +164,9 @@ def _read_span(source: ForeignFile, span: ByteSpan, number: int) -> dict[str, An
 def _parse_again(
     source: ForeignFile,
     span: ByteSpan,
-    parse: Callable[[dict[str, Any]], Iterable[Conversation]],
+    parse: Callable[[dict[str, Any]], Iterable[SourceChat]],
     place: int,
-) -> Conversation:
+) -> SourceChat:
     with source.open() as stream:
         return next(islice(parse(json.loads(span.read(stream))), place, None))
 
@@ -161,8 +175,8 @@ def build_chat(
     source: ForeignFile,
     reading: Reading,
     program: Program,
-    found: Conversation,
-    again: Callable[[], Conversation] | None = None,
+    found: SourceChat,
+    again: Callable[[], SourceChat] | None = None,
 ) -> ForeignChat:
     """Build the chat of a conversation.
 
@@ -200,7 +214,7 @@ def build_chat(
     )
 
 
-def _channel_names(source: ForeignFile, found: Conversation) -> tuple[str, ...]:
+def _channel_names(source: ForeignFile, found: SourceChat) -> tuple[str, ...]:
     """Suggest channel names: from title and id, else from the file's name."""
     if found.id:
         names = (slugify(found.name, max_chars=40), slugify(found.id)[:_ID_CHARS].strip("-"))
@@ -237,7 +251,7 @@ class People(Struct, frozen=True):
     familiar: frozenset[str]
     cast: Cast
 
-    def who(self, line: Utterance) -> tuple[Role, Author | None]:
+    def who(self, line: SourceMessage) -> tuple[Role, Author | None]:
         """Return role and author of a message."""
         if line.role == "system" or (line.role is None and not line.speaker):
             return "system", None
@@ -256,9 +270,7 @@ class People(Struct, frozen=True):
 class _Speakers:
     """Finds out who speaks in a conversation, in one pass through it."""
 
-    def __init__(
-        self, found: Conversation, reading: Reading, program: Program, origin: str
-    ) -> None:
+    def __init__(self, found: SourceChat, reading: Reading, program: Program, origin: str) -> None:
         self._characters: set[str] = set()
         self._users: dict[str, Author] = {}
         self._named: dict[str, Author] = {}
@@ -299,13 +311,13 @@ class _Speakers:
 
 
 def _messages(
-    get: Callable[[], Conversation], people: People, reading: Reading
+    get: Callable[[], SourceChat], people: People, reading: Reading
 ) -> Iterator[ForeignMessage | Skip]:
     for number, line in enumerate(get().lines(), start=1):
         yield line if isinstance(line, Skip) else _message(number, line, people, reading)
 
 
-def _message(number: int, line: Utterance, people: People, reading: Reading) -> ForeignMessage:
+def _message(number: int, line: SourceMessage, people: People, reading: Reading) -> ForeignMessage:
     role, author = people.who(line)
     return ForeignMessage(
         line=line.line or number,
@@ -342,3 +354,24 @@ def shown_branch(parents: Mapping[str, str | None], leaf: str) -> list[str]:
 def swipes_of(value: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the alternative texts of a SillyTavern message; empty if it has only one."""
     return tuple(text_list(value.get("swipes")))
+
+
+_ROLES: Final[dict[str, Role]] = {
+    **dict.fromkeys(("user", "human", "prompter"), "user"),
+    **dict.fromkeys(
+        ("assistant", "gpt", "chatgpt", "bard", "bing", "model", "ai", "bot"), "assistant"
+    ),
+}
+
+
+def role_of(name: object) -> Role:
+    """Return the role that a program calls `name`; system for any other."""
+    return _ROLES.get(name.lower(), "system") if isinstance(name, str) else "system"
+
+
+def plain_text(content: object) -> str:
+    """Return the text of a message whose content may be a list of parts."""
+    if not isinstance(content, list):
+        return str_or_empty(content)
+    texts = (part if isinstance(part, str) else as_object(part).get("text") for part in content)
+    return "\n".join(text for text in texts if isinstance(text, str) and text)

@@ -15,6 +15,7 @@ from familiar_cli.base.languages import ENGLISH, language_of, phrases
 from familiar_cli.base.markdown import title_of
 from familiar_cli.base.text import fold, one_line
 from familiar_cli.imports import folders
+from familiar_cli.imports.cards import MAIN_INSTRUCTION
 from familiar_cli.imports.foreign_files import read_json
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.desk import MAX_CHARS, ItemStatus, items_in
@@ -127,8 +128,6 @@ VERBATIM: Final = {
 }
 TIERS: Final = "CONTEXT_TIERS.md"
 TASKS: Final = "TASKS.json"
-MAIN_INSTRUCTION: Final = "{{original}}\n\n"
-"""Stands above the protocols, so that they add to the main instruction and do not replace it."""
 
 _SESSION: Final = re.compile(rf"{SESSIONS_DIR}/\d{{4}}-\d{{2}}-\d{{2}}\.md")
 _NAME_LABELS: Final = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import io
 import json
 import re
@@ -20,6 +21,7 @@ from msgspec import Struct
 
 from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError
 from familiar_cli.base.files import open_patiently
+from familiar_cli.base.text import str_or_empty
 from familiar_cli.base.times.clock import now, since_1970, to_ms
 from familiar_cli.imports.containers import CardFile, open_container
 from familiar_cli.imports.foreign_files import MARKS, MAX_CARD_BYTES, MIB, no_constant, read_foreign
@@ -54,6 +56,7 @@ MAX_LINE_BYTES: Final = 16 * MIB
 _BLOCK_BYTES: Final = MIB
 _START_BYTES: Final = 4096
 _FIRST_ROWS: Final = 20  # lines or elements examined to detect the format
+_PICTURES: Final = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM\x00")
 _CONTROLS: Final = re.compile(rb"[\x00-\x08]")
 _JSON: Final = re.compile(rb"\{|\[\s*(?:[\[{\"\]]|\d+\s*[,\]]|\Z)")
 YAML_SUFFIXES: Final = (".yaml", ".yml")
@@ -189,7 +192,7 @@ def is_binary(start: bytes) -> bool:
 
 _SHAPES: Final[tuple[tuple[Shape, Callable[[bytes], object]], ...]] = (
     ("empty", lambda start: not start),
-    ("picture", lambda start: start.startswith(b"\x89PNG") or start[8:12] == b"WEBP"),
+    ("picture", lambda start: start.startswith(_PICTURES) or start[8:12] == b"WEBP"),
     ("archive", lambda start: start.startswith(b"PK\x03\x04")),
     ("array", lambda start: _JSON.match(start) and start.startswith(b"[")),
     ("object", lambda start: start.startswith(b"{")),
@@ -311,13 +314,16 @@ class ByteSpan(Struct, frozen=True):
         return stream.read(self.end - self.start)
 
 
-def object_spans(source: ForeignFile, *, inside: int | None = None) -> Iterator[ByteSpan]:
+def object_spans(
+    source: ForeignFile, *, inside: int | None = None, depth: int = 1
+) -> Iterator[ByteSpan]:
     """Yield the byte range of each object of the array in `source`.
 
     Args:
         source: The file.
         inside: Byte offset of the array if it is a member of the file's single object; None: the
             file is the array.
+        depth: How many objects such an array stands in.
 
     Raises:
         BadInputError: The array is unterminated, or an element is too large.
@@ -325,14 +331,28 @@ def object_spans(source: ForeignFile, *, inside: int | None = None) -> Iterator[
     with source.open() as stream:
         if inside is not None:
             stream.seek(inside)
-        yield from _Scan(stream, source.name, outside=inside is not None).elements()
+        yield from _Scan(stream, source.name, outside=depth if inside else 0).elements()
 
 
-def array_objects(source: ForeignFile, *, inside: int | None = None) -> Iterator[Row | Skip]:
+def array_objects(
+    source: ForeignFile, *, inside: int | None = None, depth: int = 1
+) -> Iterator[Row | Skip]:
     """Yield number, text and value of each object of an array; see `object_spans`."""
     with source.open() as stream:
-        for number, span in enumerate(object_spans(source, inside=inside), start=1):
+        for number, span in enumerate(object_spans(source, inside=inside, depth=depth), start=1):
             yield read_object(number, span.read(stream))
+
+
+_HEAD_BYTES: Final = 256 * 1024  # within which the array of an object begins
+
+
+def array_in(source: ForeignFile, name: str) -> int | None:
+    """Return the byte offset of the array that an object's start has under a name."""
+    with source.open() as stream:
+        start = stream.tell()
+        head = stream.read(_HEAD_BYTES)
+    found = re.search(rb'"%s"\s*:\s*\[' % name.encode(), head)
+    return start + found.end() - 1 if found else None
 
 
 class _Scan:
@@ -416,3 +436,24 @@ def read_object(number: int, raw: bytes) -> Row | Skip:
 
 
 _DECODER: Final = json.JSONDecoder(parse_constant=no_constant)
+
+
+def table_rows(source: ForeignFile) -> Iterator[tuple[int, dict[str, str]] | Skip]:
+    """Yield line number and cells of each row of a CSV file with a header."""
+    with source.open() as stream:
+        text = io.TextIOWrapper(stream, "utf-8", errors="replace", newline="")
+        lines = iter(lambda: text.readline(16 * MIB), "")
+        rows = csv.DictReader(line.replace("\0", "") for line in lines)
+        csv.field_size_limit(16 * MIB)
+        try:
+            while True:
+                try:
+                    row = next(rows)
+                except StopIteration:
+                    return
+                except csv.Error as error:
+                    yield Skip(rows.line_num, f"it is not CSV ({error})")
+                    continue
+                yield rows.line_num, {str(k): str_or_empty(v) for k, v in row.items()}
+        finally:
+            text.detach()

@@ -65,7 +65,6 @@ _IMPORTED_FILES: Final = frozenset({"card", "lorebook", "chat", "memories"})
 _SAMPLE: Final = 20  # most notes to examine
 _MOST_FILES: Final = 5_000
 _START_BYTES: Final = 4096
-_CARD_SUFFIXES: Final = frozenset({".png", ".apng", ".charx", ".webp", ".jpg", ".jpeg"})
 _KINDS_HINT: Final = (
     "Cards, lorebooks, chats, SillyTavern's data folder, persona folders, memories by day, vaults "
     "of Markdown and exports can be imported."
@@ -312,7 +311,8 @@ def explain_unknown(path: Path) -> FamiliarError:
 
 
 def _why_unknown(source: ForeignFile) -> str:
-    if source.shape in ("picture", "archive", "binary") or source.suffix in _CARD_SUFFIXES:
-        opened = source.card_file
-        return str(opened) if isinstance(opened, FamiliarError) else "it is no card"
-    return str(describe_unknown(source)).removesuffix("; nothing was imported")
+    why: FamiliarError = describe_unknown(source)
+    is_whole = source.shape != "text" and source.suffix not in _CHATS
+    if is_whole and isinstance(source.card_file, FamiliarError):
+        why = source.card_file
+    return str(why).replace(repr(source.name), "it").removesuffix("; nothing was imported")

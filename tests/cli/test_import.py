@@ -286,3 +286,21 @@ def test_a_vault_is_updated_and_edits_stay(familiar, tmp_path) -> None:
     mine.write_text("# My tea\n", "utf-8")
     run("import", str(tmp_path / "v"), "--kind", "vault", "--update")
     assert mine.read_text("utf-8") == "# My tea\n"
+
+
+SAMPLES = Path(__file__).parents[1] / "imports" / "samples"
+
+
+@each("name", ["backyard.byaf", "character_ai.json"])
+def test_a_file_with_a_character_and_chats_makes_it_and_keeps_them(name) -> None:
+    (item,) = data("import", str(SAMPLES / name))["items"]
+    assert (item["familiar"], item["error"]) == ("ibis", None)
+    said = [chat["channel"] for result in item["results"] for chat in result.get("chats", ())]
+    assert len(said) == 1
+    assert data("history", "show", "--channel", said[0])["turns"]
+
+
+def test_the_history_of_a_known_familiar_does_not_touch_its_card() -> None:
+    live("ibis")
+    (item,) = data("import", str(SAMPLES / "character_ai.json"))["items"]
+    assert (item["error"], [r["imported"] for r in item["results"]]) == (None, [2])

@@ -220,13 +220,23 @@ class FileImporter:
         }
         self._report = report or _ignore
         forms = item.forms if item.kind in item.forms else (item.kind,)
-        for form in forms if len(forms) == 1 else forms_in(item.path, forms):
+        for form in forms if len(forms) == 1 else self._forms_of(item):
             try:
                 importers[form](item)
             except FamiliarError as error:
                 if error.question:
                     raise
                 item.error = item.error or error
+
+    def _forms_of(self, item: ImportItem) -> list[str]:
+        """Return the forms that a file has, in the order of their import.
+
+        A character that is known already is left as it is if the file is more than its card.
+        """
+        forms = sorted(forms_in(item.path, item.forms), key=_FIRST.index)
+        has_familiar = bool(self.options.familiar_id or list_familiars(self._home))
+        is_known = item.kind != "card" and has_familiar
+        return [form for form in forms if form != "card" or not is_known]
 
     def _import_folder(self, item: ImportItem) -> None:
         folder = find_folder(item.path)

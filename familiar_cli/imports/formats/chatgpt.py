@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import (
-    Conversation,
     Program,
-    Utterance,
+    SourceChat,
+    SourceMessage,
     read_conversations,
     shown_branch,
 )
@@ -25,7 +25,7 @@ _ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant"}
 _SPOKEN: Final = frozenset({"text", "multimodal_text"})
 
 
-def _parse(value: dict[str, Any]) -> Iterator[Conversation]:
+def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
     mapping = as_object(value.get("mapping"))
     nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
     parents = {name: str_or_empty(node.get("parent")) or None for name, node in nodes.items()}
@@ -36,7 +36,7 @@ def _parse(value: dict[str, Any]) -> Iterator[Conversation]:
         name: {k: v for k, v in node.items() if k != "message"} if name in kept else node
         for name, node in nodes.items()
     }
-    yield Conversation(
+    yield SourceChat(
         lambda: map(_line, kept.values()),
         name=str_or_empty(value.get("title")),
         id=str_or_empty(value.get("conversation_id")) or str_or_empty(value.get("id")),
@@ -62,9 +62,9 @@ def _spoken(node: dict[str, Any]) -> dict[str, Any] | None:
     return message if _role(message) in _ROLES or _words(message) else None
 
 
-def _line(found: dict[str, Any]) -> Utterance:
+def _line(found: dict[str, Any]) -> SourceMessage:
     role = _role(found)
-    return Utterance(
+    return SourceMessage(
         _words(found),
         _ROLES.get(role, "system"),
         speaker="" if role in _ROLES else role,

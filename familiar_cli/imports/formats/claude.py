@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import (
-    Conversation,
     Program,
-    Utterance,
+    SourceChat,
+    SourceMessage,
     read_conversations,
     shown_branch,
 )
@@ -25,13 +25,13 @@ _PROGRAM: Final = Program("claude")
 _ROLES: Final[dict[str, Role]] = {"human": "user", "user": "user", "assistant": "assistant"}
 
 
-def _parse(value: dict[str, Any]) -> Iterator[Conversation]:
+def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
     messages = object_list(value.get("chat_messages"))
     shown = _branch(messages, str_or_empty(value.get("current_leaf_message_uuid")))
     kept = {id(message) for message in shown}
     others = [message for message in messages if id(message) not in kept]
     account = str_or_empty(as_object(value.get("account")).get("uuid"))
-    yield Conversation(
+    yield SourceChat(
         lambda: map(partial(_line, account), shown),
         name=str_or_empty(value.get("name")),
         id=str_or_empty(value.get("uuid")),
@@ -52,13 +52,13 @@ def _branch(messages: list[dict[str, Any]], leaf: str) -> list[dict[str, Any]]:
     return [by_id[name] for name in shown_branch(parents, leaf)]
 
 
-def _line(account: str, found: dict[str, Any]) -> Utterance:
+def _line(account: str, found: dict[str, Any]) -> SourceMessage:
     sender = str_or_empty(found.get("sender"))
     role = _ROLES.get(sender, "system")
     # The text parts of the message, else its overall text.
     parts = [part for part in object_list(found.get("content")) if part.get("type") == "text"]
     texts = [str_or_empty(part.get("text")) for part in parts]
-    return Utterance(
+    return SourceMessage(
         "\n\n".join(filter(None, texts)) or str_or_empty(found.get("text")),
         role,
         speaker="" if role != "system" else sender,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from functools import partial
@@ -11,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.text import slugify, str_or_empty
 from familiar_cli.imports.contract import Format, Sighting, certain_if
-from familiar_cli.imports.conversation import Conversation, Program, Utterance, build_chat
-from familiar_cli.imports.foreign_files import MIB, as_object, object_list
-from familiar_cli.imports.source import ForeignFile, Row, Skip, array_objects
+from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
+from familiar_cli.imports.foreign_files import as_object, object_list
+from familiar_cli.imports.source import ForeignFile, Row, Skip, array_in, array_objects, table_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,12 +44,12 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
     if about is None:
         lines = partial(_lines, partial(_table_rows, source))
         yield build_chat(
-            source, reading, _PROGRAM, Conversation(lines, kind="a Discord export as CSV")
+            source, reading, _PROGRAM, SourceChat(lines, kind="a Discord export as CSV")
         )
         return
     guild, channel = (as_object(about.get(name)) for name in ("guild", "channel"))
     server, named = (slugify(str_or_empty(o.get("name")), max_chars=40) for o in (guild, channel))
-    found = Conversation(
+    found = SourceChat(
         partial(_lines, partial(_rows, source)),
         name=str_or_empty(channel.get("name")) or source.stem,
         id=str_or_empty(channel.get("id")),
@@ -65,11 +63,7 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
 
 def _rows(source: ForeignFile) -> Iterator[Row | Skip]:
     """Yield the numbered messages of a JSON export."""
-    with source.open() as stream:
-        start = stream.tell()
-        found = _MESSAGES.search(stream.read(_HEAD_BYTES))
-    begin = start + found.end() - 1 if found else start
-    for row in array_objects(source, inside=begin):
+    for row in array_objects(source, inside=array_in(source, "messages") or 0):
         if isinstance(row, Skip) or "author" in row[2] or "content" in row[2]:
             yield row
 
@@ -100,37 +94,16 @@ def _table_rows(source: ForeignFile) -> Iterator[Row | Skip]:
         )
 
 
-def table_rows(source: ForeignFile) -> Iterator[tuple[int, dict[str, str]] | Skip]:
-    """Yield line number and cells of each row of a CSV file with a header."""
-    with source.open() as stream:
-        text = io.TextIOWrapper(stream, "utf-8", errors="replace", newline="")
-        lines = iter(lambda: text.readline(16 * MIB), "")
-        rows = csv.DictReader(line.replace("\0", "") for line in lines)
-        csv.field_size_limit(16 * MIB)
-        try:
-            while True:
-                try:
-                    row = next(rows)
-                except StopIteration:
-                    return
-                except csv.Error as error:
-                    yield Skip(rows.line_num, f"it is not CSV ({error})")
-                    continue
-                yield rows.line_num, {str(k): str_or_empty(v) for k, v in row.items()}
-        finally:
-            text.detach()
-
-
-def _lines(rows: partial[Iterator[Row | Skip]]) -> Iterator[Utterance | Skip]:
+def _lines(rows: partial[Iterator[Row | Skip]]) -> Iterator[SourceMessage | Skip]:
     for row in rows():
         yield row if isinstance(row, Skip) else _line(*row)
 
 
-def _line(number: int, raw: str, value: dict[str, Any]) -> Utterance:
+def _line(number: int, raw: str, value: dict[str, Any]) -> SourceMessage:
     name, text = _speaker_name(value), _words(value)
     writer = as_object(value.get("author"))
     is_spoken = str(value.get("type", "Default")) in _SPOKEN
-    return Utterance(
+    return SourceMessage(
         text if is_spoken or not name else f"{name}: {text}",
         None if is_spoken else "system",
         speaker=name,

@@ -16,7 +16,7 @@ from familiar_cli.base.who.identity import Author, Me, parse_author
 from familiar_cli.imports.cast import PLATFORM, Cast, people_on, with_my_names
 from familiar_cli.imports.chat_times import read_time, stated_time
 from familiar_cli.imports.contract import Format, certain_if
-from familiar_cli.imports.conversation import file_channels
+from familiar_cli.imports.conversation import file_channels, plain_text
 from familiar_cli.imports.foreign_chat import ForeignChat, ForeignMessage, Reading
 from familiar_cli.imports.foreign_files import json_line, text_list
 from familiar_cli.imports.source import (
@@ -114,6 +114,7 @@ def _plain_message(
 ) -> ForeignMessage | Skip:
     role = _ROLES.get(str_or_empty(value.get("role")).lower())
     text = next((value[key] for key in _WORDS if key in value), None)
+    text = plain_text(text) if isinstance(text, list) else text
     if role is None:
         return Skip(line, f"its role is {value.get('role')!r:.40}, not user, assistant or system")
     if not isinstance(text, str):

@@ -8,7 +8,7 @@ from familiar_cli.imports.book_mapping import OFF, BookMapping
 from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.foreign_files import as_object
 
-_MAPPING: Final = BookMapping(
+MAPPING: Final = BookMapping(
     source="RisuAI",
     tool="risuai",
     known={
@@ -37,5 +37,5 @@ FORMAT: Final = Format(
     sniff=lambda source: certain_if(
         as_object(source.value).get("type") == "risu" and isinstance(source.value.get("data"), list)
     ),
-    read=lambda source, _: [_MAPPING.read(source.value, source.name)],
+    read=lambda source, _: [MAPPING.read(source.value, source.name)],
 )

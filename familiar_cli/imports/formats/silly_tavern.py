@@ -12,9 +12,9 @@ from familiar_cli.base.times.clock import iso
 from familiar_cli.imports.cast import CHARACTERS, SILLY_TAVERN
 from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import (
-    Conversation,
     Program,
-    Utterance,
+    SourceChat,
+    SourceMessage,
     build_chat,
     swipes_of,
 )
@@ -57,7 +57,7 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
     head = first[0] if first and _is_head(first[0][2]) else None
     began = (value.get("create_date") or value.get("send_date") for *_, value in first)
     about = head[2] if head else {}
-    found = Conversation(
+    found = SourceChat(
         partial(_lines, source, head),
         name=source.stem,
         began=next(filter(None, began), None),
@@ -69,19 +69,19 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
     yield build_chat(source, reading, _PROGRAM, found)
 
 
-def _lines(source: ForeignFile, head: Row | None) -> Iterator[Utterance | Skip]:
+def _lines(source: ForeignFile, head: Row | None) -> Iterator[SourceMessage | Skip]:
     # The header was readable before, so it is again.
     for row in json_lines(source):
         if row != head:
             yield row if isinstance(row, Skip) else _line(*row)
 
 
-def _line(number: int, raw: str, value: dict[str, Any]) -> Utterance | Skip:
+def _line(number: int, raw: str, value: dict[str, Any]) -> SourceMessage | Skip:
     text = value.get("mes")
     if not isinstance(text, str):
         return Skip(number, _no_message(value))
     is_narrator = as_object(value.get("extra")).get("type") == "narrator"
-    return Utterance(
+    return SourceMessage(
         text,
         "user" if value.get("is_user") else "assistant",
         speaker=str_or_empty(value.get("name")),

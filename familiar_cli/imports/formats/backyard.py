@@ -1,0 +1,165 @@
+"""Characters and chats of Backyard AI, once Faraday: archives, and cards in pictures."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.text import str_or_empty
+from familiar_cli.imports.cards import MAIN_INSTRUCTION, Card, build_card
+from familiar_cli.imports.containers import read_member
+from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
+from familiar_cli.imports.foreign_files import (
+    MAX_CARD_BYTES,
+    as_object,
+    object_list,
+    read_json,
+    text_list,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from familiar_cli.imports.contract import Imported
+    from familiar_cli.imports.foreign_chat import Reading
+    from familiar_cli.imports.source import ForeignFile
+
+_PROGRAM: Final = Program("backyard")
+_MACROS: Final = re.compile(r"#?\{(user|character|char)\}", re.IGNORECASE)
+_OLD_FIELDS: Final = {
+    "aiName": "name",
+    "aiPersona": "description",
+    "scenario": "scenario",
+    "firstMessage": "first_mes",
+    "customDialogue": "mes_example",
+}
+
+
+def _is_archive(value: Mapping[str, Any]) -> bool:
+    return isinstance(value.get("characters"), list) and isinstance(value.get("scenarios"), list)
+
+
+def _is_old(value: Mapping[str, Any]) -> bool:
+    return "aiPersona" in as_object(value.get("character"))
+
+
+def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported]:
+    value = as_object(source.value)
+    if _is_old(value):
+        yield _old_card(as_object(value["character"]), source)
+        return
+    members = partial(_members, source, value)
+    scenarios = members("scenarios")
+    for character in members("characters")[:1]:
+        yield _card(character, scenarios, source)
+        for scenario in scenarios:
+            if object_list(scenario.get("messages")):
+                yield build_chat(source, reading, _PROGRAM, _conversation(scenario, character))
+
+
+def _members(source: ForeignFile, manifest: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
+    """Read the files of a kind that the manifest names."""
+    found = []
+    for path in text_list(manifest.get(kind)):
+        raw = read_member(source.raw, path, origin=source.name, limit_bytes=MAX_CARD_BYTES)
+        found.append(as_object(read_json(raw, origin=f"{source.name}:{path}")[0]))
+    return found
+
+
+def _card(character: dict[str, Any], scenarios: list[dict[str, Any]], source: ForeignFile) -> Card:
+    first = scenarios[0] if scenarios else {}
+    greetings = [text for scenario in scenarios for text in _texts(scenario.get("firstMessages"))]
+    fields = {
+        "name": character.get("name"),
+        "description": _with_macros(character.get("persona")),
+        "scenario": _with_macros(first.get("narrative")),
+        "first_mes": greetings[0] if greetings else "",
+        "alternate_greetings": greetings[1:],
+        "mes_example": "\n".join(_texts(first.get("exampleMessages"))),
+        "system_prompt": _instructions(first.get("formattingInstructions")),
+        "character_book": _book(character.get("loreItems")),
+        "extensions": {"backyard": {"displayName": character.get("displayName")}},
+    }
+    return build_card(source, "backyard", {k: v for k, v in fields.items() if v}, [])
+
+
+def _old_card(character: dict[str, Any], source: ForeignFile) -> Card:
+    fields: dict[str, Any] = {
+        ours: _with_macros(character[key])
+        for key, ours in _OLD_FIELDS.items()
+        if character.get(key)
+    }
+    fields["system_prompt"] = _instructions(character.get("basePrompt"))
+    kept = {
+        k: v for k, v in character.items() if k not in (*_OLD_FIELDS, "loreItems", "basePrompt")
+    }
+    if book := _book(character.get("loreItems")):
+        fields["character_book"] = book
+    return build_card(source, "backyard", {**fields, "extensions": {"backyard": kept}}, [])
+
+
+def _book(items: object) -> dict[str, Any] | None:
+    entries = [
+        {
+            "id": number,
+            "keys": [key.strip() for key in str(item.get("key", "")).split(",") if key.strip()],
+            "content": _with_macros(item.get("value")),
+            "enabled": not (item.get("enabled") is False or item.get("disabled") is True),
+            "insertion_order": 100,
+            "extensions": {},
+        }
+        for number, item in enumerate(object_list(items))
+    ]
+    return {"entries": entries, "extensions": {}} if entries else None
+
+
+def _instructions(text: object) -> str:
+    """Return instructions that add to the main one, as Backyard's do."""
+    own = _with_macros(text)
+    return f"{MAIN_INSTRUCTION}{own}" if own else ""
+
+
+def _texts(messages: object) -> list[str]:
+    return [text for one in object_list(messages) if (text := _with_macros(one.get("text")))]
+
+
+def _with_macros(text: object) -> str:
+    """Return a text with Backyard's placeholders spelled as in cards."""
+    names = {"user": "{{user}}", "char": "{{char}}", "character": "{{char}}"}
+    return _MACROS.sub(lambda found: names[found[1].lower()], str_or_empty(text))
+
+
+def _conversation(scenario: dict[str, Any], character: dict[str, Any]) -> SourceChat:
+    name, title = str_or_empty(character.get("name")), str_or_empty(scenario.get("title"))
+    messages = object_list(scenario.get("messages"))
+    return SourceChat(lambda: map(partial(_line, name), messages), name=title or name)
+
+
+def _line(name: str, message: dict[str, Any]) -> SourceMessage:
+    if message.get("type") != "ai":
+        text, time = str_or_empty(message.get("text")), message.get("createdAt")
+        return SourceMessage(text, "user", time=time, raw=message)
+    outputs = object_list(message.get("outputs"))
+    shown = max(outputs, key=lambda one: str_or_empty(one.get("activeTimestamp")), default={})
+    texts = [str_or_empty(one.get("text")) for one in outputs]
+    return SourceMessage(
+        str_or_empty(shown.get("text")),
+        "assistant",
+        speaker=name,
+        time=outputs[0].get("createdAt") if outputs else None,
+        raw=message,
+        others=tuple(texts) if len(texts) > 1 else (),
+    )
+
+
+FORMAT: Final = Format(
+    name="backyard",
+    program="a character of Backyard AI",
+    forms=("card", "chat"),
+    sniff=lambda source: certain_if(
+        isinstance(source.value, dict) and (_is_archive(source.value) or _is_old(source.value))
+    ),
+    read=_read,
+)

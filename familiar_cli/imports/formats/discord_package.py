@@ -1,0 +1,90 @@
+"""Messages in the data package of a Discord account: what its owner said, and nobody else."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.text import slugify, str_or_empty
+from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
+from familiar_cli.imports.foreign_files import as_object, object_list
+from familiar_cli.imports.source import ForeignFile, Skip, table_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.imports.foreign_chat import ForeignChat, Reading
+
+_PROGRAM: Final = Program("discord_package", "discord")
+_COLUMNS: Final = ("ID", "Timestamp", "Contents")
+_ONE_SIDE: Final = "Discord's package has only what you said; the others' side is not in it"
+_CHANNEL: Final = "channel.json"
+_HEAD_BYTES: Final = 64 * 1024
+
+
+def _is_package(source: ForeignFile) -> bool:
+    if source.shape == "array":
+        return set(_COLUMNS) <= source.first.keys()
+    first = source.start.split(b"\n", 1)[0].decode("utf-8", "replace")
+    names = [name.strip().strip('"') for name in first.strip().split(",")]
+    return source.shape == "text" and names[: len(_COLUMNS)] == list(_COLUMNS)
+
+
+def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
+    about = _channel(source)
+    name = str_or_empty(about.get("name"))
+    found = SourceChat(
+        partial(_lines, source),
+        name=name or source.stem,
+        id=str_or_empty(about.get("id")),
+        about=about or None,
+        channels=(slugify(name, max_chars=40),) if slugify(name) else (),
+        notes=(_ONE_SIDE,),
+        is_apart=False,
+    )
+    yield build_chat(source, reading, _PROGRAM, found)
+
+
+def _channel(source: ForeignFile) -> dict[str, Any]:
+    """Return what the package says of the channel, in the file beside its messages."""
+    path = source.path.with_name(_CHANNEL) if source.path else None
+    try:
+        return as_object(json.loads(path.read_bytes()[:_HEAD_BYTES])) if path else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
+def _lines(source: ForeignFile) -> Iterator[SourceMessage | Skip]:
+    if source.shape == "array":
+        lines = [(n, one) for n, one in enumerate(object_list(source.value), start=1)]
+    else:
+        rows = list(table_rows(source))
+        yield from (row for row in rows if isinstance(row, Skip))
+        lines = [row for row in rows if not isinstance(row, Skip)]
+    for number, row in sorted(lines, key=lambda line: str(line[1].get("Timestamp"))):
+        yield _line(number, row)
+
+
+def _line(number: int, row: dict[str, Any]) -> SourceMessage:
+    files = [name for name in str_or_empty(row.get("Attachments")).split() if name]
+    shown = [f"[attachment: {name.rpartition('/')[2].partition('?')[0]}]" for name in files]
+    stated = str_or_empty(row.get("Timestamp"))
+    return SourceMessage(
+        "\n".join(filter(None, (str_or_empty(row.get("Contents")), *shown))),
+        "user",
+        time=stated if "+" in stated or not stated else f"{stated}+00:00",
+        raw=row,
+        id=str(row.get("ID", "")),
+        line=number,
+    )
+
+
+FORMAT: Final = Format(
+    name="discord_package",
+    program="Discord's data package",
+    forms=("chat",),
+    sniff=lambda source: certain_if(_is_package(source)),
+    read=_read,
+)

@@ -1,0 +1,98 @@
+"""Saved sessions of KoboldAI Lite: its story as a chat, and its world info."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.text import str_or_empty
+from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
+from familiar_cli.imports.foreign_files import as_object, text_list
+from familiar_cli.imports.formats import kobold_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.imports.contract import Imported
+    from familiar_cli.imports.foreign_chat import Reading
+    from familiar_cli.imports.source import ForeignFile
+
+_PROGRAM: Final = Program("kobold")
+_INPUTS: Final = ("{{[INPUT]}}", "### Instruction:", "<|im_start|>user", "[INST]", "USER:")
+_OUTPUTS: Final = (
+    "{{[OUTPUT]}}",
+    "### Response:",
+    "<|im_start|>assistant",
+    "[/INST]",
+    "ASSISTANT:",
+)
+_ENDS: Final = re.compile(r"\{\{\[(?:INPUT|OUTPUT)_END\]\}\}|<\|im_end\|>")
+
+
+def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported]:
+    value = as_object(source.value)
+    world = value.get("worldinfo")
+    if isinstance(world, list) and world:
+        yield kobold_world.read_world(world, source.stem, source.name)
+    lines = list(_lines(value))
+    if any(line.role == "user" for line in lines):
+        keys = ("memory", "authorsnote")
+        about = {key: value[key] for key in keys if value.get(key)}
+        notes = ("its memory and its author's note are kept, without effect",) if about else ()
+        found = SourceChat(lambda: iter(lines), about=about or None, notes=notes)
+        yield build_chat(source, reading, _PROGRAM, found)
+
+
+def _lines(value: dict[str, Any]) -> Iterator[SourceMessage]:
+    settings = as_object(value.get("savedsettings"))
+    person, other = (str_or_empty(settings.get(key)) for key in ("chatname", "chatopponent"))
+    other = other.split("||$||")[0]
+    text = "".join([str_or_empty(value.get("prompt")), *text_list(value.get("actions"))])
+    inputs = (*_tag(settings, "instruct_starttag"), *_INPUTS)
+    outputs = (*_tag(settings, "instruct_endtag"), *_OUTPUTS)
+    if any(tag in text for tag in (*inputs, *outputs)):
+        yield from _split(text, inputs, outputs, (person, other))
+    elif person or other:
+        tags = [tuple(f"\n{name}:" for name in (one,) if name) for one in (person, other)]
+        yield from _split(f"\n{text}", tags[0], tags[1], (person, other))
+
+
+def _tag(settings: dict[str, Any], name: str) -> tuple[str, ...]:
+    found = str_or_empty(settings.get(name)).replace("\\n", "\n").strip()
+    return (found,) if found else ()
+
+
+def _split(
+    text: str, inputs: tuple[str, ...], outputs: tuple[str, ...], names: tuple[str, str]
+) -> Iterator[SourceMessage]:
+    """Yield what stands behind each tag, and what stands before the first as a note."""
+    pattern = re.compile("|".join(map(re.escape, (*inputs, *outputs))))
+    parts, end = [], 0
+    tag = ""
+    for found in pattern.finditer(text):
+        parts.append((tag, text[end : found.start()]))
+        tag, end = found[0], found.end()
+    parts.append((tag, text[end:]))
+    line = partial(_line, inputs, names)
+    yield from (line(tag, said) for tag, part in parts if (said := _ENDS.sub("", part).strip()))
+
+
+def _line(inputs: tuple[str, ...], names: tuple[str, str], tag: str, text: str) -> SourceMessage:
+    raw = {"tag": tag.strip(), "text": text}
+    if not tag:
+        return SourceMessage(text, "system", raw=raw)
+    is_user = tag in inputs
+    return SourceMessage(
+        text, "user" if is_user else "assistant", speaker=names[not is_user], raw=raw
+    )
+
+
+FORMAT: Final = Format(
+    name="kobold",
+    program="KoboldAI Lite",
+    forms=("chat", "lorebook"),
+    sniff=lambda source: certain_if(source.first.keys() >= {"gamestarted", "actions"}),
+    read=_read,
+)

@@ -1,0 +1,86 @@
+"""Threads of Messenger and Instagram, whose older exports spell every letter as bytes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.text import str_or_empty
+from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, read_conversations
+from familiar_cli.imports.foreign_files import as_object, object_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PROGRAM: Final = Program("messenger")
+_SENDERS: Final = ("sender_name", "senderName")
+_TIMES: Final = ("timestamp_ms", "timestamp")
+_SHOWN: Final = {
+    "photos": "photo",
+    "videos": "video",
+    "audio_files": "audio",
+    "gifs": "gif",
+    "files": "file",
+    "sticker": "sticker",
+    "media": "media",
+}
+
+
+def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
+    messages = sorted(object_list(value.get("messages")), key=_time)
+    title = _mended(value.get("title")) or _mended(value.get("threadName"))
+    path = str_or_empty(value.get("thread_path"))
+    yield SourceChat(
+        partial(map, _line, messages), name=title, id=path.rpartition("/")[2], is_apart=False
+    )
+
+
+def _time(message: dict[str, Any]) -> float:
+    found = next((message[key] for key in _TIMES if key in message), 0)
+    return found if isinstance(found, int | float) else 0
+
+
+def _line(message: dict[str, Any]) -> SourceMessage:
+    name = next((_mended(message[key]) for key in _SENDERS if key in message), "")
+    is_gone = message.get("is_unsent") or message.get("isUnsent")
+    return SourceMessage(
+        _words(message),
+        "system" if is_gone else None,
+        speaker=name or "unknown",
+        time=_time(message),
+        raw=message,
+    )
+
+
+def _words(message: dict[str, Any]) -> str:
+    lines = [_mended(message.get("content")) or _mended(message.get("text"))]
+    lines += [f"[{kind}]" for key, kind in _SHOWN.items() if message.get(key)]
+    shared = as_object(message.get("share"))
+    lines.append(str_or_empty(shared.get("link")))
+    return "\n".join(line for line in lines if line)
+
+
+def _mended(text: object) -> str:
+    """Return a text whose UTF-8 was written as if each byte were a letter."""
+    found = str_or_empty(text)
+    try:
+        return found.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return found
+
+
+def _is_thread(value: dict[str, Any]) -> bool:
+    messages = object_list(value.get("messages"))
+    return "participants" in value and any(
+        any(key in message for key in _SENDERS) for message in messages
+    )
+
+
+FORMAT: Final = Format(
+    name="messenger",
+    program="Messenger or Instagram",
+    forms=("chat",),
+    sniff=lambda source: certain_if(_is_thread(source.first)),
+    read=lambda source, reading: read_conversations(source, reading, _PROGRAM, _parse),
+)

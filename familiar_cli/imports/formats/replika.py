@@ -1,0 +1,55 @@
+"""Chats of Replika as tables, in which the person is called Me."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
+from familiar_cli.imports.source import ForeignFile, Skip, table_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PROGRAM: Final = Program("replika")
+_COLUMNS: Final = ("Timestamp", "From", "Text")
+_ME: Final = "Me"
+
+
+def _lines(source: ForeignFile) -> Iterator[SourceMessage | Skip]:
+    rows = list(table_rows(source))
+    times = [row[1].get("Timestamp", "") for row in rows if not isinstance(row, Skip)]
+    newest_first = bool(times) and times[0] > times[-1]
+    for row in reversed(rows) if newest_first else rows:
+        yield row if isinstance(row, Skip) else _line(*row)
+
+
+def _line(number: int, row: dict[str, str]) -> SourceMessage:
+    name = row.get("From", "")
+    return SourceMessage(
+        row.get("Text", ""),
+        "user" if name == _ME else "assistant",
+        speaker="" if name == _ME else name,
+        time=row.get("Timestamp"),
+        raw=row,
+        id=row.get("ID", ""),
+        line=number,
+    )
+
+
+def _is_table(source: ForeignFile) -> bool:
+    first = source.start.split(b"\n", 1)[0].decode("utf-8", "replace")
+    names = [name.strip().strip('"') for name in first.strip().split(",")]
+    return source.shape == "text" and set(_COLUMNS) <= set(names)
+
+
+FORMAT: Final = Format(
+    name="replika",
+    program="Replika",
+    forms=("chat",),
+    sniff=lambda source: certain_if(_is_table(source)),
+    read=lambda source, reading: [
+        build_chat(source, reading, _PROGRAM, SourceChat(partial(_lines, source)))
+    ],
+)

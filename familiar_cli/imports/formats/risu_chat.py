@@ -1,0 +1,57 @@
+"""Chats of RisuAI, with the lorebook of a chat."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.text import str_or_empty
+from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
+from familiar_cli.imports.foreign_files import as_object, object_list
+from familiar_cli.imports.formats import risu_book
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.imports.contract import Imported
+    from familiar_cli.imports.foreign_chat import Reading
+    from familiar_cli.imports.source import ForeignFile
+
+_PROGRAM: Final = Program("risuai")
+_TYPES: Final = ("risuChat", "risuAllChats")
+
+
+def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported]:
+    data = as_object(source.value).get("data")
+    for chat in object_list(data if isinstance(data, list) else [data]):
+        name = str_or_empty(chat.get("name"))
+        lore = object_list(chat.get("localLore"))
+        if lore:
+            book = {"type": "risu", "name": name or source.stem, "data": lore}
+            yield risu_book.MAPPING.read(book, source.name)
+        about = {key: value for key, value in chat.items() if key != "message"}
+        found = SourceChat(
+            partial(map, _line, object_list(chat.get("message"))), name=name, about=about
+        )
+        yield build_chat(source, reading, _PROGRAM, found)
+
+
+def _line(message: dict[str, Any]) -> SourceMessage:
+    return SourceMessage(
+        str_or_empty(message.get("data")),
+        "user" if message.get("role") == "user" else "assistant",
+        time=message.get("time"),
+        raw=message,
+        id=str_or_empty(message.get("chatId")),
+        hidden=message.get("disabled") is True,
+    )
+
+
+FORMAT: Final = Format(
+    name="risuai",
+    program="RisuAI",
+    forms=("chat", "lorebook"),
+    sniff=lambda source: certain_if(source.first.get("type") in _TYPES),
+    read=_read,
+)

@@ -1,0 +1,51 @@
+"""Conversations as ShareGPT and data sets in its form have them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.text import str_or_empty
+from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.conversation import (
+    Program,
+    SourceChat,
+    SourceMessage,
+    plain_text,
+    read_conversations,
+    role_of,
+)
+from familiar_cli.imports.foreign_files import object_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PROGRAM: Final = Program("sharegpt")
+_LISTS: Final = ("conversations", "conversation", "items")
+
+
+def _said(value: dict[str, Any]) -> list[dict[str, Any]]:
+    lists = (object_list(value.get(name)) for name in _LISTS)
+    return next((found for found in lists if any("value" in one for one in found)), [])
+
+
+def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
+    yield SourceChat(
+        partial(map, _line, _said(value)),
+        name=str_or_empty(value.get("title")),
+        id=str(value["id"]) if value.get("id") is not None else "",
+    )
+
+
+def _line(message: dict[str, Any]) -> SourceMessage:
+    role = role_of(message.get("from"))
+    return SourceMessage(plain_text(message.get("value")), role, raw=message)
+
+
+FORMAT: Final = Format(
+    name="sharegpt",
+    program="ShareGPT",
+    forms=("chat",),
+    sniff=lambda source: certain_if(any("from" in one for one in _said(source.first))),
+    read=lambda source, reading: read_conversations(source, reading, _PROGRAM, _parse),
+)

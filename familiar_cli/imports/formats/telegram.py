@@ -1,0 +1,126 @@
+"""Chats of Telegram as its desktop program exports them: one, or all of an account."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.text import slugify, str_or_empty
+from familiar_cli.imports.contract import NO, Format, Sighting, certain_if
+from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
+from familiar_cli.imports.foreign_files import as_object, object_list
+from familiar_cli.imports.source import ForeignFile, Row, Skip, array_in, array_objects
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from familiar_cli.imports.foreign_chat import ForeignChat, Reading
+
+_PROGRAM: Final = Program("telegram")
+_TYPES: Final = (
+    *("personal_chat", "bot_chat", "saved_messages", "private_group", "private_supergroup"),
+    *("public_supergroup", "private_channel", "public_channel", "verification_codes", "replies"),
+)
+_DELETED: Final = "Deleted Account"
+_SHOWN: Final = ("photo", "file", "contact_information", "location_information", "poll")
+
+
+def _sniff(source: ForeignFile) -> Sighting:
+    if source.shape != "object":
+        return NO
+    head = source.start.decode("utf-8", "replace")
+    is_chat = '"messages"' in head and any(f'"type": "{kind}"' in head for kind in _TYPES)
+    is_account = '"chats"' in head and '"list"' in head and '"messages"' in head
+    value = as_object(source.value)
+    chats = as_object(value.get("chats")).get("list")
+    return certain_if(is_chat or is_account or value.get("type") in _TYPES or chats)
+
+
+def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat | Skip]:
+    if '"list"' in source.start.decode("utf-8", "replace") or "chats" in as_object(source.value):
+        for row in array_objects(source, inside=array_in(source, "list"), depth=2):
+            if isinstance(row, Skip):
+                yield row
+                continue
+            yield build_chat(source, reading, _PROGRAM, _conversation(*_parts(row[2])))
+        return
+    about, _ = _parts(as_object(source.value))
+    rows_of = partial(array_objects, source, inside=array_in(source, "messages"))
+    yield build_chat(source, reading, _PROGRAM, _conversation(about, rows_of))
+
+
+def _parts(chat: dict[str, Any]) -> tuple[dict[str, Any], Callable[[], Iterable[Row | Skip]]]:
+    """Split a chat into what it says of itself, and its messages as rows."""
+    rows: list[Row | Skip] = [
+        (n, "", m) for n, m in enumerate(object_list(chat.get("messages")), 1)
+    ]
+    return {key: value for key, value in chat.items() if key != "messages"}, lambda: rows
+
+
+def _conversation(about: dict[str, Any], rows: Callable[[], Iterable[Row | Skip]]) -> SourceChat:
+    name = str_or_empty(about.get("name")) or str_or_empty(about.get("type"))
+    return SourceChat(
+        partial(_lines, rows),
+        name=name,
+        id=str(about.get("id", "")),
+        about=about,
+        channels=(slugify(name, max_chars=40) or "telegram",) if name else (),
+        is_apart=False,
+    )
+
+
+def _lines(rows: Callable[[], Iterable[Row | Skip]]) -> Iterator[SourceMessage | Skip]:
+    for row in rows():
+        yield row if isinstance(row, Skip) else _line(row[2])
+
+
+def _line(message: dict[str, Any]) -> SourceMessage:
+    is_notice = message.get("type") == "service"
+    name = str_or_empty(message.get("actor" if is_notice else "from")) or _DELETED
+    account = str_or_empty(message.get("actor_id" if is_notice else "from_id"))
+    return SourceMessage(
+        _notice(message, name) if is_notice else _words(message),
+        "system" if is_notice else None,
+        speaker=name,
+        account=account.removeprefix("user") or name,
+        time=message.get("date_unixtime") or message.get("date"),
+        raw=message,
+        id=str(message.get("id", "")),
+    )
+
+
+def _notice(message: dict[str, Any], name: str) -> str:
+    what = str_or_empty(message.get("action")).replace("_", " ")
+    return ": ".join(filter(None, (f"{name}: {what}", _plain(message.get("text")))))
+
+
+def _words(message: dict[str, Any]) -> str:
+    origin = message.get("forwarded_from")
+    forwarded = f"[forwarded from {origin}]" if isinstance(origin, str) else ""
+    lines = [" ".join(filter(None, (forwarded, _plain(message.get("text")))))]
+    for name in _SHOWN:
+        if name == "poll" and isinstance(message.get(name), dict):
+            lines += _poll(message[name])
+        elif message.get(name):
+            kind = str_or_empty(message.get("media_type")).replace("_", " ") or name.split("_")[0]
+            shown = str_or_empty(message.get("sticker_emoji")) or str_or_empty(message.get("title"))
+            lines.append(f"[{kind}{f': {shown}' if shown else ''}]")
+    return "\n".join(filter(None, lines))
+
+
+def _poll(poll: dict[str, Any]) -> Iterator[str]:
+    yield f"[poll] {str_or_empty(poll.get('question'))}"
+    for answer in object_list(poll.get("answers")):
+        yield f"- {str_or_empty(answer.get('text'))} ({answer.get('voters', 0)})"
+
+
+def _plain(text: object) -> str:
+    """Return the text of a message, which is a list where parts of it are formatted."""
+    if isinstance(text, list):
+        return "".join(part if isinstance(part, str) else _plain(part) for part in text)
+    return str_or_empty(text) or str_or_empty(as_object(text).get("text"))
+
+
+FORMAT: Final = Format(
+    name="telegram", program="Telegram", forms=("chat",), sniff=_sniff, read=_read
+)

@@ -1,0 +1,54 @@
+"""Chat histories of text-generation-webui: pairs of messages, without names."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.text import str_or_empty
+from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, read_conversations
+from familiar_cli.imports.foreign_files import as_object, object_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.store.history.rows import Role
+
+_PROGRAM: Final = Program("textgen")
+_OPENING: Final = "<|BEGIN-VISIBLE-CHAT|>"
+_SIDES: Final[tuple[Role, Role]] = ("user", "assistant")
+
+
+def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
+    yield SourceChat(lambda: _lines(value))
+
+
+def _lines(value: dict[str, Any]) -> Iterator[SourceMessage]:
+    shown: list[Any] = value["visible"] if isinstance(value["visible"], list) else []
+    for number, pair in enumerate(value["internal"]):
+        seen = shown[number] if number < len(shown) else []
+        for side, role in enumerate(_SIDES):
+            text = _at(pair, side) or html.unescape(_at(seen, side))
+            about = as_object(as_object(value.get("metadata")).get(f"{role}_{number}"))
+            if text and text != _OPENING:
+                versions = object_list(about.get("versions"))
+                others = tuple(str_or_empty(one.get("content")) for one in versions)
+                raw = {"pair": number, "role": role, "text": text, "metadata": about}
+                yield SourceMessage(text, role, time=about.get("timestamp"), raw=raw, others=others)
+
+
+def _at(pair: object, side: int) -> str:
+    return str_or_empty(pair[side]) if isinstance(pair, list) and side < len(pair) else ""
+
+
+FORMAT: Final = Format(
+    name="textgen",
+    program="text-generation-webui",
+    forms=("chat",),
+    sniff=lambda source: certain_if(
+        source.first.keys() >= {"internal", "visible"}
+        and isinstance(source.first["internal"], list)
+    ),
+    read=lambda source, reading: read_conversations(source, reading, _PROGRAM, _parse),
+)

@@ -1,0 +1,111 @@
+"""One contract for every format: a module, a line in the table, a sample."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from familiar_cli.imports import registry
+from familiar_cli.imports.cast import Cast
+from familiar_cli.imports.contract import form_of
+from familiar_cli.imports.foreign_chat import ForeignChat, Reading
+from familiar_cli.imports.registry import load_format, load_formats, recognise
+from familiar_cli.imports.source import as_source
+from tests.support.world import data, live
+
+SAMPLES = sorted((Path(__file__).parent / "samples").iterdir())
+READING = Reading(Cast(known=("Ibis",), unnamed="familiar"), UTC)
+FIRST = datetime(2025, 3, 28, 21, 25, tzinfo=UTC)
+UNTIMED = ("sharegpt", "openai", "kobold")
+
+
+def read(path):
+    with as_source(path) as source:
+        found = recognise(source)[0].format
+        return [
+            (form_of(value), value, list(value.messages()) if form_of(value) == "chat" else [])
+            for value in found.read(source, READING)
+        ]
+
+
+def test_every_format_has_a_sample_and_a_name_of_its_own():
+    names = [found.name for found in load_formats()]
+    assert len(set(names)) == len(names)
+    assert {path.stem for path in SAMPLES} == set(names)
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_a_sample_is_recognised_by_its_own_format_alone(path):
+    with as_source(path) as source:
+        assert [found.format.name for found in recognise(source)] == [path.stem]
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_a_sample_is_read_to_the_forms_that_its_format_states(path):
+    if path.stem == "unread":
+        return
+    forms = {form for form, _, _ in read(path)}
+    assert forms == set(load_format(path.stem).forms) - (
+        {"lorebook"} if path.stem == "risuai" else set()
+    )
+
+
+CHATS = [path for path in SAMPLES if "chat" in load_format(path.stem).forms]
+
+
+@pytest.mark.parametrize("path", CHATS, ids=lambda path: path.stem)
+def test_a_chat_has_its_authors_and_its_times(path):
+    (messages,) = [found for form, _, found in read(path) if form == "chat"]
+    spoken = [m for m in messages if m.role != "system" and "heron" in m.text]
+    assert [(m.role, m.text) for m in spoken] == [("user", "Did the heron come back?")]
+    assert spoken[0].at == (None if path.stem in UNTIMED else FIRST)
+    answers = [m for m in messages if m.text == "At dawn, twice."]
+    assert [m.role for m in answers] == ([] if path.stem == "discord_package" else ["assistant"])
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_what_its_program_switched_off_stays_off(path):
+    if path.stem == "unread":
+        return
+    books = [value for form, value, _ in read(path) if form == "lorebook"]
+    assert [entry.title for book in books for entry in book.entries if entry.enabled] == []
+
+
+@pytest.mark.parametrize("name", ["card", "agnai_character", "site_card", "backyard"])
+def test_a_card_says_who_it_is_and_never_what_only_its_site_says(name):
+    (card,) = [v for f, v, _ in read(next(p for p in SAMPLES if p.stem == name)) if f == "card"]
+    assert "counts birds" in card.text("description").lower()
+    assert card.text("first_mes") == "Mind the reeds."
+    assert "best bird" not in card.text("description")
+    assert "note to myself" not in card.text("description")
+
+
+def test_a_new_format_is_one_file_and_one_line_in_the_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "TABLE", [*registry.TABLE, "tests.support.tide_format"])
+    live("ibis")
+    path = tmp_path / "gauge.log"
+    path.write_text("~Nell|Is it high?\n~ibis|In an hour.\n", encoding="utf-8")
+
+    (item,) = data("import", str(path))["items"]
+
+    assert item["title"] == "a chat (Tide)"
+    assert [chat["format"] for chat in item["results"][0]["chats"]] == ["tide"]
+    turns = data("history", "show", "--channel", "gauge")["turns"]
+    assert [(turn["role"], turn["content"]) for turn in turns] == [
+        ("user", "Is it high?"),
+        ("assistant", "In an hour."),
+    ]
+
+
+def test_every_form_has_a_value_of_its_own():
+    assert {
+        form_of(value) for path in SAMPLES if path.stem != "unread" for _, value, _ in read(path)
+    } == {
+        "card",
+        "lorebook",
+        "chat",
+        "settings",
+    }
+    assert isinstance(read(CHATS[0])[0][1], ForeignChat)
