@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from familiar_cli.base.errors import BadInputError, FamiliarError
+from familiar_cli.base.errors import BadInputError, FamiliarError, UsageError
 from familiar_cli.base.text import typed
 from familiar_cli.imports.cards import Card
 from familiar_cli.imports.cast import Cast
@@ -177,6 +177,11 @@ def read_chats(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat | 
 def _chat_format(source: ForeignFile, reading: Reading) -> Format:
     if reading.format == TRANSCRIPT:
         return load_format(TRANSCRIPT)
+    if reading.format and reading.format not in chat_formats():
+        raise UsageError(
+            f"There is no format {reading.format!r}; nothing was imported",
+            hint=f"Formats of chats: {', '.join(chat_formats())}.",
+        )
     found = recognise(source, "chat")
     if not found:
         raise describe_unknown(source)

@@ -273,8 +273,8 @@ def import_chat(
         as_ (PLATFORM:ID): Account of the user in the chat.
         character (NAME): Name of the familiar in the chat; may be repeated.
         me (NAME): Your name in the chat, if several people speak; may be repeated.
-        format_ (FORMAT): Format of the files: sillytavern, plain, chatgpt, claude, discord or
-            transcript; default: detected from their content.
+        format_ (FORMAT): Format of the files, e.g. telegram or transcript; default: detected from
+            their content.
         dates: Order of day, month and year in dates such as 01/02/2024.
     """
     from msgspec.structs import replace
