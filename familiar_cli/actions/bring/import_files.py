@@ -386,7 +386,7 @@ class FileImporter:
     ) -> None:
         options = ChatImportOptions(reading, dry_run=self.options.dry_run)
         done = import_chats(familiar.history, path, options, self._report)
-        if not done.chats and done.problem and done.problem.question:
+        if not done.chats and done.problem and (done.problem.question or not path.is_dir()):
             raise done.problem
         self._finish(item, done)
         item.error = item.error or done.problem
