@@ -24,14 +24,14 @@ _PROGRAM: Final = Program("sharegpt")
 _LISTS: Final = ("conversations", "conversation", "items")
 
 
-def _said(value: dict[str, Any]) -> list[dict[str, Any]]:
+def _listed_messages(value: dict[str, Any]) -> list[dict[str, Any]]:
     lists = (object_list(value.get(name)) for name in _LISTS)
     return next((found for found in lists if any("value" in one for one in found)), [])
 
 
 def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
     yield SourceChat(
-        partial(map, _line, _said(value)),
+        partial(map, _line, _listed_messages(value)),
         name=str_or_empty(value.get("title")),
         id=str(value["id"]) if value.get("id") is not None else "",
     )
@@ -46,6 +46,6 @@ FORMAT: Final = Format(
     name="sharegpt",
     program="ShareGPT",
     forms=("chat",),
-    sniff=lambda source: certain_if(any("from" in one for one in _said(source.first))),
+    sniff=lambda source: certain_if(any("from" in one for one in _listed_messages(source.first))),
     read=lambda source, reading: read_conversations(source, reading, _PROGRAM, _parse),
 )
