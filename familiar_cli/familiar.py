@@ -326,7 +326,7 @@ class Familiar:
             self.index,
             lambda: self.history,
             vectors_dir=self.paths.turn_vectors,
-            model=self.config.embedding.model,
+            embedding=self.config.embedding,
             zone=self.zone,
             instance=lambda: self.days_name,
         )

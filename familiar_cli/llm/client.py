@@ -22,19 +22,14 @@ from msgspec.structs import replace
 
 from familiar_cli.base.config import environment
 from familiar_cli.base.config.environment import install_command
-from familiar_cli.base.errors import (
-    BadReplyError,
-    ModelError,
-    ModelUnknownError,
-    ModelUnreachableError,
-)
+from familiar_cli.base.errors import BadReplyError, ModelError, ModelUnknownError
 from familiar_cli.base.text import nearest, one_line
 from familiar_cli.llm import wire
 from familiar_cli.llm.models.catalog import CATALOG
 from familiar_cli.llm.models.store import path_of
 from familiar_cli.llm.slots import PRESETS, ResolvedSlot, check_usable
 from familiar_cli.llm.types import Completion, Message, PreparedRequest, Slotted, Usage, make_body
-from familiar_cli.llm.wire import FailedError, Failure, is_loopback
+from familiar_cli.llm.wire import FailedError, Failure
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -275,14 +270,14 @@ class LLMClient(Slotted):
             for name in ("anyio", "httpcore", "httpx_sse"):
                 await asyncio.to_thread(import_module, name)
         check_usable(self._slot)
-        _check_allowed(self._slot)
+        wire.check_allowed(self._slot)
         deadline = asyncio.get_running_loop().time() + self._slot.deadline_s
         for asked in range(self._slot.retries + 1):
             try:
                 return await self._ask(request, on_text, on_event, deadline)
             except FailedError as failed:
                 failure = failed.failure
-                wait_s = _wait_s(failure, asked, deadline)
+                wait_s = wait_before_retry_s(failure, asked, deadline)
                 if asked == self._slot.retries or wait_s is None:
                     raise failure.error from failed.__cause__
             if self._on_wait:
@@ -384,15 +379,7 @@ class LLMClient(Slotted):
         yield reply.take_whole(body.decode("utf-8", errors="replace"))
 
 
-def _check_allowed(slot: ResolvedSlot) -> None:
-    if environment.offline() and not is_loopback(slot.base_url):
-        raise ModelUnreachableError(
-            f"{slot.where} was not contacted, because {environment.OFFLINE} is set",
-            hint=f"Unset {environment.OFFLINE} to use servers on the network.",
-        )
-
-
-def _wait_s(failure: Failure, asked: int, deadline: float) -> float | None:
+def wait_before_retry_s(failure: Failure, asked: int, deadline: float) -> float | None:
     """Return the seconds before the next attempt, or None when retrying would not help."""
     if not failure.again:
         return None

@@ -237,3 +237,28 @@ async def _read_body(slot: slots.ResolvedSlot, url: str) -> bytes:
             return await wire.read_whole(asked, response) if response.status_code == _OK else b""
     except (TimeoutError, FailedError):
         return b""
+
+
+async def fetch_models(slot: slots.ResolvedSlot) -> tuple[int, bytes]:
+    """Request the list of models; return the status, and the list if there is one."""
+    from familiar_cli.llm import wire  # noqa: PLC0415  # loads httpx
+
+    url = f"{slot.base_url}/models"
+    try:
+        async with (
+            asyncio.timeout(slot.timeout_s),
+            wire.open_answer(slot, "GET", url, accept="application/json") as response,
+        ):
+            is_there = response.status_code == _OK
+            return response.status_code, await wire.read_whole(slot, response) if is_there else b""
+    except TimeoutError:
+        raise wire.FailedError(wire.Failure(wire.silence_error(slot, ""))) from None
+
+
+def model_names(body: bytes) -> list[str]:
+    """Return the names in a list of models; none if it is not one."""
+    try:
+        found: Any = json.loads(body)
+        return [str(entry["id"]) for entry in found["data"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return []

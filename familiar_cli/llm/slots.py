@@ -270,7 +270,7 @@ def resolve_slot(settings: LLMSettings, slot: str = MAIN) -> ResolvedSlot:
     chosen = _with_environment(settings.slots.get(slot, settings), settings)
     preset = PRESETS[chosen.preset]
     key_env = chosen.api_key_env or preset.api_key_env
-    base_url = _base_url(chosen.base_url or preset.base_url)
+    base_url = server_url(chosen.base_url or preset.base_url)
     model = chosen.model or preset.model
     context_tokens, context_source = _window_of(chosen, base_url, model)
     return ResolvedSlot(
@@ -364,7 +364,7 @@ def _with_environment(chosen: SlotSettings, main: SlotSettings) -> SlotSettings:
     return chosen
 
 
-def _base_url(url: str) -> str:
+def server_url(url: str) -> str:
     """Normalise `url`, stripping a trailing slash and a copied endpoint.
 
     Raises:

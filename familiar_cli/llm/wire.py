@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _BUSY = {408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
 _TOO_LONG = re.compile(
     r"context.{0,3}(length|size|window)|exceed_context|too many (input )?tokens"
-    r"|prompt is too long|maximum.{0,20}tokens|input is too long",
+    r"|prompt is too long|maximum.{0,20}tokens|input is too long|too large to process",
     re.IGNORECASE,
 )
 _NO_MODEL = re.compile(
@@ -469,6 +469,19 @@ def is_loopback(url: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def check_allowed(slot: ResolvedSlot) -> None:
+    """Check that connections to a server are not forbidden.
+
+    Raises:
+        ModelUnreachableError: They are, by `FAMILIAR_OFFLINE`.
+    """
+    if environment.offline() and not is_loopback(slot.base_url):
+        raise errors.ModelUnreachableError(
+            f"{slot.where} was not contacted, because {environment.OFFLINE} is set",
+            hint=f"Unset {environment.OFFLINE} to use servers on the network.",
+        )
 
 
 def _open_connection(slot: ResolvedSlot, url: str) -> httpx.AsyncClient:

@@ -8,7 +8,7 @@ from itertools import pairwise, takewhile
 
 import pytest
 
-from familiar_cli.base.config.schema import NoteSettings
+from familiar_cli.base.config.schema import EmbeddingSettings, NoteSettings
 from familiar_cli.context.budget import PERCENT
 from familiar_cli.context.character import Macros, read_character
 from familiar_cli.context.pipeline import ContextPipeline
@@ -145,7 +145,12 @@ def test_what_memory_adds_leaves_all_that_stands_before_it(store, tmp_path) -> N
         memory.write_file(f"topics/{word}.md", f"# {word}\n\nAll about {word}.")
     index, vectors = EmbeddingIndex(memory), tmp_path / "vectors"
     finder = Finder(
-        index, lambda: store, vectors_dir=vectors, model="none", zone=None, instance=lambda: ""
+        index,
+        lambda: store,
+        vectors_dir=vectors,
+        embedding=EmbeddingSettings(model="none"),
+        zone=None,
+        instance=lambda: "",
     )
     finder.embedder = EmbedderChoice(None)
     provider = ContentSearchProvider(

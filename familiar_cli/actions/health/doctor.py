@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import platform
 import sys
 import tempfile
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -35,16 +34,20 @@ from familiar_cli.writing.writer.schedule import WRITER_SLOT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from familiar_cli.store.search.embedder import EmbedderChoice
+
 
 TIMEOUT_S = 3.0
 _UNAUTHORISED = {401, 403}
 _SERVER_ERROR = 500
 _OK = 200
 _MOST_NAMED = 5
+_SMALL_QUESTION = "Where is the key?"
 
 
 def ask(slot: ResolvedSlot) -> Diagnosis:
     """Check how the model server of `slot` answers. The key is sent to it only."""
+    from familiar_cli.llm.open import fetch_models
     from familiar_cli.llm.wire import FailedError, is_loopback
 
     if environment.offline() and not is_loopback(slot.base_url):
@@ -69,23 +72,9 @@ def _check_window(slot: ResolvedSlot, listed: bytes) -> str:
     return f"; {slot.model} reads {tokens:,} tokens" if tokens else ""
 
 
-async def fetch_models(slot: ResolvedSlot) -> tuple[int, bytes]:
-    """Request the list of models; return the status, and the list if there is one."""
-    from familiar_cli.llm import wire
-
-    url = f"{slot.base_url}/models"
-    try:
-        async with (
-            asyncio.timeout(slot.timeout_s),
-            wire.open_answer(slot, "GET", url, accept="application/json") as response,
-        ):
-            is_there = response.status_code == _OK
-            return response.status_code, await wire.read_whole(slot, response) if is_there else b""
-    except TimeoutError:
-        raise wire.FailedError(wire.Failure(wire.silence_error(slot, ""))) from None
-
-
 def _judge_status(slot: ResolvedSlot, status: int, body: bytes) -> Diagnosis:
+    from familiar_cli.llm.open import model_names
+
     where = slot.base_url
     if status in _UNAUTHORISED:
         key = slot.api_key_env or "llm.api_key_env"
@@ -99,15 +88,6 @@ def _judge_status(slot: ResolvedSlot, status: int, body: bytes) -> Diagnosis:
         detail = f"{where} answers, but does not list {slot.model!r}; it has {known}"
         return warn(detail, PRESETS[slot.preset].choose)
     return ok(f"{where} answers")
-
-
-def model_names(body: bytes) -> list[str]:
-    """Return the names in a list of models; none if it is not one."""
-    try:
-        found: Any = json.loads(body)
-        return [str(entry["id"]) for entry in found["data"]]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return []
 
 
 OLDEST_PYTHON = (3, 11)
@@ -282,6 +262,38 @@ def server(target: CheckTarget) -> Iterator[Diagnosis]:
     yield ask(slot)
 
 
+def embedding(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Request a vector from the server of embeddings; without a model, look for one here."""
+    from familiar_cli.store.search.embedder import is_remote, read_queries
+    from familiar_cli.store.search.embedder_choice import choose_embedder
+
+    opened = choose_embedder(target.config.embedding, target.cache)
+    embedder = opened.embedder
+    if embedder is None:
+        yield from _offer_embedders(opened, target.config.embedding.model)
+    elif is_remote(embedder):
+        try:
+            read_queries(embedder, [_SMALL_QUESTION])
+        except FamiliarError as error:
+            mend = "Until it answers, search goes by words. Start it, or change [embedding]."
+            yield warn(str(error), error.hint or mend)
+        else:
+            yield ok(f"texts of memory and turns are sent to {embedder.model}, which answers")
+
+
+def _offer_embedders(opened: EmbedderChoice, setting: str) -> Iterator[Diagnosis]:
+    """Say what is missing, and which servers of this machine have an embedding model."""
+    from familiar_cli.actions.health.start import embedding_commands, find_embedders
+
+    if setting == "none":
+        return
+    for served in asyncio.run(find_embedders())[:_MOST_NAMED]:
+        first, second = embedding_commands(served)
+        yield ok(f"{served.server} has {served.model}: `familiar {first}`, `familiar {second}`")
+    if not opened.hint.startswith("familiar model pull"):
+        yield warn(opened.reason, f"Run `{opened.hint}`." if opened.hint else "")
+
+
 def _main_slot(target: CheckTarget) -> ResolvedSlot:
     return resolve_slot(target.config.llm)
 
@@ -321,6 +333,7 @@ CHECKS: dict[str, Callable[[CheckTarget], Iterator[Diagnosis]]] = {
     "writer": writer,
     "key": key,
     "server": server,
+    "embedding": embedding,
 }
 
 

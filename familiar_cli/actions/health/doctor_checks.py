@@ -276,10 +276,10 @@ def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:
 def recall(target: CheckTarget) -> Iterator[Diagnosis]:
     """Count the turns and the lines of memory that can be found by meaning."""
     from familiar_cli.store.search.build import EmbeddingIndex, has_vectors_of
-    from familiar_cli.store.search.embedder import open_embedder
+    from familiar_cli.store.search.embedder_choice import choose_embedder
     from familiar_cli.store.search.turn_vectors import TurnVectors
 
-    opened = open_embedder(target.config.embedding.model, target.cache)
+    opened = choose_embedder(target.config.embedding, target.cache)
     embedder = opened.embedder
     if embedder is None:
         yield ok(f"turns and memory are found by words: {opened.reason}")
@@ -329,14 +329,28 @@ def _count_vectors(
 
 def meaning(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check that the search models suit the language and are on disk."""
+    from familiar_cli.llm.embedding_slot import (
+        SERVED_MULTILINGUAL,
+        resolve_embedding_server,
+        speaks_many_languages,
+    )
+
     config = target.config
     language = _language_of(target)
-    model = config.embedding.model
-    if language != ENGLISH.code and model in EMBEDDERS and model != "none":
+    server, model = resolve_embedding_server(config.embedding), config.embedding.model
+    if language == ENGLISH.code or model == "none":
+        return
+    if server and not speaks_many_languages(server.slot.model):
+        yield warn(
+            f"the familiar speaks {language!r}, but {server.slot.model!r} knows English only",
+            f"Let the server load {SERVED_MULTILINGUAL}, and set `embedding.model` to it.",
+        )
+    elif not server and model in EMBEDDERS:
         better = _CHINESE if language == "zh" else _MULTILINGUAL
         yield warn(
             f"the familiar speaks {language!r}, but embedding.model {model!r} knows English only",
-            f"Run `familiar model pull {better}` and set `embedding.model` to it.",
+            f"Run `familiar model pull {better}` and set `embedding.model` to it; or set "
+            f"`embedding.base_url` to a server that has {SERVED_MULTILINGUAL}.",
         )
 
 

@@ -9,11 +9,12 @@ import tomlkit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from familiar_cli.actions.health.doctor import fetch_models, model_names
 from familiar_cli.base.config.environment import keys_file
 from familiar_cli.base.config.schema import LLMSettings
 from familiar_cli.base.errors import ConfigError, FamiliarError, UsageError
 from familiar_cli.base.files import read_plain, write_own
+from familiar_cli.llm.embedding_slot import speaks_many_languages
+from familiar_cli.llm.open import fetch_models, model_names
 from familiar_cli.llm.slots import PRESETS, resolve_slot
 from familiar_cli.llm.wire import FailedError
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 
 _TIMEOUT_S: Final = 2.0
-_NOT_TALKING: Final = ("embed", "rerank", "whisper", "bge-", "tts")
+_EMBEDDING: Final = ("embed", "bge-", "minilm", "multilingual-e5")
+_NOT_TALKING: Final = (*_EMBEDDING, "rerank", "whisper", "tts")
 
 SERVERS: Final[dict[str, tuple[str, str]]] = {
     "Ollama": ("ollama", PRESETS["ollama"].base_url),
@@ -51,13 +53,34 @@ class ServedModel(Struct, frozen=True):
 
 async def find_models() -> list[ServedModel]:
     """Ask the usual servers of this machine, all at once, for their models."""
+    return [one for one in await _find_served() if not _is_among(_NOT_TALKING, one)]
+
+
+async def find_embedders() -> list[ServedModel]:
+    """Ask the same servers for models that embed texts, multilingual ones first."""
+    found = [one for one in await _find_served() if _is_among(_EMBEDDING, one)]
+    return sorted(found, key=lambda one: not speaks_many_languages(one.model))
+
+
+def embedding_commands(served: ServedModel) -> tuple[str, str]:
+    """Return the commands, without `familiar`, that let a server embed memory and turns."""
+    url = served.base_url or PRESETS[served.preset].base_url
+    return f"config set embedding.base_url {url}", f"config set embedding.model {served.model}"
+
+
+async def _find_served() -> list[ServedModel]:
     found = await asyncio.gather(*(_ask_server(name, *place) for name, place in SERVERS.items()))
     return [model for models in found for model in models]
 
 
+def _is_among(words: tuple[str, ...], served: ServedModel) -> bool:
+    return any(word in served.model.lower() for word in words)
+
+
 async def models_at(base_url: str) -> list[ServedModel]:
     """Ask a server for its models; none if it does not answer."""
-    return await _ask_server(base_url, "custom", base_url)
+    found = await _ask_server(base_url, "custom", base_url)
+    return [one for one in found if not _is_among(_NOT_TALKING, one)]
 
 
 async def _ask_server(server: str, preset: str, base_url: str) -> list[ServedModel]:
@@ -67,8 +90,7 @@ async def _ask_server(server: str, preset: str, base_url: str) -> list[ServedMod
     except (FamiliarError, FailedError):
         return []
     own = "" if base_url == PRESETS[preset].base_url else base_url
-    talking = [n for n in model_names(body) if not any(word in n.lower() for word in _NOT_TALKING)]
-    return [ServedModel(server, preset, own, name) for name in talking]
+    return [ServedModel(server, preset, own, name) for name in model_names(body)]
 
 
 def check_key(key: str) -> str:

@@ -107,13 +107,15 @@ def _of_model(familiar: Familiar, rows: list[Effective]) -> Resolved:
 
 def _of_machine(familiar: Familiar, _: list[Effective]) -> Resolved:
     from familiar_cli.base.config.home import read_instance
+    from familiar_cli.llm.embedding_slot import resolve_embedding_server
 
     yield "timezone", to_zone(now(), familiar.zone).tzname() or "", "the system"
     has_id = read_instance(familiar.paths.instance) is not None
     yield "instance.id", familiar.days_name, "instance.id" if has_id else "the host name"
     yield "name", familiar.name, "the character"
-    embedder = familiar.finder.embedder.embedder
-    yield "embedding.model", embedder.model if embedder else "none", "what is on disk"
+    if not resolve_embedding_server(familiar.config.embedding):
+        embedder = familiar.finder.embedder.embedder
+        yield "embedding.model", embedder.model if embedder else "none", "what is on disk"
 
 
 def _of_me(familiar: Familiar, _: list[Effective]) -> Resolved:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 BASE_URL = "FAMILIAR_LLM_BASE_URL"
 MODEL = "FAMILIAR_LLM_MODEL"
+EMBEDDING_BASE_URL = "FAMILIAR_EMBEDDING_BASE_URL"
+EMBEDDING_MODEL = "FAMILIAR_EMBEDDING_MODEL"
 KEYS = "FAMILIAR_KEYS"
 OFFLINE = "FAMILIAR_OFFLINE"
 THREADS = "FAMILIAR_LLM_THREADS"
@@ -45,6 +47,16 @@ def llm_base_url() -> str:
 def llm_model() -> str:
     """Return the name that overrides `[llm] model`, or an empty string."""
     return os.environ.get(MODEL, "").strip()
+
+
+def embedding_base_url() -> str:
+    """Return the address that overrides `[embedding] base_url`, or an empty string."""
+    return os.environ.get(EMBEDDING_BASE_URL, "").strip()
+
+
+def embedding_model() -> str:
+    """Return the name that overrides `[embedding] model`, or an empty string."""
+    return os.environ.get(EMBEDDING_MODEL, "").strip()
 
 
 def sync_key_file() -> str:

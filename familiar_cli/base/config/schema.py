@@ -26,6 +26,7 @@ SLOTS = (
     "recast",
     "consolidation",
 )
+EMBEDDING_PROVIDERS = ("auto", "local", "openai")
 EMBEDDERS = ("auto", "none", "bge-small-en-v1.5", "bge-base-en-v1.5", "minilm-l6-v2")
 ROLES = ("system", "user", "assistant")
 NOTE_PLACES = ("depth", "scenario")
@@ -261,11 +262,36 @@ class MemorySettings(SettingsTable):
 class EmbeddingSettings(SettingsTable):
     """`[embedding]`: how memories are found by meaning."""
 
+    provider: str = setting(
+        "auto",
+        "Where the model runs: local, in this program; openai, at base_url; auto: there if set",
+        choices=EMBEDDING_PROVIDERS,
+    )
     model: str = setting(
         "auto",
         "Embedding model; auto: bge-small or else MiniLM, if on disk; none: search by words only",
-        choices=EMBEDDERS,
-        rule="hub_name",
+        rule="embedder",
+        env="FAMILIAR_EMBEDDING_MODEL",
+    )
+    base_url: str = setting(
+        "",
+        "Address up to /v1 of a server with /v1/embeddings; memory and turns are sent there",
+        rule="url",
+        env="FAMILIAR_EMBEDDING_BASE_URL",
+    )
+    api_key_env: str = setting(
+        "",
+        "Environment variable holding its key; empty: the usual one of that server",
+        rule="variable",
+    )
+    query_prefix: str = setting(
+        "auto", "What the model expects before a question; auto: as its name suggests"
+    )
+    passage_prefix: str = setting(
+        "auto", "What the model expects before a text; auto: as its name suggests"
+    )
+    timeout_s: float = setting(
+        60.0, "Maximum time for one request to that server, in seconds", minimum=0.1
     )
 
 

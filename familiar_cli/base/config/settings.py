@@ -29,7 +29,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
 def setting_of(section: Field[Any], prefix: str) -> Setting:
     """Return the setting that a field of a section's dataclass declares."""
     about: dict[str, Any] = {**section.metadata}
-    if prefix != "llm.":  # the variables speak of the main model alone
+    if prefix.startswith("llm.slots."):  # the variables speak of the main model alone
         about["env"] = ""
     default: Any = section.default
     return Setting(f"{prefix}{section.name}", default, **about)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ON_OFF = ("on", "off")
+_MOST_NAME_CHARS = 200
 _TYPE_NAMES = {str: "text", int: "a whole number", float: "a number", tuple: "a list of texts"}
 
 
@@ -206,7 +207,16 @@ def _hub_name_problem(value: object) -> str | None:
     return None if is_hub_name(str(value)) else "is not a name on the model hub"
 
 
+def _embedder_problem(value: object) -> str | None:
+    """Describe an invalid name of an embedding model, here, on the hub or at a server."""
+    name = str(value)
+    if name.isprintable() and name == name.strip() and len(name) <= _MOST_NAME_CHARS:
+        return None
+    return "must be the name of a model"
+
+
 _RULES = {
+    "embedder": _embedder_problem,
     "hub_name": _hub_name_problem,
     "accounts": _accounts_problem,
     "schedule": _schedule_problem,

@@ -88,6 +88,11 @@ def set_(ctx: typer.Context, key: Key, value: str, *, dry_run: DryRun = False) -
     """
     edit = set_values(_path(ctx), {key: value}, dry_run=dry_run)
     _show_edit(base.output(ctx), key, edit, dry_run)
+    if key == "embedding.base_url" and value and not dry_run:
+        base.output(ctx).note(
+            f"From now on texts of memory and turns, private ones too, are sent to {value} "
+            "to be embedded. `familiar config unset embedding.base_url` ends that."
+        )
 
 
 @config_app.command()

@@ -292,4 +292,5 @@ def _catch_up(out: Output, familiar: Familiar, found: SearchResult) -> None:
     try:
         familiar.index.embed_waiting(familiar.finder.embedder.embedder, at_most=SOME)
     except FamiliarError as error:
-        out.warn(str(error))
+        if not any(str(error) in note for note in found.notes):
+            out.warn(str(error))

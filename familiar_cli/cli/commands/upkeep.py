@@ -397,11 +397,15 @@ def build_index(ctx: typer.Context) -> None:
     """
     from familiar_cli.actions.memory import search
     from familiar_cli.pages.memory_pages import built_text
+    from familiar_cli.store.search.embedder import is_remote
 
     out, familiar = base.output(ctx), base.familiar_of(ctx)
     with familiar, show_totals(out) as report:
         built = search.build_index(familiar, report)
-    if familiar.finder.embedder.embedder is None:
+    embedder = familiar.finder.embedder.embedder
+    if embedder and is_remote(embedder):
+        out.note(f"Texts were sent to {embedder.model}.")
+    if embedder is None:
         out.note(f"Words only: {familiar.finder.embedder.reason}.")
         if familiar.finder.embedder.hint:
             out.note(f"hint: run `{familiar.finder.embedder.hint}`, then `familiar index build`")

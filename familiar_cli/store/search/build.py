@@ -30,6 +30,7 @@ from familiar_cli.store.search.embedder import (
     BATCH,
     Embedder,
     EmbedderError,
+    is_remote,
     read_passages,
     token_version,
 )
@@ -201,6 +202,8 @@ class EmbeddingIndex:
         """
         if not self.directory.is_dir():
             return Embedded()
+        if not embedder.dimension:
+            embedder.load()
         try:
             with locked(self.directory / "embedding.lock", 0):
                 return self.use(lambda c: self._embed(c, embedder, at_most, progress))
@@ -212,8 +215,11 @@ class EmbeddingIndex:
 
         An index without vectors, or with another model's, waits for a build unless one batch
         completes it. Where as many compute already as there are cores, it is left to the next
-        search. Errors are ignored, since words are still found.
+        search. A server is not asked for what a person waits for. Errors are ignored, since words
+        are still found.
         """
+        if is_remote(embedder):
+            return
         waiting = count_waiting(connection)
         is_new = waiting <= BATCH and not schema.read_meta(connection, "model")
         if not waiting or not (is_new or has_vectors_of(connection, embedder)):
@@ -404,7 +410,9 @@ def _take_out(connection: sqlite3.Connection, rel_paths: Sequence[str]) -> None:
 
 def has_vectors_of(connection: sqlite3.Connection, embedder: Embedder) -> bool:
     """Tell whether the index holds vectors comparable with those of `embedder`."""
-    same = _index_signature(connection) == _signature_of(embedder)
+    held, wanted = _index_signature(connection), _signature_of(embedder)
+    # A server says how long its vectors are when it first answers.
+    same = held == wanted or (not embedder.dimension and held[0] == wanted[0])
     return same and bool(
         connection.execute("SELECT 1 FROM chunks WHERE vector_seq > 0 LIMIT 1").fetchone()
     )

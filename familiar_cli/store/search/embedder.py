@@ -50,7 +50,7 @@ class Embedder(Protocol):
     """Embeds text; `model` and `dimension` tell which vectors are comparable."""
 
     model: str
-    dimension: int
+    dimension: int  # 0: a server has not said yet
     spec: Spec
 
     @property
@@ -124,6 +124,11 @@ def read_queries(embedder: Embedder, texts: Sequence[str]) -> Encoded:
     if _reads_tokens(embedder):
         return embedder.read_queries(texts)
     return Encoded(embedder.queries(texts), None, (0,) * len(texts))
+
+
+def is_remote(embedder: Embedder) -> bool:
+    """Tell whether texts leave this program to be embedded."""
+    return getattr(embedder, "is_remote", False) is True
 
 
 def token_version(embedder: Embedder) -> str:
@@ -454,10 +459,10 @@ class OnnxEmbedder:
         counts = [count for one in found for count in one.counts]
         if len(rows) != len(texts):
             firsts = np.cumsum([0, *(len(of_text) for of_text in parts)])[:-1]
-            rows = np.stack([g.mean(axis=0) for g in np.split(_normalise(rows), firsts[1:])])
+            rows = np.stack([g.mean(axis=0) for g in np.split(normalise(rows), firsts[1:])])
             counts = [int(count) for count in np.add.reduceat(counts, firsts)]
         words = tuple(word for one in found for word in one.words)
-        return Encoded(_normalise(rows), self._tokens(found), tuple(counts), words)
+        return Encoded(normalise(rows), self._tokens(found), tuple(counts), words)
 
     def _tokens(self, found: Sequence[ReadTexts]) -> Matrix | None:
         """Return the projected vectors of all tokens; None if the model has none."""
@@ -467,7 +472,7 @@ class OnnxEmbedder:
         if len(rows) != len(found) or not rows:
             return None
         matrix = load_projection(self.model)
-        return _normalise(np.concatenate([r if matrix is None else r @ matrix for r in rows]))
+        return normalise(np.concatenate([r if matrix is None else r @ matrix for r in rows]))
 
     def _failed(self, error: Exception) -> EmbedderError:
         return _unusable(self.model, self._directory, error)
@@ -479,12 +484,14 @@ class FastembedEmbedder:
     It has no vectors of tokens, and what a text has beyond its window is not read.
     """
 
-    def __init__(self, name: str, directory: Path) -> None:
+    def __init__(self, name: str, directory: Path, prefixes: tuple[str, str] = ("", "")) -> None:
         from familiar_cli.llm.models.fastembed_models import dimension_of  # noqa: PLC0415  # 1 s
 
-        self.model = name
+        self._name = name
+        self._query_prefix, self._passage_prefix = prefixes
+        self.model = name_with_prefix(name, self._passage_prefix)
         self.dimension = dimension_of(name)
-        self.spec = Spec(name, name, self.dimension, 512)
+        self.spec = Spec(name, name, self.dimension, 512, self._query_prefix)
         self._directory = directory
         self._lock = threading.Lock()
         self._opened: TextEmbedding | None = None
@@ -504,20 +511,22 @@ class FastembedEmbedder:
 
     def passages(self, texts: Sequence[str]) -> Matrix:
         """Embed texts, one vector each."""
-        return self._rows(lambda opened: opened.passage_embed(list(texts), batch_size=AT_ONCE))
+        read = [self._passage_prefix + text for text in texts]
+        return self._rows(lambda opened: opened.passage_embed(read, batch_size=AT_ONCE))
 
     def queries(self, texts: Sequence[str]) -> Matrix:
         """Embed questions, one vector each."""
-        return self._rows(lambda opened: opened.query_embed(list(texts)))
+        asked = [self._query_prefix + text for text in texts]
+        return self._rows(lambda opened: opened.query_embed(asked))
 
     def _open(self) -> TextEmbedding:
         from familiar_cli.llm.models.fastembed_models import open_dense  # noqa: PLC0415
 
         with self._lock:
             try:
-                self._opened = self._opened or open_dense(self.model, self._directory)
+                self._opened = self._opened or open_dense(self._name, self._directory)
             except Exception as error:  # onnxruntime and tokenizers raise classes of their own
-                raise _unusable(self.model, self._directory, error) from error
+                raise _unusable(self._name, self._directory, error) from error
             return self._opened
 
     def _rows(self, run: Callable[[TextEmbedding], Iterable[NDArray[Any]]]) -> Matrix:
@@ -528,7 +537,7 @@ class FastembedEmbedder:
             rows = np.array(list(run(opened)), np.float32).reshape(-1, self.dimension)
         except Exception as error:
             raise _unusable(self.model, self._directory, error) from error
-        return _normalise(rows)
+        return normalise(rows)
 
 
 def _unusable(model: str, directory: Path, error: Exception) -> EmbedderError:
@@ -546,20 +555,34 @@ class EmbedderChoice(NamedTuple):
     hint: str = ""
 
 
-def open_embedder(setting: str, cache_dir: Path) -> EmbedderChoice:
-    """Return the configured embedder; its files are read on first use.
+def name_with_prefix(model: str, passage_prefix: str) -> str:
+    """Return a name for which vectors are comparable: the model's, and what precedes each text."""
+    return f"{model} ({passage_prefix!r} before texts)" if passage_prefix else model
+
+
+def lacking_libraries(*needed: str) -> EmbedderChoice | None:
+    """Return why there is no embedder if any of some libraries is not installed."""
+    lacking = [name for name in needed if find_spec(name) is None]
+    if not lacking:
+        return None
+    reason = f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} not installed"
+    return EmbedderChoice(None, reason, install_command(packages=lacking))
+
+
+def open_embedder(
+    setting: str, cache_dir: Path, prefixes: tuple[str, str] = ("", "")
+) -> EmbedderChoice:
+    """Return an embedder on this machine; its files are read on first use.
 
     Args:
         setting: `auto`, `none`, or a model's name: from the catalog, or known to fastembed.
         cache_dir: Directory of model files.
+        prefixes: What stands before a question and a text; only for models of fastembed.
     """
     if setting == "none":
         return EmbedderChoice(None, "search by meaning is turned off in [embedding]")
-    lacking = [name for name in _RUNTIME if find_spec(name) is None]
-    if lacking:
-        what = " and ".join(lacking)
-        reason = f"{what} {'is' if len(lacking) == 1 else 'are'} not installed"
-        return EmbedderChoice(None, reason, install_command(packages=lacking))
+    if lacking := lacking_libraries(*_RUNTIME):
+        return lacking
     by_hub_id = {spec.hub_id: spec.name for spec in SPECS.values()}
     wanted = AUTO if setting == "auto" else (by_hub_id.get(setting, setting),)
     for name in wanted:
@@ -567,8 +590,11 @@ def open_embedder(setting: str, cache_dir: Path) -> EmbedderChoice:
         if directory is not None and name in SPECS:
             return EmbedderChoice(_cached_embedder(SPECS[name], directory))
         if directory is not None:
-            return _beyond_catalog(name, directory)
+            return _beyond_catalog(name, directory, prefixes)
     missing = wanted[-1] if setting == "auto" else wanted[0]
+    if missing not in SPECS and "/" not in missing:
+        reason = f"there is no embedding model {missing!r}; known are {', '.join(SPECS)}"
+        return EmbedderChoice(None, reason, "familiar config set embedding.model auto")
     return EmbedderChoice(
         None,
         "no embedding model is on disk" if setting == "auto" else f"{missing} is not on disk",
@@ -590,10 +616,10 @@ def _directory_of(name: str, cache_dir: Path) -> Path | None:
 
 
 @cache
-def _beyond_catalog(name: str, directory: Path) -> EmbedderChoice:
+def _beyond_catalog(name: str, directory: Path, prefixes: tuple[str, str]) -> EmbedderChoice:
     """Return this process's only embedder for a fastembed model."""
     try:
-        return EmbedderChoice(FastembedEmbedder(name, directory))
+        return EmbedderChoice(FastembedEmbedder(name, directory, prefixes))
     except FamiliarError as error:
         return EmbedderChoice(None, str(error), error.hint or "")
 
@@ -622,7 +648,8 @@ def _split_parts(encoder: Encoder, text: str) -> list[str]:
         start += cut
 
 
-def _normalise(rows: Matrix) -> Matrix:
+def normalise(rows: Matrix) -> Matrix:
+    """Scale each row to length 1."""
     import numpy as np  # noqa: PLC0415
 
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
     from pathlib import Path
 
+    from familiar_cli.base.config.schema import EmbeddingSettings
     from familiar_cli.base.jobs import Jobs
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.search.embedder import EmbedderChoice
@@ -37,7 +38,7 @@ class Finder:
         index: The index of the memory.
         history: Opens the history.
         vectors_dir: Directory of turn vectors.
-        model: Name of the embedding model, as set.
+        embedding: Settings of the embedding model.
         zone: The familiar's timezone; None for the system's.
         instance: Returns the suffix of this instance's daily files.
     """
@@ -48,14 +49,14 @@ class Finder:
         history: Callable[[], HistoryStore],
         *,
         vectors_dir: Path,
-        model: str,
+        embedding: EmbeddingSettings,
         zone: tzinfo | None,
         instance: Callable[[], str],
     ) -> None:
         self.index = index
         self._history = history
         self._vectors_dir = vectors_dir
-        self._model = model
+        self._embedding = embedding
         self._zone = zone
         self._instance = instance
         self._is_behind = False
@@ -74,9 +75,9 @@ class Finder:
     @cached_property
     def embedder(self) -> EmbedderChoice:
         """The embedding model, or why there is none."""
-        from familiar_cli.store.search.embedder import open_embedder  # noqa: PLC0415  # words need none
+        from familiar_cli.store.search.embedder_choice import choose_embedder  # noqa: PLC0415  # as above
 
-        return open_embedder(self._model, cache_dir())
+        return choose_embedder(self._embedding, cache_dir())
 
     def load_embedder(self, *, optimised: bool = False) -> None:
         """Start loading the embedding model in the background.

@@ -167,6 +167,7 @@ class _Asked(Struct):
     notes: list[str]
     named: Callable[[str], dict[int, int]]
     hint: str = ""
+    _failed: bool = False
 
     def answer(self) -> SearchResult:
         self.connection.execute("BEGIN")  # one state of the index, whatever others write meanwhile
@@ -244,6 +245,7 @@ class _Asked(Struct):
                 raise
             self.notes.append(f"{error} Searched by words only.")
             self.hint = error.hint or ""
+            self._failed = True
             return None
         cosines = self.index.vectors(self.connection).cosines(asked.pooled)
         return _Meaning(embedder, asked, cosines)
@@ -333,8 +335,8 @@ class _Asked(Struct):
     def _waiting(self, *, has_meaning: bool) -> int:
         """Count the pieces that wait for a vector of an available model."""
         model = self.opened.embedder if self.opened else None
-        if model is None or self.options.method == "lexical":
-            return 0
+        if model is None or self.options.method == "lexical" or self._failed:
+            return 0  # for lack of a model, which is said
         if not (has_meaning or has_vectors_of(self.connection, model)):
             return count_lines(self.connection)
         waiting = count_waiting(self.connection)

@@ -9,6 +9,7 @@ question's, reads the rows of the nearest few, and the tokens of the best of tho
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
@@ -62,6 +63,8 @@ _BLOCK: Final = 16_384  # fits into a processor's cache
 _SCALE: Final = 127
 _FETCH: Final = 8 * BATCH  # sorted by length together, so that little of a batch is padding
 _WORD_BITS: Final = 64
+_UNSAFE: Final = re.compile(r"[^\w.-]")
+_NAME_CHARS: Final = 60
 
 
 class EmbeddedTurns(Struct, frozen=True):
@@ -255,6 +258,8 @@ class TurnVectors:
             EmbedderError: The model fails.
             IndexUnusableError: The files cannot be written.
         """
+        if not embedder.dimension:
+            embedder.load()
         try:
             check_own(self.directory)
             self.directory.mkdir(parents=True, exist_ok=True)
@@ -370,7 +375,10 @@ class TurnVectors:
 
 def _file_stem(embedder: Embedder) -> str:
     of_tokens = token_version(embedder) or "none"
-    return f"turns-{embedder.model}-{embedder.dimension}-{of_tokens}-v{VERSION}"
+    model = _UNSAFE.sub("_", embedder.model)
+    if model != embedder.model:  # a server's, or one of the hub
+        model = f"{model[:_NAME_CHARS]}-{_text_hash(embedder.model):016x}"
+    return f"turns-{model}-{embedder.dimension}-{of_tokens}-v{VERSION}"
 
 
 def _last_token_row(keys: NDArray[np.void], count: int) -> int:
