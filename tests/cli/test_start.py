@@ -63,7 +63,8 @@ def test_a_person_is_asked_for_a_card_a_model_and_a_name_and_again_after_a_mista
     assert (result.exit_code, result.stdout) == (0, "Good evening!\n")
     assert "No such file: '/nowhere.png'" in result.stderr
     assert "2  Ollama: mistral-nemo" in result.stderr
-    assert "embed" not in result.stderr
+    assert "Ollama: nomic-embed-text" not in result.stderr
+    assert "Ollama can find memories by meaning, with nomic-embed-text" in result.stderr
     assert data("config", "get", "llm.model")["value"] == "mistral-nemo"
     assert data("me")["name"] == "Robin"
 

@@ -69,7 +69,8 @@ def embedding_commands(served: ServedModel) -> tuple[str, str]:
 
 
 async def _find_served() -> list[ServedModel]:
-    found = await asyncio.gather(*(_ask_server(name, *place) for name, place in SERVERS.items()))
+    asked = (_ask_server(name, *place, has_key=False) for name, place in SERVERS.items())
+    found = await asyncio.gather(*asked)
     return [model for models in found for model in models]
 
 
@@ -83,8 +84,12 @@ async def models_at(base_url: str) -> list[ServedModel]:
     return [one for one in found if not _is_among(_NOT_TALKING, one)]
 
 
-async def _ask_server(server: str, preset: str, base_url: str) -> list[ServedModel]:
+async def _ask_server(
+    server: str, preset: str, base_url: str, *, has_key: bool = True
+) -> list[ServedModel]:
     slot = resolve_slot(LLMSettings(preset=preset, base_url=base_url))
+    # Whatever the environment names: this server is asked, and a found one needs no key.
+    slot = replace(slot, base_url=base_url, api_key=slot.api_key if has_key else "")
     try:
         _, body = await fetch_models(replace(slot, timeout_s=_TIMEOUT_S, retries=0))
     except (FamiliarError, FailedError):

@@ -67,7 +67,7 @@ def start(
     try:
         wizard.choose_familiar(card, template)
         wizard.choose_model(preset, url, model)
-        wizard.choose_embedder()
+        wizard.offer_embedder()
         wizard.choose_name(name)
     except (KeyboardInterrupt, EOFError):
         wizard.out.note("\nStopped. What was done stays; `familiar start` goes on from here.")
@@ -270,25 +270,19 @@ class _Wizard(Struct):
             self._do("model", "pull", slot.model)
         check_usable(slot)
 
-    def choose_embedder(self) -> None:
-        """Offer the embedding models of servers on this machine, unless there is a model."""
+    def offer_embedder(self) -> None:
+        """Say which server on this machine could find memories by meaning, if nothing does yet."""
         from familiar_cli.actions.health.start import embedding_commands, find_embedders
 
         with self._open() as familiar:
             if familiar.finder.embedder.embedder or familiar.config.embedding.model == "none":
                 return
-        found = run_async(find_embedders())[:_MOST_CHOICES]
-        if not found:
-            return
-        if not self._asks:
-            first, second = embedding_commands(found[0])
-            self.out.note(f"For search by meaning: `familiar {first}`, `familiar {second}`")
-            return
-        words = [f"{one.server}: {one.model}" for one in found]
-        question = "Which model should find memories by meaning? It reads all of them."
-        number = self._choose(question, [*words, "none: find them by words"], range(len(words) + 1))
-        for command in embedding_commands(found[number]) if number < len(found) else ():
-            self._do(*command.split())
+        for served in run_async(find_embedders())[:1]:
+            first, second = embedding_commands(served)
+            self.out.note(
+                f"{served.server} can find memories by meaning, with {served.model}: "
+                f"`familiar {first}`, `familiar {second}`"
+            )
 
     def choose_name(self, name: str | None) -> None:
         """Set the person's name, unless it is known."""
