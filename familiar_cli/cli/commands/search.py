@@ -284,8 +284,8 @@ def _tell(out: Output, found: SearchResult, min_score: float, *, has_turns: bool
 
 
 def _catch_up(out: Output, familiar: Familiar, found: SearchResult) -> None:
-    """Compute some missing vectors after the answer."""
-    if not (found.waiting and familiar.finder.embedder.embedder):
+    """Compute some missing vectors after the answer, unless words come first."""
+    if found.direct or not (found.waiting and familiar.finder.embedder.embedder):
         return
     from familiar_cli.store.search.build import SOME
 

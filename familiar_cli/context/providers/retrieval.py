@@ -185,10 +185,12 @@ class Retrieval:
             loaded = {**loaded, **pinned.shown}
         if not ways:
             tell(partial(Candidates, remarks=("it has no words to search for",)))
+        fresh = pinned.found.fresh if pinned else Refreshed()
+        is_behind = bool(fresh.unread)
         for number, method in enumerate(ways):
             gatherer = self._gatherer(request, loaded, room)
-            # The search for pins has checked for changed files.
-            refresh = not number and not pinned
+            # The search for pins has checked for changed files; what it left is read directly.
+            refresh = is_behind or (not number and not pinned)
             options = self._options(gatherer, method, request, refresh=refresh)
             try:
                 result = self.memory.finder.search(query, options)
@@ -200,7 +202,8 @@ class Retrieval:
                 return
             gatherer.add_named(result.named, self.memory.store.read_file)
             is_last = number + 1 == len(ways)
-            result = _with_freshness(pinned.found.fresh if pinned else Refreshed(), result)
+            is_behind = is_behind or bool(result.direct)
+            result = replace(result, notes=(*notes_on(fresh), *result.notes))
             found = partial(self._found, result, gatherer, is_last=is_last)
             if self.memory.recall and not number:
                 tell(partial(found, Recall(missed=True), room, request))
@@ -317,6 +320,7 @@ class Retrieval:
             remarks.append("searched by words only: the embedding model did not answer in time")
         behind = bool(
             result.unread
+            or result.direct
             or result.waiting
             or past.unread
             or past.missed
@@ -544,12 +548,6 @@ def _not_beside(
         if piece.source not in left_out and not beside.cover(piece.text)
     ]
     return pieces, sources
-
-
-def _with_freshness(fresh: Refreshed, result: SearchResult) -> SearchResult:
-    """Add to a result how the index was updated."""
-    notes = (*notes_on(fresh), *result.notes)
-    return replace(result, unread=result.unread + fresh.unread, notes=notes)
 
 
 def _unread_notice(files: int, turns: int) -> str:

@@ -462,10 +462,22 @@ def find_in_files(
     store: MemoryStore,
     query: str,
     options: SearchOptions,
+    files: Iterable[tuple[str, int]] | None = None,
 ) -> tuple[Hit, ...]:
-    """Return the files, or lines, with most of the words of `query`, best first."""
+    """Return the files, or lines, with most of the words of `query`, best first.
+
+    Args:
+        store: The memory.
+        query: The query.
+        options: What to look for, and where.
+        files: The files to read, each with the time of its last change in ns; None for all.
+    """
     words = fts.wanted_words(query)
-    found = sorted(_files_holding(store, words), key=lambda f: (-f.share, -f.count, f.rel_path))
+    if files is None:
+        every = store.walk().files
+        files = ((one.rel_path, int(one.modified.timestamp() * 1e9)) for one in every)
+    holding = _files_holding(store, words, files)
+    found = sorted(holding, key=lambda f: (-f.share, -f.count, f.rel_path))
     hits: list[Hit] = []
     for file in found:
         if file.share < options.min_score:
@@ -518,21 +530,24 @@ class _FoundFile(Struct, frozen=True):
     mtime_ns: int
 
 
-def _files_holding(store: MemoryStore, words: list[str]) -> Iterator[_FoundFile]:
+def _files_holding(
+    store: MemoryStore, words: list[str], files: Iterable[tuple[str, int]]
+) -> Iterator[_FoundFile]:
     """Yield each file that contains one of `words`."""
-    for entry in store.walk().files:
-        if not is_page(entry.rel_path):
+    for rel_path, mtime_ns in files:
+        if not is_page(rel_path):
             continue
         try:
-            text = store.read_file(entry.rel_path)
+            text = store.read_file(rel_path)
         except FamiliarError:
+            continue
+        if not share_of(fold_word(text), words):
             continue
         folded = _fold_text(blank_spans(text))
         share = share_of(folded, words)
         if share:
             count = sum(folded.count(word) for word in words)
-            mtime_ns = int(entry.modified.timestamp() * 1e9)
-            yield _FoundFile(share, count, entry.rel_path, text, mtime_ns)
+            yield _FoundFile(share, count, rel_path, text, mtime_ns)
 
 
 class _Cutter(Struct, frozen=True):

@@ -14,10 +14,16 @@ from familiar_cli.base.text import counted
 from familiar_cli.base.times.clock import now, stopwatch_s, to_zone
 from familiar_cli.store import fts
 from familiar_cli.store.search import hits, rank, token_vectors, vectors
-from familiar_cli.store.search.build import Refreshed, count_lines, count_waiting, has_vectors_of
+from familiar_cli.store.search.build import (
+    Refreshed,
+    count_lines,
+    count_waiting,
+    has_vectors_of,
+)
 from familiar_cli.store.search.embedder import EmbedderError, read_queries
 from familiar_cli.store.search.hits import ShownHits
 from familiar_cli.store.search.rank import PieceParts, Pieces, parts_of_pieces, times_of_lines
+from familiar_cli.store.search.scan import scan_root
 from familiar_cli.store.search.schema import IndexUnusableError, read_meta
 from familiar_cli.store.search.types import Method, SearchOptions, SearchResult
 from familiar_cli.store.search.who_when import (
@@ -30,13 +36,16 @@ from familiar_cli.store.search.who_when import (
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from familiar_cli.store.search.build import EmbeddingIndex, Progress
     from familiar_cli.store.search.embedder import Embedder, EmbedderChoice, Encoded
     from familiar_cli.store.search.vectors import Cosines, Ids
 
 SENTENCES: Final = 5
+LEAST_DIRECT_S: Final = 0.3
+"""So long files are read directly at least, if there was no time to index them."""
+
 DENSE_DEPTH: Final = 200
 """How many lines that are near in meaning are looked at, besides those found by words."""
 
@@ -119,7 +128,50 @@ def _answer_query(
         index.embed_newest(connection, opened.embedder)
     named = cache(partial(named_in, connection))  # a message is searched for, and for names
     answer = _Asked(index, connection, query, options, opened, notes_on(fresh), named).answer()
-    return replace(answer, unread=fresh.unread, named=_named_paths(connection, options, named))
+    answer = replace(answer, named=_named_paths(connection, options, named))
+    if not fresh.unread or options.method == "dense":
+        return replace(answer, unread=fresh.unread)
+    return _with_unindexed(index, connection, answer, options)
+
+
+def _with_unindexed(
+    index: EmbeddingIndex,
+    connection: sqlite3.Connection,
+    found: SearchResult,
+    options: SearchOptions,
+) -> SearchResult:
+    """Add the hits of files that are not indexed yet, found by reading as many as time allows."""
+    suspects = scan_root(index.store.root, connection).suspects
+    files = [(path, stamp.mtime_ns) for path, stamp in suspects.items()]
+    done = options.exclude | {hit.rel_path for hit in found.hits}  # an older version is indexed
+    files = [one for one in files if one[0] not in done]
+    until_s = stopwatch_s() + max(options.refresh_s or 0.0, LEAST_DIRECT_S)
+    read = 0
+
+    def while_there_is_time() -> Iterator[tuple[str, int]]:
+        nonlocal read
+        for one in files:
+            if read and stopwatch_s() >= until_s:
+                return
+            read += 1
+            yield one
+
+    others = hits.find_in_files(index.store, found.query, options, while_there_is_time())
+    best = sorted((*found.hits, *others), key=lambda hit: -hit.score)[: options.k]
+    known = {path for (path,) in connection.execute("SELECT rel_path FROM documents")}
+    total = len(known | suspects.keys())
+    note = (
+        f"{total - len(suspects):,} of {counted(total, 'file')} are indexed; "
+        f"{read:,} of the others were searched for the words directly"
+    )
+    return replace(
+        found,
+        hits=tuple(best),
+        unread=len(files) - read,
+        direct=read,
+        notes=(*found.notes, note),
+        hint="familiar index build",
+    )
 
 
 def notes_on(fresh: Refreshed) -> list[str]:

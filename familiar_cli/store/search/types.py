@@ -52,6 +52,10 @@ class Weights(NamedTuple):
     instance: float = 0.1
 
 
+REFRESH_S: Final = 1.5
+"""So long a search indexes new files; the words of the others are looked for directly."""
+
+
 class SearchOptions(Viewed, frozen=True):
     """Options of a search.
 
@@ -67,7 +71,8 @@ class SearchOptions(Viewed, frozen=True):
         lines: Rank single lines, instead of files with their best passage.
         snippet_tokens: Maximum tokens of a hit's text; 0 for whole short files and whole passages.
         refresh: First index files that changed since the last search.
-        refresh_s: Maximum seconds for that; None for no limit.
+        refresh_s: Maximum seconds for that, and as many to search the other files directly; None
+            for no limit.
         judge: Called with each hit, best first, and the whole text of its file; returns whether to
             accept it, or None to stop.
         weights: Weights of the signals; None for the measured ones.
@@ -87,7 +92,7 @@ class SearchOptions(Viewed, frozen=True):
     lines: bool = False
     snippet_tokens: int = 0
     refresh: bool = True
-    refresh_s: float | None = None
+    refresh_s: float | None = REFRESH_S
     judge: Callable[[Hit, str], bool | None] | None = None
     weights: Weights | None = None
     naming: tuple[str, ...] = ()
@@ -211,6 +216,7 @@ class SearchResult(Struct, frozen=True):
         model: The model whose vectors were used, or an empty string.
         waiting: Number of pieces without a vector, found by words alone.
         unread: Number of changed files that there was no time to read.
+        direct: Number of files whose words were looked for directly, since they are not indexed.
         notes: Notices for the person: a missing model, a rebuilt index, files left out.
         hint: The command that adds what is missing, or an empty string.
         named: Files named by `SearchOptions.naming`, in the order of their names there.
@@ -223,6 +229,7 @@ class SearchResult(Struct, frozen=True):
     model: str = ""
     waiting: int = 0
     unread: int = 0
+    direct: int = 0
     notes: tuple[str, ...] = field(default=())
     hint: str = ""
     named: tuple[str, ...] = ()

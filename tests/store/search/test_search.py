@@ -16,7 +16,7 @@ import pytest
 from familiar_cli.base import sqlite
 from familiar_cli.base.errors import NotFoundError, UsageError
 from familiar_cli.base.who.visibility import OWNER
-from familiar_cli.store.search import rank, schema
+from familiar_cli.store.search import rank, schema, search
 from familiar_cli.store.search.embedder import BATCH, EmbedderChoice, EmbedderError
 from familiar_cli.store.search.search import asked_apart, search_memory
 from familiar_cli.store.search.types import SearchOptions
@@ -42,6 +42,49 @@ def test_new_files_are_searchable_without_a_restart(world) -> None:
     assert world.paths("ale") == []
     world.put("b.md", "ale")
     assert world.paths("ale") == ["b.md"]
+
+
+def test_files_that_are_not_indexed_yet_are_searched_for_the_words(world) -> None:
+    for name in "abc":
+        world.put(f"{name}.md", "# Note\n\nOld tea.\n")
+    world.index.refresh()
+    world.put("z.md", "# New\n\nThe quokka sleeps. It likes tea.\n")
+    found = world.ask("quokka", refresh_s=0.0)
+    (hit,) = found.hits
+    assert (hit.rel_path, "The quokka sleeps." in hit.best) == ("z.md", True)
+    assert (found.direct > 0, found.unread) == (True, 0)
+    assert " of 4 files are indexed; " in found.notes[-1]
+    assert found.hint == "familiar index build"
+
+
+def test_indexed_and_other_files_are_found_together(world) -> None:
+    world.put("a.md", "# Old\n\nGreen tea.\n")
+    world.index.refresh()
+    world.put("z.md", "# New\n\nBlack tea.\n")
+    assert sorted(world.paths("tea", refresh_s=0.0)) == ["a.md", "z.md"]
+
+
+def test_reading_directly_ends_in_time_and_counts_what_is_left(world, monkeypatch) -> None:
+    monkeypatch.setattr(search, "LEAST_DIRECT_S", 0.0)
+    for number in range(4):
+        world.put(f"{number}.md", f"tea {number}")
+    found = world.ask("tea", refresh_s=0.0)
+    assert (found.direct, found.unread) == (1, 3)
+
+
+def test_the_next_search_goes_on_where_indexing_stopped(world) -> None:
+    for number in range(4):
+        world.put(f"{number}.md", f"tea {number}")
+    world.ask("tea", refresh_s=0.0)
+    assert world.ask("tea").direct == 0
+    assert len(world.paths("tea")) == 4
+
+
+def test_files_left_out_are_not_read_directly(world) -> None:
+    world.put("sub/a.md", "tea")
+    world.put("z.md", "tea")
+    assert world.paths("tea", refresh_s=0.0, exclude=frozenset({"sub/a.md"})) == ["z.md"]
+    assert world.paths("tea", within="sub", refresh_s=60.0) == ["sub/a.md"]
 
 
 def test_without_a_model_words_answer_and_it_is_said_once(world) -> None:

@@ -1,0 +1,25 @@
+"""The first minute with a memory that is not indexed yet."""
+
+from __future__ import annotations
+
+import time
+
+from tests.support.world import data, live, run
+
+FILES = 3_000
+
+
+def test_a_word_of_the_last_of_3000_new_files_is_found_within_ten_seconds() -> None:
+    memory = live("ada") / "memory" / "notes"
+    memory.mkdir()
+    for number in range(FILES):
+        text = f"# Note {number}\n\n" + "- The kettle is on, and the rain goes by.\n" * 20
+        (memory / f"{number:04}.md").write_text(text)
+    (memory / "zz.md").write_text("# Last\n\nThe quokka sleeps.\n")
+    began = time.process_time()
+    result = run("search", "quokka")
+    assert time.process_time() - began < 10
+    assert "The quokka sleeps." in result.stdout
+    assert "others were searched for the words directly" in result.stderr
+    assert "hint: run `familiar index build`" in result.stderr
+    assert data("search", "quokka")["direct"] > 0
