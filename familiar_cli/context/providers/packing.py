@@ -55,7 +55,7 @@ PART_SHARE: Final = 0.9
 """Share of a long turn's score that its part without any of the question's words has."""
 
 _LEAST_TOKENS: Final = 8  # a sentence of so few still says something
-_SHORT_BONUS: Final = 0.02
+_SHORT_BONUS: Final = 0.06
 _USUAL_TOKENS: Final = 30
 _GAP: Final = "…"
 _MOST_TOKEN_CHARS: Final = 8  # what is longer need not be counted to be too long

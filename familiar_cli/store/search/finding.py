@@ -130,13 +130,15 @@ class Finder:
         Raises:
             EmbedderError: The model fails.
         """
+        from familiar_cli.store.search.question_kinds import weights_for  # noqa: PLC0415
         from familiar_cli.store.search.search import asked_apart  # noqa: PLC0415  # as above
 
         embedder, made = self.embedder.embedder, self.turn_vectors
         if embedder is None or not made.through_id(embedder, self._turn_texts):
             return None
         near = made.near(embedder, asked_apart(query))
-        return near and replace(near, query=query, familiar=familiar)
+        share = weights_for(query).maxsim
+        return near and replace(near, query=query, familiar=familiar, tokens_share=share)
 
     def turns_without_vector(self) -> int:
         """Count the turns without a vector; 0 without an embedding model."""

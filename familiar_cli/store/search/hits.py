@@ -253,6 +253,8 @@ def make_hits(
             id_, _, document, _, _, _, _, _ = line
             score = share * relevance + of_files[document]
             ranked.append((-score, files[document].rel_path, id_, number, relevance))
+    if weights.second and not options.lines:
+        ranked = _with_second_lines(ranked, share * weights.second)
     ranked.sort()
     found: list[Hit] = []
     taken: set[str] = set()
@@ -274,6 +276,21 @@ def make_hits(
             if not options.lines:
                 taken.add(rel_path)
     return tuple(found)
+
+
+def _with_second_lines(ranked: list[_Ranked], share: float) -> list[_Ranked]:
+    """Add a share of the relevance of each file's second best line to all lines of the file."""
+    of_file: dict[str, list[float]] = {}
+    for _, rel_path, _, _, relevance in ranked:
+        of_file.setdefault(rel_path, []).append(relevance)
+    gains = {
+        rel_path: share * max(sorted(some)[-2], 0.0) if len(some) > 1 else 0.0
+        for rel_path, some in of_file.items()
+    }
+    return [
+        (negative - gains[path], path, id_, number, relevance)
+        for negative, path, id_, number, relevance in ranked
+    ]
 
 
 def linked_with(connection: sqlite3.Connection, named: AbstractSet[int]) -> AbstractSet[int]:

@@ -11,6 +11,7 @@ from familiar_cli.base.times.clock import now, to_zone
 from familiar_cli.base.times.spans import Span, Yearly, times_asked
 from familiar_cli.store import fts
 from familiar_cli.store.search import who_when
+from familiar_cli.store.search.question_kinds import ASKS, weights_for
 from familiar_cli.store.search.types import Weights
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ class Scorer:
         speakers: Those of who speaks in the lines whom the question names.
         people: By document the share of those whom the question names who speak there.
         times: By line how near in time it is to what the question asks for.
+        asking: The lines that only ask, where that counts.
     """
 
     def __init__(
@@ -142,8 +144,10 @@ class Scorer:
         speakers: who_when.NamedPeople = who_when.NOBODY,
         people: Mapping[int, float] = _NOTHING,
         times: Mapping[int, float] = _NOTHING,
+        asking: Collection[int] = frozenset(),
     ) -> None:
         self.lines = lines
+        self._asking = asking
         self._lexical, self._cosines, self._spec = lexical, cosines, spec
         self._weights, self._maxsim, self._people, self._times = weights, maxsim, people, times
         self._named = {s: speakers.is_named(s) for s in {line[3] for line in lines}}
@@ -157,7 +161,7 @@ class Scorer:
         speakers = {speaker: weights.speaker * is_one for speaker, is_one in self._named.items()}
         people = {document: weights.people * part for document, part in self._people.items()}
         found: list[float | None] = []
-        nearness, times = self._maxsim.get, self._times
+        nearness, times, asking = self._maxsim.get, self._times, self._asking
         for line, words in zip(self.lines, self._words, strict=True):
             if words <= 0 and (self._dense(line) or 0.0) < least_dense:
                 found.append(None)
@@ -173,6 +177,8 @@ class Scorer:
                 besides += people.get(document, 0.0)
             if times:
                 besides += weights.time * times.get(id_, 0.0)
+            if id_ in asking:
+                besides -= weights.asking
             found.append(relevance + besides)
         return found
 
@@ -246,6 +252,17 @@ def _weighted(scores: Mapping[int, float], weight: float) -> dict[int, float]:
     """Scale `scores` so that the best one equals `weight`."""
     top = max(scores.values(), default=1.0)
     return {id_: weight * score / top for id_, score in scores.items()}
+
+
+def lines_that_ask(
+    connection: sqlite3.Connection, lines: Sequence[Candidate], weights: Weights
+) -> frozenset[int]:
+    """Return the ids of lines that end with a question, if `weights` take that into account."""
+    if not weights.asking:
+        return frozenset()
+    marks = ", ".join(f"'{mark}'" for mark in ASKS)
+    select = f"SELECT id FROM chunks WHERE substr(rtrim(text), -1) IN ({marks}) AND id IN"  # noqa: S608
+    return frozenset(id_ for (id_,) in rows_among(connection, select, [one.id for one in lines]))
 
 
 def times_of_lines(
@@ -452,13 +469,15 @@ def scores_of_turns(
         for session, speakers in sessions.items()
     }
     wanted = times_asked(query, to_zone(now(), zone).date())
+    weights = weights_for(query)
     return [
-        WEIGHTS.relevance
+        weights.relevance
         * (
             one.score
-            + WEIGHTS.speaker * are_named[label]
-            + WEIGHTS.people * shares[session]
-            + WEIGHTS.time * _time_score(one.turn, wanted, zone)
+            + weights.speaker * are_named[label]
+            + weights.people * shares[session]
+            + weights.time * _time_score(one.turn, wanted, zone)
+            - weights.asking * one.turn.content.rstrip().endswith(ASKS)
         )
         for one, label, session in zip(turns, labels, of_turns, strict=True)
     ]

@@ -22,6 +22,7 @@ from familiar_cli.store.search.build import (
 )
 from familiar_cli.store.search.embedder import EmbedderError, read_queries
 from familiar_cli.store.search.hits import ShownHits
+from familiar_cli.store.search.question_kinds import weights_for
 from familiar_cli.store.search.rank import PieceParts, Pieces, parts_of_pieces, times_of_lines
 from familiar_cli.store.search.scan import scan_root
 from familiar_cli.store.search.schema import IndexUnusableError, read_meta
@@ -247,21 +248,24 @@ class _Asked(Struct):
                 count=len(near),
             )
         files = {line.document_id for line in candidates}
+        weights = self.options.weights or weights_for(self.query)
         today = to_zone(now(), self.options.zone).date()
         scorer = rank.Scorer(
             candidates,
             by_words,
             cosines,
             spec=spec,
-            weights=self.options.weights or rank.WEIGHTS,
+            weights=weights,
+            asking=rank.lines_that_ask(self.connection, candidates, weights),
             maxsim=maxsim,
             speakers=speakers,
             people=named_shares(self.connection, people_named(self.connection, self.query), files),
             times=times_of_lines(self.connection, self.query, today, candidates),
         )
         linked = hits.linked_with(self.connection, self.named(self.query).keys())
+        options = replace(self.options, weights=weights)
         hit = hits.make_hits(
-            self.connection, self.index.store, self.query, self.options, scorer, linked=linked
+            self.connection, self.index.store, self.query, options, scorer, linked=linked
         )
         method: Method = "lexical"
         if meaning is not None:

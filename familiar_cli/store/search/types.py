@@ -36,6 +36,8 @@ class Weights(NamedTuple):
         recency: Share of how fresh the file is.
         links: Share of being, or being linked with, a person or topic that the question names.
         instance: Share of having been written by the same instance.
+        asking: Taken from a line that only asks.
+        second: Share of the relevance of a file's second best line, added to the file's score.
     """
 
     file: float = 0.5
@@ -50,6 +52,8 @@ class Weights(NamedTuple):
     recency: float = 0.05
     links: float = 0.05
     instance: float = 0.1
+    asking: float = 0.0
+    second: float = 0.0
 
 
 REFRESH_S: Final = 1.5

@@ -1,0 +1,49 @@
+"""Which weights a question needs: for one fact, for a list of things, or for an inference.
+
+A list rests on many turns over months, and an inference on a fact in other words. For both, meaning
+counts more than words, what the named person said themselves counts more, and a line that only asks
+counts less. Chosen by measurement: docs/reference/ranking.md, "Lists and inferences". The patterns
+are English; questions in other languages are asked for facts.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from familiar_cli.store.search.types import Weights
+
+WEIGHTS: Final = Weights()
+"""For a question that one line answers."""
+
+LISTS: Final = WEIGHTS._replace(maxsim=0.7, speaker=0.2, asking=0.1, second=0.1)
+INFERENCES: Final = LISTS._replace(speaker=0.3, asking=0.15)
+
+_MOST_CHARS: Final = 500
+_ASKING: Final = re.compile(
+    r"\?\W*$|^\W*(?:what|which|where|who|how|would|does|did|do|is|are)\b", re.IGNORECASE
+)
+_INFERENCE: Final = re.compile(
+    r"\b(?:would|might|likely|could|probably|personality|considered?)\b", re.IGNORECASE
+)
+_LIST: Final = re.compile(
+    r"\b(?:both|common|how many|all the|kinds? of|types? of|some|ways)\b"
+    r"|\b(?:what|which|where|who)\b.*\b(?:has|have)\b"
+    # "What events …", "Which of her books …": a plural close to the question word.
+    r"|(?:^|[.!?,]\s+)(?:what|which)\s+(?:\w+\s+){0,2}?(?!does|is|was|has|this|his)\w+(?<!s)s\b",
+    re.IGNORECASE,
+)
+ASKS: Final = ("?", "？", "؟")
+"""What a line ends with that only asks."""
+
+
+@lru_cache(maxsize=64)  # a message is scored for memory and for turns
+def weights_for(query: str) -> Weights:
+    """Return the weights of the signals for what `query` asks."""
+    text = query[:_MOST_CHARS]
+    if not _ASKING.search(text):
+        return WEIGHTS
+    if _INFERENCE.search(text):
+        return INFERENCES
+    return LISTS if _LIST.search(text) else WEIGHTS

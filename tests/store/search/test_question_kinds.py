@@ -1,0 +1,80 @@
+"""Questions for one fact, for a list and for an inference are weighted differently."""
+
+from __future__ import annotations
+
+import pytest
+
+from familiar_cli.store.search.question_kinds import INFERENCES, LISTS, WEIGHTS, weights_for
+from tests.support.embedders import TokenWordEmbedder
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "What events has Caroline been to?",
+        "What books are on her shelf?",
+        "Which of his hobbies are quiet?",
+        "Where has Melanie camped?",
+        "What do Jon and Gina both like?",
+        "How many times did they meet?",
+        "Hey, what instruments do you play?",
+        "What kinds of tea do I like?",
+    ],
+)
+def test_a_list_is_recognised(query) -> None:
+    assert weights_for(query) == LISTS
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Would Ada enjoy a concert?",
+        "What might Bo say about it?",
+        "Is she likely to move?",
+        "What personality does he have?",
+    ],
+)
+def test_an_inference_is_recognised(query) -> None:
+    assert weights_for(query) == INFERENCES
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "When did Caroline go to the museum?",
+        "What does his brother do?",
+        "What is the dog called?",
+        "I would have liked some tea, we both would.",
+        "tea and both cups",
+        "",
+        "Was trinkt Anna gern?",
+    ],
+)
+def test_anything_else_asks_for_a_fact(query) -> None:
+    assert weights_for(query) == WEIGHTS
+
+
+def talk(*turns: str) -> str:
+    return "# Talk\n" + "".join(f"\n**Ada:** {turn}\n" for turn in turns)
+
+
+def test_for_a_list_a_line_that_only_asks_comes_later(world) -> None:
+    world.put("a.md", talk("Which paintings of boats?"))
+    world.put("b.md", talk("I made paintings of boats."))
+    (first, *_) = world.paths("What paintings has Ada made?", lines=True)
+    assert first == "b.md"
+
+
+def test_for_a_list_two_lines_of_a_file_count_more_than_one(world) -> None:
+    world.put("a.md", talk("My paintings hang there.", "Bread."))
+    world.put("b.md", talk("My paintings hang there.", "My paintings hang there."))
+    scores = {h.rel_path: h.score for h in world.ask("What paintings has Ada made?").hits}
+    assert scores["b.md"] > scores["a.md"]
+
+
+def test_lines_keep_their_own_score(world) -> None:
+    world.put("b.md", talk("My paintings hang there.", "My paintings, again."))
+    embedder = TokenWordEmbedder()
+    world.index.build_if_stale(embedder)
+    found = world.ask("What paintings has Ada made?", embedder, lines=True)
+    assert all(hit.score <= 0.8 * hit.signals.relevance + 0.2 for hit in found.hits)
