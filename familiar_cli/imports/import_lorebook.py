@@ -19,7 +19,6 @@ from familiar_cli.imports.lorebook_shelf import (
     BookSettings,
     EntryRecord,
     book_id_of,
-    decorators_of,
     file_names,
     ids_of,
     match_entries,
@@ -35,6 +34,7 @@ from familiar_cli.store.memory.pages.front_matter import (
     render_lore,
     without_pin,
 )
+from familiar_cli.store.memory.pages.lore_settings import is_gate, read_decorators
 from familiar_cli.store.memory.store.files import MISSING, parse_path
 
 if TYPE_CHECKING:
@@ -69,7 +69,11 @@ def effects_of(book: Lorebook, states: Mapping[int, State]) -> Effects:
     every, found, kept = Counter[str](), Counter[str](), Counter[str]()
     for place, entry in enumerate(book.entries):
         names = set(_kept_settings(entry))
+        gates = {name for name in names if is_gate(name)}
+        names -= gates
         pinning = names & _PINNING
+        if entry.enabled:
+            found.update(f"{name.removeprefix('extensions.')} may keep back" for name in gates)
         match states.get(place, "gone") if entry.enabled else "disabled":
             case "pinned":
                 every["constant of" if pinning else "pinned by hand:"] += 1
@@ -83,8 +87,13 @@ def effects_of(book: Lorebook, states: Mapping[int, State]) -> Effects:
         if any(map(is_expression, entry.keys)):
             names.add("regular-expression keys")
         kept.update(f"{name} of" for name in names)
-    of_book = tuple(f"the book's {name}" for name in _of_book(book))
-    return Effects(_count_notices(every), _count_notices(found), (*of_book, *_count_notices(kept)))
+    of_gates = tuple(f"the book's {name}" for name in _of_book(book) if is_gate(name))
+    of_book = tuple(f"the book's {name}" for name in _of_book(book) if not is_gate(name))
+    return Effects(
+        _count_notices(every),
+        (*of_gates, *_count_notices(found)),
+        (*of_book, *_count_notices(kept)),
+    )
 
 
 def _count_notices(counts: Counter[str]) -> tuple[str, ...]:
@@ -105,7 +114,7 @@ def _kept_settings(entry: LoreEntry) -> Iterator[str]:
             yield from (f"extensions.{inner}" for inner in value)
         elif name not in _SHOWN | _COUNTERS and not _is_default(name, value):
             yield name
-    yield from {f"@@{name}" for name in decorators_of(entry.content)}
+    yield from {f"@@{name}" for name in read_decorators(entry.content)}
 
 
 def _is_default(name: str, value: Any) -> bool:  # noqa: ANN401

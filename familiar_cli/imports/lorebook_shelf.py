@@ -19,6 +19,11 @@ from familiar_cli.imports.foreign_files import to_storable
 from familiar_cli.imports.lorebook import KEYS, Lorebook, LoreEntry, Shape, json_digest
 from familiar_cli.store.memory.layout import IMPORTED_LORE_DIR, LORE_DIR
 from familiar_cli.store.memory.pages.front_matter import LorePage, is_expression, parse_lore
+from familiar_cli.store.memory.pages.lore_settings import (
+    LORE_SETTINGS,
+    read_decorators,
+    split_decorators,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -158,7 +163,6 @@ def _are_alike(new: LoreEntry, old: LoreEntry) -> bool:
     return new.content == old.content or bool(set(new.keys) & set(old.keys))
 
 
-FILE_NAME: Final = ".lorebook.json"
 VERSION: Final = 1
 
 
@@ -218,7 +222,7 @@ class BookSettings(Struct, frozen=True):
 
 def path_in(directory: str) -> str:
     """Return the path of the settings of the books in `directory`."""
-    return f"{directory}/{FILE_NAME}" if directory else FILE_NAME
+    return f"{directory}/{LORE_SETTINGS}" if directory else LORE_SETTINGS
 
 
 def load_settings(store: MemoryStore, directory: str) -> BookSettings:
@@ -281,7 +285,7 @@ def book_directories(store: MemoryStore) -> list[str]:
     return sorted(
         str(PurePosixPath(path).parent)
         for path in walk_paths(store, LORE_DIR, hidden=True)
-        if PurePosixPath(path).name == FILE_NAME
+        if PurePosixPath(path).name == LORE_SETTINGS
     )
 
 
@@ -440,8 +444,9 @@ def page_of(entry: LoreEntry, entry_id: str) -> LorePage:
 
 def is_constant(entry: LoreEntry) -> bool:
     """Tell whether an entry belongs in every prompt: it is constant and has text."""
-    head, body = split_decorators(entry.content)
-    says_so = entry.raw.get("constant") in (True, "true") or "constant" in _names_in(head)
+    _, body = split_decorators(entry.content)
+    is_said = "constant" in read_decorators(entry.content)
+    says_so = entry.raw.get("constant") in (True, "true") or is_said
     return says_so and entry.enabled and bool(body.strip())
 
 
@@ -487,30 +492,3 @@ def _with_newline(body: str) -> str:
 
 def _unix_newlines(text: str) -> str:
     return text.replace("\r\n", "\n")
-
-
-# `@@@` is a fallback, used if the decorator before it is unknown.
-_LINE: Final = re.compile(r"@@@?([A-Za-z_]\w*)(?:[ \t][^\r\n]*)?(?:\r?\n|\Z)")
-_BLANK: Final = re.compile(r"(?:[ \t]*\r?\n)+")
-
-
-def split_decorators(content: str) -> tuple[str, str]:
-    """Split `content` into its leading decorators, verbatim, and the text below.
-
-    Joined again, they are `content`. Blank lines between the two go with the decorators.
-    """
-    end = 0
-    while line := _LINE.match(content, end):
-        end = line.end()
-    if end and (blank := _BLANK.match(content, end)):
-        end = blank.end()
-    return content[:end], content[end:]
-
-
-def decorators_of(content: str) -> tuple[str, ...]:
-    """Return the names of the leading decorators of `content`."""
-    return _names_in(split_decorators(content)[0])
-
-
-def _names_in(head: str) -> tuple[str, ...]:
-    return tuple(line[1] for line in _LINE.finditer(head))

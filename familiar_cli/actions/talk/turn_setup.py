@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from familiar_cli.context.budget import MESSAGE_TOKENS, Allowance, Window, prompt_allowance
+from familiar_cli.context.lore_gates import LoreGates
 from familiar_cli.context.providers.character import CharacterProvider
 from familiar_cli.context.providers.passages import Sight
 from familiar_cli.context.providers.pins import PinnedMemory
@@ -122,6 +123,7 @@ def pinned_memory(familiar: Familiar, setup: TurnSetup, find: Callable[[], Pins]
     def sight(request: ContextRequest) -> Sight:
         # Lines that rest on turns in the prompt stay, so that a pin is the same in each prompt.
         macros = setup.character.macros_of(request)
-        return Sight(request.viewer, frozenset, macros, request.phrases, numbering)
+        gates = LoreGates(familiar.memory, familiar.history, request, macros)
+        return Sight(request.viewer, frozenset, macros, request.phrases, numbering, gates=gates)
 
     return PinnedMemory(find, familiar.memory, familiar.counter, sight)

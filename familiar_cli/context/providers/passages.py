@@ -19,7 +19,7 @@ from familiar_cli.store import fts
 from familiar_cli.store.memory.layout import LORE_DIR, PEOPLE_DIR
 from familiar_cli.store.memory.pages import lines as memory_lines
 from familiar_cli.store.memory.pages.facts import days_shown, ended_spans
-from familiar_cli.store.memory.pages.front_matter import aside_spans, parse_lore
+from familiar_cli.store.memory.pages.front_matter import LorePage, aside_spans, parse_lore
 from familiar_cli.store.search.hits import DENSE_FLOOR as NEAR
 from familiar_cli.store.search.hits import below_heading, holds_any, label_of
 from familiar_cli.store.search.who_when import period_of
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.context.character import Macros
+    from familiar_cli.context.lore_gates import LoreGates
     from familiar_cli.context.providers.packing import Packed
     from familiar_cli.context.types import Contribution
     from familiar_cli.store.search.types import Hit
@@ -108,6 +109,7 @@ class Sight(Struct, frozen=True):
         phrases: The language of labels.
         numbering: The mapping of citations to turns.
         has_past: The question is about the past; otherwise ended lines are hidden.
+        gates: The gates of lorebooks; None to leave them open.
     """
 
     viewer: Viewer
@@ -116,12 +118,13 @@ class Sight(Struct, frozen=True):
     phrases: Phrases = ENGLISH
     numbering: memory_lines.Numbering = memory_lines.PLAIN
     has_past: bool = False
+    gates: LoreGates | None = None
 
     def of(self, rel_path: str, text: str) -> Seen:
         """Return the visible part of a file."""
         is_lore = rel_path.startswith(f"{LORE_DIR}/")
-        if is_lore and not parse_lore(text).enabled:
-            return Seen(text, why_not=DISABLED)
+        if is_lore and (why_not := self._kept_back(rel_path, parse_lore(text))):
+            return Seen(text, why_not=why_not)
         hidden = [(*span, SHOWN) for span in self._of_window(text)]
         hidden += [
             (*span, PRIVATE) for span in memory_lines.private_spans(text, self.viewer, rel_path)
@@ -133,6 +136,11 @@ class Sight(Struct, frozen=True):
         days = {} if is_lore else days_shown(text, self.numbering, self.viewer, self.phrases)
         left_out = sorted([*(span[:2] for span in hidden), *memory_lines.machine_spans(text)])
         return Seen(text, tuple(sorted(hidden)), tuple(left_out), days=days)
+
+    def _kept_back(self, rel_path: str, page: LorePage) -> str:
+        if not page.enabled:
+            return DISABLED
+        return self.gates.reason(rel_path, page) if self.gates else ""
 
     def whole(self, rel_path: str, text: str) -> Whole:
         """Return all of a file that may be shown."""

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.text import USEFUL_TOKENS, counted
+from familiar_cli.context.lore_gates import LoreGates
 from familiar_cli.context.providers.packing import (
     Excerpt,
     Filling,
@@ -248,7 +249,8 @@ class Retrieval:
         macros = self.memory.macros(request)
         has_past = asks_for_past(request.query)
         numbering = self.memory.numbering
-        return Sight(request.viewer, shown, macros, request.phrases, numbering, has_past)
+        gates = LoreGates(self.memory.store, self.memory.history, request, macros)
+        return Sight(request.viewer, shown, macros, request.phrases, numbering, has_past, gates)
 
     def _gatherer(
         self, request: ContextRequest, loaded: Mapping[str, Contribution], room: int

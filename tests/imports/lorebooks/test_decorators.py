@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from familiar_cli.imports.lorebook_shelf import decorators_of, split_decorators
+from familiar_cli.store.memory.pages.lore_settings import read_decorators, split_decorators
 from tests.support.cases import each
 from tests.support.lorebooks import texts
 
@@ -34,4 +34,4 @@ def test_only_lines_at_the_top_are_decorators(content, head, text) -> None:
 
 
 def test_fallbacks_are_named_with_the_others() -> None:
-    assert decorators_of("@@new_thing x\n@@@depth 2\ntext") == ("new_thing", "depth")
+    assert read_decorators("@@new_thing x\n@@@depth 2\ntext") == {"new_thing": "x", "depth": "2"}

@@ -1,0 +1,236 @@
+"""Settings of lore entries that restrict them, as `.lorebook.json` keeps them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from familiar_cli.base.errors import FamiliarError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from familiar_cli.store.memory.store.store import MemoryStore
+
+LORE_SETTINGS: Final = ".lorebook.json"
+"""Name of the file, in each directory of lore, that keeps the books' own settings."""
+
+_SCAN_DEPTH: Final = 2  # messages, as SillyTavern has it where a book says nothing
+_ALWAYS: Final = 100
+_ANY_TYPE: Final = frozenset[str]()
+_NUMBER: Final = re.compile(r"[ \t]*(\d{1,9})")
+
+# `@@@` is a fallback, used if the decorator before it is unknown.
+_DECORATOR: Final = re.compile(r"@@@?([A-Za-z_]\w*)(?:[ \t]([^\r\n]*))?(?:\r?\n|\Z)")
+_BLANK: Final = re.compile(r"(?:[ \t]*\r?\n)+")
+
+_OF_BOOK: Final = {
+    "key": "keys",
+    "keysecondary": "secondary_keys",
+    "order": "insertion_order",
+    "caseSensitive": "case_sensitive",
+    "constant": "constant",
+    "selective": "selective",
+}
+"""Settings that a card's book has at the top of an entry; all others stand in `extensions`."""
+
+
+_GATES: Final = frozenset(
+    {
+        *("characterFilter", "cooldown", "delay", "group", "groupOverride", "groupWeight"),
+        *("keysecondary", "probability", "selectiveLogic", "triggers", "useProbability"),
+        *("@@dont_activate", "@@dont_activate_after_match", "@@exclude_keys", "@@scan_depth"),
+        *("@@activate_only_after", "@@activate_only_every", "secondary_keys", "selective"),
+        *("scanDepth", "caseSensitive", "case_sensitive", "matchWholeWords"),
+    }
+)
+
+
+def is_gate(name: str) -> bool:
+    """Tell whether a setting, in either spelling, restricts when an entry is shown."""
+    parts = name.removeprefix("extensions.").split("_")
+    return name in _GATES or "".join([parts[0], *map(str.capitalize, parts[1:])]) in _GATES
+
+
+def split_decorators(content: str) -> tuple[str, str]:
+    """Split `content` into its leading decorators, verbatim, and the text below.
+
+    Joined again, they are `content`. Blank lines between the two go with the decorators.
+    """
+    end = 0
+    while line := _DECORATOR.match(content, end):
+        end = line.end()
+    if end and (blank := _BLANK.match(content, end)):
+        end = blank.end()
+    return content[:end], content[end:]
+
+
+def read_decorators(content: str) -> dict[str, str]:
+    """Return the leading decorators of `content` by name, with their values."""
+    head = split_decorators(content)[0]
+    return {line[1]: (line[2] or "").strip() for line in _DECORATOR.finditer(head)}
+
+
+class LoreSettings(Struct, frozen=True):
+    """What restricts an entry, in SillyTavern's terms.
+
+    Args:
+        keys: Its primary keys.
+        secondary: Its secondary keys; empty if they do not count.
+        logic: 0 AND ANY, 1 NOT ALL, 2 NOT ANY, 3 AND ALL.
+        is_constant: It needs no key.
+        is_vectorized: It is found by meaning, so it needs no key.
+        probability: Percent, 0 to 100.
+        delay: Least number of messages.
+        cooldown: Messages for which it rests after a match.
+        sticky: Messages for which it stays after a match; its rest begins then.
+        scan_depth: Number of newest messages in which keys are looked for.
+        is_case_sensitive: Keys match in their own case only.
+        is_whole_word: Keys match whole words only.
+        groups: Inclusion groups: one entry of a group at a time.
+        weight: Its chance within a group.
+        is_preferred: It wins its group by order, not by chance.
+        order: Its insertion order.
+        characters: Names of the characters it is for, or not for.
+        excludes_characters: It is not for these characters.
+        triggers: Kinds of replies it is for; empty for all.
+        exclude_keys: Words that forbid it.
+        after: Least number of messages, by its decorator.
+        every: It is due at each such number of messages; 0 for always.
+        is_single: It rests for good after its first match.
+        is_off: Its decorator forbids it.
+    """
+
+    keys: tuple[str, ...] = ()
+    secondary: tuple[str, ...] = ()
+    logic: int = 0
+    is_constant: bool = False
+    is_vectorized: bool = False
+    probability: int = _ALWAYS
+    delay: int = 0
+    cooldown: int = 0
+    sticky: int = 0
+    scan_depth: int = _SCAN_DEPTH
+    is_case_sensitive: bool = False
+    is_whole_word: bool = False
+    groups: tuple[str, ...] = ()
+    weight: int = _ALWAYS
+    is_preferred: bool = False
+    order: int = _ALWAYS
+    characters: tuple[str, ...] = ()
+    excludes_characters: bool = False
+    triggers: frozenset[str] = _ANY_TYPE
+    exclude_keys: tuple[str, ...] = ()
+    after: int = 0
+    every: int = 0
+    is_single: bool = False
+    is_off: bool = False
+
+    @property
+    def most_messages(self) -> int:
+        """How many messages its counts look back."""
+        return max(self.scan_depth, self.delay, self.after)
+
+
+def load_lore_settings(store: MemoryStore, directory: str) -> dict[str, LoreSettings]:
+    """Load the settings of the entries in a directory, by entry id.
+
+    Raises:
+        FamiliarError: The file is damaged.
+    """
+    path = f"{directory}/{LORE_SETTINGS}"
+    if not store.exists(path):
+        return {}
+    try:
+        data = json.loads(store.read_bytes(path))
+        frames = {key: book.get("frame") or {} for key, book in data["books"].items()}
+        return {
+            entry_id: read_lore_settings(
+                record["shape"], record["raw"], frames.get(record.get("book"), {})
+            )
+            for entry_id, record in data["entries"].items()
+        }
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise FamiliarError(f"{path!r}, which keeps the settings of lore, is damaged") from error
+
+
+def read_lore_settings(
+    shape: str, raw: Mapping[str, Any], frame: Mapping[str, Any]
+) -> LoreSettings:
+    """Read what restricts an entry; a value of the wrong type counts as absent.
+
+    Args:
+        shape: `worldinfo`, or `book` for the spelling of cards.
+        raw: The entry as imported.
+        frame: The settings of its book.
+    """
+
+    def find(name: str) -> Any:  # noqa: ANN401  # foreign JSON
+        return _find_setting(shape, raw, name)
+
+    said = read_decorators(str(raw.get("content") or ""))
+    scope = find("characterFilter")
+    scope = scope if isinstance(scope, dict) else {}
+    is_selective = find("selective")
+    is_selective = shape == "worldinfo" if is_selective is None else bool(is_selective)
+    depths = (find("scanDepth"), said.get("scan_depth"), frame.get("scan_depth"))
+    return LoreSettings(
+        keys=_texts(find("key")),
+        secondary=_texts(find("keysecondary")) if is_selective else (),
+        logic=_number(find("selectiveLogic"), 0),
+        is_constant=bool(find("constant")) or bool({"constant", "activate"} & said.keys()),
+        is_vectorized=bool(find("vectorized")),
+        probability=_ALWAYS
+        if find("useProbability") is False
+        else _number(find("probability"), _ALWAYS),
+        delay=_number(find("delay"), 0),
+        cooldown=_number(find("cooldown"), 0),
+        sticky=_number(find("sticky"), 0),
+        scan_depth=next((d for d in (_number(v, -1) for v in depths) if d >= 0), _SCAN_DEPTH),
+        is_case_sensitive=bool(find("caseSensitive")),
+        is_whole_word=bool(find("matchWholeWords")),
+        groups=tuple(g.strip() for g in str(find("group") or "").split(",") if g.strip()),
+        weight=_number(find("groupWeight"), _ALWAYS),
+        is_preferred=bool(find("groupOverride")),
+        order=_number(find("order"), _ALWAYS),
+        characters=_texts(scope.get("names")),
+        excludes_characters=bool(scope.get("isExclude")),
+        triggers=frozenset(_texts(find("triggers"))),
+        exclude_keys=tuple(
+            key.strip() for key in said.get("exclude_keys", "").split(",") if key.strip()
+        ),
+        after=_number(said.get("activate_only_after"), 0),
+        every=_number(said.get("activate_only_every"), 0),
+        is_single="dont_activate_after_match" in said,
+        is_off="dont_activate" in said,
+    )
+
+
+def _find_setting(shape: str, raw: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401  # JSON
+    if shape == "worldinfo":
+        return raw.get(name)
+    if name in _OF_BOOK:
+        return raw.get(_OF_BOOK[name])
+    extensions = raw.get("extensions")
+    extensions = extensions if isinstance(extensions, dict) else {}
+    packed = extensions.get("world_info")
+    snake = re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", name)
+    places = (extensions, packed if isinstance(packed, dict) else {})
+    found = (place[key] for place in places for key in (name, snake) if place.get(key) is not None)
+    return next(found, None)
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    values = value if isinstance(value, list) else []
+    return tuple(text for text in values if isinstance(text, str) and text.strip())
+
+
+def _number(value: object, default: int) -> int:
+    """Read a whole number >= 0, also one in a string."""
+    if isinstance(value, str) and (found := _NUMBER.match(value)):
+        return int(found[1])
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if is_number and 0 <= value < 10**9 else default  # type: ignore[operator, call-overload]
