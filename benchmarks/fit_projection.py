@@ -22,7 +22,8 @@ from familiar_cli.base.config.home import cache_dir
 from familiar_cli.base.times.when import day_words
 from familiar_cli.llm.models.store import path_of
 from familiar_cli.store.search import chunking, embedder
-from familiar_cli.store.search.embedder import BATCH, SPECS, Encoder
+from familiar_cli.store.search.embedder import SPECS, Encoder
+from familiar_cli.store.search.types import BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

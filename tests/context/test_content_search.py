@@ -27,8 +27,9 @@ from familiar_cli.store.memory.pages.front_matter import LorePage, render_lore
 from familiar_cli.store.memory.pages.lines import private_heading
 from familiar_cli.store.memory.store.store import MemoryStore
 from familiar_cli.store.search.build import EmbeddingIndex
-from familiar_cli.store.search.embedder import BATCH, EmbedderChoice
+from familiar_cli.store.search.embedder import EmbedderChoice
 from familiar_cli.store.search.search import search_memory
+from familiar_cli.store.search.types import BATCH
 from tests.context.support import ANNA, BO, request
 from tests.support.embedders import BrokenEmbedder, WordEmbedder
 from tests.support.viewers import viewer_in

@@ -25,17 +25,9 @@ from familiar_cli.base.sqlite import transaction
 from familiar_cli.base.text import sha256_of
 from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.store.memory.layout import INDEX_DIR, is_page
-from familiar_cli.store.search import scan, schema, token_vectors, vectors
-from familiar_cli.store.search.embedder import (
-    BATCH,
-    Embedder,
-    EmbedderError,
-    is_remote,
-    read_passages,
-    token_version,
-)
-from familiar_cli.store.search.rank import Candidate, Pieces
+from familiar_cli.store.search import scan, schema
 from familiar_cli.store.search.schema import IndexUnusableError
+from familiar_cli.store.search.types import BATCH
 from familiar_cli.store.search.who_when import day_in
 
 if TYPE_CHECKING:
@@ -46,6 +38,8 @@ if TYPE_CHECKING:
     from familiar_cli.store.fts import Counts
     from familiar_cli.store.memory.store.files import Skipped
     from familiar_cli.store.memory.store.store import MemoryStore
+    from familiar_cli.store.search.embedder import Embedder
+    from familiar_cli.store.search.rank import Candidate, Pieces
     from familiar_cli.store.search.token_vectors import CountedTokens, Rows
     from familiar_cli.store.search.vectors import Vectors
 
@@ -147,6 +141,8 @@ class EmbeddingIndex:
         fresh = not is_directory(self.directory)
         answer = schema.use_index(self.directory, self._idle, action)
         if self._is_cut:
+            from familiar_cli.store.search import vectors
+
             self._is_cut = False
             schema.use_index(
                 self.directory, self._idle, lambda c: vectors.write_if_lost(c, self.directory)
@@ -218,6 +214,8 @@ class EmbeddingIndex:
         search. A server is not asked for what a person waits for. Errors are ignored, since words
         are still found.
         """
+        from familiar_cli.store.search.embedder import EmbedderError, is_remote
+
         if is_remote(embedder):
             return
         waiting = count_waiting(connection)
@@ -262,6 +260,8 @@ class EmbeddingIndex:
 
     def vectors(self, connection: sqlite3.Connection) -> Vectors:
         """Return all vectors, cached until the index changes."""
+        from familiar_cli.store.search import vectors
+
         stamp = vectors.vectors_stamp(connection, self.directory)
         if self._cached is None or self._cached[0] != stamp:
             self._cached = None  # a file truncated by another program is not used again
@@ -271,6 +271,8 @@ class EmbeddingIndex:
 
     def pieces(self, connection: sqlite3.Connection) -> Pieces:
         """Return a reader of pieces that caches them until the index changes."""
+        from familiar_cli.store.search.rank import Pieces
+
         known, state = self._pieces, schema.state_of(connection)
         if known is None or known[0] != state or len(known[1]) + len(known[2]) > _MOST_KEPT:
             known = self._pieces = state, {}, {}
@@ -278,6 +280,8 @@ class EmbeddingIndex:
 
     def token_rows(self, connection: sqlite3.Connection) -> Rows | None:
         """Return the vectors of all tokens, or None; a replaced file is loaded again."""
+        from familiar_cli.store.search import token_vectors
+
         stamp = token_vectors.token_stamp(connection, self.directory)
         if self._tokens is None or self._tokens[0] != stamp or self._tokens[1] is None:
             self._tokens = stamp, token_vectors.map_rows(connection, self.directory)
@@ -318,7 +322,7 @@ class EmbeddingIndex:
 
     def _take_in(self, connection: sqlite3.Connection, rel_path: str, stamp: FileStamp) -> bool:
         """Read one file; tell whether its content is new to the index."""
-        from familiar_cli.store.search import rows  # noqa: PLC0415  # a search rarely finds anything new
+        from familiar_cli.store.search import rows  # a search rarely finds anything new
 
         try:
             content = self.store.read_bytes(rel_path)
@@ -348,6 +352,8 @@ class EmbeddingIndex:
         at_most: int | None,
         progress: Progress | None,
     ) -> Embedded:
+        from familiar_cli.store.search import token_vectors, vectors
+
         replaced = _agree_on_model(connection, embedder, self.directory)
         waiting = count_waiting(connection)
         total = waiting if at_most is None else min(waiting, at_most)
@@ -363,6 +369,8 @@ class EmbeddingIndex:
         return Embedded(done, count_waiting(connection), replaced)
 
     def _status(self, connection: sqlite3.Connection) -> IndexStatus:
+        from familiar_cli.store.search import token_vectors
+
         def count(what: str) -> int:
             return int(connection.execute(f"SELECT COUNT(*) FROM {what}").fetchone()[0])  # noqa: S608
 
@@ -403,7 +411,7 @@ class EmbeddingIndex:
 
 def _take_out(connection: sqlite3.Connection, rel_paths: Sequence[str]) -> None:
     if rel_paths:
-        from familiar_cli.store.search import rows  # noqa: PLC0415
+        from familiar_cli.store.search import rows
 
         rows.take_out(connection, rel_paths)
 
@@ -435,11 +443,15 @@ def _index_signature(connection: sqlite3.Connection) -> list[str]:
 
 
 def _signature_of(embedder: Embedder) -> list[str]:
+    from familiar_cli.store.search.embedder import token_version
+
     return [embedder.model, str(embedder.dimension), token_version(embedder)]
 
 
 def _agree_on_model(connection: sqlite3.Connection, embedder: Embedder, directory: Path) -> str:
     """Prepare the index for vectors of `embedder`; return the model whose vectors were deleted."""
+    from familiar_cli.store.search import token_vectors
+
     held, wanted = _index_signature(connection), _signature_of(embedder)
     if held == wanted and not token_vectors.are_lost(connection, directory):
         return ""
@@ -465,7 +477,7 @@ def _waiting_batches(
     connection: sqlite3.Connection, total: int
 ) -> Iterator[dict[bytes, tuple[str, list[int]]]]:
     """Yield pieces without vectors, newest first: the text to embed and its ids, by key."""
-    from familiar_cli.store.search.chunking import embedding_text, index_label  # noqa: PLC0415
+    from familiar_cli.store.search.chunking import embedding_text, index_label
 
     last = _AFTER_ALL
     while total > 0:
@@ -495,7 +507,8 @@ def _embed_batch(
     batch: dict[bytes, tuple[str, list[int]]],
     directory: Path,
 ) -> int:
-    from familiar_cli.store.search import rows  # noqa: PLC0415
+    from familiar_cli.store.search import rows, token_vectors, vectors
+    from familiar_cli.store.search.embedder import read_passages
 
     made = read_passages(embedder, [text for text, _ in batch.values()])
     # The rows are on disk before anything says where they are, so a crash loses a batch at most.
@@ -618,7 +631,7 @@ def _is_pinned(store: MemoryStore, rel_path: str) -> bool:
         # Nearly all files are handled here, in a tenth of the store's time.
         if not read_plain(f"{store.root}/{rel_path}", len(_MARKS[-1])).startswith(_MARKS):
             return False
-    from familiar_cli.store.memory.pages.front_matter import is_pinned  # noqa: PLC0415  # few files have it
+    from familiar_cli.store.memory.pages.front_matter import is_pinned  # few files have it
 
     head = store.read_head(rel_path, _HEAD_BYTES)
     is_all = head.is_whole or body_start(head.text)

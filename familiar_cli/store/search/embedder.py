@@ -34,8 +34,6 @@ _PATIENCE_S: Final = 15.0  # with what is being done when the program ends
 
 _SURELY_READ: Final = 250  # a token has a character at least, and all models read 256 tokens
 
-BATCH: Final = 16
-"""Texts that are read, and whose vectors are kept, at once."""
 
 AT_ONCE: Final = 4
 """Texts per call of the model; with more of them, time goes into padding and memory."""

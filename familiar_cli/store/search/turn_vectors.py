@@ -20,15 +20,10 @@ from familiar_cli.base.errors import LockedError
 from familiar_cli.base.files import check_own, locked, remove
 from familiar_cli.store.fts import words
 from familiar_cli.store.search import token_vectors
-from familiar_cli.store.search.embedder import (
-    BATCH,
-    Encoded,
-    read_passages,
-    read_queries,
-    token_version,
-)
+from familiar_cli.store.search.embedder import Encoded, read_passages, read_queries, token_version
 from familiar_cli.store.search.rank import WEIGHTS, cosine_nearness
 from familiar_cli.store.search.schema import IndexUnusableError
+from familiar_cli.store.search.types import BATCH
 from familiar_cli.store.search.vectors import (
     RowFile,
     each_to_each,

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 Method = Literal["hybrid", "lexical", "dense", "grep"]
 Wanted = Literal["auto", "hybrid", "lexical", "dense", "grep"]
 
+BATCH: Final = 16
+"""Texts that are read, and whose vectors are kept, at once."""
+
 
 class Weights(NamedTuple):
     """How much each signal counts. Chosen by measurement: docs/reference/ranking.md.
