@@ -24,6 +24,7 @@ from familiar_cli.imports.what_is_it import is_data_folder, recognise_instead, t
 from familiar_cli.store.history import imports, matching, store
 from familiar_cli.store.history.matching import LineMatch
 from familiar_cli.store.history.rows import HEARD, IMPORTED, SERVED, Turn
+from familiar_cli.store.history.same_message import kept_words
 from familiar_cli.store.history.selection import publish_chat
 
 if TYPE_CHECKING:
@@ -388,7 +389,7 @@ class Bringing:
             channel_id=channel_id,
             author=message.author,
             role=message.role,
-            content=matching.kept_words(message.text),
+            content=kept_words(message.text),
             at=message.at,
             modality=message.modality,
             source=SERVED if self._wish.is_current else IMPORTED,
@@ -400,7 +401,7 @@ class Bringing:
             message.fingerprint,
             message.estimated,
             message.raw,
-            tuple(map(matching.kept_words, message.others)),
+            tuple(map(kept_words, message.others)),
             message.message_id,
             names_speaker=bool(message.speaker) or message.role != "user",
         )

@@ -27,7 +27,7 @@ from familiar_cli.imports.source import (
     read_rows,
     readable_rows,
 )
-from familiar_cli.store.history.matching import stated_id
+from familiar_cli.store.history.same_message import stated_id
 from familiar_cli.store.history.selection import Kept, TurnFilter, imported_from, select_turns
 
 if TYPE_CHECKING:

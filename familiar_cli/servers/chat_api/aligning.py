@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
-from familiar_cli.store.history.matching import normal_words
+from familiar_cli.store.history.same_message import is_same_text, normal_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +25,6 @@ Step = Literal["say", "answer", "again", "branch"]
 _TRUSTED_LINES: Final = 3  # a run of this length is no coincidence
 _TRUSTED_CHARS: Final = 40  # nor is this much text
 _MOST_STEPS: Final = 2_000_000  # thousands of equal lines form too many runs
-_KEPT_SHARE: Final = 0.5  # of a reply that a program has truncated
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +185,7 @@ class _Comparison:
         """Tell whether two lines have the same text."""
         self.steps += 1
         (role, said), (kept_role, texts) = self._said[number], self._kept[of_kept]
-        return role == kept_role and any(_holds_text(said, text, role) for text in texts)
+        return role == kept_role and any(is_same_text(said, text, role) for text in texts)
 
 
 def _first_place(kept: Sequence[KeptLine]) -> int:
@@ -203,27 +202,19 @@ def _is_same(line: RequestLine, kept: KeptLine) -> bool:
         return False
     said = normal_words(line.text)
     texts = (kept.text, *kept.alternatives.values())
-    return any(_holds_text(said, normal_words(text), line.role) for text in texts)
-
-
-def _holds_text(said: str, text: str, role: str) -> bool:
-    """Tell whether `said` is `text`, or a reply that a program truncated at a sentence."""
-    if said == text:
-        return True
-    is_cut = role == "assistant" and len(said) >= _KEPT_SHARE * len(text) > 0
-    return is_cut and text.startswith(said)
+    return any(is_same_text(said, normal_words(text), line.role) for text in texts)
 
 
 def _find_alternative(line: RequestLine, kept: KeptLine) -> int | None:
     """Find the alternative turn that a program shows in place of the standing one."""
     said = normal_words(line.text)
-    if _holds_text(said, normal_words(kept.text), line.role):
+    if is_same_text(said, normal_words(kept.text), line.role):
         return None
     return next(
         (
             turn_id
             for turn_id, text in kept.alternatives.items()
-            if _holds_text(said, normal_words(text), line.role)
+            if is_same_text(said, normal_words(text), line.role)
         ),
         None,
     )

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from familiar_cli.base.text import one_line, str_or_empty
 from familiar_cli.servers.api_errors import ApiError
 from familiar_cli.servers.chat_api.aligning import RequestLine
-from familiar_cli.store.history.matching import kept_words, without_fence
+from familiar_cli.store.history.same_message import kept_words, without_fence
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -24,8 +24,8 @@ from familiar_cli.context.types import Said, Spoken
 from familiar_cli.servers.api_errors import ApiError
 from familiar_cli.servers.chat_api.aligning import KeptLine, Placement, RequestLine, align_lines
 from familiar_cli.store.history import store
-from familiar_cli.store.history.matching import normal_words
 from familiar_cli.store.history.rows import IMPORTED, Role, Turn
+from familiar_cli.store.history.same_message import are_alike, normal_words
 from familiar_cli.store.history.selection import TurnFilter, newest_turns, turns_from
 from familiar_cli.store.history.store import GREETING, HistoryStore, reply_to_turn, turn_of_message
 
@@ -434,7 +434,7 @@ class Conversations:
         if placement.step in {"again", "answer"} and not beyond:
             return self._is_soon(placement)
         if placement.revised is not None:
-            return _are_alike(placement.words, kept[end].text)
+            return are_alike(placement.words, kept[end].text)
         return bool(placement.common) and placement.step != "branch"
 
     def _is_soon(self, placement: Placement) -> bool:
@@ -624,12 +624,6 @@ def _are_same(pair: tuple[RequestLine, Turn]) -> bool:
 
 def _is_opening(line: KeptLine) -> bool:
     return line.is_greeting or line.role == "assistant"
-
-
-def _are_alike(text: str, other: str) -> bool:
-    """Tell whether one text may be an edit of the other: they share half of their words."""
-    words, others = set(normal_words(text).split()), set(normal_words(other).split())
-    return 2 * len(words & others) >= min(len(words), len(others))
 
 
 class Served:

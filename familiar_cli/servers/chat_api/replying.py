@@ -18,7 +18,7 @@ from familiar_cli.servers.chat_api import api_format
 from familiar_cli.servers.chat_api.api_format import ReplyRequest, Sampling, text_of
 from familiar_cli.servers.chat_api.speakers import ConversationLocks, RequestIdentity, key_of
 from familiar_cli.servers.connection import play_while_connected
-from familiar_cli.store.history.matching import kept_words, without_fence
+from familiar_cli.store.history.same_message import kept_words, without_fence
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

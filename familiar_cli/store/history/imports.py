@@ -23,10 +23,7 @@ from familiar_cli.store.history.matching import (
     IncomingLine,
     LineMatch,
     Matching,
-    Wording,
-    identity_of,
     matching_blocks,
-    wording_of,
 )
 from familiar_cli.store.history.rows import (
     COLUMNS,
@@ -38,6 +35,15 @@ from familiar_cli.store.history.rows import (
     in_ms,
     pack,
     to_row,
+)
+from familiar_cli.store.history.same_message import (
+    Account,
+    Wording,
+    account_of,
+    identity_of,
+    is_same_message,
+    may_be_one_person,
+    wording_of,
 )
 from familiar_cli.store.history.selection import Kept, TurnFilter, kept_turns, select_turns
 from familiar_cli.store.history.store import (
@@ -480,7 +486,7 @@ class _Line(NamedTuple):
     wording: int  # a hash; matches are compared in full before anything is withdrawn
     turn_id: int
     is_live: bool
-    person: tuple[str, str] | None
+    person: Account
     channel_id: str
 
 
@@ -537,22 +543,11 @@ def _lines_by_channel(history: HistoryStore) -> list[list[_Line]]:
 def _known_line(kept: Kept) -> _Line:
     turn = kept.turn
     is_live = not kept.format and turn.source in _LIVE
-    return _Line(hash(wording_of(turn)), turn.id, is_live, _person_of(turn), turn.channel_id)
-
-
-def _person_of(turn: Turn) -> tuple[str, str] | None:
-    return (turn.author.platform, turn.author.user_id) if turn.author else None
+    return _Line(hash(wording_of(turn)), turn.id, is_live, account_of(turn), turn.channel_id)
 
 
 def _is_repeat(turn: Turn, original: Turn) -> bool:
-    is_elsewhere = turn.channel_id != original.channel_id
-    same_words = wording_of(turn) == wording_of(original)
-    return is_elsewhere and same_words and _may_be_one(_person_of(turn), _person_of(original))
-
-
-def _may_be_one(one: tuple[str, str] | None, other: tuple[str, str] | None) -> bool:
-    """Tell whether two speakers may be the same person; ids differ between platforms."""
-    return one is None or other is None or one[0] != other[0] or one == other
+    return turn.channel_id != original.channel_id and is_same_message(turn, original)
 
 
 class _Index:
@@ -602,7 +597,7 @@ class _Index:
         most = min(len(lines) - at, len(self._lines) - start)
         for one_at, place in zip(range(at, at + most), range(start, start + most), strict=True):
             one, other = lines[one_at], self._lines[place]
-            is_same = one.wording == other.wording and _may_be_one(one.person, other.person)
+            is_same = one.wording == other.wording and may_be_one_person(one.person, other.person)
             if not (is_same and one.is_live and other.channel_id == channel_id) or place in used:
                 break
             size += 1

@@ -10,12 +10,9 @@ is stored once. A copy under another name is not a separate chat.
 from __future__ import annotations
 
 import json
-import re
-import unicodedata
 from bisect import bisect_right
 from difflib import SequenceMatcher
 from enum import IntEnum
-from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,12 +22,21 @@ from familiar_cli.base.errors import NotFoundError
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history import events
 from familiar_cli.store.history.rows import SERVED, Turn, in_ms, pack, unpack
+from familiar_cli.store.history.same_message import (
+    Wording,
+    account_of,
+    compare_ids,
+    identity_of,
+    normal_words,
+    stated_id,
+    wording_of,
+)
 from familiar_cli.store.history.selection import TurnFilter, select_turns
 from familiar_cli.store.history.store import HistoryStore, find_message
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
 _FIRST_CHARACTERS: Final = "substr(content, 1, 24)"  # as in the index `turns_by_beginning`
@@ -56,7 +62,7 @@ class LineMatch(IntEnum):
     def of_known(cls, stored: Turn, said: Turn) -> LineMatch:
         """Classify a message whose id is already stored."""
         same = (stored.role, stored.content) == (said.role, said.content)
-        by_one = not (stored.author and said.author) or _person_key(stored) == _person_key(said)
+        by_one = not (stored.author and said.author) or account_of(stored) == account_of(said)
         return cls.there if same and by_one else cls.edited
 
 
@@ -136,12 +142,10 @@ class Matching:
         self, turn_id: int, author: tuple[object, object], raw: str, line: IncomingLine
     ) -> bool:
         """Tell whether a turn with the same identity as a line may be the same message."""
-        if not line.names_speaker and not _is_by(author, line.turn):
+        if not line.names_speaker and author != tuple(map(pack, account_of(line.turn))):
             return False
-        if not line.message_id:
-            return True
-        other = self._message_id(turn_id, raw)
-        return other == line.message_id if other else not line.estimated
+        is_same = compare_ids(line.message_id, lambda: self._message_id(turn_id, raw))
+        return not (line.message_id and line.estimated) if is_same is None else is_same
 
     def _message_id(self, turn_id: int, raw: str) -> str:
         """Return an imported message's id; early imports have it only in the raw line."""
@@ -192,7 +196,8 @@ class Matching:
             follows: Whether the turn directly follows a known line.
         """
         turn_id, raw, platform, user_id, role, at_ms, content, estimated = row
-        if unpack(role) != line.turn.role or not _is_by((platform, user_id), line.turn):
+        author = tuple(map(pack, account_of(line.turn)))
+        if unpack(role) != line.turn.role or (platform, user_id) != author:
             return False
         if unpack(content) in line.others:
             return True
@@ -201,22 +206,6 @@ class Matching:
         if line.estimated or estimated:  # without a time, only the position can decide
             return bool(line.estimated and estimated and follows)
         return bool(at_ms == in_ms(line.turn.at))
-
-
-def stated_id(value: Mapping[str, Any]) -> str:
-    """Return the message id in a raw line; empty: none."""
-    given = value.get("id")
-    return str(given) if isinstance(given, str | int) and not isinstance(given, bool) else ""
-
-
-def _is_by(author: tuple[object, object], turn: Turn) -> bool:
-    """Tell whether a stored platform and user id are those of a turn's author."""
-    return author == tuple(map(pack, _person_key(turn)))
-
-
-def _person_key(turn: Turn) -> tuple[str | None, str | None]:
-    who = turn.author
-    return (who.platform, who.user_id) if who else (None, None)
 
 
 def _same_json(stored: str, raw: str) -> bool:
@@ -233,51 +222,10 @@ def _without_branches(raw: str) -> dict[str, Any]:
     return value | {"extra": {key: v for key, v in extra.items() if key not in _LEAVING}}
 
 
-def identity_of(channel_id: str, fingerprint: bytes) -> bytes:
-    """Return the key by which a channel's line is recognised."""
-    channel = channel_id.encode("utf-8", errors="surrogatepass")
-    return blake2b(channel + b"\0" + fingerprint, digest_size=16).digest()
-
-
-_FENCED: Final = re.compile(
-    r"<memory>\s*What [^\n]{1,1000}? remembers, as notes\..*?</memory>\s*", re.DOTALL
-)
 _MAX_CELLS: Final = 4_000_000  # most lines to compare without ignoring frequent ones
 _LOOKED_UP: Final = 20  # lines at each end of a source used to find live channels
 _TRUSTED_LINES: Final = 3  # consecutive equal lines that are no coincidence
 _NEWEST_LINES: Final = 2  # enough at the end of a channel
-
-Wording = tuple[bool, str]
-
-
-def wording_of(turn: Turn) -> Wording:
-    """Tell whether the familiar is the speaker, and the words without whitespace."""
-    return turn.role == "assistant", normal_words(turn.content)
-
-
-def without_fence(text: str) -> str:
-    """Remove the notes that the server or its extension added to a text."""
-    if "<memory>" not in text:
-        return text
-    head, end, tail = text.rpartition("</memory>")  # skip the search if the fence is never closed
-    rest = tail.lstrip()
-    return _FENCED.sub("", f"{head}{end}{tail[: len(tail) - len(rest)]}") + rest
-
-
-def kept_words(text: str) -> str:
-    """Return a text as it is stored: without our notes, and with look-alike tags escaped.
-
-    A text that consists only of notes is kept, with its tag quoted.
-    """
-    if "<memory" not in text:
-        return text
-    words = without_fence(text)
-    return (words if words.strip() else text).replace("<memory", "‹memory")
-
-
-def normal_words(text: str) -> str:
-    """Normalise whitespace, line ends and quoted tags for comparison."""
-    return " ".join(unicodedata.normalize("NFC", text).replace("‹", "<").split())
 
 
 def matching_blocks(

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from familiar_cli.base.who.visibility import OWNER
-from familiar_cli.store.history.matching import without_fence
+from familiar_cli.store.history.same_message import without_fence
 from familiar_cli.store.history.store import HistoryStore
 from tests.support.serving import assistant, serving, user
 from tests.support.sillytavern import DataFolder, said
