@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping  # noqa: TC003  # msgspec reads the types of fields
 from functools import cache
 from pathlib import Path
 from tomllib import loads
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct, convert, field
 
 from familiar_cli.base.text import LANGUAGES, fold_letters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import date, datetime, timedelta
+
+T = TypeVar("T")
 
 __all__ = [
     "CODES",
@@ -323,7 +326,7 @@ def dates(code: str) -> Language:
     Raises:
         KeyError: There is no such table.
     """
-    return Language(**_part(code, "dates"))
+    return _part(code, "dates", Language)
 
 
 @cache
@@ -333,7 +336,7 @@ def phrases(code: str) -> Phrases:
     Raises:
         KeyError: There is no such table.
     """
-    return Phrases(code=code, **_part(code, "phrases"))
+    return _part(code, "phrases", Phrases)
 
 
 @cache
@@ -343,7 +346,7 @@ def questions(code: str) -> QuestionWords:
     Raises:
         KeyError: There is no such table.
     """
-    return QuestionWords(**_part(code, "questions"))
+    return _part(code, "questions", QuestionWords)
 
 
 def common_words() -> str:
@@ -357,27 +360,18 @@ def tables() -> Iterator[Phrases]:
     return map(phrases, CODES)
 
 
-def _part(code: str, name: str) -> dict[str, Any]:
+def _part(code: str, name: str, kind: type[T]) -> T:
     if code not in CODES and code != NUMERALS:
         raise KeyError(code)
     # Only these tables: to read the others takes as long.
     own = [one for one in _read(code).split("\n[") if one.startswith((f"{name}]", f"{name}."))]
-    part = loads("[" + "\n[".join(own))[name]
-    return {key: _frozen(value) for key, value in part.items()}
+    part = {"code": code} | loads("[" + "\n[".join(own))[name]
+    return convert(part, kind, strict=False, str_keys=True)
 
 
 @cache
 def _read(code: str) -> str:
     return Path(__file__).with_name(f"{code}.toml").read_text("utf-8")
-
-
-def _frozen(value: Any) -> Any:  # noqa: ANN401
-    """Convert lists to tuples, and numbered keys to numbers."""
-    if isinstance(value, list):
-        return tuple(map(_frozen, value))
-    if isinstance(value, dict):
-        return {int(k) if k.lstrip("-").isdigit() else k: _frozen(v) for k, v in value.items()}
-    return value
 
 
 ENGLISH: Final = phrases("en")
