@@ -106,7 +106,6 @@ class FileStamp(NamedTuple):
     """Detects file changes without reading. A tuple, since there are many.
 
     Args:
-        size_bytes: Its size.
         mtime_ns: Modification time of its content.
         ctime_ns: Time of any change; on Windows, which lacks it, `mtime_ns`.
         settled: Whether its last change is old enough that another one would show.
@@ -300,7 +299,6 @@ def close_to_others(root: str | Path, names: Collection[str] | None = None) -> N
     scanned. Links are not followed, and shared directories such as `/tmp` are skipped.
 
     Args:
-        root: The directory.
         names: The program's files, if not everything in it is.
     """
     try:

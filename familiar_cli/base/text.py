@@ -316,7 +316,6 @@ def whole_sentences(
     """Return the leading sentences of `text` that fit; see `cut_to` if none does.
 
     Args:
-        text: The text.
         limit_tokens: Most tokens.
         count: Counts tokens.
         least: Sentences with fewer tokens count as none.

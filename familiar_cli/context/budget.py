@@ -134,7 +134,6 @@ def prompt_allowance(
     the model allows; all other layers keep their shares.
 
     Args:
-        settings: The settings.
         mode: The channel's mode.
         window: The model's window.
         character_tokens: Approximate tokens of the character's files.
@@ -213,11 +212,7 @@ _SAMPLE_CHARS: Final = 1_000
 
 
 class RememberingCounter:
-    """A caching token counter.
-
-    Args:
-        counter: The counter.
-    """
+    """A caching token counter."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
@@ -327,7 +322,6 @@ class Budgeter:
         """Fit contributions into the budget.
 
         Args:
-            contributions: The contributions.
             layer_tokens: The guarantee of each layer; one that is missing has no limit of its own.
             total_tokens: Maximum tokens of the prompt, including the overhead of messages.
             most_content: Maximum tokens of the layer content, including free room; 0 for no limit.

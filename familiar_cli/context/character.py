@@ -250,7 +250,6 @@ def who_of(
     """Describe a familiar to the model that writes its memory, with macros expanded.
 
     Args:
-        character: The character.
         me: The owner.
         phrases: Phrases of its language.
         system_prompt: The configured main instruction.
@@ -276,7 +275,6 @@ def read_character(store: MemoryStore, *, name: str, fallback_name: str) -> Char
     """Read the character in `store`. An unusable file becomes a problem, not an error.
 
     Args:
-        store: The memory.
         name: Value of `{{char}}`; empty for the card's nickname, else its name.
         fallback_name: The name if there is none.
     """

@@ -38,9 +38,6 @@ class LoreGates:
     """The gates of all lore in one turn.
 
     Args:
-        store: The memory.
-        history: The history.
-        request: The request.
         macros: The values of macros, in keys.
     """
 

@@ -133,8 +133,6 @@ class OnRecord(TurnRunner):
     """Runs one turn and stores it: the message, the reply, and the trace.
 
     Args:
-        history: The history.
-        pipeline: The pipeline.
         traces_dir: The directory of traces.
         said: The message, with its source and the turn that its reply replaces.
         keep_traces: Number of traces to keep; 0 for all.
@@ -255,8 +253,6 @@ class FirstMessage(TurnRunner):
     The topic is an instruction, which is not stored.
 
     Args:
-        history: The history.
-        pipeline: The pipeline.
         traces_dir: The directory of traces.
         said: The instruction, with the id under which the message is stored once.
         keep_traces: Number of traces to keep; 0 for all.

@@ -266,8 +266,6 @@ class ContextPipeline:
         """Assemble the prompt for `request`, ready to be sent to `model`.
 
         Args:
-            request: The request.
-            model: The model.
             stream: Request a streamed reply.
 
         Raises:
@@ -290,7 +288,6 @@ class ContextPipeline:
 
         Args:
             prompt: The result of `prepare`.
-            model: The model.
             on_text: Called with each piece of the model's text at once, before any post-processor,
                 without hidden notes.
 

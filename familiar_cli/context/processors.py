@@ -37,7 +37,6 @@ class SideModel:
         open_model: Opens the model when it is needed.
         counter: The token counter.
         char: The familiar's name.
-        deadline_s: Its deadline.
     """
 
     def __init__(
@@ -72,7 +71,6 @@ def recast_messages(char: str, reply: str, modality: Modality) -> list[Message]:
 
     Args:
         char: The familiar's name.
-        reply: The reply.
         modality: The modality of the reply.
     """
     instruction = _RECAST.format(char=framed(char))

@@ -182,7 +182,6 @@ class ShortReply(Struct, frozen=True):
         """Return the visible sentences of `line`.
 
         Args:
-            line: The line.
             margin: Characters that must follow a sentence; 0 if `line` is complete.
         """
         end = 0
@@ -268,7 +267,6 @@ class PartialReply(Struct, frozen=True):
     """A partial reply to be continued.
 
     Args:
-        text: Its text.
         prefill: The server continues it; otherwise the model is told to.
         exact: The continuation is shown verbatim, so it knows whether it is inside a word.
     """

@@ -45,11 +45,8 @@ class ContextRequest(Struct, frozen=True):
     """The request for a prompt.
 
     Args:
-        familiar_id: The familiar.
-        channel_id: The channel.
         author: The author; None if there is none.
         utterance: The message.
-        modality: Its modality.
         at: Its time, in UTC.
         budget_tokens: Maximum tokens of the whole prompt.
         viewer: The reader of the reply: nothing hidden from them is in the prompt.
@@ -116,8 +113,6 @@ class Assembled(Struct, frozen=True):
     """An assembled prompt. The model has not been asked.
 
     Args:
-        request: The request.
-        messages: The messages.
         fragments: The result for each contribution, in the providers' order.
         layers: The budget of each layer and its use.
         providers: The outcome of each provider, in order.

@@ -136,7 +136,6 @@ class Summariser:
 
     Args:
         summaries: The stored summaries, and the turns.
-        model: The model.
         counter: The token counter.
         limits: Limits of a step.
         name: The familiar's name.
@@ -173,7 +172,6 @@ class Summariser:
         """Update the summary of a scope, and return the number of steps.
 
         Args:
-            scope: The scope.
             through_id: The last turn to cover.
             rules: The current privacy rules.
 

@@ -225,7 +225,6 @@ class Trace(Struct, frozen=True):
         turn: The id of the user's turn; None if nothing was stored (a dry run).
         reply_turn: The id of the reply, if any.
         familiar: The familiar's id.
-        channel_id: The channel.
         modality: The modality of the message.
         at: Time of the message, in UTC.
         counter: The token counter.
@@ -399,7 +398,6 @@ def write_trace(
 
     Args:
         traces_dir: The directory of traces.
-        trace: The trace.
         keep: How many traces are kept.
         encoder: The encoder of this turn's traces; None for a new one.
 

@@ -137,7 +137,6 @@ class TurnResult(Struct, frozen=True):
         turn: The message as stored; None off the record.
         reply: The reply as stored; None if an interruption came before any text.
         text: The text of the reply.
-        trace: The trace.
         notices: Notices for the person, a line each.
         interrupted: The person interrupted the reply.
         supersedes: The turn that the reply replaced, if any.
@@ -188,7 +187,6 @@ class TurnRunner:
     """Runs one turn without storing anything; `OnRecord` adds that, in a thread.
 
     Args:
-        pipeline: The pipeline.
         notice: A notice to add to the result.
         watcher: Observes outgoing requests.
 
@@ -216,8 +214,6 @@ class TurnRunner:
         """Ask the model and return the result.
 
         Args:
-            request: The request.
-            model: The model.
             on_text: Called with each piece of the reply, or of the addition to one that is
                 continued; with all of it at once if a post-processor may still change it.
             stream: Request a streamed reply.
@@ -345,9 +341,7 @@ def request_for(
 
     Args:
         said: The message.
-        familiar_id: The familiar.
         allowance: The token budget.
-        history: The history.
         viewer: The reader of the reply.
         opening: Returns the greeting with a number.
         at: Time of the message.

@@ -89,7 +89,6 @@ class Spoken(Struct, frozen=True):
 
     Args:
         role: Its role in the prompt.
-        text: The text.
         author: The author; None for the familiar.
     """
 
@@ -102,9 +101,7 @@ class Said(Struct, frozen=True):
     """A message to the familiar.
 
     Args:
-        text: The text.
         author: The author; None if there is none in particular.
-        channel_id: The channel.
         modality: Text or voice.
         greeting: The greeting of a channel without turns: 1 is the card's first message, its
             alternatives follow; 0 for none; None for the default, unless the channel's settings
@@ -272,7 +269,6 @@ class LayerUse(Struct, frozen=True):
     Args:
         name: The layer.
         budget_tokens: Its limit: its share, and its part of the free room.
-        used_tokens: Tokens used.
         share_tokens: Its guarantee; 0 in traces older than this key.
     """
 
@@ -289,7 +285,6 @@ class Report(Struct, frozen=True):
     """The outcome of one provider or processor.
 
     Args:
-        name: Its name.
         verdict: `answered` in time, `late`, or `failed`.
         elapsed_ms: How long it was waited for.
         reason: The error; empty on success.

@@ -285,7 +285,6 @@ def kept_of(card: Card, *, book_dir: str | None) -> KeptCard:
     unchanged.
 
     Args:
-        card: The card.
         book_dir: The directory of its book, or None if the book must be kept here too.
     """
     spec, spec_version = card.spec_named

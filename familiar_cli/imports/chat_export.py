@@ -30,7 +30,6 @@ def export_chat(
     """Yield the lines of a channel, or of all channels, without line ends.
 
     Args:
-        history: The history.
         channel_id: The channel; None: the only one, or all of them as plain lines.
         chat_format: The output format.
         familiar_name: The familiar's name where the source does not state one.

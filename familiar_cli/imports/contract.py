@@ -56,7 +56,6 @@ class ForeignMemories(Struct, frozen=True):
     """What another program remembers.
 
     Args:
-        program: The program.
         name: Their name in the source.
         memories: The lines, in the order of the source.
         notes: Remarks on how they were read.
@@ -72,7 +71,6 @@ class ForeignPersona(Struct, frozen=True):
     """A persona of another program's user.
 
     Args:
-        name: Its name.
         description: Its description; may contain macros.
         is_current: Whether it was selected when the file was written.
         is_default: Whether it is the default for new chats.

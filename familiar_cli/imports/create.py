@@ -70,7 +70,6 @@ def plan_unpack(
     """Plan unpacking `card` into `store`, writing nothing.
 
     Args:
-        card: The card.
         store: The target memory.
         overwrite: Allow overwriting files that differ, and removing files of another card.
         keep_edits: Even so, keep a person's edits of the card's book.
@@ -216,7 +215,6 @@ def create_familiar(
 
     Args:
         home: The directory of all familiars; created if missing.
-        card: The card.
         open_store: Opens the memory of a familiar.
         familiar_id: Its id; else the card's name, else the card's file name.
         overwrite: Allow overwriting text that differs from the card's.
@@ -265,7 +263,6 @@ class PersonaCard(Struct, frozen=True):
 
     Args:
         id: The id for the familiar.
-        name: Its name.
         folder: Its files.
         user: The person whom `USER.md` describes.
         user_name: Their name if `USER.md` does not state one.
@@ -335,7 +332,6 @@ def create_from_persona(
 
     Args:
         home: The directory of all familiars; created if missing.
-        persona: The persona.
         open_store: Opens the memory of a familiar.
         update: Allow rewriting files whose source has changed.
         overwrite: Allow overwriting files with other contents as well.

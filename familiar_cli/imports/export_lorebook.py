@@ -145,7 +145,6 @@ def collect_lore(
     """Collect the lore of `directory` as one book; its warnings list a person's edits.
 
     Args:
-        store: The memory.
         directory: A directory of imported or hand-written lore.
         book_id: Export only this one of several books, without files that belong to none.
         only: Of several books, prefer those with one of these sources.
@@ -312,7 +311,6 @@ def choose_book(store: MemoryStore, *, name: str = "", directory: str | None = N
     """Return the requested imported book, or the only one, with a person's edits.
 
     Args:
-        store: The memory.
         name: Its name; empty: any.
         directory: Its directory; None: anywhere below `lore/`. Without a name, several books there
             are merged, with a warning.
@@ -354,7 +352,6 @@ def export_book(
     """Export the lore in `directory`, a person's edits included, as a lorebook.
 
     Args:
-        store: The memory.
         directory: Its directory below the memory root; None: that of the only book.
         book_format: `worldinfo`, `v3` (a standalone lorebook), or `card` for a `character_book`;
             for a card only the book that came with one is taken, if there is such a book.

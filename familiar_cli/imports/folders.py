@@ -159,7 +159,6 @@ class FolderPage(Struct, frozen=True):
     Args:
         source: The source file.
         rel_path: Target path.
-        content: Its contents.
         is_original: Whether it is a verbatim copy of the file.
         is_hidden: Whether it is only stored, hidden from people and prompts.
         aside: Where to keep the original if it must be merged into an existing page.
@@ -201,7 +200,6 @@ def plan_folder(
     """Plan the import of `pages`.
 
     Args:
-        store: The memory.
         pages: The pages to write.
         ledger_path: Path of the ledger of sources.
         wish: Import options.
@@ -485,7 +483,6 @@ def import_memories(
     conflict.
 
     Args:
-        store: The memory.
         folder: The tree's files; see `read_tree`.
         wish: Import options.
         dry_run: Check everything, changing nothing.

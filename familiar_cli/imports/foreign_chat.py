@@ -88,7 +88,6 @@ class ForeignChat(Struct, frozen=True):
     """One chat of a file.
 
     Args:
-        format: Its format.
         name: Its name in the source.
         channels: Channel names, best first.
         began: Its start, if the source states it.

@@ -63,10 +63,7 @@ class ImportedChat(Struct):
     """Result of importing one chat.
 
     Args:
-        file: Its file.
         name: Its name in the source.
-        format: Its format.
-        channel: Its channel.
         imported: Number of turns added, or to be added.
         already_there: Number of turns that existed before.
         skipped: Skipped lines; at most `MAX_NAMED`.
@@ -153,9 +150,7 @@ class Bringing:
     """Imports one chat.
 
     Args:
-        history: The history.
         source: The chat's file.
-        chat: The chat.
         wish: Import options.
         on_progress: Called with the number of lines done.
     """
@@ -464,7 +459,6 @@ def import_chats(
     Existing turns are not added again, so an interrupted import can simply be repeated.
 
     Args:
-        history: The history.
         path: The file or directory; None: standard input.
         wish: Import options.
         on_progress: Called with a chat's name and the number of lines done.

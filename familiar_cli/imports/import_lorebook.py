@@ -63,7 +63,6 @@ def effects_of(book: Lorebook, states: Mapping[int, State]) -> Effects:
     """Describe the effect of each setting of `book`.
 
     Args:
-        book: The book.
         states: The state of each entry's file, by position; pinned if the entry is constant.
     """
     every, found, kept = Counter[str](), Counter[str](), Counter[str]()
@@ -149,7 +148,6 @@ def plan_import(
 
     Args:
         book: The book as returned by `read_book`.
-        store: The memory.
         into: A directory below the memory root; None: the book's existing one, else a new one.
         update: Allow rewriting entries whose source changed.
         force: Also allow rewriting entries that a person edited or deleted.

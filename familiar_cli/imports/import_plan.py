@@ -98,7 +98,6 @@ class FamiliarReport(ImportReport, frozen=True, kw_only=True):
 
     Args:
         id: The familiar's id.
-        name: Its name.
         path: Its directory.
         is_new: Whether it did not exist before.
     """
@@ -177,7 +176,6 @@ def load_ledger(
     """Load the ledger at `rel_path` with `parse`; None when there is none.
 
     Args:
-        store: The memory.
         rel_path: Path of the ledger.
         parse: May raise any error on a value of the wrong shape.
         keeps: What it records, for the error message.

@@ -415,8 +415,6 @@ def walk_paths(
     """Return every file below a directory; none if it does not exist.
 
     Args:
-        store: The memory.
-        directory: The directory.
         hidden: Include hidden files.
         skipped: Receives unreadable files: path and reason.
     """

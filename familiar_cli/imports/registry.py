@@ -77,7 +77,6 @@ class Recognition(Struct, frozen=True):
     """A format that a file is of.
 
     Args:
-        format: The format.
         program: The program and what the file is, for people.
         is_certain: Whether the format is certain.
     """

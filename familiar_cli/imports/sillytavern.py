@@ -290,7 +290,6 @@ class CharacterGroup(Struct, frozen=True):
     """A group of characters.
 
     Args:
-        name: Its name.
         members: The names of their files in `characters/`.
         chats: The stems of its files in `group chats/`.
     """
@@ -316,7 +315,6 @@ class BookLinks(Struct, frozen=True):
 
         Args:
             character: The stem of its file.
-            card: Its card.
         """
         named = str_or_empty(card.extensions.get("world"))
         more = (self.of_character or {}).get(character, frozenset())
@@ -391,7 +389,6 @@ class FileReport(Struct, frozen=True):
 
     Args:
         path: Its path below the folder.
-        kind: Its kind.
         outcome: `imported` is new, `updated` extends or replaces existing data, `unchanged` was
             already imported, `read` only describes other files, `skipped` is left out on purpose,
             `refused` is unreadable or was rejected.
@@ -413,7 +410,6 @@ class FamiliarInFolder(Struct, frozen=True):
 
     Args:
         id: The familiar's id.
-        name: Its name.
         character: The character's file.
         outcome: As in `FileReport`.
         turns: Number of turns added.

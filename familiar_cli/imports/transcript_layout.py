@@ -250,7 +250,6 @@ def heads_of(line: str, styles: Collection[str] | None = None) -> list[MessageHe
     """Return every possible reading of a line as the beginning of a message.
 
     Args:
-        line: The line.
         styles: Only these styles; None: all.
     """
     start = line[:MOST_CHARS]

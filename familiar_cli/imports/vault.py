@@ -62,7 +62,6 @@ def import_vault(
     Files other than Markdown are stored hidden. An existing day gets the lines it lacks.
 
     Args:
-        store: The memory.
         folder: The files; see `read_vault`.
         wish: Import options.
         name: The vault's name; empty: it is a single note.
@@ -105,8 +104,6 @@ class ExportedFamiliar(Struct, frozen=True):
     """A familiar in an export.
 
     Args:
-        id: Its id.
-        name: Its name.
         path: Its directory.
         kinds: The kind of conversation of each channel, where stated.
     """
@@ -152,7 +149,6 @@ def plan_restore(
     """Plan restoring the memory of an export into `store`, file by file.
 
     Args:
-        store: The memory.
         folder: The files of the exported memory.
         force: Allow overwriting files with other contents.
 

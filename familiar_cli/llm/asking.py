@@ -65,7 +65,6 @@ class Asker(Struct):
     """Asks one model for JSON.
 
     Args:
-        model: The model.
         count: Counts tokens.
         keep: Stores an unusable reply in the quarantine and returns its path.
         slot: The model's slot, named in errors.
@@ -208,7 +207,6 @@ async def ask_side_model(
     Args:
         calls: The calls of the turn so far.
         name: Name of the caller.
-        model: The model.
         messages: The prompt.
 
     Raises:

@@ -237,7 +237,6 @@ def for_plans(
     messages, as far as the context window allows, and are sampled for faithfulness.
 
     Args:
-        slot: The slot.
         settings: The model settings.
         most_tokens: Maximum tokens of a plan; less for a model with a small context.
 

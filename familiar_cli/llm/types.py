@@ -76,7 +76,6 @@ class SideCall(Struct, frozen=True):
 
     Args:
         name: Name of the caller, e.g. `recast`.
-        request: The request.
         reply: The reply; empty if it was incomplete.
         model: The model that answered, or was asked.
         finish_reason: Why it stopped, as reported by the server.

@@ -171,7 +171,6 @@ def print_page(*parts: PagePart | RenderableType, in_pager: bool = False) -> Non
     """Print a page on stdout; nothing if it has no parts. Rich is loaded only on a terminal.
 
     Args:
-        parts: The parts.
         in_pager: Use the person's pager if the page is higher than the terminal.
     """
     if not parts:

@@ -156,7 +156,6 @@ class StyledText(Struct, frozen=True):
         text: The original text; all parts joined give the input.
         shown: What the terminal gets: a newline in place of the spaces before a word that does not
             fit, nothing in place of spaces that do not fit.
-        style: Its style.
     """
 
     text: str

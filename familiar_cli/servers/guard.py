@@ -89,7 +89,6 @@ class Guard:
 
     Args:
         app: The application.
-        rules: The rules.
     """
 
     def __init__(self, app: ASGIApp, rules: Rules) -> None:
@@ -337,7 +336,6 @@ class _Leaving:
     """An ASGI `receive` that supplies the body once and then watches for a disconnect.
 
     Args:
-        body: The body.
         receive: The original callable.
         budget: Notified of the disconnect.
     """

@@ -222,7 +222,6 @@ def frequencies(
     Args:
         connection: Database with the table.
         table: Its name.
-        words: The words.
         most_rows: About where counts stop.
         counts: Numbers counted already in the same state of the database; more are added.
     """

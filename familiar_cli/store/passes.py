@@ -262,7 +262,6 @@ async def exclusive(
     """Hold the lock at `lock_path`. A crash of the holder frees it.
 
     Args:
-        lock_path: The lock file.
         wait_s: The longest wait.
         on_wait: Called once with a message that names the holder.
         waiting: The messages.

@@ -115,7 +115,6 @@ class SyncEngine:
     """Syncs one familiar with its remotes, one after another.
 
     Args:
-        store: Its memory.
         repository: Its journal. The caller closes it.
         instance_path: File with the id of this instance.
         instance: Returns this instance.

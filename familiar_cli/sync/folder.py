@@ -203,7 +203,6 @@ class BundleFolder:
         Args:
             instance: The writing instance.
             content: The unencrypted bundle.
-            header: Its header.
 
         Raises:
             RemoteRefusedError: The folder rejects it; existing files are unchanged.

@@ -44,7 +44,6 @@ class GitRemote:
     """A `Transport` to a git server.
 
     Args:
-        address: Its address.
         exchange: The journal.
         ask: Whether a user may be asked for a password.
     """

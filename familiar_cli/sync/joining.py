@@ -312,7 +312,6 @@ def join_heads(
     The caller has committed edits by hand; later edits are detected.
 
     Args:
-        store: The memory.
         repository: Its journal.
         heads: Newest commit of each other instance.
         began: The original instance.

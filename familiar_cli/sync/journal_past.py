@@ -295,7 +295,6 @@ class EmbodimentChange(Struct, frozen=True):
     """A change to a file by an embodiment.
 
     Args:
-        rel_path: The file.
         text: New text; None for a deletion.
         base: Clock of the version it is based on; None to use the memory's version.
         since: Version of the memory last seen; 0 for none.
@@ -325,7 +324,6 @@ class Judged(Struct, frozen=True):
     """How a change relates to the local file.
 
     Args:
-        change: The change.
         order: `after` can be applied directly; `before` and `equal` add nothing.
         base: Text it is based on; None if there was none or it is unknown.
         since: Later local versions.

@@ -134,7 +134,6 @@ class SyncParticipants:
         """Accept nothing more from an instance; earlier changes stay.
 
         Args:
-            instance: The instance.
             own: This instance.
             heard_of: Known instances without a decision.
 
@@ -170,7 +169,6 @@ class Device(Struct, frozen=True):
     """An embodiment.
 
     Args:
-        id: Its id.
         type: Its self-declared type.
         name: What people call it.
         last_sync: Time of its last contact, ISO 8601.
@@ -190,11 +188,7 @@ class _DeviceFile(Struct, frozen=True, kw_only=True):
 
 
 class Devices:
-    """The embodiments of one familiar. Processes may share the file.
-
-    Args:
-        path: The file.
-    """
+    """The embodiments of one familiar. Processes may share the file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

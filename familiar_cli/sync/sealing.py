@@ -461,8 +461,6 @@ class BundleFile:
 
     Args:
         name: File name; includes a digest, so name and size identify the content.
-        size_bytes: Its size.
-        header: Its header.
         is_sealed: Whether it is encrypted.
         proof: Secret the writer is proven to know: the fingerprint of the signing key, or
             `PASSPHRASE`; empty for none.
@@ -513,7 +511,6 @@ def encode_bundle(header: Header, count: int, objects: Iterator[UnpackedObject])
     """Yield the bytes of a bundle.
 
     Args:
-        header: Its header.
         count: The number of `objects`.
         objects: Everything reachable from the refs but not from `header.needs`.
     """

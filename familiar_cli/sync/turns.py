@@ -177,7 +177,6 @@ def last_through(rel_path: str, data: bytes) -> ThroughLine:
     """Read how far a series of files extends, from its last file.
 
     Args:
-        rel_path: Its path.
         data: Its content, or an end including at least the last line.
 
     Raises:
@@ -206,7 +205,6 @@ def new_lines(
     """Return the file to append to and the new lines; empty if nothing is new.
 
     Args:
-        history: The history.
         own: This instance.
         rel_path: Newest file of this instance; empty if there is none.
         data: Its content.
@@ -239,7 +237,6 @@ def take_in(
     An incomplete last line is left for later. Lines before an invalid one are kept.
 
     Args:
-        history: The history.
         own: This instance.
         rel_path: The file's path.
         data: Its content from `offset` on.

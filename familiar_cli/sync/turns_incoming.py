@@ -109,7 +109,6 @@ def _is_channel_of(
     Args:
         connection: The history.
         instance: The presumed owner.
-        channel_id: The channel.
         through: Ignore turns with higher numbers than this one.
     """
     sql = (
@@ -238,7 +237,6 @@ def release_facts(history: HistoryStore, own: str, instance: str) -> int:
     """Apply the pending facts of an instance that is now trusted.
 
     Args:
-        history: The history.
         own: This instance's name.
         instance: The newly trusted instance.
 
@@ -262,7 +260,6 @@ def take_lines(
     """Apply lines in one transaction; their turns are placed when the block ends.
 
     Args:
-        history: The history.
         own: This instance's name.
         scope_of: Returns the policy for an instance's facts.
 

@@ -164,8 +164,6 @@ def hand_over(history: HistoryStore, instance: str, read: Collection[tuple[int, 
     """Adopt the backlog of an instance that is gone for good; return how many turns of it stand.
 
     Args:
-        history: The history.
-        instance: The instance.
         read: First and last number, on that instance, of each run of turns its writer has read.
 
     Raises:
@@ -270,7 +268,6 @@ def outgoing_lines(
     Yields nothing if there is nothing new. Reads page by page, in bounded memory.
 
     Args:
-        history: The history.
         own: This instance's name.
         since: The last cursor that was written.
     """

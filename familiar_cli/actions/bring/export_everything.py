@@ -70,7 +70,6 @@ class FamiliarExport(Struct, frozen=True):
 
     Args:
         id: Its id, and the name of its directory.
-        name: Its name.
         card: Whether it has a card.
         lorebooks: The file of each lorebook.
         chats: The file of each channel, by channel.

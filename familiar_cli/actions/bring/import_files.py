@@ -156,7 +156,6 @@ def import_files(
     """Import chats, lorebooks, memories or a vault into a familiar, as `familiar import` does.
 
     Args:
-        familiar: The familiar.
         paths: Files or directories of any kind that `familiar import` knows.
         options: How they are read; its `familiar_id` does not matter.
         tell: Called with user-facing messages.
@@ -181,7 +180,6 @@ class FileImporter:
 
     Args:
         home: The directory of the familiars.
-        options: The options.
         tell: Callback for messages to a person.
     """
 
@@ -202,7 +200,6 @@ class FileImporter:
         """Import one item; an error is stored in it.
 
         Args:
-            item: The item.
             report: Called with the kind of work and its progress.
 
         Raises:

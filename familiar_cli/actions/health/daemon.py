@@ -45,7 +45,6 @@ class BackgroundSync:
     """Syncs one familiar in a long-running process.
 
     Args:
-        familiar: The familiar.
         tell: Called with each event.
     """
 
@@ -135,7 +134,6 @@ class Daemon:
     """Runs the background passes of one familiar. An error in one of them does not stop the others.
 
     Args:
-        familiar: The familiar.
         stop: Ends it; a pass under way is cancelled between two steps.
         on_report: Called after each pass of the memory writer.
         on_event: Called with all other events.

@@ -65,7 +65,6 @@ class Job(Struct, frozen=True):
     """A job in `jobs.toml`.
 
     Args:
-        id: Its id.
         when: Its recurrence, in the form of `parse_recurrence`.
         added: Its start, ISO 8601; earlier times are not caught up with.
         say: Topic of the message; empty for none.
@@ -159,7 +158,6 @@ def add_job(familiar: Familiar, wanted: Job, *, dry_run: bool = False) -> Job:
     """Add a job; return it with its id.
 
     Args:
-        familiar: The familiar.
         wanted: The job; its id defaults to one made from its text.
         dry_run: Only validate it.
 
@@ -253,7 +251,6 @@ async def run_due_jobs(familiar: Familiar, tell: Callable[[Event], None]) -> flo
     Called by long-running processes. Jobs that another process is running are skipped.
 
     Args:
-        familiar: The familiar.
         tell: Called with each event.
     """
     try:

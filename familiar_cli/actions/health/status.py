@@ -63,7 +63,6 @@ class WrittenStatus(Struct, frozen=True):
 
     Args:
         last_turn: The last turn covered by a pass, if any.
-        at: Its time.
     """
 
     last_turn: int | None = None
@@ -116,8 +115,6 @@ class FamiliarStatus(Struct, frozen=True):
     Args:
         familiar: Its id.
         name: The name in its settings, or an empty string.
-        root: Its directory.
-        home: The home.
         preset: Preset of its model server.
         model: The model's name.
         memory_files: Number of memory files.

@@ -60,7 +60,6 @@ class Consolidating:
     """The consolidation of one familiar.
 
     Args:
-        familiar: The familiar.
         now: The current time; None for the real one.
         shelf: The private scope whose digests are made; None for the public ones.
     """
@@ -364,7 +363,6 @@ async def consolidate_memories(
     """Make the weeks, months and years that are due, or one of them.
 
     Args:
-        familiar: The familiar.
         may_write: Write at once; otherwise what a model wrote awaits review.
         granularity: Only this one; empty for all. Private scopes are not mentioned.
         period: Only this period, e.g. `2026-W05`, even if it is up to date.

@@ -27,7 +27,6 @@ class ListedItem(Struct, frozen=True):
     """One item of a list.
 
     Args:
-        number: Its number.
         text: Its text, without its time.
         mark: `open`, `done` or `dropped`.
         due: Its time as written, if any.
@@ -117,8 +116,6 @@ def mark_todo(
     Args:
         familiar: Whose.
         rel_path: Its list.
-        number: Its number.
-        mark: The mark.
         dry_run: Write nothing.
 
     Raises:
@@ -143,7 +140,6 @@ def fire_reminders(familiar: Familiar, face: str) -> list[ListedItem]:
     Each is shown once by each face, recurring ones once each time.
 
     Args:
-        familiar: The familiar.
         face: Who shows them, e.g. `chat`.
 
     Raises:

@@ -22,7 +22,6 @@ def write_later(familiar: Familiar, *, embeds: bool = False) -> int:
     """Schedule a pass if one is due after a reply; return the number of pending turns.
 
     Args:
-        familiar: The familiar.
         embeds: Also compute vectors of what was written.
 
     Raises:

@@ -55,7 +55,6 @@ def edit_memory(
     The edit applies to the version that the session read, and is merged with later changes.
 
     Args:
-        familiar: The familiar.
         writer: Who writes.
         place: The memory to edit.
         edit: The change.
@@ -111,7 +110,6 @@ def edit_list(
     """Edit a list, such as the tasks, preserving private parts.
 
     Args:
-        familiar: The familiar.
         writer: The author of the change.
         rel_path: The list; it need not exist.
         change: Returns the new text, given the old.

@@ -230,10 +230,8 @@ def neighbourhood(
     """Return the neighbourhood of the page that `name` refers to.
 
     Args:
-        familiar: The familiar.
         name: A person as `familiar people` takes one, a page's path or title.
         depth: Number of steps.
-        viewer: The viewer.
         links: Include links between pages.
         thorough: Check every page, even in directories that seem unchanged.
         within_s: Stop reading pages for it after this many seconds.
@@ -263,8 +261,6 @@ def overview(
     """Return all pages with relations, and the relations.
 
     Args:
-        familiar: The familiar.
-        viewer: The viewer.
         most: Maximum number of pages.
         thorough: Check every page, even in directories that seem unchanged.
         within_s: Stop reading pages for it after this many seconds.

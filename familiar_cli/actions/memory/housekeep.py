@@ -45,7 +45,6 @@ class FindingWithPlan(Struct, frozen=True):
     """A finding with its plan and a model's judgement.
 
     Args:
-        finding: The finding.
         plan_id: The pending plan, if any.
         rejected: A person rejected the plan, so it is not made again.
         judgement: The model's judgement, if it was asked and gave one.
@@ -116,7 +115,6 @@ async def tidy_up(
     """Check a familiar's memory; with `propose`, make a plan for each fixable finding.
 
     Args:
-        familiar: The familiar.
         names: The checks; all if empty.
         since: Only findings about files changed at or after this time.
         propose: Make plans, which await `familiar review`.

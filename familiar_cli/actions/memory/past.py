@@ -40,7 +40,6 @@ class AsOf(Struct, frozen=True):
     """Memory as of a day.
 
     Args:
-        day: The day.
         state: Last day with a change up to it; None before the first.
         days: All days with changes, oldest first.
         files: Number of files.
@@ -64,7 +63,6 @@ def as_of(familiar: Familiar, day: date, since: date | None = None) -> AsOf:
     """Return memory as of a day, compared with an earlier one.
 
     Args:
-        familiar: The familiar.
         day: The day, up to its end.
         since: Day to compare with; None for the day before.
     """
@@ -216,9 +214,7 @@ class Lane(Struct, frozen=True):
     """A person, and the days on which they spoke.
 
     Args:
-        name: Their name.
         rel_path: Their file; empty if there is none.
-        days: The days.
         turns: Number of their turns.
     """
 
@@ -351,7 +347,6 @@ class DiaryDay(Struct, frozen=True):
     """A day: its turns, files about it, and what memory learned.
 
     Args:
-        day: The day.
         turns: Its turns in order, at most `MOST_OF_DAY`.
         is_cut: Whether there are more turns.
         files: The files about it: sessions, the day's summary, significant moments.
@@ -378,7 +373,6 @@ def diary_day(familiar: Familiar, day: date | None, viewer: Viewer) -> DiaryDay:
     """Return the diary of a day.
 
     Args:
-        familiar: The familiar.
         day: The day; None for the last with turns.
         viewer: Viewer of the turns.
     """

@@ -39,7 +39,6 @@ class PinnedFile(Struct, frozen=True):
     """A pinned file.
 
     Args:
-        rel_path: Its path.
         tokens: Its tokens in a prompt; 0 if nothing of it is shown.
         fits: It is in every prompt, untruncated.
         note: Why it is not, or not completely; empty otherwise.
@@ -104,7 +103,6 @@ def list_pins(familiar: Familiar, *, by_index: bool = True) -> PinnedFiles:
     """List the pinned files as in the prompts of a direct conversation.
 
     Args:
-        familiar: The familiar.
         by_index: Find them by the index, updating it; otherwise read all files.
     """
     setup = turn_setup(familiar, _CHANNEL)

@@ -48,7 +48,6 @@ def search_memories(
     """Return the best hit in each memory that matches any of the questions.
 
     Args:
-        familiar: The familiar.
         query: A message, which is split into sentences, or up to five questions.
         max_results: Maximum number of memories.
         min_score: Minimum score.
@@ -119,8 +118,6 @@ class PastHit(Struct, frozen=True):
 
     Args:
         turns: First and last turn.
-        channel: Its channel.
-        at: Time.
         speaker: Author.
         text: The words.
         score: Score, comparable between turns and memories.
@@ -164,7 +161,6 @@ def search_past(
     """Return the turns that match `query`.
 
     Args:
-        familiar: The familiar.
         query: A message or question, as typed.
         k: Maximum number of turns.
         method: `auto` combines words and meaning if turns have vectors, else words alone.
@@ -254,7 +250,6 @@ class SaidHit(Struct, frozen=True):
     """A turn found by a search.
 
     Args:
-        turn: The turn.
         speaker: Its speaker's name.
         excerpt: Part or all of its text.
         marks: Ranges of matches in the excerpt.

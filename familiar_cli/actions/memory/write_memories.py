@@ -128,7 +128,6 @@ class WriteOutcome(Struct, frozen=True):
 
     Args:
         outcome: `planned` and `held` wait for a person, the latter because a rule demands it.
-        rel_path: The file.
         plan_id: The plan that waits; empty: none does.
         version: How often a memory was changed by now; 0: that was not counted.
         is_merged: It holds what somebody else changed meanwhile, too.
@@ -241,7 +240,6 @@ def merge_change(rel_path: str, base: str, now: str, sent: str) -> str:
     """Merge a change with others since its base; a line changed by both is kept twice.
 
     Args:
-        rel_path: The file.
         base: The text that the change was made from.
         now: The text as it is.
         sent: `base`, changed.
@@ -314,7 +312,6 @@ def path_of(store: MemoryStore, place: MemoryAddress, *, is_new: bool = False) -
     """Return the file of a memory.
 
     Args:
-        store: The memory.
         place: What is meant.
         is_new: It may be missing; otherwise a day without an instance means its only file.
 
@@ -424,7 +421,6 @@ def write_or_plan(
     Args:
         familiar: Whose memory.
         writer: Who writes.
-        rel_path: The file.
         what: `create`, `update`, `edit` or `delete`.
         made: Returns its new text, given the old; None deletes it.
         by: Who edited it, where that is not the writer's instance.

@@ -101,7 +101,6 @@ async def write_memory(
     Cancellation takes effect between two steps. A model failure is reported, not raised.
 
     Args:
-        familiar: The familiar.
         mode: `apply`, `review` or `dry_run`.
         wait_s: Maximum wait for another process.
         on_wait: Called once with who is waited for.

@@ -34,8 +34,6 @@ class AliasChange(Struct, frozen=True):
     """The result of changing an alias.
 
     Args:
-        slug: The person.
-        rel_path: Their file.
         name: The alias.
         changed: The file changed.
         diff: A unified diff, empty if nothing changed.

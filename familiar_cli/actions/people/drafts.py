@@ -92,7 +92,6 @@ def merge_files(
     created.
 
     Args:
-        store: The memory.
         kept: Slug of the person whose file is kept.
         other: Slug of the account that is theirs, too.
         phrases: Language of the files.
@@ -142,7 +141,6 @@ def split_draft(
     Lines that rest on turns of `other` alone move there; all others stay.
 
     Args:
-        store: The memory.
         other: Slug that was merged into another person.
         said_by: Returns the slug of a turn's author.
         phrases: Language of the heading of a new list of names.

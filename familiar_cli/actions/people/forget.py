@@ -266,7 +266,6 @@ def forget_person(
     """Forget a person on this machine, and order it on all others.
 
     Args:
-        familiar: The familiar.
         person: The person: a slug, `PLATFORM:ID` or a name.
         turns: Other people's turns that lose their text as well, by number or `INSTANCE:NUMBER`.
         dry_run: Report what would be erased, and change nothing.
@@ -308,8 +307,6 @@ def carry_out_order(familiar: Familiar, order: ForgetOrder, built_on: Collection
     """Carry out an order from another machine, or one that a restored backup lacks.
 
     Args:
-        familiar: The familiar.
-        order: The order.
         built_on: Versions of the memory in which it was carried out.
     """
     _Forgetting(familiar, order).carry_out(built_on)
@@ -351,7 +348,6 @@ def export_person(familiar: Familiar, person: str, target: Path) -> dict[str, in
     """Write everything by and about a person to a new directory, for them.
 
     Args:
-        familiar: The familiar.
         person: The person: a slug, `PLATFORM:ID` or a name.
         target: The directory; it must be empty or missing.
 

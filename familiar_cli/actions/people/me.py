@@ -50,7 +50,6 @@ class MePlace(Struct, frozen=True):
     """A file that says who I am.
 
     Args:
-        path: The file.
         root: What the file holds.
         title: Where it holds, in words.
         prefix: What stands before a setting's name there.
@@ -68,7 +67,6 @@ def show_me(
     """Describe an owner as seen in a channel, in a familiar, or in the whole home.
 
     Args:
-        home: The home.
         familiar: Which familiar; None: any.
         channel_id: Which channel; empty: any.
         owner: Which of the other owners; None: the first owner.

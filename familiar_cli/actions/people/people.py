@@ -74,7 +74,6 @@ def people_of(familiar: Familiar, *, thorough: bool = True) -> KnownPeople:
     """List everyone who has a file or has spoken.
 
     Args:
-        familiar: The familiar.
         thorough: Check every file; otherwise only those in directories that have changed, without
             sizes.
     """
@@ -148,7 +147,6 @@ def find_person(familiar: Familiar, names: Aliases, person: str, *, loosely: boo
     """Resolve `person`: a slug, `platform:id`, or a name.
 
     Args:
-        familiar: The familiar.
         names: The names it knows.
         person: The text typed.
         loosely: If nobody matches, ignore honorifics such as `さん`.

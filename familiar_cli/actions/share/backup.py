@@ -214,7 +214,6 @@ class BackupReport(Struct, frozen=True):
     """The result of a backup.
 
     Args:
-        familiar: The familiar.
         name: Name of the backup, for `familiar restore --backup`.
         files: Number of files in it.
         bytes: Their total size.
@@ -274,7 +273,6 @@ def back_up(
 
     Args:
         paths: The familiar.
-        target: The target.
         keep: Number of its backups to keep there; 0 for all.
         progress: Called with the kind of work, the number of files done, and the total.
 
@@ -432,7 +430,6 @@ def verify_backups(
     """Read every piece of every backup, and verify its hash.
 
     Args:
-        target: The target.
         familiar_ids: Only these familiars; empty for all.
 
     Returns:
@@ -467,7 +464,6 @@ def _bad_packs(target: BackupTarget, manifest: Manifest, checked: dict[str, str]
     """Yield the problem of each pack of a backup; an empty string for none.
 
     Args:
-        target: The target.
         manifest: The backup.
         checked: Results for individual pieces, filled in.
     """
@@ -519,9 +515,7 @@ def restore(
     People who were forgotten in this home are forgotten again.
 
     Args:
-        target: The target.
         home: The directory for it.
-        familiar_id: Its id.
         backup: Name of the backup; empty for the newest.
         progress: Called with the kind of work, the number of files done, and the total.
 

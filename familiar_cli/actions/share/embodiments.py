@@ -66,9 +66,6 @@ class SharedEntry(Struct, frozen=True):
     """A file as sent to an embodiment.
 
     Args:
-        file: The file.
-        content: Its text.
-        clock: Its clock.
         by: The instance that changed it last.
         source: The instance that a memory is from.
         participating: Other instances that took part.
@@ -180,7 +177,6 @@ def pull(
     The call confirms that it has the version `since`, and knows of all deletions up to it.
 
     Args:
-        familiar: The familiar.
         device_id: The embodiment.
         since: The version that it applied last.
         goes_on: It requests another part of the same answer, so files are not scanned again.
@@ -228,10 +224,8 @@ def push(
     """Apply an embodiment's changes; return the result of each, and the new version.
 
     Args:
-        familiar: The familiar.
         writer: The author of the changes.
         device: The embodiment.
-        changes: The changes.
         since: The version that it applied last.
 
     Raises:
@@ -289,7 +283,6 @@ class _Push(Struct):
     """A push under way.
 
     Args:
-        familiar: The familiar.
         writer: The author of the changes.
         device: The embodiment.
         seen: The version that it applied last.

@@ -166,8 +166,6 @@ class RemoteStatus(Struct, frozen=True):
     """Status of a remote.
 
     Args:
-        name: Its name.
-        address: Its address.
         synced_at: Time of the last sync; None for never.
         ahead: Local commits it did not have then.
     """
@@ -182,7 +180,6 @@ class InstanceStatus(Struct, frozen=True):
     """Status of an instance.
 
     Args:
-        id: Its id.
         is_own: Whether it is the local one.
         last_at: Time of its last change, by its own clock.
         behind: Number of its commits not merged here.
@@ -202,7 +199,6 @@ class SyncStatus(Struct, frozen=True):
     Args:
         instance: The local instance.
         began: The original instance.
-        remotes: Its remotes.
         instances: All known instances.
         conflicts: Open conflicts.
         refused: Why files of other machines are missing here, by path.
@@ -255,7 +251,6 @@ async def sync(
     """Sync with one or all remotes; a failure does not stop the others.
 
     Args:
-        familiar: The familiar.
         name: Name of the remote; None for all.
         how: Sync options.
         wait_s: Maximum wait for a running sync of the same familiar.
@@ -394,7 +389,6 @@ def rekey(familiar: Familiar, engine: SyncEngine, *, new_signing_key: bool = Fal
     """Encrypt this machine's bundles again with the current settings; return their folders.
 
     Args:
-        familiar: The familiar.
         engine: Its sync engine.
         new_signing_key: Also use a new signing key, which the other machines must accept.
 

@@ -112,7 +112,6 @@ class DeviceTrust(Struct, frozen=True):
     """A machine that shares this familiar.
 
     Args:
-        id: Its id.
         trust: See `Trust`.
         is_own: It is this one.
         new: It was announced, and nobody has looked at it yet.
@@ -206,7 +205,6 @@ async def accept_deletions(
     """Merge pending changes that delete a large part of the memory.
 
     Args:
-        familiar: The familiar.
         engine: Its sync engine.
         instance: The machine whose changes are merged; None for all pending ones.
         wait_s: Maximum wait for a running sync of the same familiar.
@@ -264,7 +262,6 @@ class SettledFile(Struct, frozen=True):
     """The result of resolving one conflict.
 
     Args:
-        path: The file.
         copy: The other version, now deleted.
         changed: The file changed.
         diff: A unified diff; empty if nothing changed or it is not text.
@@ -314,7 +311,6 @@ def resolve(
     Among all, one that cannot be resolved this way stays, and does not stop the others.
 
     Args:
-        familiar: The familiar.
         path: A file in conflict or a copy below `conflicts/`; None for all.
         choice: Which version counts where they differ.
         dry_run: Check everything, change nothing.
@@ -376,7 +372,6 @@ def _select_conflicts(
     """Return the conflicts of a path, or all for None.
 
     Args:
-        store: The memory.
         path: A file in conflict, or a copy.
         choice: How to resolve them.
         among_all: A copy is one of all, so other versions of its file count, too.

@@ -230,7 +230,6 @@ def choose_swipe(familiar: Familiar, turn_id: int, number: int) -> tuple[int, tu
         That turn, and the turns that no longer stand.
 
     Args:
-        familiar: The familiar.
         turn_id: The imported reply, or the turn in its place.
         number: The swipe, from 1.
 
@@ -422,7 +421,6 @@ def branch_channel(
     """Start a channel that shares another one's past up to a turn, and its settings.
 
     Args:
-        familiar: The familiar.
         channel_id: The new channel.
         turn_id: The last shared turn.
         parent: The channel to branch from; None for that of the turn.

@@ -28,9 +28,7 @@ class ListedChannel(Struct, frozen=True):
     """A channel in the list of channels.
 
     Args:
-        id: Its id.
         label: Its label, e.g. `#general`.
-        kind: Its kind.
         mode: Its mode for text.
         private: Its turns are private.
         turns: Number of turns.
@@ -161,7 +159,6 @@ def hear(familiar: Familiar, said: Said, at: datetime | None = None) -> KeptMess
     turn is returned.
 
     Args:
-        familiar: The familiar.
         said: The message with its author and channel; `message_id` identifies it.
         at: Time of the message, which determines its display order; defaults to the current time.
 

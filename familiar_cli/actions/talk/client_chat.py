@@ -102,7 +102,6 @@ def chat_reading(
     """Build the options for reading foreign chats.
 
     Args:
-        familiar: The familiar.
         person: The account of the person who speaks to the character, as `PLATFORM:ID`.
         character: Names of the familiar in the chats; empty for its usual ones.
         mine: The owner's names in them; empty for whoever is the chats' user.

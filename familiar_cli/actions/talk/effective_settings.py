@@ -35,7 +35,6 @@ def with_effective(familiar: Familiar, rows: list[Effective]) -> list[Effective]
     """Add to settings their effective values in a text conversation with this model.
 
     Args:
-        familiar: The familiar.
         rows: The value of each setting, from `config.settings`.
     """
     found: dict[str, tuple[Value, str]] = {}

@@ -32,7 +32,6 @@ class Why(Struct, frozen=True):
         subject: The subject: a path below `memory/`, or `turn:12`.
         verdict: `kept`, `cut` (partly in the prompt), `out` (offered, but not in it), or `absent`
             (not offered).
-        contributions: Its contributions.
         layers: The layers whose budget they used, or would have used.
         rivals: Contributions served before it from those layers, if some of it did not fit.
         reasons: Why it is not complete, a sentence each.
@@ -53,8 +52,6 @@ def explain_piece(familiar: Familiar, trace: Trace, asked: str) -> Why:
     """Explain why `asked` was in the prompt of `trace`, or was not.
 
     Args:
-        familiar: The familiar.
-        trace: The trace.
         asked: A path below `memory/`, or `turn:12`, or `turn:laptop-7f3a:12`.
 
     Raises:

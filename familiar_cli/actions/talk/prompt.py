@@ -61,7 +61,6 @@ def pipeline(
     """Build the pipeline for a turn's prompt.
 
     Args:
-        familiar: The familiar.
         setup: The settings of the turn.
         remembered: The off-the-record turns before it.
         dry: Leave out everything that asks a model.

@@ -20,8 +20,6 @@ class PromptLayers(Struct, frozen=True):
     """The tokens of one prompt by layer.
 
     Args:
-        turn: The turn.
-        at: Its time.
         budget_tokens: The prompt's budget.
         tokens: Tokens of each layer, in the order of the prompt.
         lost_tokens: Tokens of each layer that did not fit.
@@ -40,7 +38,6 @@ def layers_over_time(
     """Return the layers of the newest `most` prompts, oldest first, skipping damaged traces.
 
     Args:
-        familiar: The familiar.
         before: Only turns with a lower number.
         most: Maximum number.
     """

@@ -44,7 +44,6 @@ class Replayed(Struct, frozen=True):
     """A request that was sent again.
 
     Args:
-        turn: Its turn.
         slot: The slot whose server, key and limits were used.
         sent_model: The model requested now.
         model_then: The model requested then.
@@ -101,8 +100,6 @@ async def replay_trace(
     The same bytes are sent, unless another model is requested: then that one field differs.
 
     Args:
-        familiar: The familiar.
-        trace: The trace.
         slot: The slot whose server, key and model are used; None for the main one's server and key,
             and the model in the trace.
         model: The model to request instead.

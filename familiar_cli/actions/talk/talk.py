@@ -251,7 +251,6 @@ async def take_turn(
     Off-the-record turns are never written anywhere.
 
     Args:
-        familiar: The familiar.
         said: The message.
         on_text: Called with each piece of the reply; when continuing one, only with the addition.
         stream: Request the reply as a stream.

@@ -51,8 +51,6 @@ def turn_setup(familiar: Familiar, channel_id: str, modality: str = "text") -> T
     """Read the settings of a turn.
 
     Args:
-        familiar: The familiar.
-        channel_id: The channel.
         modality: The modality of the message.
 
     Raises:
@@ -91,7 +89,6 @@ def allowance_in(
     """Return the token budget of prompts in a channel.
 
     Args:
-        familiar: The familiar.
         channel: The channel's settings.
         character: The character, if it has been read already.
         slot: The server and model that reply, if they are known already.
@@ -114,7 +111,6 @@ def pinned_memory(familiar: Familiar, setup: TurnSetup, find: Callable[[], Pins]
     """Return the pinned memory of a turn.
 
     Args:
-        familiar: The familiar.
         setup: The settings of the turn.
         find: Finds the pinned files.
     """

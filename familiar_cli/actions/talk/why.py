@@ -157,12 +157,7 @@ def _sentence_of(memories: Sequence[UsedMemory]) -> str:
 
 
 class _Describer:
-    """Describes the memories of one prompt.
-
-    Args:
-        familiar: The familiar.
-        trace: The trace.
-    """
+    """Describes the memories of one prompt."""
 
     def __init__(self, familiar: Familiar, trace: Trace) -> None:
         self._familiar = familiar
@@ -307,7 +302,6 @@ class _Topics:
     """Finds what a question and a memory are both about.
 
     Args:
-        question: The question.
         texts: All texts of the prompt; a word in few of them is a better topic.
     """
 

@@ -381,9 +381,7 @@ class Channel(Struct, frozen=True):
     """A channel with its effective settings.
 
     Args:
-        id: Its id.
         config: Its own file.
-        mode: Its mode.
         context: Description of the channel.
         greets: Whether the character's greeting opens the conversation.
         tells_time: Whether prompts include the date and time.
@@ -432,7 +430,6 @@ def effective_channel(
     """Resolve the effective settings of a channel.
 
     Args:
-        channel_id: Its id.
         own: Its file.
         everywhere: `character.toml`.
         modality: Modality of its messages: `text` or `voice`.

@@ -64,7 +64,6 @@ def set_values(
     """Parse texts by each setting's type, and store them: all or none.
 
     Args:
-        path: The file.
         texts: The settings by dotted key, as typed.
         dry_run: Write nothing.
         root: What the file holds.

@@ -148,11 +148,7 @@ class _GrantRows(Struct, frozen=True):
 
 
 class GrantFile:
-    """The tokens in a file of a home; only their hashes are kept.
-
-    Args:
-        home: The home.
-    """
+    """The tokens in a file of a home; only their hashes are kept."""
 
     def __init__(self, home: Path) -> None:
         self.home = home

@@ -413,7 +413,6 @@ class Instance(Struct, frozen=True):
     """An installation of a familiar.
 
     Args:
-        id: Its id.
         began: The original instance.
         days: Suffix of its daily files; may differ from the id if older.
     """
@@ -475,7 +474,6 @@ def ensure_instance(path: Path, *, chosen: str = "", is_older: bool = False) -> 
     """Return the instance of a familiar, creating it if needed. Safe across processes.
 
     Args:
-        path: Its file.
         chosen: Configured name of this machine; empty for its host name.
         is_older: Whether the familiar has daily files from before it had an instance; it keeps
             them.
@@ -524,7 +522,6 @@ def replace_id(path: Path, taken: str, *, chosen: str = "") -> Instance:
     is unchanged, and existing daily files belong to the machine that keeps the id.
 
     Args:
-        path: Its file.
         taken: The id in use elsewhere.
         chosen: Configured name of this machine; empty for its host name.
 

@@ -479,7 +479,6 @@ class Effective(Struct, frozen=True):
     """The effective value of a setting.
 
     Args:
-        setting: The setting.
         value: The effective value; a password in an address is left out.
         source: `default`, `file`, `[llm]` (inherited by a slot), or the name of the environment
             variable that overrides it.

@@ -202,7 +202,6 @@ def next_occurrence(
     """Return the first occurrence after a moment, in UTC.
 
     Args:
-        rule: The rule.
         after: A moment with a timezone.
         zone: Timezone of the days; None for the system's.
         first: Day from which intervals are counted, or moment for minutes and hours; None for an

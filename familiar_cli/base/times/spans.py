@@ -94,7 +94,6 @@ class Yearly(NamedTuple):
         """Return the last occurrence that began by `day`, or the next that ends after it.
 
         Args:
-            day: The day.
             tense: Below 0: the last; above 0: the next; 0: the nearest.
 
         Raises:

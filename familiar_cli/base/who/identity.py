@@ -74,7 +74,6 @@ class Me(Struct, frozen=True):
         account: Account that their turns are stored under.
         name: Their name; empty if unknown.
         description: Description; may use macros.
-        pronouns: Their pronouns.
         stands_for_name: Fallback name.
         slugs: Their accounts; of the first owner also the login name, which is hidden from models.
         others: The home's other owners.
@@ -206,7 +205,6 @@ class Who(Struct, frozen=True):
     """The familiar as described to a model that writes its memory.
 
     Args:
-        name: Its name.
         voice: Its manner, in a few sentences.
         texts: All texts that define it; repeating them is not a memory.
         phrases: Titles and headings for its files.

@@ -311,7 +311,6 @@ class Conversation:
     """A conversation.
 
     Args:
-        familiar: The familiar.
         said: Template of each message: speaker, channel and modality; its text is ignored.
         out: Where output goes.
         take_turn: Takes a turn, given the message, `on_text` and `on_wait`; Ctrl-C ends the reply
@@ -424,7 +423,6 @@ class Conversation:
         """Continue in another channel.
 
         Args:
-            channel_id: The channel.
             show: Show its last turns.
 
         Raises:

@@ -33,7 +33,6 @@ def edit_text(text: str, name: str) -> Iterator[str]:
     If the result cannot be used it stays in a file, which the error names.
 
     Args:
-        text: The text.
         name: File name; its ending tells the editor the type.
 
     Raises:
@@ -229,7 +228,6 @@ def ask_choice(
     """Ask for one of several choices; return its value.
 
     Args:
-        question: The question.
         choices: Values with their descriptions.
         has_default: An empty line means the first one.
 

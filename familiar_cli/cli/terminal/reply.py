@@ -219,7 +219,6 @@ class BackgroundNotices:
 
     Args:
         out: Where errors are reported.
-        familiar: The familiar.
     """
 
     def __init__(self, out: Output, familiar: Familiar) -> None:

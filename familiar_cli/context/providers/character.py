@@ -84,7 +84,6 @@ class CharacterProvider:
         """Return the greeting that opens a channel; empty if there is none.
 
         Args:
-            request: The request.
             number: Its number, from 1 for the first message; None for the first there is.
 
         Raises:

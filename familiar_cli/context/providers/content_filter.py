@@ -232,12 +232,10 @@ class Filter:
 
     Args:
         open_model: Opens the model when it is needed.
-        store: The memory.
         counter: The token counter.
         char: Returns the familiar's name.
         strong: Passages of at least this strength are passed on unchanged.
         answer_tokens: Maximum tokens of the answer.
-        deadline_s: Its deadline.
     """
 
     def __init__(
@@ -270,7 +268,6 @@ class Filter:
         """Select the `passages` that matter for the message.
 
         Args:
-            request: The request.
             passages: The passages found, best first; at least one.
             people: Files of people that are already in the prompt.
             sight: Filter of visible memory.

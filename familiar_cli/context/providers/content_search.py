@@ -55,8 +55,6 @@ class ContentSearchProvider:
     """Provides the files of participants, and passages that match the message.
 
     Args:
-        store: The memory.
-        history: The history.
         aliases: Opens the index of names; it is closed after each use.
         counter: The token counter.
         retrieval: Finds passages; None to find none.

@@ -103,7 +103,6 @@ class HistoryProvider:
     Args:
         store: The history.
         recent_turns: Maximum number of turns.
-        deadline_s: Its deadline.
         beyond: Further sources of the past, if any.
     """
 
@@ -364,7 +363,6 @@ class FromTier:
     """Asks another provider from a tier on.
 
     Args:
-        provider: The provider.
         tier: The lowest tier that includes it.
     """
 

@@ -72,9 +72,7 @@ class DeskProvider:
     """Provides reminders, tasks and the scratchpad. A file is data: nothing in it is expanded.
 
     Args:
-        store: The memory.
         zone: The familiar's timezone; None for the system's.
-        deadline_s: Its deadline.
     """
 
     name: Final = "desk"
@@ -235,9 +233,7 @@ class DigestsProvider:
     """Provides the digests. A file is data: nothing in it is expanded.
 
     Args:
-        store: The memory.
         count: Counts tokens.
-        deadline_s: Its deadline.
     """
 
     name: Final = "digests"

@@ -169,8 +169,6 @@ class Packed(NamedTuple):
     """The part of a source in the prompt.
 
     Args:
-        source: The source.
-        text: The text.
         pieces: The pieces that fit, in order.
         is_cut: The source is not complete.
     """

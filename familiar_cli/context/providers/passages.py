@@ -103,7 +103,6 @@ class Sight(Struct, frozen=True):
     """Decides what a model may see of memory in one turn.
 
     Args:
-        viewer: The viewer.
         window: Returns the turns in the prompt.
         macros: The values of macros in lore.
         phrases: The language of labels.

@@ -81,7 +81,6 @@ class Recaller(Struct, frozen=True):
     """Searches the past.
 
     Args:
-        history: The history.
         label: Returns the label of a channel.
         name: The familiar's name.
         zone: The familiar's timezone; None for the system's.

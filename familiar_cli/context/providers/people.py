@@ -252,8 +252,6 @@ class PeopleSource:
     """Provides people's files.
 
     Args:
-        store: The memory.
-        history: The history.
         aliases: Opens the index of names; it is closed after each use.
         counter: The token counter.
         recent_author_limit: Number of recent speakers to include.
@@ -514,8 +512,6 @@ def taking_part(
     """Return the slugs of the participants with reasons, most important first.
 
     Args:
-        history: The history.
-        request: The request.
         limit: Number of recent speakers to include.
     """
     found: dict[str, str] = {}
@@ -547,7 +543,6 @@ class RelationsProvider:
         graph: Opens the graph; it is closed after each use.
         counter: The token counter.
         zone: The familiar's timezone; None for the system's.
-        deadline_s: Its deadline.
     """
 
     name: Final = "relations"

@@ -58,7 +58,6 @@ class PinnedMemory:
 
     Args:
         find: Finds the pinned files.
-        store: The memory.
         counter: The token counter.
         sight: Returns the filter of visible memory in a turn.
     """
@@ -144,7 +143,6 @@ class PinsProvider:
 
     Args:
         pinned: The pins.
-        deadline_s: Its deadline.
     """
 
     name: Final = "pins"
@@ -198,7 +196,6 @@ class NotesProvider:
         inject: The other texts, by name.
         macros: Returns the values of macros in a turn.
         store: The history, which counts a channel's turns.
-        deadline_s: Its deadline.
     """
 
     name: Final = "notes"

@@ -75,9 +75,7 @@ class Memory(Struct, frozen=True):
     """The searched memory, and how to query it.
 
     Args:
-        store: The memory.
         finder: Queries the index; has the embedding model, or why there is none.
-        history: The history.
         macros: Returns the values of macros in a turn.
         recent_turns: Maximum number of recent turns in a prompt.
         recall: Searches the past; None to skip it.
@@ -174,7 +172,6 @@ class Retrieval:
         If the model is open already, the search by words alone is skipped.
 
         Args:
-            request: The request.
             loaded: Memory that is in the prompt already, by file.
             room: Tokens available for passages.
             tell: Called with a function that packs the results so far; the last one is the best.
@@ -496,7 +493,6 @@ def make_question(request: ContextRequest, before: Sequence[Turn] = ()) -> str:
     before it, and one without any ("and him?") to the last one heard.
 
     Args:
-        request: The request.
         before: The last turns before it, newest first.
     """
     words = _telling_words(request.query)

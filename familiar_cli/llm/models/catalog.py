@@ -127,10 +127,8 @@ def _chat(name: str, purpose: str, hub: Hub, file: ModelFile, *, parameters: int
     """Describe a chat model that is only on the hub.
 
     Args:
-        name: Its name.
         purpose: What it is for.
         hub: Its repository.
-        file: Its file.
         parameters: How many there are.
         kv: Bytes that it keeps in memory for each token of its context.
     """

@@ -297,7 +297,6 @@ class FetchedModel(Struct, frozen=True):
     """A model that is on disk now.
 
     Args:
-        name: Its name.
         path: Its file, or its directory when it has several.
         source: Where it came from: `hub`, `index`, both, or empty when it was there already.
         size_bytes: How much room it takes.

@@ -214,7 +214,6 @@ class ListedModel(Struct, frozen=True):
     """One model of the catalog.
 
     Args:
-        name: Its name.
         kind: What reads it.
         size_bytes: Its size; about, where only the hub knows it.
         licence: Its licence, as an SPDX name.

@@ -33,7 +33,6 @@ class RequestLine:
 
     Args:
         role: As in stored turns; `assistant` is the familiar, `system` a narrator.
-        text: The text.
         name: The speaker's name as the program sent it; empty if unknown.
         author: The author, if neither the familiar nor the current speaker.
     """
@@ -50,7 +49,6 @@ class KeptLine(Struct, frozen=True):
     Args:
         turn_id: The turn's id.
         role: The author's role.
-        text: The text.
         alternatives: Texts of the turns that it replaced or that could replace it, by id.
         is_greeting: The familiar opened the conversation with it; a program may not know it.
     """

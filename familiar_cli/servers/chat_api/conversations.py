@@ -50,7 +50,6 @@ class KnownLines:
     """Finds the channels in which something was said. Thread-safe.
 
     Args:
-        path: The file.
         history: The history from which it is derived.
     """
 
@@ -167,7 +166,6 @@ class Conversations:
     """Finds the conversations of one familiar, and prepares them for a reply.
 
     Args:
-        familiar: The familiar.
         known: The lines said through the server.
     """
 
@@ -190,7 +188,6 @@ class Conversations:
 
         Args:
             lines: The request's lines; the last is the current message.
-            author: Its author.
             channel_id: The conversation named by the program; empty if none.
             message_id: The message's id on its platform; empty if none.
 
@@ -627,11 +624,7 @@ def _is_opening(line: KeptLine) -> bool:
 
 
 class Served:
-    """A familiar that is open for chat programs, with its conversations.
-
-    Args:
-        familiar: The familiar.
-    """
+    """A familiar that is open for chat programs, with its conversations."""
 
     def __init__(self, familiar: Familiar) -> None:
         self.familiar = familiar

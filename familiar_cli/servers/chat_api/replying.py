@@ -42,7 +42,6 @@ class WithSampling(Wrapping):
     """A chat model with the sampling settings of a chat program.
 
     Args:
-        model: The model.
         sampling: The settings.
     """
 
@@ -66,7 +65,6 @@ class ClientsPrompt(WithSampling):
     """A chat model that receives the chat program's own prompt, with memory in its last message.
 
     Args:
-        model: The model.
         asked: The program's request.
         name: The familiar's name.
         on_event: Called with each event of the reply as the model server sent it.

@@ -59,7 +59,6 @@ def resolve_speaker(familiar: Familiar, headers: Headers, person: str | None) ->
     """Resolve the author of a request; by default the owner.
 
     Args:
-        familiar: The familiar.
         headers: The request's headers.
         person: The speaker named in the body, if any.
 
@@ -219,7 +218,6 @@ class ChatParticipants(Struct, frozen=True):
         """Assign a line to its author, removing a name in front of its text.
 
         Args:
-            line: The line.
             person: The speaker of the request.
         """
         name, text = line.name, line.text
@@ -328,7 +326,6 @@ class RequestIdentity(Struct, frozen=True):
 
     Args:
         asked: The request.
-        author: Its author.
         channel_id: The conversation named by the program; empty if none.
         is_chore: Answer it, but store nothing.
         message_id: The message's id on its platform; empty if none.

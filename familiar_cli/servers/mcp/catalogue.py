@@ -122,7 +122,6 @@ class Prompt(Struct, frozen=True):
     """A prompt.
 
     Args:
-        name: Its name.
         description: Its purpose, for a person.
         takes: Arguments with their descriptions.
         needs: Required arguments.

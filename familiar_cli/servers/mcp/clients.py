@@ -29,7 +29,6 @@ class ClientConfig(Struct, frozen=True):
     """Settings of one client.
 
     Args:
-        client: The client.
         where: The settings file.
         config: What to add to that file.
         command: A command that adds it; empty if there is none.
@@ -52,7 +51,6 @@ def config_for(client: str, home: Path, familiar_id: str, more: Sequence[str]) -
     Args:
         client: One of `CLIENTS`.
         home: The familiar's home; clients start the server in any directory.
-        familiar_id: The familiar.
         more: Further options of `familiar mcp`.
 
     Raises:

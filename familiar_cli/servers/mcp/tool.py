@@ -70,7 +70,6 @@ class Caller(Struct, frozen=True):
     """The caller of a tool.
 
     Args:
-        familiar: The familiar.
         channel_id: The caller's own channel, which may be private; None if it has none.
         client: The client's name, sanitised.
         session: Identifies the connection; writes are recorded under it.
@@ -136,7 +135,6 @@ class Tool(Struct, frozen=True):
     """A tool, as declared in the tables of tools.
 
     Args:
-        name: Its name.
         description: One line by which a model chooses it.
         takes: Arguments: name and schema.
         run: Runs it, in a thread.
@@ -370,7 +368,6 @@ class SeenFile(Struct, frozen=True):
     """A file as a caller may see it.
 
     Args:
-        file: The file.
         lines: Visible lines without their ends, by number from 1.
         numbering: The turns that it cites.
         checksum: Identifies this version.

@@ -121,7 +121,6 @@ class Data(Struct, frozen=True):
 
     Args:
         body: Its content.
-        media_type: Media type.
         name: File name for downloads; empty to display it.
         status: The HTTP status.
     """

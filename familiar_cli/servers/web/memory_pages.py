@@ -338,7 +338,6 @@ def told_changes(
 
     Args:
         asked: The request.
-        changes: The changes.
         most: Maximum number of sentences per change.
         below: Only files at or below this path or its former name.
     """

@@ -64,7 +64,6 @@ class PageTurn(LiveTurn):
     """A turn requested by a form.
 
     Args:
-        familiar: The familiar.
         form: Form fields; `do` is the action: `say`, `again`, `continue` or `edit`.
         begins_work: Start the background work that falls due, since no one else does.
 
@@ -222,7 +221,6 @@ class TalkResponse:
     If the browser disconnects, the turn is cancelled and its partial reply kept.
 
     Args:
-        turn: The turn.
         draw: Renders the page with the outcome; called in a thread.
         leave: Called at the end in any case.
         streams: Whether the browser accepts events.

@@ -125,7 +125,6 @@ def is_forgotten(
 
     Args:
         connection: The history.
-        turn: The turn.
         is_attributed: Whether its author is certain; a client that sends a whole past names only
             one.
     """
@@ -256,8 +255,6 @@ def find_forgotten(
     """Find the turns that an order affects, changing nothing.
 
     Args:
-        history: The history.
-        order: The order.
         own: This instance's name; empty: it has never synchronised.
         names: The person's names.
         common: Texts whose words identify nobody, such as lore.

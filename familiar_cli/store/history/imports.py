@@ -82,7 +82,6 @@ class ChatOrigin(Struct, frozen=True):
 
     Args:
         key: Its stable key in all imports, even if its file is moved or renamed.
-        format: Its format.
         name: Its name in the source.
         head: The source's metadata for the whole chat, in JSON.
         first: Its first line, if any.
@@ -116,7 +115,6 @@ class Appender:
     """Appends lines to the end of a channel, one transaction per batch.
 
     Args:
-        history: The history.
         place: The channel; if it is to branch off another, it does so with the first line.
         origin: Source of the lines.
     """
@@ -505,7 +503,6 @@ def withdraw_doubles(
     """Withdraw duplicated turns; return those that were not withdrawn already.
 
     Args:
-        history: The history.
         originals: The original of each duplicated turn.
         dry_run: Check only, and return the turns that would be withdrawn.
 

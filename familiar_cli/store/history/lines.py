@@ -100,10 +100,8 @@ class TurnLine(Struct, frozen=True):
     Args:
         id: Its number on the instance that wrote it.
         after: The turn that it followed; None: it was the first, or takes another's place.
-        channel: Its channel.
         role: Its role in a prompt.
         author: Its author; None: the familiar.
-        content: Its text.
         at: Its time, in UTC.
         modality: `text` or `voice`.
         source: What wrote it.
@@ -420,7 +418,6 @@ def names_of(history: HistoryFile, own: str, turn_ids: Iterable[int]) -> dict[in
     """Return the shared ids of turns; turns that do not exist are left out.
 
     Args:
-        history: The history.
         own: This instance's name.
         turn_ids: Their numbers here.
     """
@@ -436,7 +433,6 @@ def ids_of(history: HistoryFile, own: str, names: Iterable[TurnName]) -> dict[Tu
     """Return the local numbers of turns; those that do not exist here are left out.
 
     Args:
-        history: The history.
         own: This instance's name.
         names: Their shared ids.
     """

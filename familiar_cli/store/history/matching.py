@@ -192,7 +192,6 @@ class Matching:
 
         Args:
             row: The turn.
-            line: The line.
             follows: Whether the turn directly follows a known line.
         """
         turn_id, raw, platform, user_id, role, at_ms, content, estimated = row
@@ -246,7 +245,6 @@ def live_channels(history: HistoryStore, lines: Sequence[IncomingLine]) -> list[
     """Return the purely live channels that contain a source's lines, best match first.
 
     Args:
-        history: The history.
         lines: All lines of the source.
     """
     texts = {pack(line.turn.content) for line in [*lines[:_LOOKED_UP], *lines[-_LOOKED_UP:]]}
@@ -314,7 +312,6 @@ class Arrival(Struct, frozen=True):
 
     Args:
         key: Its stable key in all imports; empty: only its lines identify it.
-        format: Its format.
         name: Its name in the source.
         parent: The source's name of the chat it branched off; empty: none stated.
         lines: Yields its lines, afresh at each call.
@@ -339,7 +336,6 @@ class ChatPlacement(Struct, frozen=True):
     """Target channel of a chat.
 
     Args:
-        channel_id: Its channel.
         parent: The channel to branch off; empty: none, or it has branched off already.
         turn_id: The last shared turn.
         is_new: Whether the channel has yet to be created.
@@ -368,7 +364,6 @@ class _Beginning(Struct, frozen=True):
     """The common beginning of a channel's past and a chat.
 
     Args:
-        channel_id: The channel.
         turn_ids: The turns that match the chat's first lines.
         is_whole: Whether they include everything imported into the channel.
     """

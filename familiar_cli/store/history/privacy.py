@@ -144,7 +144,6 @@ class Privacy(Struct, frozen=True):
         """Record a conversation's kind before its first turn.
 
         Args:
-            channel_id: The channel.
             author: Speaker.
             kind: Kind stated by the client; empty for none. For an existing conversation, a
                 participant can only declare it private.
@@ -175,7 +174,6 @@ class Privacy(Struct, frozen=True):
         """Build the viewer for content shown in a channel.
 
         Args:
-            channel_id: The channel.
             author: Current speaker, in addition to earlier ones; None for no one else.
             kind: Kind stated by the client, as for `enter`.
 

@@ -53,7 +53,6 @@ class TurnHit(NamedTuple):
     """A search result.
 
     Args:
-        turn: The turn.
         score: Relevance; higher is better, comparable only within one search.
         around: The turn and its neighbours in the channel, oldest first.
     """
@@ -75,7 +74,6 @@ def search(
     """Return the turns that match `query` best, best first. It has no query syntax.
 
     Args:
-        history: The history.
         query: Plain words.
         span: The turns to search.
         limit: Maximum number of turns to return.
@@ -267,7 +265,6 @@ class Recalled(NamedTuple):
     """A turn that matches.
 
     Args:
-        turn: The turn.
         score: Relevance in [0, 1]; the best match of a query has about 1.
         before: The preceding turn in its channel, if it was among the turns examined.
         lift: What a line of memory that cites the turn would add to its score.
@@ -350,7 +347,6 @@ def recall(
     """Return the turns that match `query`.
 
     Args:
-        history: The history.
         query: A message. It has no query syntax.
         near: Similarity scorer; None: search by words alone.
         cited: Turns cited by a line of memory, with the score that they have at most for it, of
@@ -430,7 +426,6 @@ def newest_saying(
     """Return people's turns that contain one of some phrases, newest first.
 
     Args:
-        history: The history.
         phrases: Word sequences, without quotation marks.
         viewer: Who will see them.
         here: The channel in which the result is used; see `recall`.

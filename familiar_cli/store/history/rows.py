@@ -42,7 +42,6 @@ class Turn(Struct, frozen=True):
 
     Args:
         id: Its number; later turns have higher ones.
-        channel_id: Its channel.
         author: Its author; None: the familiar.
         role: Its role in a prompt.
         content: Its text, verbatim.

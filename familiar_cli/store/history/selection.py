@@ -251,7 +251,6 @@ class Kept(Struct, frozen=True):
     """A turn with its source's metadata.
 
     Args:
-        turn: The turn.
         format: The format of the chat it was imported from; empty: it was said live.
         estimated: Whether its time is a guess.
         raw: The source's original record, in JSON; empty: none.
@@ -269,7 +268,6 @@ class ImportedFrom(Struct, frozen=True):
     """A chat that was imported into a channel.
 
     Args:
-        format: Its format.
         name: Its name in the source.
         head: The source's metadata for the whole chat, in JSON; empty: none.
     """

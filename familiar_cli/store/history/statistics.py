@@ -105,7 +105,6 @@ def gather_statistics(
     """Compute the statistics of one channel or of all.
 
     Args:
-        history: The history.
         count_tokens: Counts the tokens of a text; used on a sample of the turns.
         channel_id: The channel; None: all.
         viewer: Who will see the names; see `HistoryStore.speakers`.
@@ -194,7 +193,6 @@ def said_between(
     """Return the standing turns of a time span, grouped and in order.
 
     Args:
-        history: The history.
         since: Start of the span.
         until: End of the span, exclusive.
         whole_hours: Group by hour; otherwise by quarter of an hour.

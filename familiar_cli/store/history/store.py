@@ -104,8 +104,6 @@ def find_message(
 
     Args:
         connection: The history.
-        channel_id: The channel.
-        message_id: The message id.
         author: Only a turn from this author's platform counts. None, or an author on the command
             line, which has no message ids, matches any.
     """
@@ -153,8 +151,6 @@ def reply_to_turn(history: HistoryFile, turn_id: int, channel_id: str | None = N
     """Find the newest complete reply to a turn, else the newest that was cut off.
 
     Args:
-        history: The history.
-        turn_id: The turn.
         channel_id: Only replies in the past of this channel count; None: any.
     """
     sql = (
@@ -248,9 +244,7 @@ class HistoryStore(HistoryFile):
         """Store a turn, and return it once it is durable.
 
         Args:
-            channel_id: Its channel.
             role: Its role in a prompt.
-            content: Its text.
             author: Its author; None: the familiar.
             at: Its time; None: now.
             modality: `text` or `voice`.
@@ -313,7 +307,6 @@ class HistoryStore(HistoryFile):
         A turn that replaced another has that one's place. The cost does not grow with the history.
 
         Args:
-            channel_id: The channel.
             limit: Maximum number of turns, >= 0.
             before_id: Only turns with a lower id.
             viewer: Who will see them; turns hidden from them are left out.

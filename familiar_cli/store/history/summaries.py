@@ -44,7 +44,6 @@ class Summary(Struct, frozen=True):
     Args:
         scope: `PUBLIC`, or the id of the private channel or branch.
         last_turn_id: The last turn that it covers.
-        text: Its text.
         made_at: When it was made, in UTC.
         model: The model that made it.
         cut: Whether it exceeded its limit and lost its end.
@@ -78,7 +77,6 @@ class Summaries:
         branch point.
 
         Args:
-            scope: The scope.
             rules: The current privacy rules.
             before_id: Only summaries of turns before this one.
         """

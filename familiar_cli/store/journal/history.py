@@ -80,7 +80,6 @@ def former_path(
 
     Args:
         repository: The journal.
-        commit: The commit.
         parent: The parent to compare with.
         rel_path: The file's path after the commit.
 
@@ -136,7 +135,6 @@ class LoggedChange(Struct, frozen=True):
     """One commit and the files it changed.
 
     Args:
-        commit: The commit.
         touched: Every changed file, sorted by path.
         rel_path: Path of the requested file after the commit; empty when all files were requested.
     """

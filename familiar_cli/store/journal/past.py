@@ -110,8 +110,6 @@ class MemoryPast:
     fails, `tell` reports it and answers cover only what the journal has.
 
     Args:
-        store: The memory.
-        journal: Its journal.
         tell: Callback for user-facing messages.
         hasty: Scan all files only occasionally, and the requested file each time; for frequent
             callers.
@@ -220,7 +218,6 @@ class MemoryPast:
         """Return the version of a file with a given checksum, or None.
 
         Args:
-            rel_path: The file.
             sha256: Hex digest of its bytes.
         """
         with self._history(rel_path=rel_path) as history:
@@ -234,7 +231,6 @@ class MemoryPast:
         """Return a file as it was before recent edits by hand, or None.
 
         Args:
-            rel_path: The file.
             since: Only edits at or after this time.
         """
         with self._history(look=False) as history:

@@ -75,7 +75,6 @@ class Commit(Struct, frozen=True):
         source: Author of the change.
         time: When, in UTC.
         message: One-line summary.
-        trailers: Its trailers.
         touched: Files listed in the commit; None when there are too many, or git made it.
     """
 
@@ -226,7 +225,6 @@ def walk_ancestors(
     """Yield commits and all their ancestors, each once, nearest first.
 
     Args:
-        commits: The commits.
         parents: Returns a commit's parents.
     """
     waiting = list(dict.fromkeys(commits))

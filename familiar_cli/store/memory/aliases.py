@@ -254,7 +254,6 @@ class NamedPerson(Struct, frozen=True):
 
     Args:
         slug: The person's slug.
-        names: Their names.
         problem: Why the file could not be read; empty if it was.
         signature: Detects changes to the file.
     """
@@ -278,11 +277,7 @@ def slug_in(rel_path: str) -> str | None:
 
 
 class Aliases(PageIndex[NamedPerson]):
-    """The names of everyone in `people/`. Not thread-safe.
-
-    Args:
-        store: The memory.
-    """
+    """The names of everyone in `people/`. Not thread-safe."""
 
     WHAT = "The name index"
     FILE = "aliases.sqlite"

@@ -31,11 +31,7 @@ PageT = TypeVar("PageT")
 
 
 class PageIndex(ABC, Generic[PageT]):
-    """Tables derived from pages; safe to delete at any time. Not thread-safe.
-
-    Args:
-        store: The memory.
-    """
+    """Tables derived from pages; safe to delete at any time. Not thread-safe."""
 
     WHAT: ClassVar[str]
     """Name of the index in errors."""

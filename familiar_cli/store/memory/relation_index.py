@@ -87,7 +87,6 @@ class GraphPage(Struct, frozen=True):
     """A page of the graph.
 
     Args:
-        path: Its path.
         title: Public title.
         exists: Whether the file exists.
     """
@@ -113,11 +112,7 @@ class GraphPage(Struct, frozen=True):
 
 
 class RelationIndex(PageIndex[tuple[str, str, str | None]]):
-    """The relation graph. Not thread-safe.
-
-    Args:
-        store: The memory.
-    """
+    """The relation graph. Not thread-safe."""
 
     WHAT = "The graph of relations"
     FILE = "relations.sqlite"

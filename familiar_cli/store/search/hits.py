@@ -47,12 +47,7 @@ def holds_any(text: str, query: str) -> bool:
 
 
 class ShownHits(Struct):
-    """Judges the hits of one search by their visible text, and renders them.
-
-    Args:
-        query: The query.
-        viewer: The viewer.
-    """
+    """Judges the hits of one search by their visible text, and renders them."""
 
     query: str
     viewer: Viewer
@@ -484,8 +479,6 @@ def find_in_files(
     """Return the files, or lines, with most of the words of `query`, best first.
 
     Args:
-        store: The memory.
-        query: The query.
         options: What to look for, and where.
         files: The files to read, each with the time of its last change in ns; None for all.
     """

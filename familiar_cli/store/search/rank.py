@@ -39,7 +39,6 @@ class Candidate(NamedTuple):  # thousands are made for one question, and a tuple
     """A passage or line: ids and places, no text. `parts` and `rows` are numbers, from … to.
 
     Args:
-        id: Its id.
         level: `schema.PASSAGE` or `schema.LINE`.
         document_id: Its file.
         speaker: Who speaks in it.
@@ -329,7 +328,6 @@ class PieceParts(NamedTuple):
     """Lines or passages by id, ascending, each with the ids of its parts; int64[n] each.
 
     Args:
-        ids: Their ids.
         firsts: The first line of each passage, or the first passage that holds each line.
         ends: What follows the last one of them.
     """

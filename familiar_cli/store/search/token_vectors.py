@@ -273,7 +273,6 @@ def token_nearness(
         pieces: Reader of the index.
         rows: The vectors of all tokens.
         asked: The question.
-        lines: The lines.
         made_of: All passages that contain them.
         count: Approximate number of lines in the index.
     """

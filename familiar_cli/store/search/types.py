@@ -85,7 +85,6 @@ class SearchOptions(Viewed, frozen=True):
         weights: Weights of the signals; None for the measured ones.
         naming: Texts in which names are searched for, most important first.
         min_score: Minimum score of a hit.
-        viewer: The viewer.
     """
 
     k: int = 10
@@ -192,7 +191,6 @@ class Hit(NamedTuple):
         best_start: Where the best line within the text begins.
         best_end: Where that line ends.
         score: What hits are sorted by; see docs/reference/ranking.md.
-        text: The text.
         signals: What the score was made of.
         best: The best line as it stands in the text.
     """
@@ -217,8 +215,6 @@ class SearchResult(Struct, frozen=True):
 
     Args:
         method: The method used.
-        query: The query.
-        hits: The hits.
         elapsed_ms: Its duration.
         model: The model whose vectors were used, or an empty string.
         waiting: Number of pieces without a vector, found by words alone.

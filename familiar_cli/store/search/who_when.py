@@ -556,7 +556,6 @@ def spread_scores(turns: Sequence[Recalled], scores: Sequence[float]) -> list[fl
 
     Args:
         turns: The turns found.
-        scores: Their scores.
     """
     novelty = _novelty([one.turn.content for one in turns], [one.turn.at for one in turns])
     top = max(scores, default=0.0) or 1.0

@@ -79,7 +79,6 @@ class MadeFile(Struct, frozen=True):
 
     Args:
         period: Name of its period.
-        rel_path: Its path.
         sources: The files it was made from.
         again: Whether it replaces a stale file.
         changed: Whether its text differs from before.
@@ -413,7 +412,6 @@ def survey_periods(
     added, removed or changed since, or an argument concerns it. Its coverage is cached.
 
     Args:
-        store: The memory.
         today: The current moment.
         instance: This instance's name.
         cache_path: Path of the cache; None: no cache, so nothing is skipped.
@@ -441,7 +439,6 @@ class Rewritten(Struct, frozen=True):
     """A generated file that a person has rewritten.
 
     Args:
-        rel_path: Its path.
         since: When the journal first saw it without its record, else its last change.
         give_back: Command line that restores its last version with a record.
     """
@@ -457,7 +454,6 @@ def rewritten_files(store: MemoryStore, journal: Path) -> tuple[Rewritten, ...]:
     Files that were never generated, such as an imported week, are not included.
 
     Args:
-        store: The memory.
         journal: Path of the journal, which is only read.
     """
     modified = _without_record(store)

@@ -241,7 +241,6 @@ def fold_part(plan: DraftedSummary, everything: tuple[str, ...]) -> tuple[Source
     """Convert the plan of a folded part to items, one for each set of sources.
 
     Args:
-        plan: The plan.
         everything: The labels of all sources of the part, which the summary cites.
     """
     found = {everything: [plan.summary]} if plan.summary else {}

@@ -48,7 +48,6 @@ def run_notifier(command: Sequence[str], message: str, *, timeout_s: float) -> s
 
     Args:
         command: A program and its arguments; empty: do nothing.
-        message: The message.
         timeout_s: Time limit in seconds.
     """
     if not command:
@@ -80,7 +79,6 @@ def hold_back(plans: Plans, period_state: PeriodState, tag: str = "") -> str:
 
     Args:
         plans: Existing plans.
-        period_state: State of the period.
         tag: Suffix of plan names; see `PrivateShelf`.
     """
     name = period_state.period.name
@@ -135,9 +133,7 @@ class Digest(Struct, frozen=True):
     """Settings of one digest.
 
     Args:
-        name: Its name.
         budget_tokens: Token limit of its text.
-        schedule: Its schedule.
         switched_on: Whether it is made on schedule.
     """
 
@@ -156,7 +152,6 @@ class DigestStatus(Struct, frozen=True):
     """Status of one digest.
 
     Args:
-        name: Its name.
         tokens: Tokens of its text; 0: it does not exist.
         budget_tokens: Token limit of its text.
         made_at: When it was made, ISO 8601; None: not by this program.
@@ -191,8 +186,6 @@ class Distilled(Struct, frozen=True):
     """Result of making a digest.
 
     Args:
-        name: Its name.
-        rel_path: Its path.
         outcome: `made`, `unchanged` (its sources have not changed), `held` (awaits approval),
             `rejected` (a person rejected it, and its sources have not changed since), or `nothing`
             (there are no sources).
@@ -285,7 +278,6 @@ class Distiller:
         """Make a digest, unless its sources are unchanged.
 
         Args:
-            name: Its name.
             again: Make it in any case.
 
         Raises:

@@ -82,7 +82,6 @@ class Run(Struct, frozen=True):
     """Consecutive blocks that a person wrote.
 
     Args:
-        blocks: The blocks.
         before: Mark of the generated block above; empty: none.
         behind: Mark of the generated block below.
         heading: The heading above them, if it is generated.
@@ -240,7 +239,6 @@ class FileMaker(Struct):
     """Makes generated files.
 
     Args:
-        store: The memory.
         composer: Returns the composer, called when a model is needed.
         run: The run recorded in its plans.
         review: Hold all model output for approval.

@@ -39,10 +39,6 @@ class PrivateShelf(Struct, frozen=True):
 
     Consolidation works on public files. Through a shelf it works on those of one scope only:
     sections of other scopes in the same files stay hidden.
-
-    Args:
-        store: The memory.
-        scope: The scope.
     """
 
     store: MemoryStore
@@ -273,7 +269,6 @@ class LibraryFile(Struct, frozen=True):
     """The facts about a file that consolidation needs.
 
     Args:
-        rel_path: Its path.
         digest: Hash of its text.
         sources: The sources it was made from; None: a person wrote it.
         says: Whether it has text besides headings.
@@ -328,7 +323,6 @@ def look_at_library(
     """Read all files of years that may have work left.
 
     Args:
-        store: The memory.
         cutoff_hour: When the night ends; from 4 on, it belongs to the day before.
         cache: The cache from the last survey, which is updated.
         awake: Years to read in any case; None: all.

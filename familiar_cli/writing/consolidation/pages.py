@@ -50,7 +50,6 @@ class PageBlock(Struct, frozen=True):
     """A block with the blank lines above it.
 
     Args:
-        kind: Its kind.
         gap: The blank lines above it.
         text: Its lines with their line ends.
     """
@@ -383,7 +382,6 @@ def remember_text(
     """Store a memory in a file of its own; existing ones are never touched.
 
     Args:
-        store: The memory.
         text: The text to remember, Markdown.
         day: When it happened.
         title: Its title; empty: its first words.

@@ -131,7 +131,6 @@ class PeriodState(Struct, frozen=True):
     """State of one period.
 
     Args:
-        period: The period.
         state: `nothing` if nothing is known of it; `by_hand` if a person wrote its file.
         sources: Its actual or potential sources.
         reason: What blocks it, or why it is remade.
@@ -170,7 +169,6 @@ class PeriodStates(Struct):
     """States of all periods.
 
     Args:
-        library: The library.
         today: The current moment.
         instance: This instance's name.
         unwritten: Days with turns that are not in session files yet.

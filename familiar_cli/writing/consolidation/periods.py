@@ -47,7 +47,6 @@ class Period(Struct, frozen=True, order=True):
     Args:
         first: Its first day.
         last: Its last day.
-        tier: Its tier.
         name: Its file name without suffix: `2026-04-07`, `2026-W15`, `2026-04`, `2026`.
     """
 
@@ -191,7 +190,6 @@ def end_of(day: date, zone: tzinfo | None, cutoff_hour: int = CUTOFF_HOUR) -> da
     If daylight saving repeats or skips that hour, the later reading holds.
 
     Args:
-        day: The day.
         zone: The person's timezone; None: the system's.
         cutoff_hour: When the night ends, 0 to 12.
     """
@@ -309,7 +307,6 @@ class SourceItem(Struct, frozen=True):
 
     Args:
         label: Its label, e.g. `2026-04-07`.
-        text: Its text.
         sources: The labels of its sources; empty: it is a source itself.
     """
 
@@ -363,7 +360,6 @@ class PlannedDigest(Struct, frozen=True):
 
     Args:
         name: Its name in reports, e.g. `2026-W15` or `mid`.
-        rel_path: Its path.
         title: Its H1.
         sources: The hash of each source file.
         items: The texts to read.

@@ -112,9 +112,6 @@ class MemoryText(Struct, frozen=True, dict=True):
     """A text file of the memory.
 
     Args:
-        rel_path: Its path.
-        text: Its contents.
-        size_bytes: Its size.
         modified: When it was last written.
         folded: Its case-folded text.
     """
@@ -391,7 +388,6 @@ def read_corpus(
     """Read all text files of the memory. Unreadable ones are listed and skipped.
 
     Args:
-        store: The memory.
         on_file: Called before each file with its number, from 1.
     """
     walk = store.walk(hidden=True)

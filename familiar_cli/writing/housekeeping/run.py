@@ -79,7 +79,6 @@ def look_through(
     """Run the checks and return their findings, changing nothing and asking no model.
 
     Args:
-        store: The memory.
         options: Settings of the checks.
         names: Names of checks to run; empty: all.
         since: Only findings about files changed since then.

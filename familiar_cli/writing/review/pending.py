@@ -46,7 +46,6 @@ class DraftFile(Struct, frozen=True):
     """A file with a pending change.
 
     Args:
-        rel_path: Its path.
         before: Its text on disk, or None.
         expect: Its base version: a SHA-256, or `MISSING`.
         after: Its new text.
@@ -73,11 +72,7 @@ class DraftFile(Struct, frozen=True):
 
 
 class Draft:
-    """A set of changed files. Other files are read from the memory.
-
-    Args:
-        store: The memory.
-    """
+    """A set of changed files. Other files are read from the memory."""
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
@@ -154,7 +149,6 @@ def note_rejected(tx: Transaction, plan_id: str, grounds: str) -> None:
 
     Args:
         tx: The transaction.
-        plan_id: The plan.
         grounds: Hash of its sources; the plan may be proposed again from different ones.
     """
     text = json.dumps({"version": _REJECTED_VERSION, "grounds": grounds})
@@ -286,7 +280,6 @@ class PlannedFile(Struct, frozen=True):
     """A file before and after a planned change.
 
     Args:
-        rel_path: Its path.
         before: Its text, or None.
         after: Its text with all hunks applied.
         has_record: Its front matter tells what the file was made of.
@@ -640,7 +633,6 @@ class Plans(Struct, frozen=True):
         """Tell whether a person rejected this plan as made from `grounds`.
 
         Args:
-            plan_id: The plan.
             grounds: Hash of its sources; empty: none, so it was never rejected.
         """
         return bool(grounds) and self.rejected.get(plan_id) == grounds
@@ -650,7 +642,6 @@ def read_plans(store: MemoryStore, *, again: bool = False) -> Plans:
     """Return the plans of a memory.
 
     Args:
-        store: The memory.
         again: Ignore rejections, so that plans may be proposed again.
     """
     return Plans(frozenset(pending_ids(store)), {} if again else rejected_plans(store))

@@ -34,7 +34,6 @@ class Batch(Viewed, frozen=True):
     """The turns of one question to the model, oldest first.
 
     Args:
-        turns: The turns.
         private: The private scope of all of them; None: they are public.
         viewer: Who may see what is learned from them.
     """
@@ -55,7 +54,6 @@ class Operation(Struct, frozen=True):
 
     Args:
         op: The kind of change.
-        rel_path: The file.
         lines: Bullets, paragraphs or names.
         section: The title of the section; empty if not needed.
         title: The H1, if the file is new.

@@ -260,7 +260,6 @@ class ShownFile(Struct, frozen=True):
     """A memory file as the model saw it.
 
     Args:
-        rel_path: Its path.
         text: Its full text on disk.
         sha256: Hash of the file.
         shown: The text that the model saw: with dates instead of references, and without parts of

@@ -58,8 +58,6 @@ class MemoryWriter:
     """Turns history into memory, one transaction per step.
 
     Args:
-        store: The memory.
-        history: The history.
         model: The model to ask.
         counter: Counts tokens.
         runs: Storage of run records.

@@ -151,7 +151,6 @@ def apply_operation(
 
     Args:
         text: The file, with at least its H1.
-        operation: The operation.
         private_heading: The section to write to instead, if it was said in private.
         phrases: Language of the heading of a new list of names.
         numbering: How turns are cited.

@@ -268,7 +268,6 @@ def gather_shown(
         roster: Their authors.
         session_paths: The session files of the batch.
         draft: Memory with pending changes.
-        store: The memory.
         room_tokens: Token budget for all files.
         count: Counts tokens.
         seen: Returns the part of a file that may be shown.
@@ -419,7 +418,6 @@ class Questions(Struct, frozen=True, dict=True):
     """Builds questions for one model.
 
     Args:
-        store: The memory.
         model: The model to be asked.
         count: Counts tokens.
         who: The familiar's identity.

@@ -111,8 +111,6 @@ def reconcile_history(store: MemoryStore, history: HistoryStore, instance: str =
     """Mark turns as read that memory records as done; return their number.
 
     Args:
-        store: The memory.
-        history: The history.
         instance: This instance; another one's marker does not apply to its turns.
 
     Raises:

@@ -42,7 +42,6 @@ def el(name: str, /, *children: str, **attributes: object) -> Html:
     """Build one element.
 
     Args:
-        name: Its name.
         children: Its content: markup stays, other text is escaped.
         attributes: None and False omit an attribute, True gives it no value. `class_` is `class`,
             and underscores become hyphens.

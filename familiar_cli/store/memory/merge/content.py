@@ -587,8 +587,6 @@ def stage_merged(
 
     Args:
         tx: The transaction.
-        store: The memory.
-        rel_path: The file.
         base: The content that `content` was made from.
         content: New content.
 

@@ -326,7 +326,6 @@ class MergeNote(Struct, frozen=True):
     """A user-facing note about a merged file.
 
     Args:
-        path: The file.
         text: What happened to it, e.g. `kept: deleted on laptop-7f3a, changed on desk-11aa`.
     """
 
@@ -366,7 +365,6 @@ class Side(Struct, frozen=True):
     """One of two versions.
 
     Args:
-        files: Its files.
         instance: Machine that made it.
         hands: Returns who changed a file since the common base.
     """
@@ -379,7 +377,6 @@ class Side(Struct, frozen=True):
         """Return the side with its files renamed.
 
         Args:
-            files: The files.
             former: Every other name of a file.
         """
         hands = self.hands

@@ -44,7 +44,6 @@ class FrontKey(Struct, frozen=True):
     """A top-level key with its value.
 
     Args:
-        key: The key.
         value: Its value; of duplicate keys the last counts.
         start: Offset of its first line in the page.
         end: Offset of the line after its value.

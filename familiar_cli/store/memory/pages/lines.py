@@ -619,7 +619,6 @@ def as_private(text: str, scope: str, title: str) -> str:
 
     Args:
         text: A page, as `as_public` returns it.
-        scope: The scope.
         title: H1 to add if it does not start with one.
     """
     mark = _private_mark(scope)

@@ -431,7 +431,6 @@ class LinkedPages:
     """Pages that may hold links, read once.
 
     Args:
-        store: The memory.
         read: Returns the text of a file; None to read from disk.
         more: Files not on disk yet.
     """

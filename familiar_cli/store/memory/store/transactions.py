@@ -54,7 +54,6 @@ class StagedStep(Struct, frozen=True):
 
     Args:
         kind: Kind of change.
-        rel_path: The file.
         content: The bytes to write or append.
         to: Target of a move.
         expect: SHA-256 the file must have, `MISSING`, or None for no check.
@@ -114,7 +113,6 @@ class Transaction:
         """Append `content` to a file, creating it if needed.
 
         Args:
-            rel_path: The file.
             content: As for `write`.
             on_new_line: Insert a newline if the old text does not end in one.
         """
@@ -444,7 +442,6 @@ def refused_steps(
 
     Args:
         tree: The memory.
-        limits: Its limits.
         steps: Steps to check.
         is_settled: Also refuse, instead of raising, steps whose expectation fails.
 
@@ -494,7 +491,6 @@ class _Move(Struct):
     """A change being applied.
 
     Args:
-        rel_path: The file.
         path: Its real path.
         seen: Signature when the plan was made; None if it did not exist.
         new: Temporary file with the new content; None for a deletion.
