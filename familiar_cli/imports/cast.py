@@ -259,11 +259,13 @@ def cast_speakers(cast: Cast, people: Mapping[str, Author], *, origin: str) -> C
     speakers = tuple(people)
     my_names = {fold(name) for name in cast.mine}
     mine = {name for name in speakers if fold(name) in my_names}
+    own = {fold(name) for name in cast.names}
+    strangers = [name for name in speakers if name not in mine and fold(name) not in own]
     if my_names and not mine:
         raise errors.RefusedError(
             f"No speaker in {origin!r} is called {' or '.join(map(repr, cast.mine))}; it has "
             f"{_as_strings(speakers)}. Nothing was imported",
-            hint=f"Try `--me {typed(min(speakers))}`." if speakers else None,
+            hint=f"Try `--me {typed(min(strangers))}`." if strangers else None,
         )
     others = [name for name in speakers if name not in mine]
     named = {n for n in others if fold(n) in _FAMILIARS} if not cast.character else set()

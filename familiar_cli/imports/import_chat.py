@@ -119,11 +119,13 @@ class SpeakerCount(Struct, frozen=True):
         name: The name in the chat; empty: a notice of the program.
         role: The speaker's role.
         turns: Number of messages.
+        sample: The first text, for notices.
     """
 
     name: str
     role: SpeakerRole
     turns: int
+    sample: str = ""
 
 
 class ChatImportOptions(Struct, frozen=True):
@@ -185,6 +187,7 @@ class Bringing:
         self._waiting_chars = 0
         self._skipped: list[Skip] = []
         self._speakers: Counter[tuple[str, SpeakerRole]] = Counter()
+        self._samples: dict[tuple[str, str], str] = {}
         self._first: list[ForeignMessage] = []
         self._people: set[tuple[str, str]] = set()
         self._has_private = False
@@ -215,6 +218,7 @@ class Bringing:
                 continue
             number += 1
             self._speakers[found.speaker, self._role(found)] += 1
+            self._samples.setdefault((found.speaker, found.role), found.text)
             self._has_private |= found.is_one_to_one
             if found.author:
                 self._people.add((found.author.platform, found.author.user_id))
@@ -239,7 +243,9 @@ class Bringing:
         done.is_new, done.is_copy = place.is_new, place.is_copy
         done.skipped, done.first = tuple(self._skipped), tuple(self._first)
         done.speakers = tuple(
-            SpeakerCount(name, role, turns)
+            SpeakerCount(
+                name, role, turns, self._samples.get((name, "system"), "") if role == "note" else ""
+            )
             for (name, role), turns in self._speakers.most_common(MAX_SPEAKERS)
         )
         return done

@@ -15,8 +15,19 @@ from familiar_cli.base.errors import RefusedError
 from familiar_cli.base.text import counted, fold, shorten_list
 from familiar_cli.base.times.clock import now
 from familiar_cli.imports.cast import is_role
-from familiar_cli.imports.chat_times import CLOCK, STAMP, DateReading, day_alone, day_of, read_day
 from familiar_cli.imports.foreign_files import MIB
+from familiar_cli.imports.notices import is_about_somebody, is_notice, without_edit_mark
+from familiar_cli.imports.written_times import (
+    CLOCK,
+    STAMP,
+    DateReading,
+    day_alone,
+    day_of,
+    holds_time,
+    in_ascii_digits,
+    is_stamp,
+    read_day,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -83,12 +94,16 @@ def is_utf8(source: ForeignFile) -> bool:
 MOST_CHARS: Final = 400
 """How much of a line is looked at."""
 
-_INVISIBLE: Final = dict.fromkeys(map(ord, "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\ufeff"))
+_MARK: Final = "\u200e"
+_INVISIBLE: Final = dict.fromkeys(
+    map(ord, "\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
+)
 _SPACES: Final = str.maketrans("\u202f\u00a0", "  ")
 _NAME_CHARS: Final = 60
 _NAME_WORDS: Final = 5  # longest name without a time beside it
-_NEVER_IN_NAMES: Final = frozenset('"“”„«»=<>{}|\\\t\0')
-_NOT_IN_BARE_NAMES: Final = frozenset(";!?,[]/`*_#…。、！？")
+_NEVER_IN_NAMES: Final = frozenset("=<>{}|\\\t\0")
+_QUOTES: Final = ('"', "“”„", "«»")  # a name may be in them, and half of one is not
+_NOT_IN_BARE_NAMES: Final = frozenset(';!?,[]/`*_#…。、！？"“”„«»')
 _LABELS: Final = frozenset(
     (
         *("note", "notes", "nb", "ps", "p.s", "todo", "edit", "update", "tip", "warning", "e.g"),
@@ -100,8 +115,9 @@ _LABELS: Final = frozenset(
 """What stands before a colon and is hardly ever a speaker."""
 
 _QUICK: Final = re.compile(r"[:：>)\]—–-]|\d\d")
-_TIME_LIKE: Final = re.compile(r"\d[:.]\d\d|\d[-/.]\d|\d{4}|年")
+_TIME_LIKE: Final = re.compile(r"\d[:.h]\d\d|\d[-/.][ ]?\d|\d{4}|[年년]")
 _STAMP_WITHIN: Final = 150
+_MINUTES: Final = re.compile(r"\d{2}(?!\d)")
 
 
 class MessageHeader(Struct, frozen=True):
@@ -113,6 +129,7 @@ class MessageHeader(Struct, frozen=True):
         stamp: The time as written; empty: none.
         text: What follows on the same line.
         is_block: Whether the text begins on the next line.
+        is_notice: Whether the program wrote the text itself, under the speaker's name.
     """
 
     style: str
@@ -120,6 +137,7 @@ class MessageHeader(Struct, frozen=True):
     stamp: str
     text: str
     is_block: bool = False
+    is_notice: bool = False
 
 
 def _compile_pattern(text: str) -> re.Pattern[str]:
@@ -182,7 +200,10 @@ _TIMED: Final = (
     ),
     _Way("time <Name> text", _compile_pattern(rf"(?P<stamp>STAMP),?\s{{1,3}}{_QUOTED}"), "", "<"),
     _Way(
-        "time Name: text", _compile_pattern(rf"(?P<stamp>STAMP),?[\s|]{{1,3}}{_SAYS}"), "", _COLONS
+        "time Name: text",
+        _compile_pattern(rf"(?P<stamp>STAMP)[,:]?[\s|]{{1,3}}{_SAYS}"),
+        "",
+        _COLONS,
     ),
     _Way(
         "Name (time): text",
@@ -240,10 +261,15 @@ _BOLD: Final = re.compile(
 
 
 def harmonise_line(line: str) -> str:
-    """Remove the invisible characters that chat programs insert."""
+    """Remove the invisible characters that chat programs insert, but for the mark of notices."""
     if line.isascii() and "\0" not in line:
         return line
     return line.translate(_INVISIBLE).translate(_SPACES).replace("\0", "")
+
+
+def without_marks(text: str) -> str:
+    """Return a text without the marks by which notices are known."""
+    return text.replace(_MARK, "")
 
 
 def heads_of(line: str, styles: Collection[str] | None = None) -> list[MessageHeader]:
@@ -252,6 +278,7 @@ def heads_of(line: str, styles: Collection[str] | None = None) -> list[MessageHe
     Args:
         styles: Only these styles; None: all.
     """
+    line = line.lstrip(_MARK)
     start = line[:MOST_CHARS]
     if not _QUICK.search(start):
         return []
@@ -271,7 +298,7 @@ def heads_of(line: str, styles: Collection[str] | None = None) -> list[MessageHe
 def _read_heads(line: str, styles: Collection[str] | None) -> list[MessageHeader]:
     start, rest = line[:MOST_CHARS], line[MOST_CHARS:]
     found: list[MessageHeader] = []
-    if _TIME_LIKE.search(start, 0, _STAMP_WITHIN):
+    if _TIME_LIKE.search(in_ascii_digits(start), 0, _STAMP_WITHIN):
         found = _timed_heads(start, rest, styles)
     if not found:
         style, pattern = _QUOTED_BARE if start.startswith("<") else _COLON_BARE
@@ -291,33 +318,48 @@ def _timed_heads(start: str, rest: str, styles: Collection[str] | None) -> list[
         blocks = (_match_head(w.style, w.pattern, start, "", is_block=True) for w in ways(_BLOCKS))
         found = [head for head in blocks if head]
         for way in ways(_TOLD):
-            told = way.pattern.fullmatch(start)
-            if told:
-                found.append(MessageHeader(way.style, "", told["stamp"], told["text"].strip()))
+            told = way.pattern.fullmatch(in_ascii_digits(start))
+            if told and is_stamp(told["stamp"]):
+                text = without_marks(start[told.start("text") :]).strip()
+                found.append(MessageHeader(way.style, "", told["stamp"], text))
     return found
 
 
 def _match_head(
     style: str, pattern: re.Pattern[str], start: str, rest: str, *, is_block: bool = False
 ) -> MessageHeader | None:
-    match = pattern.fullmatch(start)
+    match = pattern.fullmatch(in_ascii_digits(start))
     if not match:
         return None
-    parts = match.groupdict()
-    name = parts["name"].strip().strip("*_").strip()
-    if not is_name(name):
+    parts = {key: start[slice(*match.span(key))] for key in match.groupdict()}
+    stamp = (match.groupdict().get("stamp") or "").strip()
+    name = without_marks(parts["name"]).strip().strip("*_").removeprefix("~").strip()
+    if not is_name(name, is_timed=bool(stamp)) or not is_stamp(stamp):
         return None
-    text = parts.get("text") or ""
+    text = parts.get("text", "")
+    if name[-1:].isdigit() and _MINUTES.match(text):  # a time in another form
+        return None
     if parts["name"].lstrip().startswith(("**", "__")) and text.startswith(("**", "__")):
         text = text[2:]
-    text = (text + rest).removeprefix(" ")
-    return MessageHeader(style, name, (parts.get("stamp") or "").strip(), text, is_block)
+    told = is_notice(text + rest)
+    text = text + rest if told else without_edit_mark(text + rest)
+    text = without_marks(text).removeprefix(" ")
+    return MessageHeader(style, name, stamp, text, is_block, told and bool(stamp))
 
 
-def is_name(text: str) -> bool:
-    """Tell whether a text could be a person's name."""
+def is_name(text: str, *, is_timed: bool = False) -> bool:
+    """Tell whether a text could be a person's name.
+
+    Args:
+        text: The text.
+        is_timed: Whether a time stands beside it; then whatever a contact is called is a name.
+    """
     if not 0 < len(text) <= _NAME_CHARS or _NEVER_IN_NAMES & set(text) or text[0] in "-–—|•":
         return False
+    if any(sum(map(text.count, quotes)) % 2 for quotes in _QUOTES):
+        return False
+    if is_timed:
+        return not holds_time(text) and not is_about_somebody(text)
     return any(c.isalpha() or not (c.isascii() or c.isspace()) for c in text)
 
 
@@ -330,6 +372,12 @@ def _is_bare_name(head: MessageHeader, line: str) -> bool:
     after = line[line.index(head.name) + len(head.name) :].lstrip(" *_")
     spaced = after.startswith("：") or after[1:2] in ("", " ", "*", "_")
     return spaced and line[:1] not in " \t" and head.name[0] not in "-+(~"
+
+
+def _is_phrase(name: str) -> bool:
+    """Tell whether a text begins like a sentence: a capital, and then a common word."""
+    first, *others = name.split()
+    return first[0].isupper() and any(word.isalpha() and word.islower() for word in others)
 
 
 def is_label(name: str) -> bool:
@@ -390,7 +438,7 @@ class TranscriptShape(Struct, frozen=True):
                 continue
             if not head.name:
                 told = head if self.with_notes else None
-            elif head.name in self.speakers:
+            elif head.name in self.speakers or (head.is_notice and self.with_notes):
                 return head
             elif self.is_timed and self.with_notes:
                 return MessageHeader(head.style, "", head.stamp, f"{head.name}: {head.text}")
@@ -465,7 +513,7 @@ class _Survey:
                 self._date(head.style, day_of(head.stamp))
             if head.name and (head.name in style.names or len(style.names) < _MOST_NAMES):
                 style.heads += 1
-                style.names[head.name] += 1
+                style.names[head.name] += not head.is_notice
                 style.first_line.setdefault(head.name, number)
 
     def _date(self, where: str, day: str) -> None:
@@ -512,8 +560,7 @@ class _Survey:
         for style in styles:
             names.update(self._styles[style].names)
         if is_timed:
-            told = {name for name in names if self._is_told_of(name, names)}
-            return {n: c for n, c in names.items() if n not in told}, {}
+            return {name: count for name, count in names.items() if count}, {}
         top = max(names.values(), default=0)
         likely = {
             name: count
@@ -525,17 +572,8 @@ class _Survey:
             )
         }
         if names.total() <= _SHORT and len(likely) < 2:  # noqa: PLR2004  # nobody speaks twice
-            likely |= {name: count for name, count in names.items() if not is_label(name)}
+            likely |= {n: c for n, c in names.items() if not (is_label(n) or _is_phrase(n))}
         return likely, {name: count for name, count in names.items() if name not in likely}
-
-    @staticmethod
-    def _is_told_of(name: str, names: Counter[str]) -> bool:
-        """Tell whether a `name:` is narration, as in `Robin changed the subject to A: B`."""
-        words = name.split(" ")
-        if names[name] > 1 or len(words) < 3:  # noqa: PLR2004
-            return False
-        starts = (" ".join(words[:n]) for n in range(1, len(words)))
-        return any(names.get(start, 0) for start in starts)
 
     def _is_enough(self, styles: list[str], speakers: Mapping[str, int]) -> bool:
         """Tell whether it is a conversation rather than text that contains colons."""

@@ -150,6 +150,7 @@ _CHATS: Final = 20  # chats listed individually
 _SPEAKERS: Final = 8
 _TEXT_CHARS: Final = 80
 _NOTE_CHARS: Final = 400
+_SAMPLE_CHARS: Final = 40
 _LINES: Final = 5  # lines listed for each reason
 
 
@@ -263,7 +264,8 @@ def _chat_facts(chat: ImportedChat) -> Iterator[tuple[str, str]]:
 def _speaker_words(one: SpeakerCount) -> str:
     is_told = {"familiar": " (the familiar)", "me": " (me)"}
     if one.role == "note":
-        return "system notes"
+        under = f" under {one_line(one.name)}" if one.name else ""
+        return f"hidden notices{under} (such as “{one_line(one.sample, _SAMPLE_CHARS)}”)"
     return f"{one_line(one.name) or 'user'}{is_told.get(one.role, '')}"
 
 

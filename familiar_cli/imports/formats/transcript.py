@@ -8,8 +8,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.base.errors import BadInputError
-from familiar_cli.imports import chat_times, transcript_layout
+from familiar_cli.base.text import counted, shorten_list
+from familiar_cli.imports import transcript_layout, written_times
 from familiar_cli.imports.cast import PLATFORM, Casting, cast_speakers, people_on
+from familiar_cli.imports.chat_times import in_utc
 from familiar_cli.imports.contract import NO, Format, Sighting, possible_if
 from familiar_cli.imports.conversation import file_channels
 from familiar_cli.imports.foreign_chat import ForeignChat, ForeignMessage, Reading
@@ -32,6 +34,7 @@ _RULE: Final = re.compile(r"\s*([-_*=~#])(?:\s*\1){2,}\s*")
 _LONG_RULE: Final = re.compile(r"={20,}\s*")
 _EXPORTED: Final = re.compile(r"Exported [\d.,]+ message\(s\)\s*")
 _FRONT_MATTER_LINES: Final = 60
+_SHOWN_LINES: Final = 5
 _SNIFFED_LINES: Final = 200
 _HINT: Final = (
     "A chat is a text in which each message begins with `Name:`, or an export of a program."
@@ -74,6 +77,7 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
         return _Pass(source, reading, found, parts).run()
 
     first = next((m for m in islice(messages(), 5) if isinstance(m, ForeignMessage)), None)
+    notes = (*notes, *_unread_times(messages()))
     yield ForeignChat(
         format="transcript",
         name=source.stem,
@@ -85,6 +89,16 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
         notes=notes,
         roles=parts.roles,
     )
+
+
+def _unread_times(messages: Iterator[ForeignMessage | Skip]) -> Iterator[str]:
+    """Describe the times that are written in a way that cannot be read."""
+    lines = [
+        m.line for m in messages if isinstance(m, ForeignMessage) and m.stated and m.at is None
+    ]
+    if lines:
+        listed = shorten_list(map(str, lines), _SHOWN_LINES)
+        yield f"{counted(len(lines), 'time')} cannot be read (line {listed}): estimated"
 
 
 class _Pass:
@@ -103,7 +117,7 @@ class _Pass:
         self._chars = 0
         self._front_matter = 0  # lines of it still to come
         self._header = False  # inside an export's own header
-        self._day = self._date(chat_times.day_in(source.stem))
+        self._day = self._date(written_times.day_in(source.stem))
         self._clock: time | None = None
         self._in_day = 0
 
@@ -127,7 +141,7 @@ class _Pass:
 
     def _take(self, number: int, line: str) -> Iterator[ForeignMessage | Skip]:
         """Process a line that begins no message."""
-        day = chat_times.day_alone(line) if self._shape.has_days else ""
+        day = written_times.day_alone(line) if self._shape.has_days else ""
         if day and self._date(day):
             yield from self._finished()
             self._day, self._clock, self._in_day = self._date(day), None, 0
@@ -178,7 +192,7 @@ class _Pass:
 
     def _message(self, head: MessageHeader, text: str) -> ForeignMessage:
         at, stated, estimated = self._time(head.stamp)
-        role, author = self._parts.who(head.name)
+        role, author = ("system", None) if head.is_notice else self._parts.who(head.name)
         told = head.is_block and self._shape.is_export and bool(_EVENTS.fullmatch(text))
         if told:
             role, author, text = "system", None, f"{head.name}: {text}"
@@ -197,7 +211,7 @@ class _Pass:
 
     def _time(self, text: str) -> tuple[datetime | None, str, bool]:
         """Return the time, its original text, and whether it is estimated."""
-        stamp = chat_times.read_stamp(text) if text else None
+        stamp = written_times.read_stamp(text) if text else None
         if stamp and stamp.day:
             day, stated = self._date(stamp.day), text
         elif text.lower().startswith(("today", "yesterday")):
@@ -214,7 +228,7 @@ class _Pass:
             return self._utc(noon), stated, True
         moment = datetime.combine(day, stamp.clock)
         if stamp.offset is not None:
-            moment = chat_times.with_offset(moment, stamp.offset)
+            moment = written_times.with_offset(moment, stamp.offset)
         return self._utc(moment), stated, False
 
     def _pass_midnight(self, clock: time | None) -> None:
@@ -229,12 +243,12 @@ class _Pass:
 
     def _utc(self, moment: datetime) -> datetime | None:
         try:
-            return chat_times.in_utc(moment, self._zone)
+            return in_utc(moment, self._zone)
         except (OverflowError, OSError, ValueError):
             return None
 
     def _date(self, text: str) -> date | None:
-        return chat_times.read_day(text, self._shape.order) if text else None
+        return written_times.read_day(text, self._shape.order) if text else None
 
 
 def _next_day(day: date) -> date:

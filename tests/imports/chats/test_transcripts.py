@@ -399,7 +399,7 @@ def test_json_has_what_a_person_checks(store, tmp_path) -> None:
     )
     (chat,) = json.loads(json.dumps(answer_data(done, dry_run=True)))["chats"]
     assert chat["taken_for"] == "a transcript with `[time] Name: text`"
-    assert chat["speakers"][0] == {"name": "Robin", "role": "me", "turns": 1}
+    assert chat["speakers"][0] == {"name": "Robin", "role": "me", "turns": 1, "sample": ""}
     assert chat["first"][1] == {
         "at": "2024-03-01T12:31:00.000Z",
         "speaker": "Yuzu",
