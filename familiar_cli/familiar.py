@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from familiar_cli.base.jobs import Jobs
     from familiar_cli.base.languages import Phrases
     from familiar_cli.base.who.identity import Author, Labels, Me, Who
-    from familiar_cli.base.who.visibility import Viewer
+    from familiar_cli.base.who.visibility import Evidence, PrivacyRules, Viewer
     from familiar_cli.context.character import Character
     from familiar_cli.context.summarising import Summariser, SummaryKeeper
     from familiar_cli.llm.open import SlotModels
@@ -273,9 +273,40 @@ class Familiar:
         """The privacy rules: who sees what."""
         from familiar_cli.store.history.privacy import Privacy
 
-        shares = self.config.memory_writer.dm == "share"
-        own = frozenset(slug for owner in self.me().owners for slug in owner.slugs)
-        return Privacy(self.channels, self.history, own, shares, self._kept_rules)
+        set_to = self.config.privacy
+        return Privacy(
+            self.channels,
+            self.history,
+            frozenset(slug for owner in self.me().owners for slug in owner.slugs),
+            self.config.memory_writer.dm == "share",
+            set_to.owner == "share",
+            set_to.notes == "owner",
+            self._kept_rules,
+            self._evidence,
+        )
+
+    def _evidence(self, rules: PrivacyRules) -> Evidence:
+        """Build the evidence of memory under these rules."""
+        from datetime import datetime, time, timedelta
+
+        from familiar_cli.base.times.clock import to_utc
+        from familiar_cli.base.who.visibility import OWNERS, Evidence
+        from familiar_cli.store.history.selection import scopes_between, scopes_of_turns
+        from familiar_cli.store.memory.pages.lines import scopes_cited
+
+        numbering, kept = self.numbering, dict[int, str]()
+
+        def scopes_of(turn_ids: Iterable[int]) -> dict[int, str]:
+            if wanted := [one for one in turn_ids if one not in kept]:
+                kept.update(scopes_of_turns(self.history, wanted, rules))
+            return kept
+
+        def between(first: date, last: date) -> frozenset[str]:
+            since = to_utc(datetime.combine(first, time()), self.zone)
+            until = to_utc(datetime.combine(last, time()), self.zone) + timedelta(days=2)
+            return scopes_between(self.history, since, until, rules) & {OWNERS}
+
+        return Evidence(lambda texts: scopes_cited(texts, numbering, scopes_of), between)
 
     @cached_property
     def _kept_rules(self) -> KeptRules:
@@ -374,9 +405,13 @@ class Familiar:
         """All turns. The file is created with the first one."""
         from os import path
 
+        from familiar_cli.base.who.identity import Author
         from familiar_cli.store.history.store import HistoryStore
 
-        history = HistoryStore(self.paths.history)
+        def owners() -> list[Author]:
+            return [Author.from_slug(slug) for slug in sorted(self.privacy.own)]
+
+        history = HistoryStore(self.paths.history, owners=owners)
         spooled = self.paths.root / "replying"
         if path.isdir(spooled):  # noqa: PTH112  # unlike `Path.is_dir`, never raises
             from familiar_cli.context.on_record import recover_replies

@@ -45,7 +45,7 @@ from familiar_cli.actions.health.daemon import Daemon
 from familiar_cli.actions.memory.housekeep import tidy_up
 from familiar_cli.actions.talk.replay import replay_trace
 from familiar_cli.base.who.visibility import OWNER, person_scope
-from familiar_cli.store.memory.pages.lines import as_private
+from familiar_cli.store.memory.pages.visible_lines import as_private
 from familiar_cli.store.search.build import count_waiting
 from familiar_cli.store.search.embedder import EmbedderChoice
 from familiar_cli.store.search.finding import Finder

@@ -44,15 +44,21 @@ MUTANTS = (
     ),
     Mutant(
         "one visible scope of several is enough to show a line",
-        "return all(scope == PUBLIC or self.rules.resolve(scope) in self.scopes",
-        "return any(scope == PUBLIC or self.rules.resolve(scope) in self.scopes",
+        "return all(any(map(self._is_in, scope.split(_OR)))",
+        "return any(any(map(self._is_in, scope.split(_OR)))",
         "base/who/test_visibility.py contracts/test_visibility.py",
     ),
     Mutant(
-        "what the owner said to a bot alone counts as another person's",
-        "turn.channel_id in self.public or only.slug in self.own:",
-        "turn.channel_id in self.public:",
-        "base/who/test_visibility.py contracts/test_visibility.py store/history",
+        "what the owner said in private is told to everybody",
+        "return PUBLIC if self.owner_shares else OWNERS",
+        "return PUBLIC",
+        "base/who/test_visibility.py cli/test_owner_privacy.py",
+    ),
+    Mutant(
+        "a line is shown although it cites a private turn",
+        "page if line.level else page | scopes",
+        "page",
+        "cli/test_owner_privacy.py",
     ),
     Mutant(
         "a path may climb out of the memory",

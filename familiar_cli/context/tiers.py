@@ -6,14 +6,16 @@ docs/reference/context-tiers.md, whose table is generated from this one.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from familiar_cli.base.config.schema import TIERS
-from familiar_cli.base.who.visibility import PUBLIC, Viewer
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages.front_matter import TIERS_NOTE
+
+if TYPE_CHECKING:
+    from familiar_cli.base.who.visibility import Viewer
 
 IDENTITY: Final = 1
 STANDARD: Final = 2
@@ -84,7 +86,7 @@ def loaded_whole(tier: int, viewer: Viewer) -> frozenset[str]:
     """Return the files at fixed paths that a prompt of a tier includes in full."""
     digests = (
         layout.path_in_scope(path, scope)
-        for scope in (PUBLIC, *(viewer.scopes or ()))
+        for scope in viewer.page_scopes
         for path in (SHORT, MID, LONG)
     )
     return frozenset(path for path in (*digests, layout.SCRATCH) if is_loaded(path, tier))

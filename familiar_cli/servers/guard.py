@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlsplit
 
-from familiar_cli.base.config.grants import ACCESS, Access, Grant, GrantFile, RequestRates
+from familiar_cli.base.config.grants import ACCESS, BY_OWNER, Access, Grant, GrantFile, RequestRates
 from familiar_cli.base.errors import ConfigError
 from familiar_cli.base.text import Discreet
 from familiar_cli.servers.api_errors import (
@@ -24,7 +24,7 @@ from familiar_cli.servers.api_errors import (
 )
 from familiar_cli.servers.limits import LARGE_BYTES, BodyPool, RequestBudget
 from familiar_cli.servers.web.drawing import refused_page
-from familiar_cli.servers.web.site import BY_OWNER, OPEN_TO_PROGRAMS, SAFE_HEADERS, add_headers
+from familiar_cli.servers.web.site import OPEN_TO_PROGRAMS, SAFE_HEADERS, add_headers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -10,7 +10,7 @@ import pytest
 from familiar_cli.actions.health.damaged_marks import damage_in
 from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history import HistoryStore
-from familiar_cli.store.memory.pages.lines import visible_in
+from familiar_cli.store.memory.pages.visible_lines import visible_in
 from tests.support.cases import each
 from tests.support.viewers import viewer_in
 from tests.support.world import data, live, run

@@ -16,7 +16,7 @@ from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.llm.types import Completion, ScriptedModel
 from familiar_cli.store.history import HistoryStore
-from familiar_cli.store.memory.pages.lines import visible_in
+from familiar_cli.store.memory.pages.visible_lines import visible_in
 from familiar_cli.writing.writer.prompts import PRIVATE
 from tests.support.world import live, run
 from tests.writing.consolidation.support import rule_reply

@@ -13,7 +13,7 @@ from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.llm.types import Completion, ScriptedModel
 from familiar_cli.store.history.store import HistoryStore
-from familiar_cli.store.memory.pages.lines import visible_in
+from familiar_cli.store.memory.pages.visible_lines import visible_in
 from tests.support.clients import asking, called
 from tests.support.world import data, live, run
 from tests.writing.consolidation.support import sources_in

@@ -24,7 +24,7 @@ from familiar_cli.llm.types import ScriptedModel
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.memory.aliases import Aliases
 from familiar_cli.store.memory.pages.front_matter import LorePage, render_lore
-from familiar_cli.store.memory.pages.lines import private_heading
+from familiar_cli.store.memory.pages.visible_lines import private_heading
 from familiar_cli.store.memory.store.store import MemoryStore
 from familiar_cli.store.search.build import EmbeddingIndex
 from familiar_cli.store.search.embedder import EmbedderChoice

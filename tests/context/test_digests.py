@@ -12,7 +12,7 @@ from familiar_cli.context.budget import PROMPT_TOKENS, Budgeter
 from familiar_cli.context.providers.memory_files import DeskProvider, DigestsProvider
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.llm import tokens
-from familiar_cli.store.memory.pages.lines import private_heading
+from familiar_cli.store.memory.pages.visible_lines import private_heading
 from familiar_cli.store.memory.store.store import MemoryStore
 from tests.context.support import request
 

@@ -20,7 +20,7 @@ from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Sub
 from familiar_cli.llm import tokens
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.memory.aliases import Aliases
-from familiar_cli.store.memory.pages.lines import private_heading
+from familiar_cli.store.memory.pages.visible_lines import private_heading
 from familiar_cli.store.memory.store.store import MemoryStore
 from tests.context.support import ANNA, request
 from tests.support.viewers import viewer_in

@@ -25,7 +25,7 @@ from familiar_cli.servers.mcp import catalogue
 from familiar_cli.servers.mcp.catalogue import TOOLS
 from familiar_cli.servers.mcp.tool import Caller
 from familiar_cli.store.history.summaries import Summary
-from familiar_cli.store.memory.pages.lines import private_heading
+from familiar_cli.store.memory.pages.visible_lines import private_heading
 from familiar_cli.store.search.embedder import EmbedderChoice
 from familiar_cli.store.search.finding import Finder
 from tests.support.embedders import WordEmbedder
@@ -169,7 +169,7 @@ def test_no_tool_prompt_or_resource_of_mcp_shows_it(planted) -> None:
     for channel in (None, "elsewhere"):
         walked = list(answers(Caller(planted, channel)))
         assert [name for name, text in walked if SECRET in text] == []
-        assert len(walked) >= 3 * len(TOOLS) + 2 * len(catalogue.PROMPTS) + 5
+        assert len(walked) >= 3 * len(TOOLS) + 2 * len(catalogue.PROMPTS) + 2
         assert "Keeps bees" in dict(walked)["people/discord-anna.md"]
 
 

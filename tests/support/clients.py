@@ -21,8 +21,9 @@ from tests.support.world import home
 
 @asynccontextmanager
 async def asking(familiar: str = "ada", **manner: Any) -> AsyncIterator[Client]:
-    """Ask a familiar's memory while the block lasts; `manner` are fields of `Manner`."""
+    """Ask a familiar's memory, for its owner by default; `manner` are fields of `ServerOptions`."""
     pool = FamiliarPool(home(), Familiar)
+    manner = {"owner": True} | manner
     server = MemoryServer(find_familiar(home(), familiar), pool, ServerOptions(**manner))
     try:
         async with Client(server.protocol) as client:

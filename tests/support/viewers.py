@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 _NAMED = ("anna", "bo", "cy", "di", "ben")
 _PEOPLE = (*map(str, range(50)), *_NAMED)
 _OWN = frozenset({NEUTRAL.slug, *(f"{p}-{i}" for p in ("discord", "x", "twitch") for i in _PEOPLE)})
-"""Whoever speaks in a test of something else is the owner, so that nothing is one-to-one."""
+"""Whoever speaks in a test of something else is an owner, who shares everything."""
 
 
 def rules_of(*private: str, shares: bool = False) -> PrivacyRules:
     """Return the rules where channels of several people are private."""
     scopes = {one: channel_scope(one) for one in private}
-    return PrivacyRules(_OWN, private=scopes, shares=shares)
+    return PrivacyRules(_OWN, private=scopes, shares=shares, owner_shares=True)
 
 
 def viewer_in(channel: str | None, private: Iterable[str] = (), *, shares: bool = False) -> Viewer:

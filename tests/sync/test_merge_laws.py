@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.store.memory.merge.content import merge_content
-from familiar_cli.store.memory.pages.lines import visible_in
+from familiar_cli.store.memory.pages.visible_lines import visible_in
 from familiar_cli.sync.joining import merge_heads
 from tests.sync.machines import FACT, START, Machines
 

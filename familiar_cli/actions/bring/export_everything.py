@@ -27,7 +27,7 @@ from familiar_cli.imports.lorebook_shelf import shelved_books
 from familiar_cli.imports.vault import EXPORT_VERSION, MEMORY_DIR, TURNS_FILE
 from familiar_cli.imports.what_is_it import MANIFEST
 from familiar_cli.store.memory.layout import is_hidden, is_page, is_synced, scope_of_path
-from familiar_cli.store.memory.pages.lines import visible_in
+from familiar_cli.store.memory.pages.visible_lines import visible_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -294,7 +294,8 @@ def _visible_content(familiar: Familiar, rel_path: str, viewer: Viewer) -> bytes
         return raw
     if is_hidden(rel_path) or not is_page(rel_path) or not viewer.sees((scope_of_path(rel_path),)):
         return None
-    return visible_in(raw.decode("utf-8", errors="replace"), viewer).encode()
+    shown = visible_in(raw.decode("utf-8", errors="replace"), viewer, rel_path)
+    return shown.encode() if shown or not raw else None
 
 
 def _describe_export(done: Export) -> str:

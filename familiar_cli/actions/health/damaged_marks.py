@@ -7,7 +7,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.base.markdown import scan, split_front_matter, split_lines
-from familiar_cli.store.memory.pages.lines import BODY, is_damaged
+from familiar_cli.store.memory.pages.lines import BODY
+from familiar_cli.store.memory.pages.visible_lines import is_damaged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

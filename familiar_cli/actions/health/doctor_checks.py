@@ -184,6 +184,7 @@ def people(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def privacy(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check for accounts that may be the owner's, and for channels without a kind."""
+    from familiar_cli.actions.memory.audience import survey_audience
     from familiar_cli.store.history.selection import only_speakers
 
     if not is_plain(target.paths.history):
@@ -195,7 +196,7 @@ def privacy(target: CheckTarget) -> Iterator[Diagnosis]:
         known = {one.author.slug: one.author for one in here.history.speakers(OWNER)}
         for channel_id, author in sorted(alone.items()):
             owner = named.get(fold(known.get(author.slug, author).label))
-            if channel_id in rules.one_to_one and owner:
+            if author.slug not in rules.own and channel_id in rules.one_to_one and owner:
                 account = f"{author.platform}:{author.user_id}"
                 whose, as_ = "your name and is not you", ""
                 if owner != me:
@@ -204,6 +205,24 @@ def privacy(target: CheckTarget) -> Iterator[Diagnosis]:
                 mend = f"If it is, run `familiar me {as_}--also {account}`."
                 yield warn(f"{account} in channel {channel_id!r} has {whose}", mend)
         unsaid = here.privacy.undescribed()
+        found, shares = survey_audience(here), rules.owner_shares
+    if shares:
+        yield warn(
+            "privacy.owner is `share`: what you say in private is told to everybody",
+            "To keep it, run `familiar config unset privacy.owner`.",
+        )
+    if found.notes:
+        yield ok(
+            f"{counted(len(found.notes), 'page')} that nobody said can be heard by others: "
+            f"{shorten_list(list(found.notes), MOST_NAMED)}; `familiar memory unpublish PATH` "
+            "keeps one to yourself"
+        )
+    if found.withheld:
+        yield ok(
+            f"{counted(len(found.withheld), 'page')} with lines that others are not told: "
+            f"{shorten_list(list(found.withheld), MOST_NAMED)}; `familiar memory publish PATH` "
+            "tells one to everybody"
+        )
     if unsaid:
         names = shorten_list(unsaid, MOST_NAMED)
         yield ok(

@@ -105,7 +105,7 @@ class Consolidating:
         async def run() -> calendar.ConsolidationReport:
             report, stopped = calendar.ConsolidationReport(), ""
             plans = read_plans(self._familiar.memory, again=again)
-            for shelf in (None, *private_shelves(self._familiar.memory)):
+            for shelf in (None, *self._shelves()):
                 states = self._states(shelf, only, everything=again and only is None)
                 if again:
                     named = [only] if only else [p for tier in tiers for p in states.periods(tier)]
@@ -168,8 +168,10 @@ class Consolidating:
 
     def private(self) -> list[Consolidating]:
         """Return an instance for each private scope."""
-        shelves = private_shelves(self._familiar.memory)
-        return [Consolidating(self._familiar, self.today.now, shelf) for shelf in shelves]
+        return [Consolidating(self._familiar, self.today.now, one) for one in self._shelves()]
+
+    def _shelves(self) -> list[PrivateShelf]:
+        return private_shelves(self._familiar.memory, self._familiar.privacy.program())
 
     def rewritten(self) -> tuple[calendar.Rewritten, ...]:
         """List the files that a person rewrote, which are not made again."""

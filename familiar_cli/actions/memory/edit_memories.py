@@ -14,7 +14,7 @@ from familiar_cli.base.markdown import bullet, sections
 from familiar_cli.base.text import fold, harmless
 from familiar_cli.store.memory.layout import DAILY_DIR
 from familiar_cli.store.memory.pages.items import bullet_items, key_of
-from familiar_cli.store.memory.pages.lines import outward_text, put_back
+from familiar_cli.store.memory.pages.visible_lines import outward_text, put_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -71,7 +71,7 @@ def edit_memory(
     _check_edit(edit)
     if edit.append is not None and not edit.section and rel_path.startswith(f"{DAILY_DIR}/"):
         if checksum and familiar.memory.exists(rel_path):
-            now = outward_text(familiar.memory.read_file(rel_path), writer.viewer)
+            now = outward_text(familiar.memory.read_file(rel_path), writer.viewer, rel_path)
             _base_of(writer, rel_path, now, checksum)
         return write_memories.create_memory(
             familiar, writer, replace(place, rel_path=rel_path), edit.append, chats=chats
@@ -82,7 +82,7 @@ def edit_memory(
         nonlocal is_merged, known
         if before is None and edit.append is None:
             raise write_memories.not_found(rel_path)
-        now = outward_text(before or "", writer.viewer)
+        now = outward_text(before or "", writer.viewer, rel_path)
         base = _base_of(writer, rel_path, now, checksum)
         try:
             known = apply_edit(rel_path, base, edit)
@@ -95,7 +95,7 @@ def edit_memory(
             base, known = latest, write_memories.merge_change(rel_path, base, latest, known)
         is_merged = base != now
         merged = write_memories.merge_change(rel_path, base, now, known)
-        return put_back(before, merged, writer.viewer) if before else merged
+        return put_back(before, merged, writer.viewer, rel_path) if before else merged
 
     done = write_memories.write_or_plan(familiar, writer, rel_path, "edit", made)
     was_read = writer.reads.text(writer.session, rel_path) is not None
@@ -119,9 +119,9 @@ def edit_list(
     """
 
     def made(before: str | None) -> str:
-        after = change(outward_text(before or "", writer.viewer))
+        after = change(outward_text(before or "", writer.viewer, rel_path))
         write_memories.check_content(after)
-        return after if before is None else put_back(before, after, writer.viewer)
+        return after if before is None else put_back(before, after, writer.viewer, rel_path)
 
     return write_memories.write_or_plan(familiar, writer, rel_path, "edit", made)
 

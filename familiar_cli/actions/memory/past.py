@@ -23,7 +23,8 @@ from familiar_cli.familiar import Familiar
 from familiar_cli.store.history import statistics
 from familiar_cli.store.history.selection import kept_turns
 from familiar_cli.store.memory import layout
-from familiar_cli.store.memory.pages.lines import readable_text, turn_ids, visible_in
+from familiar_cli.store.memory.pages.lines import readable_text, turn_ids
+from familiar_cli.store.memory.pages.visible_lines import visible_in
 from familiar_cli.writing.consolidation.periods import TIERS, day_of, period_in, session_day
 
 if TYPE_CHECKING:
@@ -517,7 +518,7 @@ def _visible_lines(familiar: Familiar, rel_path: str, viewer: Viewer) -> frozens
         text = familiar.memory.read_file(rel_path)
     except FamiliarError:
         return frozenset()
-    return frozenset(visible_in(text, viewer).splitlines())
+    return frozenset(visible_in(text, viewer, rel_path).splitlines())
 
 
 _NOT_READ_AGAIN: Final = (

@@ -15,7 +15,8 @@ from familiar_cli.store import fts
 from familiar_cli.store.history import recall as fulltext
 from familiar_cli.store.history.recall import recall
 from familiar_cli.store.history.selection import TurnFilter
-from familiar_cli.store.memory.pages.lines import private_spans, shown_between, turn_ids
+from familiar_cli.store.memory.pages.lines import shown_between, turn_ids
+from familiar_cli.store.memory.pages.visible_lines import private_spans
 from familiar_cli.store.search.embedder import EmbedderError
 from familiar_cli.store.search.rank import scores_of_turns
 from familiar_cli.store.search.types import Hit, SearchOptions, SearchResult

@@ -19,11 +19,15 @@ from familiar_cli.base import errors
 from familiar_cli.base.markdown import body_start
 from familiar_cli.base.text import harmless, is_visible, sha256_of, slugify
 from familiar_cli.base.times import clock
-from familiar_cli.base.who.visibility import NOBODY, Viewed
+from familiar_cli.base.who.visibility import Viewed
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.merge.content import merge_content
 from familiar_cli.store.memory.pages.items import merge_day, tag_bullets
-from familiar_cli.store.memory.pages.lines import holds_back, outward_text, put_back
+from familiar_cli.store.memory.pages.visible_lines import (
+    holds_back,
+    outward_text,
+    put_back,
+)
 from familiar_cli.store.memory.store.files import MISSING, parse_new_path
 from familiar_cli.store.memory.store.transactions import Transaction, retry_on_conflict
 from familiar_cli.sync.journal_past import EMBODIMENT
@@ -181,9 +185,9 @@ def create_memory(
 
     def made(before: str | None) -> str:
         if directory == layout.DAILY_DIR:
-            there = outward_text(before or "", NOBODY)
+            there = outward_text(before or "", writer.viewer, rel_path)
             day = merge_day(there, words, via=writer.instance, chats=chats)
-            return front + day if before is None else put_back(before, day, NOBODY)
+            return front + day if before is None else put_back(before, day, writer.viewer, rel_path)
         new = words
         if directory in GRANULARITIES and writer.instance:
             new = tag_bullets(words, via=writer.instance, chats=chats)
@@ -224,7 +228,7 @@ def update_memory(
         sent = check_content(content.removeprefix(own_front))
         base, now = _base_and_now(familiar, writer, rel_path, before)
         is_merged = base != now
-        return put_back(before, merge_change(rel_path, base, now, sent), writer.viewer)
+        return put_back(before, merge_change(rel_path, base, now, sent), writer.viewer, rel_path)
 
     done = write_or_plan(familiar, writer, rel_path, "update", made, by=edited_by)
     done = replace(done, is_merged=is_merged)
@@ -452,7 +456,7 @@ def _write_once(
             "planned" if waiting else "unchanged",
             rel_path,
             waiting.id if waiting else "",
-            checksum=_checksum_for(writer, after),
+            checksum=_checksum_for(writer, rel_path, after),
         )
     is_change = what in {"update", "edit"}
     held = bool(before and after is not None and is_change and shrinks_by_half(before, after))
@@ -461,18 +465,18 @@ def _write_once(
         with store.transaction(writer.source, what, dry_run=True) as tx:
             stage_change(tx, rel_path, before, after)
         plan = propose_changes(familiar, writer, [file], what, held=held, instead=waiting)
-        sum_ = _checksum_for(writer, after)
+        sum_ = _checksum_for(writer, rel_path, after)
         return WriteOutcome("held" if held else "planned", rel_path, plan, checksum=sum_)
     instance = by or writer.instance
     trailers = {layout.RUN_ID: writer.session} | ({EMBODIMENT: instance} if instance else {})
     with store.transaction(writer.source, f"{what} {rel_path}", trailers=trailers) as tx:
         stage_change(tx, rel_path, before, after)
     done: Outcome = "deleted" if after is None else "written"
-    return WriteOutcome(done, rel_path, checksum=_checksum_for(writer, after))
+    return WriteOutcome(done, rel_path, checksum=_checksum_for(writer, rel_path, after))
 
 
-def _checksum_for(writer: Writer, after: str | None) -> str:
-    return "" if after is None else checksum_of(outward_text(after, writer.viewer))
+def _checksum_for(writer: Writer, rel_path: str, after: str | None) -> str:
+    return "" if after is None else checksum_of(outward_text(after, writer.viewer, rel_path))
 
 
 def checksum_of(text: str) -> str:
@@ -517,14 +521,14 @@ def _base_and_now(
     If the session never read the file, the base is its text before people's latest edits. A pending
     plan of the session counts as the current version.
     """
-    now = outward_text(before, writer.viewer)
+    now = outward_text(before, writer.viewer, rel_path)
     if before != read_if_there(familiar.memory, rel_path):
         return now, now
     base = writer.reads.text(writer.session, rel_path)
     if base is None:
         then = familiar.past.before_edits(rel_path, since=clock.now() - _RECENT)
         known = None if then is None else then.decode(errors="replace")
-        base = now if known is None else outward_text(known, writer.viewer)
+        base = now if known is None else outward_text(known, writer.viewer, rel_path)
     return base, now
 
 

@@ -26,6 +26,7 @@ from familiar_cli.store.memory.mentions import key_of
 from familiar_cli.store.memory.merge.blocks import parse_blocks
 from familiar_cli.store.memory.merge.content import MergeFindings, merge_front
 from familiar_cli.store.memory.pages import lines as memory_lines
+from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.pages.links import LinkedPages, Relabel, Relinking
 from familiar_cli.store.memory.pages.relations import tidy_relations
 from familiar_cli.writing.review.pending import Draft
@@ -255,7 +256,7 @@ def _with_head(ours: str, theirs: str) -> str:
     lead, *titled = markdown.sections(theirs, page_text.DEEPEST)
     if any(section.level == 1 for section in titled):
         start = body_start(theirs)
-        private = {line.start for line, owners in memory_lines.owned_lines(theirs) if owners}
+        private = {line.start for line, owners in visible_lines.owned_lines(theirs) if owners}
         lines = [one.text for one in lead.lines if one.start >= start and one.start not in private]
         above = "".join(lines).strip("\ufeff \t\r\n")
     if findings.clashes:
@@ -274,7 +275,7 @@ def _split_sections(text: str, phrases: Phrases) -> Iterator[tuple[str, list[str
     Text that is private for another reason than its heading gets a heading that says so. Everything
     from a second H1 on is yielded without a heading.
     """
-    channels = {line.start: owners for line, owners in memory_lines.owned_lines(text)}
+    channels = {line.start: owners for line, owners in visible_lines.owned_lines(text)}
     every = list(markdown.sections(text, page_text.DEEPEST))
     title = next((section for section in every if section.level == 1), every[0])
     for section in every:
@@ -285,17 +286,17 @@ def _split_sections(text: str, phrases: Phrases) -> Iterator[tuple[str, list[str
         if not heading:
             said = [line for line in section.lines if section.level or channels[line.start]]
         for owners, lines in groupby(said, key=lambda line: channels[line.start]):
-            is_told = owners <= {memory_lines.private_scope(heading)}
+            is_told = owners <= {visible_lines.private_scope(heading)}
             # A scope that nobody has holds what belongs to several of them.
             scope = next(iter(owners)) if len(owners) == 1 else channel_scope("\0")
             name = " and ".join(sorted(split_scope(owner)[1] for owner in owners))
-            shown = heading if is_told else memory_lines.private_heading(name, scope, phrases)
+            shown = heading if is_told else visible_lines.private_heading(name, scope, phrases)
             yield (
                 shown,
                 [
                     line.text
                     for line in lines
-                    if not (line.level and memory_lines.private_scope(line.text))
+                    if not (line.level and visible_lines.private_scope(line.text))
                 ],
             )
 

@@ -203,7 +203,7 @@ def shared_names(names: Aliases, slug: str) -> tuple[Named, ...]:
 
 def speakers_of(familiar: Familiar) -> dict[str, Speaker]:
     """Return everyone who has spoken, by slug, latest first."""
-    me, said = familiar.me(), familiar.history.speakers(familiar.privacy.program())
+    me, said = familiar.me(), familiar.history.speakers(familiar.privacy.owner())
     return {s.author.slug: replace(s, author=me.named(s.author)) for s in said}
 
 

@@ -12,6 +12,7 @@ from familiar_cli.base.times.clock import iso, since_1970
 from familiar_cli.context import types
 
 if TYPE_CHECKING:
+    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.context.request import ContextRequest, Explains
     from familiar_cli.context.trace import Trace
     from familiar_cli.familiar import Familiar
@@ -48,25 +49,74 @@ class Why(Struct, frozen=True):
     since: str = ""
 
 
-def explain_piece(familiar: Familiar, trace: Trace, asked: str) -> Why:
+def explain_piece(familiar: Familiar, trace: Trace, asked: str, *, viewer: Viewer) -> Why:
     """Explain why `asked` was in the prompt of `trace`, or was not.
+
+    Of a page that is hidden in part, it only tells whether what is visible was sent: a reason may
+    rest on the rest.
 
     Args:
         asked: A path below `memory/`, or `turn:12`, or `turn:laptop-7f3a:12`.
+        viewer: Who asks.
 
     Raises:
-        NotFoundError: No such file or turn, and nothing in the trace came from it.
+        NotFoundError: No such file or turn is visible, and nothing in the trace came from it.
         UsageError: It is neither.
         UnsafePathError: The path leads outside the memory.
     """
     subject = _find_subject(familiar, asked)
+    hides_some = not viewer.sees_everything and _check_visible(familiar, subject, viewer)
     pieces = _pieces_of(familiar, trace, subject)
+    pieces = [piece for piece in pieces if is_piece_visible(familiar, piece, viewer)]
     if pieces:
         return _explain_offered(familiar, trace, subject, pieces)
+    if hides_some:
+        return Why(trace.turn, _subject_name(subject), "absent")
     _check_exists(familiar, subject)
     reasons = _why_absent(familiar, trace, subject)
     since = _newer_file(familiar, trace, subject)
     return Why(trace.turn, _subject_name(subject), "absent", reasons=tuple(reasons), since=since)
+
+
+def _check_visible(familiar: Familiar, subject: types.Subject, viewer: Viewer) -> bool:
+    """Tell whether a viewer sees only a part of what is asked about.
+
+    Raises:
+        NotFoundError: They see nothing of it; the error does not say whether it exists.
+    """
+    from familiar_cli.store.memory.pages.visible_lines import private_spans, visible_in
+
+    if subject.rel_path is None:
+        turn = familiar.history.turn(subject.turn_id or 0)
+        if turn is None or not viewer.sees_turn(turn):
+            raise NotFoundError(f"No open channel has a turn {subject.turn_id}")
+        return False
+    try:
+        text = familiar.memory.read_file(subject.rel_path)
+    except FamiliarError:
+        text = ""
+    if not visible_in(text, viewer, subject.rel_path).strip():
+        raise NotFoundError(f"There is no memory file {subject.rel_path!r}")
+    return bool(private_spans(text, viewer, subject.rel_path))
+
+
+def is_piece_visible(familiar: Familiar, piece: types.Fragment, viewer: Viewer) -> bool:
+    """Tell whether a viewer sees all sources of a piece now."""
+    from familiar_cli.store.memory.pages.visible_lines import private_spans
+
+    if viewer.sees_everything:
+        return True
+    first, last = piece.turns or (piece.turn_id or 0, piece.turn_id or -1)
+    turns = (familiar.history.turn(number) for number in range(first, last + 1))
+    if not all(turn is None or viewer.sees_turn(turn) for turn in turns):
+        return False
+    if not piece.rel_path:
+        return True
+    try:
+        text = familiar.memory.read_file(piece.rel_path)
+        return not private_spans(text, viewer, piece.rel_path)
+    except FamiliarError:  # no longer known
+        return False
 
 
 def _find_subject(familiar: Familiar, asked: str) -> types.Subject:

@@ -333,7 +333,7 @@ async def write_first(
             said,
             keep_traces=familiar.config.context.keep_traces,
         )
-        request = turn_request(familiar, said, setup)
+        request = turn_request(familiar, said, setup, familiar.privacy.unprompted(channel_id))
         result = await runner.run(request, familiar.models.open(), stream=False)
     if result.reply is None:
         raise errors.ModelError(f"The familiar wrote nothing in {channel_id!r}; nothing was kept")

@@ -35,6 +35,9 @@ GRANTS_FILE: Final = "serve-tokens.json"
 ACCESS: Final = "familiar.access"
 """In the scope of a request: the `Access` that its token gives."""
 
+BY_OWNER: Final = "familiar.by_owner"
+"""In the scope of a request: whether it came with an owner's token."""
+
 _TOKEN_BYTES: Final = 24
 _MOST_BYTES: Final = 4 * 1024 * 1024
 _MOST_PEOPLE: Final = 100_000  # whose requests are counted at once

@@ -326,6 +326,21 @@ class MemoryWriterSettings(SettingsTable):
     )
 
 
+class PrivacySettings(SettingsTable):
+    """`[privacy]`: who is told what belongs to the owner."""
+
+    owner: str = setting(
+        "private",
+        "share: what the owner says in private is public, and so is their desk",
+        choices=PRIVACY,
+    )
+    notes: str = setting(
+        "public",
+        "Who is told text in memory that rests on no turn, outside self/ and lore/",
+        choices=("public", "owner"),
+    )
+
+
 class HousekeepingSettings(SettingsTable):
     """`[housekeeping]`: what `familiar housekeep` goes by."""
 
@@ -464,6 +479,7 @@ class CharacterConfig(SettingsTable):
     recall: RecallSettings = field(default_factory=RecallSettings)
     filter: FilterSettings = field(default_factory=FilterSettings)
     memory_writer: MemoryWriterSettings = field(default_factory=MemoryWriterSettings)
+    privacy: PrivacySettings = field(default_factory=PrivacySettings)
     instance: InstanceSettings = field(default_factory=InstanceSettings)
     consolidation: ConsolidationSettings = field(default_factory=ConsolidationSettings)
     distill: DistillSettings = field(default_factory=DistillSettings)

@@ -9,7 +9,8 @@ from msgspec import Struct, field
 from familiar_cli.base.who.identity import NEUTRAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import date
 
     from familiar_cli.base.who.identity import Author
 
@@ -18,6 +19,7 @@ PUBLIC: Final = ""
 
 _PERSON: Final = "@"
 _CHANNEL: Final = "#"
+_OR: Final = "\n"  # in no slug, and in no channel id
 
 
 class Utterance(Protocol):
@@ -42,10 +44,35 @@ def channel_scope(channel_id: str) -> str:
     return f"{_CHANNEL}{channel_id}"
 
 
+def either_scope(one: str, other: str) -> str:
+    """Build the scope of text that the people of either scope may see."""
+    return f"{one}{_OR}{other}"
+
+
 def split_scope(scope: str) -> tuple[str, str]:
     """Split a scope into `person`, `channel` or an empty string, and the slug or channel id."""
     kind = {_PERSON: "person", _CHANNEL: "channel"}.get(scope[:1], "")
     return kind, scope[1:] if kind else ""
+
+
+OWNERS: Final = person_scope(NEUTRAL.slug)
+"""The private scope that all owners share."""
+
+SHARED: Final = person_scope("all")
+"""Scope of the public version of a page whose plain path holds the owner's; no slug is `all`."""
+
+
+class Evidence(Struct, frozen=True):
+    """The private scopes of the turns that text of memory rests on.
+
+    Args:
+        cited: Returns the private scopes of the turns that each text cites.
+        between: Returns the owner's scope if the owner said something in private on these days, of
+            which the last is included.
+    """
+
+    cited: Callable[[Sequence[str]], list[frozenset[str]]]
+    between: Callable[[date, date], frozenset[str]]
 
 
 class PrivacyRules(Struct, frozen=True):
@@ -55,10 +82,13 @@ class PrivacyRules(Struct, frozen=True):
         own: Slugs of the owners' accounts. Owners share one private scope.
         private: Private channels with the scope of their turns.
         public: Channels declared public.
-        one_to_one: Other channels with a single speaker who is not the owner, with that person's
-            scope.
+        one_to_one: Other channels with a single speaker, or with one besides the owner, with that
+            person's scope.
         shares: Whether what is learned in private is shared everywhere (`memory_writer.dm =
             "share"`).
+        owner_shares: Whether the owner's scope is public (`privacy.owner = "share"`).
+        notes_are_owners: Whether text without citations is the owner's (`privacy.notes = "owner"`).
+        evidence: What memory rests on; None: unknown, and citations are ignored.
     """
 
     own: frozenset[str] = frozenset({NEUTRAL.slug})
@@ -66,10 +96,15 @@ class PrivacyRules(Struct, frozen=True):
     public: frozenset[str] = frozenset()
     one_to_one: Mapping[str, str] = field(default_factory=dict)
     shares: bool = False
+    owner_shares: bool = False
+    notes_are_owners: bool = False
+    evidence: Evidence | None = None
 
     def scope_of_person(self, slug: str) -> str:
         """Return the scope of a person; all accounts of owners share one."""
-        return person_scope(NEUTRAL.slug if slug in self.own else slug)
+        if slug not in self.own:
+            return person_scope(slug)
+        return PUBLIC if self.owner_shares else OWNERS
 
     @property
     def private_channels(self) -> frozenset[str]:
@@ -82,12 +117,15 @@ class PrivacyRules(Struct, frozen=True):
 
     def scope_of_turn(self, turn: Utterance) -> str:
         """Return the scope of a turn."""
-        if turn.channel_id in self.private:
-            return self.private[turn.channel_id]
-        only = turn.one_to_one
-        if only is None or turn.channel_id in self.public or only.slug in self.own:
+        return self.scope_said(turn.channel_id, turn.one_to_one)
+
+    def scope_said(self, channel_id: str, only: Author | None) -> str:
+        """Return the scope of a turn in a channel where `only` had spoken; None: several people."""
+        if channel_id in self.private:
+            return self.private[channel_id]
+        if only is None or channel_id in self.public or self.shares:
             return PUBLIC
-        return PUBLIC if self.shares else person_scope(only.slug)
+        return self.scope_of_person(only.slug)
 
     def resolve(self, scope: str) -> str:
         """Map a stored `scope` to the current one.
@@ -95,6 +133,8 @@ class PrivacyRules(Struct, frozen=True):
         A one-to-one channel maps to its person, and an owner's account to the owner.
         """
         kind, name = split_scope(scope)
+        if scope == SHARED:
+            return PUBLIC
         if kind == "person":
             return self.scope_of_person(name)
         return self.private.get(name, scope) if kind == "channel" else scope
@@ -122,7 +162,11 @@ class Viewer(Struct, frozen=True):
         """Tell whether memory text that belongs to all of `scopes` may be shown."""
         if self.scopes is None or self.rules.shares:
             return True
-        return all(scope == PUBLIC or self.rules.resolve(scope) in self.scopes for scope in scopes)
+        return all(any(map(self._is_in, scope.split(_OR))) for scope in scopes)
+
+    def _is_in(self, scope: str) -> bool:
+        resolved = self.rules.resolve(scope)
+        return resolved == PUBLIC or resolved in (self.scopes or ())
 
     def sees_turn(self, turn: Utterance) -> bool:
         """Tell whether a turn may be shown."""
@@ -148,7 +192,18 @@ class Viewer(Struct, frozen=True):
     def visible_people(self) -> frozenset[str]:
         """Slugs of the people whose one-to-one turns may be shown."""
         people = (split_scope(scope) for scope in self.scopes or ())
-        return self.rules.own | {name for kind, name in people if kind == "person"}
+        found = frozenset(name for kind, name in people if kind == "person")
+        return found | self.rules.own if self.is_owner or self.rules.owner_shares else found
+
+    @property
+    def page_scopes(self) -> tuple[str, ...]:
+        """Scopes whose pages of periods and digests are for the viewer, plain paths first."""
+        return (PUBLIC, *(() if self.is_owner else (SHARED,)), *sorted(self.scopes or ()))
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether the owner's private scope is visible."""
+        return self.scopes is None or OWNERS in self.scopes
 
 
 class Viewed(Struct, frozen=True, kw_only=True):

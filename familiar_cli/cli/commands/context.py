@@ -144,9 +144,10 @@ def _diff(out: Output, familiar: Familiar, trace: Trace, against: str) -> None:
 
 def _why(out: Output, familiar: Familiar, trace: Trace, asked: str) -> None:
     from familiar_cli.actions.talk.explain_piece import explain_piece
+    from familiar_cli.base.who.visibility import OWNER
     from familiar_cli.pages.context_page import why_page
 
-    found = explain_piece(familiar, trace, asked)
+    found = explain_piece(familiar, trace, asked, viewer=OWNER)
     out.answer(found, why_page(found))
 
 

@@ -297,7 +297,7 @@ def stats(ctx: typer.Context, *, channel: _options.OnlyChannel = None) -> None:
 
     with familiar_of(ctx) as familiar:
         found = gather_statistics(
-            familiar.history, familiar.counter.count, channel, viewer=familiar.privacy.program()
+            familiar.history, familiar.counter.count, channel, viewer=familiar.privacy.owner()
         )
         labels, zone = familiar.labels(), familiar.zone
     out = output(ctx)

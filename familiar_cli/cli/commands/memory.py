@@ -305,6 +305,51 @@ def pins(ctx: typer.Context) -> None:
 
 
 @app.command()
+def publish(
+    ctx: typer.Context, target: str, *, to: str | None = None, dry_run: DryRun = False
+) -> None:
+    """Tell others a page or section that was only for you.
+
+    Your desk, moments and imported memories are yours, and so is what rests on what you said in
+    private. A mark in the heading says that others may hear it.
+
+    \b
+    familiar memory publish notes.md
+    familiar memory publish people/alice.md#Facts --to Alice
+
+    Args:
+        target (PATH[#SECTION]): The page, or one of its sections.
+        to (PERSON|CHANNEL): Tell only them; default: everybody.
+    """
+    from familiar_cli.actions.memory.audience import scope_named, set_audience
+    from familiar_cli.base.who.visibility import PUBLIC
+
+    with familiar_of(ctx) as familiar:
+        scope = PUBLIC if to is None else scope_named(familiar, to)
+        done = set_audience(familiar, target, scope, dry_run=dry_run)
+    answer_applied(ctx, done, dry_run=dry_run)
+
+
+@app.command()
+def unpublish(ctx: typer.Context, target: str, *, dry_run: DryRun = False) -> None:
+    """Keep a page or section to yourself: nobody else is told of it.
+
+    \b
+    familiar memory unpublish topics/surgery.md
+    familiar memory unpublish people/alice.md#Facts
+
+    Args:
+        target (PATH[#SECTION]): The page, or one of its sections.
+    """
+    from familiar_cli.actions.memory.audience import set_audience
+    from familiar_cli.base.who.visibility import OWNERS
+
+    with familiar_of(ctx) as familiar:
+        done = set_audience(familiar, target, OWNERS, dry_run=dry_run)
+    answer_applied(ctx, done, dry_run=dry_run)
+
+
+@app.command()
 def log(
     ctx: typer.Context,
     path: Annotated[str, typer.Argument()] = "",

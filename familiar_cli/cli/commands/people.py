@@ -465,9 +465,9 @@ def graph(
         raise UsageError("This option requires --import", hint="Add --import FILE.")
     with base.familiar_of(ctx) as familiar:
         found = (
-            overview(familiar, viewer=familiar.privacy.program())
+            overview(familiar, viewer=familiar.privacy.owner())
             if name is None
-            else neighbourhood(familiar, name, depth, viewer=familiar.privacy.program())
+            else neighbourhood(familiar, name, depth, viewer=familiar.privacy.owner())
         )
     if html is not None:
         from familiar_cli.servers.web.html.pictures import ego_page

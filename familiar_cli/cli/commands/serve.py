@@ -369,13 +369,16 @@ def mcp(
     allow_write: Annotated[bool, typer.Option("--allow-write")] = False,
     embodiments: Annotated[bool, typer.Option("--embodiments")] = False,
     channel: str | None = None,
+    private: Annotated[bool, typer.Option("--private")] = False,
     print_config: str | None = None,
 ) -> None:
     """Give an agent access to the memory, over the Model Context Protocol (stdio).
 
     Clients start it themselves; --print-config prints what to put into their settings. What a
-    client writes waits for `familiar review`, unless --allow-write is given. Private channels are
-    hidden, except the one that --channel names. It ends with its client, or by SIGTERM.
+    client writes waits for `familiar review`, unless --allow-write is given. It acts for you: it
+    sees what you said in private and what is public, and with --private other people's private
+    conversations, too. With --channel it sees what may be shown in that channel, and nothing else.
+    It ends with its client, or by SIGTERM.
 
     \b
     familiar mcp --print-config claude-desktop
@@ -386,6 +389,7 @@ def mcp(
         embodiments: Let programs register that keep a copy of the familiar.
         allow_write: Let clients change memory without a review.
         channel (ID): The client's own channel, even a private one.
+        private: Show other people's private conversations.
         print_config (claude-desktop|claude-code|cursor|zed): Print the client's settings for this
             server, and exit.
     """
@@ -399,12 +403,20 @@ def mcp(
         paths = familiar.paths
     if print_config is not None:
         options = _own_options(channel, allow_write=allow_write, embodiments=embodiments)
+        options += ["--private"] if private else []
         _print_client_config(out, print_config, paths, options)
         return
     from familiar_cli.servers.mcp.server import ServerOptions
     from familiar_cli.servers.mcp.stdio import serve_stdio
 
-    manner = ServerOptions(channel, allow_write=allow_write, embodiments=embodiments, tell=out.warn)
+    manner = ServerOptions(
+        channel,
+        allow_write=allow_write,
+        embodiments=embodiments,
+        owner=channel is None,
+        private=private and channel is None,
+        tell=out.warn,
+    )
     base.run_async(serve_stdio(paths, manner))
 
 

@@ -239,7 +239,7 @@ def _show_recalled(chat: Conversation, _: str) -> None:
 def _explain(chat: Conversation, argument: str) -> None:
     trace = chat.last_trace()
     if argument:
-        chat.show_page(why_page(explain_piece(chat.familiar, trace, argument)))
+        chat.show_page(why_page(explain_piece(chat.familiar, trace, argument, viewer=OWNER)))
     else:
         chat.show_page(reply_page(explain_reply(chat.familiar, trace)))
 

@@ -13,11 +13,12 @@ from msgspec import Struct
 from familiar_cli.base.languages import ENGLISH, Phrases
 from familiar_cli.base.text import framed
 from familiar_cli.base.who.identity import NO_LABELS, Labels
+from familiar_cli.base.who.visibility import OWNERS
 from familiar_cli.context.budget import first_kept
 from familiar_cli.context.request import Explains
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.store.history.rows import Turn, in_pairs, place_of
-from familiar_cli.store.history.summaries import PUBLIC, Summaries
+from familiar_cli.store.history.summaries import OWN, PUBLIC, Summaries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -195,12 +196,10 @@ class HistoryProvider:
         rules, summaries = request.viewer.rules, self._beyond.summaries
         if self._store.holds(request.channel_id, turn):
             scope = summaries.scope_of(request.channel_id, rules)
-        elif rules.scope_of_turn(turn) or PUBLIC not in summaries.scopes_in(
-            request.channel_id, rules
-        ):
-            return False
         else:
-            scope = PUBLIC
+            scope = {PUBLIC: PUBLIC, OWNERS: OWN}.get(rules.scope_of_turn(turn), "")
+            if scope not in summaries.scopes_in(request.channel_id, rules):
+                return False
         found = summaries.latest(scope, rules, before_id=request.before_id)
         return found is not None and place_of(turn) <= found.last_turn_id
 
@@ -221,7 +220,7 @@ def _why_not(turn: Turn, request: ContextRequest, *, here: bool) -> str:
 
 def _summary_contributions(beyond: Beyond, request: ContextRequest) -> list[Contribution]:
     rules = request.viewer.rules
-    titles = {PUBLIC: (request.phrases.earlier, SUMMARY_SOURCE)}
+    titles = dict.fromkeys((PUBLIC, OWN), (request.phrases.earlier, SUMMARY_SOURCE))
     here = (request.phrases.earlier_here, PRIVATE_SUMMARY_SOURCE)
     found = (
         (
@@ -229,6 +228,7 @@ def _summary_contributions(beyond: Beyond, request: ContextRequest) -> list[Cont
             *titles.get(scope, here),
         )
         for scope in beyond.summaries.scopes_in(request.channel_id, rules)
+        if scope != OWN or request.viewer.is_owner
     )
     return [
         _aside_contribution(f"{title}\n{summary.text}", SUMMARY, source, PromptSpan.summary)

@@ -16,12 +16,13 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.markdown import body_start, sections
 from familiar_cli.base.text import cut_to
-from familiar_cli.base.who.visibility import PUBLIC
+from familiar_cli.base.who.visibility import SHARED
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded, why_withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.store.memory import layout
-from familiar_cli.store.memory.pages.lines import machine_spans, private_spans, shown_between
+from familiar_cli.store.memory.pages.lines import machine_spans, shown_between
+from familiar_cli.store.memory.pages.visible_lines import private_spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -213,6 +214,7 @@ def _problem_contribution(rel_path: str, why: str) -> Contribution:
     )
 
 
+_plain: Final = layout.path_without_scope
 PRIORITIES: Final = {LONG: 57, MID: 58, SHORT: 59}
 """Below the chat and the example dialogues: a digest tells what nobody asked about yet."""
 
@@ -224,7 +226,7 @@ _BEYOND: Final = 3  # priority penalty of what exceeds a digest's share
 
 def digests_for(request: ContextRequest) -> list[str]:
     """Return the digests for a prompt: public ones, and those of the viewer's scopes."""
-    scopes = (PUBLIC, *sorted(request.viewer.scopes or ()))
+    scopes = request.viewer.page_scopes
     digests = [rel_path for rel_path in PRIORITIES if is_loaded(rel_path, request.tier)]
     return [layout.path_in_scope(rel_path, scope) for scope in scopes for rel_path in digests]
 
@@ -254,6 +256,9 @@ class DigestsProvider:
         """Return the digests of the tier, what is longest ago first."""
         loaded = digests_for(request)
         offered = {rel_path: self._offers(rel_path, request) for rel_path in loaded}
+        for rel_path in loaded:
+            if layout.scope_of_path(rel_path) == SHARED and offered[_plain(rel_path)]:
+                offered[rel_path] = []
         room = request.layer_tokens.get(Layer.digest, request.budget_tokens)
         costs = {path: sum(map(self._cost, pieces)) for path, pieces in offered.items()}
         if sum(costs.values()) > room:
@@ -261,7 +266,7 @@ class DigestsProvider:
                 {layout.scope_of_path(path) for path, cost in costs.items() if cost}
             )
             offered = {
-                path: self._within(pieces, int(SHARES[layout.path_without_scope(path)] * share))
+                path: self._within(pieces, int(SHARES[_plain(path)] * share))
                 for path, pieces in offered.items()
             }
         return [piece for pieces in offered.values() for piece in pieces]
@@ -271,9 +276,9 @@ class DigestsProvider:
         rel_path = subject.rel_path
         if rel_path is None or not rel_path.startswith(f"{layout.DIGEST_DIR}/"):
             return None
-        if layout.path_without_scope(rel_path) not in PRIORITIES:
+        if _plain(rel_path) not in PRIORITIES:
             return f"of {layout.DIGEST_DIR}/ only short.md, mid.md and long.md are read"
-        if layout.scope_of_path(rel_path) not in {PUBLIC, *(request.viewer.scopes or ())}:
+        if layout.scope_of_path(rel_path) not in request.viewer.page_scopes:
             return "it belongs to a private conversation"
         higher = why_withheld(rel_path, request.tier)
         return higher or ("" if self._offers(rel_path, request) else "it is empty")
@@ -312,7 +317,7 @@ class DigestsProvider:
         except FamiliarError as error:
             return [_digest_piece(rel_path, problem=str(error))]
         start = body_start(head.text)
-        is_short = layout.path_without_scope(rel_path) == SHORT
+        is_short = _plain(rel_path) == SHORT
         shown = _file_sections(head.text, start) if is_short else [(start, len(head.text))]
         hidden = private_spans(head.text, request.viewer, rel_path)
         pieces = (_visible_part(head, start, end, hidden) for start, end in shown)
@@ -331,7 +336,7 @@ def _visible_part(
     """Return the visible part of a file; None if it is empty."""
     inside = any(a < end and b > start for a, b in hidden)
     text = shown_between(head.text, start, end, sorted((*hidden, *machine_spans(head.text))))
-    is_short = layout.path_without_scope(head.rel_path) == SHORT
+    is_short = _plain(head.rel_path) == SHORT
     if not text or (text.startswith("# ") and "\n" not in text and is_short):
         return None  # a title with nothing below it
     first = 1 + head.text.count("\n", 0, start)
@@ -351,7 +356,7 @@ def _digest_piece(
     shortened: str = "",
     problem: str = "",
 ) -> Contribution:
-    digest = layout.path_without_scope(rel_path)
+    digest = _plain(rel_path)
     return Contribution(
         layer=Layer.digest,
         priority=0 if problem else PRIORITIES[digest],

@@ -18,6 +18,7 @@ from familiar_cli.context.providers.packing import EXCHANGE, Excerpt, Fact, Pass
 from familiar_cli.store import fts
 from familiar_cli.store.memory.layout import LORE_DIR, PEOPLE_DIR
 from familiar_cli.store.memory.pages import lines as memory_lines
+from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.pages.facts import days_shown, ended_spans
 from familiar_cli.store.memory.pages.front_matter import LorePage, aside_spans, parse_lore
 from familiar_cli.store.search.hits import DENSE_FLOOR as NEAR
@@ -126,7 +127,7 @@ class Sight(Struct, frozen=True):
             return Seen(text, why_not=why_not)
         hidden = [(*span, SHOWN) for span in self._of_window(text)]
         hidden += [
-            (*span, PRIVATE) for span in memory_lines.private_spans(text, self.viewer, rel_path)
+            (*span, PRIVATE) for span in visible_lines.private_spans(text, self.viewer, rel_path)
         ]
         if not self.has_past:
             hidden += [(*span, ENDED) for span in ended_spans(text)]

@@ -36,10 +36,10 @@ from familiar_cli.store.memory.pages.lines import (
     last_turn,
     readable_text,
     turn_count,
-    visible_in,
     with_references,
     without_references,
 )
+from familiar_cli.store.memory.pages.visible_lines import visible_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -419,7 +419,7 @@ class PeopleSource:
     ) -> list[Contribution]:
         # Private text is shown where it was said; of the turns that a line rests on,
         # no more than their day.
-        visible = visible_in(head.text, request.viewer)
+        visible = visible_in(head.text, request.viewer, head.rel_path)
         seen = with_days(visible, self._numbering, request.viewer, request.phrases)
         total = request.budget_tokens
         # What somebody sets beyond the usual share is for what search finds.

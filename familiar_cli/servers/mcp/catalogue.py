@@ -11,7 +11,7 @@ from msgspec import Struct
 from familiar_cli.base.errors import NotFoundError, UsageError
 from familiar_cli.base.text import fold_word, framed, harmless
 from familiar_cli.servers.mcp import desk_tools, reading_tools, writing_tools
-from familiar_cli.servers.mcp.tool import Arguments, Caller, Tool, is_readable, page, see
+from familiar_cli.servers.mcp.tool import Arguments, Caller, Tool, page, see
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -90,7 +90,7 @@ def paths(caller: Caller) -> list[str]:
         files = caller.familiar.memory.walk().files
     except NotFoundError:
         return []
-    return [entry.rel_path for entry in files if is_readable(entry.rel_path, caller.viewer)]
+    return [entry.rel_path for entry in files if caller.knows(entry.rel_path)]
 
 
 def page_of(paths: list[str], cursor: str | None) -> tuple[list[str], str | None]:

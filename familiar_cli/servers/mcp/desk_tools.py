@@ -19,7 +19,7 @@ from familiar_cli.servers.mcp.tool import (
 )
 from familiar_cli.servers.mcp.writing_tools import describe_write, named_day, writer_of
 from familiar_cli.store.memory import desk, layout
-from familiar_cli.store.memory.pages.lines import outward_text
+from familiar_cli.store.memory.pages.visible_lines import outward_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,7 +123,7 @@ def _items_of(caller: Caller, kind: str) -> Iterator[ToolItem]:
     store, rel_path = caller.familiar.memory, _LISTS[kind]
     if not store.exists(rel_path):
         return
-    text = outward_text(store.read_file(rel_path), caller.viewer)
+    text = outward_text(store.read_file(rel_path), caller.viewer, rel_path)
     if kind == "note":
         yield ToolItem({"kind": kind, "path": rel_path}, text)
         return
@@ -152,7 +152,10 @@ def _free_path(caller: Caller, stem: str, text: str) -> str:
     store = caller.familiar.memory
     for number in range(1, _MOST_NAMES):
         path = f"{stem}.md" if number == 1 else f"{stem}-{number}.md"
-        if not store.exists(path) or outward_text(store.read_file(path), caller.viewer) == text:
+        if (
+            not store.exists(path)
+            or outward_text(store.read_file(path), caller.viewer, path) == text
+        ):
             return path
     raise UsageError(
         f"There are already {_MOST_NAMES - 1} memories called {stem!r}; nothing was changed",
@@ -218,8 +221,9 @@ def _waiting_item(caller: Caller, plan: ReviewPlan) -> ToolItem | None:
     diffs = {}
     for file in plan.files:
         if is_readable(file.rel_path, viewer):
-            before = None if file.before is None else outward_text(file.before, viewer)
-            after = None if file.deletes and not file.after else outward_text(file.after, viewer)
+            path, is_gone = file.rel_path, file.deletes and not file.after
+            before = None if file.before is None else outward_text(file.before, viewer, path)
+            after = None if is_gone else outward_text(file.after, viewer, path)
             if before != after:
                 diffs[file.rel_path] = unified_file(file.rel_path, before, after)
     if not diffs:

@@ -26,14 +26,13 @@ from familiar_cli.servers.mcp.tool import (
     choice_of,
     count_of,
     day_of,
-    is_readable,
     see,
     speaker_of,
     text_of,
     turn_item,
 )
 from familiar_cli.store.memory.layout import DAILY_DIR
-from familiar_cli.store.memory.pages.lines import number_spans, private_spans, visible_in
+from familiar_cli.store.memory.pages.lines import number_spans
 from familiar_cli.writing.consolidation.periods import read_period
 
 if TYPE_CHECKING:
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from familiar_cli.store.search.types import Hit
 
 _LISTED: Final = 100
-_HEAD_BYTES: Final = 4096
 _DATE_CHARS: Final = 10
 _NAMES: Final = {"type": "array"}
 
@@ -121,12 +119,20 @@ def _list_files(caller: Caller, arguments: Arguments) -> Iterable[tuple[MemoryEn
     first, last = asked_days(caller, arguments)
     glob = arguments.get("glob", "*")
     for entry in _list_entries(caller, arguments.get("folder", "").strip("/")):
-        modified = in_zone(entry.modified, caller.familiar.zone).date().isoformat()
-        day = day_of(entry.rel_path) or modified
+        day = day_of(entry.rel_path) or _changed_on(caller, entry)
         is_early = first is not None and day < first.isoformat()
         is_late = last is not None and day > last.isoformat()
         if not is_early and not is_late and _fits_glob(entry.rel_path, glob):
             yield entry, day
+
+
+def _changed_on(caller: Caller, entry: MemoryEntry) -> str:
+    """Return the day of a file's last change that the caller may know of."""
+    if caller.viewer.is_owner:
+        return in_zone(entry.modified, caller.familiar.zone).date().isoformat()
+    text = caller.seen_text(entry.rel_path)
+    (day,) = caller.familiar.numbering.newest_days([text], caller.viewer)
+    return day.isoformat() if day else ""
 
 
 def _fits_glob(rel_path: str, glob: str) -> bool:
@@ -136,7 +142,7 @@ def _fits_glob(rel_path: str, glob: str) -> bool:
 
 def _list_entries(caller: Caller, directory: str) -> list[MemoryEntry]:
     there = caller.familiar.memory.walk(directory, missing_ok=True).files
-    return [entry for entry in there if is_readable(entry.rel_path, caller.viewer)]
+    return [entry for entry in there if caller.knows(entry.rel_path)]
 
 
 def asked_days(caller: Caller, arguments: Arguments) -> tuple[date | None, date | None]:
@@ -174,12 +180,13 @@ def _named_span(caller: Caller, text: str, argument: str) -> Span:
 
 
 def _file_item(caller: Caller, file: MemoryEntry, day: str) -> ToolItem:
-    about = {"path": file.rel_path, "date": day, "bytes": file.size_bytes}
+    about: dict[str, Any] = {"path": file.rel_path, "date": day}
     try:
-        head = caller.familiar.memory.read_head(file.rel_path, _HEAD_BYTES).text
+        text = caller.seen_text(file.rel_path)
     except FamiliarError as error:
-        return ToolItem({**about, "problem": str(error)})
-    title = title_of(visible_in(head, caller.viewer, file.rel_path))
+        return ToolItem({**about, "bytes": file.size_bytes, "problem": str(error)})
+    about |= {"bytes": len(text.encode(errors="replace"))}
+    title = title_of(text)
     return ToolItem({**about, **({"title": framed(title)} if title else {})})
 
 
@@ -384,11 +391,11 @@ def why(caller: Caller, arguments: Arguments) -> Answer:
     """
     from familiar_cli.actions.talk.explain_piece import explain_piece as why_of
 
-    found = why_of(caller.familiar, _find_trace(caller, arguments), arguments["subject"])
-    _check_open(caller, found.subject)
+    trace, subject = _find_trace(caller, arguments), arguments["subject"]
+    found = why_of(caller.familiar, trace, subject, viewer=caller.viewer)
     reasons = [*found.reasons, *filter(None, [found.since])]
     more = {"verdict": found.verdict, "turn": found.turn, "reasons": reasons}
-    items = [_piece_item(piece) for piece in found.contributions if _is_visible(caller, piece)]
+    items = [_piece_item(piece) for piece in found.contributions]
     return Answer(items, [f"Verdict: {found.verdict}.", *reasons], more)
 
 
@@ -415,34 +422,6 @@ def _newest_prompt(caller: Caller) -> int | None:
         if turn.role == "user" and viewer.sees_turn(turn):
             return turn.id
     raise NotFoundError("There is no prompt in an open channel yet")
-
-
-def _check_open(caller: Caller, subject: str) -> None:
-    """Check that a requested turn belongs to a visible channel.
-
-    Raises:
-        NotFoundError: It does not.
-    """
-    kind, _, number = subject.partition(":")
-    turn = caller.familiar.history.turn(int(number)) if kind == "turn" else None
-    if turn and not caller.viewer.sees_turn(turn):
-        raise NotFoundError(f"No open channel has a turn {number}", hint="See `recent`.")
-
-
-def _is_visible(caller: Caller, piece: Fragment) -> bool:
-    """Tell whether all sources of a piece are visible to the caller now."""
-    viewer, familiar = caller.viewer, caller.familiar
-    first, last = piece.turns or (piece.turn_id or 0, piece.turn_id or -1)
-    turns = (familiar.history.turn(number) for number in range(first, last + 1))
-    if not all(turn is None or viewer.sees_turn(turn) for turn in turns):
-        return False
-    if not piece.rel_path:
-        return True
-    try:
-        text = familiar.memory.read_file(piece.rel_path)
-        return not private_spans(text, viewer, piece.rel_path)
-    except FamiliarError:  # no longer known
-        return False
 
 
 def _piece_item(piece: Fragment) -> ToolItem:

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from familiar_cli import __version__
 from familiar_cli.actions.memory.write_memories import ReadVersions
+from familiar_cli.base.config.grants import BY_OWNER, access_of
 from familiar_cli.base.errors import FamiliarError, bounded
 from familiar_cli.base.jobs import in_thread
 from familiar_cli.base.text import framed, harmless
@@ -32,7 +33,15 @@ from familiar_cli.servers.mcp import catalogue
 from familiar_cli.servers.mcp.arguments import check_sizes, read_arguments
 from familiar_cli.servers.mcp.catalogue import TOOLS, uri_of
 from familiar_cli.servers.mcp.desk_tools import due_reminder_notes
-from familiar_cli.servers.mcp.tool import Arguments, Caller, Tool, ToolPage, is_readable, page
+from familiar_cli.servers.mcp.tool import (
+    ActsFor,
+    Arguments,
+    Caller,
+    Tool,
+    ToolPage,
+    is_readable,
+    page,
+)
 from familiar_cli.store.memory.store.walk import list_all
 
 if TYPE_CHECKING:
@@ -148,6 +157,8 @@ class ServerOptions(Struct, frozen=True):
         allow_write: Writing tools write; otherwise they make plans.
         client: Name of clients that do not send one.
         embodiments: Embodiments may register by `sync_pull`.
+        owner: Callers act for the owner.
+        private: They may also read other people's private conversations.
         lasts: Connections persist, so that clients can be notified at any time.
         tell: Callback for messages to whoever runs the server.
     """
@@ -156,6 +167,8 @@ class ServerOptions(Struct, frozen=True):
     allow_write: bool = False
     client: str = "unknown"
     embodiments: bool = False
+    owner: bool = False
+    private: bool = False
     lasts: bool = True
     tell: Callable[[str], None] = lambda _: None
 
@@ -324,17 +337,24 @@ class MemoryServer:
 
     async def _ask(self, ctx: Context, work: Callable[[Caller], T]) -> T:
         """Run `work` for the caller."""
-        client, state = self._client(ctx), getattr(ctx.request, "scope", {}).get("state", {})
-        session = state.get(SESSION, self._session)
+        client, scope = self._client(ctx), getattr(ctx.request, "scope", {})
+        session = scope.get("state", {}).get(SESSION, self._session)
+        manner = self._manner
+        grant = access_of(scope, self._paths.root.parent).grant
+        acts = ActsFor(
+            grant.users if grant else (),
+            by_owner=manner.owner or scope.get(BY_OWNER, False),
+            sees_everything=manner.private,
+        )
 
         def run() -> T:
-            manner = self._manner
             with self._pool.hold(self._paths.id) as familiar:
                 caller = Caller(
                     familiar,
                     manner.channel_id,
                     client,
                     session,
+                    acts,
                     allow_write=manner.allow_write,
                     embodiments=manner.embodiments,
                     reads=self._reads,

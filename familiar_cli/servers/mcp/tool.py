@@ -12,11 +12,14 @@ from urllib.parse import quote, unquote
 from msgspec import Struct, field
 
 from familiar_cli.actions.memory.write_memories import ReadVersions, checksum_of
-from familiar_cli.base.errors import NotFoundError, UsageError
+from familiar_cli.base import markdown
+from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import fold, framed, harmless, largest_fit, unfenced
 from familiar_cli.base.times.clock import in_zone
+from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.memory.layout import is_page, scope_of_path
-from familiar_cli.store.memory.pages.lines import number_spans, outward_text, owned_lines, turn_ids
+from familiar_cli.store.memory.pages.lines import number_spans, turn_ids
+from familiar_cli.store.memory.pages.visible_lines import outward_text, private_spans, visible_in
 from familiar_cli.store.memory.store.files import MemoryFile, parse_path
 from familiar_cli.store.search.who_when import day_in, last_day
 
@@ -66,6 +69,20 @@ def choice_of(description: str, *words: str, default: str = "") -> Schema:
     return {**TEXT, "enum": list(words), **usual, "description": description}
 
 
+class ActsFor(Struct, frozen=True):
+    """For whom a caller acts without a channel of its own.
+
+    Args:
+        users: The people its token is for.
+        by_owner: It acts for the owner.
+        sees_everything: It may also read other people's private conversations.
+    """
+
+    users: tuple[str, ...] = ()
+    by_owner: bool = False
+    sees_everything: bool = False
+
+
 class Caller(Struct, frozen=True):
     """The caller of a tool.
 
@@ -73,6 +90,7 @@ class Caller(Struct, frozen=True):
         channel_id: The caller's own channel, which may be private; None if it has none.
         client: The client's name, sanitised.
         session: Identifies the connection; writes are recorded under it.
+        acts: For whom the caller acts.
         allow_write: Writing tools write; otherwise they make plans that await review.
         embodiments: An unknown program may register as an embodiment.
         reads: What each session last read of each file.
@@ -82,6 +100,7 @@ class Caller(Struct, frozen=True):
     channel_id: str | None = None
     client: str = "unknown"
     session: str = ""
+    acts: ActsFor = ActsFor()
     allow_write: bool = False
     embodiments: bool = False
     reads: ReadVersions = field(default_factory=ReadVersions)
@@ -93,8 +112,29 @@ class Caller(Struct, frozen=True):
 
     @property
     def viewer(self) -> Viewer:
-        """Viewer of a program: nothing private except what its own channel may show."""
-        return self.familiar.privacy.program(self.channel_id or "")
+        """Viewer of what its own channel may show, or else those for whom it acts."""
+        privacy, acts = self.familiar.privacy, self.acts
+        if acts.sees_everything:
+            return OWNER
+        if self.channel_id:
+            return privacy.program(self.channel_id)
+        return privacy.of_token(acts.users, by_owner=acts.by_owner)
+
+    def knows(self, rel_path: str) -> bool:
+        """Tell whether a path is a memory of which the caller may see anything."""
+        viewer = self.viewer
+        if not is_readable(rel_path, viewer):
+            return False
+        if viewer.sees_everything:
+            return True
+        try:
+            return bool(self.seen_text(rel_path).strip())
+        except FamiliarError:  # too large, say, or unreadable
+            return viewer.is_owner
+
+    def seen_text(self, rel_path: str) -> str:
+        """Return the part of a file that the caller may see."""
+        return visible_in(self.familiar.memory.read_file(rel_path), self.viewer, rel_path)
 
 
 class ToolItem(Struct, frozen=True):
@@ -425,7 +465,7 @@ def see(caller: Caller, path: str) -> SeenFile:
         UnsafePathError: The path leads outside the memory.
     """
     rel_path = parse_path(file_named(caller, path))
-    if not is_readable(rel_path, caller.viewer):
+    if not caller.familiar.memory.exists(rel_path) or not caller.knows(rel_path):
         raise NotFoundError(
             f"There is no memory file {framed(path)!r}",
             hint="Memory files are Markdown; memory_list names them.",
@@ -433,11 +473,12 @@ def see(caller: Caller, path: str) -> SeenFile:
     file = caller.familiar.memory.read(rel_path)
     viewer = caller.viewer
     shown = outward_text(file.text, viewer, rel_path)
+    hidden = {start for start, _ in private_spans(file.text, viewer, rel_path)}
     caller.reads.note(caller.session, rel_path, shown)
     lines = tuple(
         (number, line.text.rstrip("\r\n"))
-        for number, (line, scopes) in enumerate(owned_lines(file.text, rel_path), 1)
-        if viewer.sees(scopes)
+        for number, line in enumerate(markdown.scan(file.text), 1)
+        if line.start not in hidden
     )
     return SeenFile(file, lines, caller.familiar.numbering, checksum_of(shown))
 

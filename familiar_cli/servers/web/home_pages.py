@@ -279,7 +279,7 @@ def show_one_person(asked: PageRequest) -> Shown:
         near = neighbourhood(
             familiar,
             person.rel_path,
-            viewer=familiar.privacy.program(),
+            viewer=familiar.privacy.owner(),
             links=False,
             thorough=False,
             within_s=READ_S,

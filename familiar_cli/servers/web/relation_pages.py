@@ -28,7 +28,7 @@ def show_graph(asked: PageRequest) -> Shown:
     depth = asked.number("depth") or 1
     if depth > _MOST_STEPS:
         raise UsageError(f"depth must be at most {_MOST_STEPS}, not {depth}")
-    viewer = asked.familiar.privacy.program()
+    viewer = asked.familiar.privacy.owner()
     found = (
         neighbourhood(asked.familiar, name, depth, viewer=viewer, thorough=False, within_s=READ_S)
         if name

@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
-from familiar_cli.base.config.grants import access_of
+from familiar_cli.base.config.grants import BY_OWNER, access_of
 from familiar_cli.base.config.home import find_familiar, list_familiars
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import sha256_of
@@ -176,8 +176,6 @@ OPEN_TO_PROGRAMS: Final = ("/distill/", "/sessions/")
 
 _OWN_SITE: Final = frozenset({"", "same-origin", "none"})
 _PURPOSES: Final = ("sec-purpose", "purpose", "x-purpose", "x-moz")
-BY_OWNER: Final = "familiar.by_owner"
-"""Key in a request's scope: whether it came with an owner's token."""
 
 _PREFETCH: Final = {"prefetch", "prerender", "preview"}  # a prefetch, not a visit
 _MOST_NOTES: Final = 100
@@ -334,12 +332,15 @@ class Site:
             name = self._asked_name(request)
             form = asking.read_form(body) if _is_form(request) else {}
             with self._held(name, alone=page.is_long) as familiar:
-                is_owner = request.scope.get(BY_OWNER, False) or self._door.is_open(
+                is_person = self._door.is_open(
                     request.headers.get("cookie", ""), request.headers.get("host", "")
                 )
+                grant = access_of(request.scope, self.pool.home).grant
+                users = grant.users if grant else ()
+                by_owner = request.scope.get(BY_OWNER, False)
                 asked = asking.PageRequest(
                     familiar,
-                    OWNER if is_owner else familiar.privacy.program(),
+                    OWNER if is_person else familiar.privacy.of_token(users, by_owner=by_owner),
                     tuple(list_familiars(self.pool.home)),
                     base,
                     {k: str(v) for k, v in request.path_params.items()},

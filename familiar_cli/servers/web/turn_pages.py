@@ -164,7 +164,7 @@ def _explain_asked(asked: PageRequest, trace: Trace | None) -> object:
     if trace is None or not wanted:
         return None
     try:
-        return explain_piece(asked.familiar, trace, wanted)
+        return explain_piece(asked.familiar, trace, wanted, viewer=asked.viewer)
     except FamiliarError as error:
         return str(error)
 

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from familiar_cli.base.config.channel_kinds import PRIVATE_KINDS, SHARED_KINDS, check_kind
 from familiar_cli.base.errors import RefusedError
-from familiar_cli.base.who.visibility import PUBLIC, PrivacyRules, Viewer, channel_scope
+from familiar_cli.base.who.identity import NEUTRAL, parse_author
+from familiar_cli.base.who.visibility import OWNERS, PUBLIC, PrivacyRules, Viewer, channel_scope
 from familiar_cli.store.history.selection import (
     only_speaker,
     only_speakers,
@@ -21,10 +22,11 @@ from familiar_cli.store.history.selection import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from familiar_cli.base.config.channel import ChannelConfigs
     from familiar_cli.base.who.identity import Author
+    from familiar_cli.base.who.visibility import Evidence
     from familiar_cli.store.history.store import HistoryStore
 
 
@@ -69,11 +71,11 @@ class _OneToOne(Mapping[str, str]):
     def _read(self, channel_id: str | None = None) -> dict[str, str]:
         rules = self._rules
         return {
-            channel: rules.scope_of_person(who.slug)
+            channel: scope
             for channel, who in only_speakers(self._history, channel_id).items()
-            if who.slug not in rules.own
-            and channel not in rules.private
+            if channel not in rules.private
             and channel not in rules.public
+            and (scope := rules.scope_of_person(who.slug)) != PUBLIC
         }
 
 
@@ -85,14 +87,20 @@ class Privacy(Struct, frozen=True):
         history: Its turns.
         own: Slugs of the owners' accounts.
         shares: Whether what is learned in private is shared everywhere.
+        owner_shares: Whether what the owner says in private is public.
+        notes_are_owners: Whether text of memory that cites no turn is the owner's.
         kept: Cached rules.
+        evidence: Builds the evidence of memory under some rules.
     """
 
     channels: ChannelConfigs
     history: HistoryStore
     own: frozenset[str]
     shares: bool
+    owner_shares: bool
+    notes_are_owners: bool
     kept: KeptRules
+    evidence: Callable[[PrivacyRules], Evidence]
 
     def rules(self) -> PrivacyRules:
         """Read the current privacy rules.
@@ -101,33 +109,61 @@ class Privacy(Struct, frozen=True):
             ConfigError: The directory of channels cannot be read.
         """
         kinds = self.channels.kinds()
-        stamp = self.own, self.shares, speakers_stamp(self.history)
+        switches = self.shares, self.owner_shares, self.notes_are_owners
+        stamp = self.own, switches, speakers_stamp(self.history)
         kept = self.kept.newest
         if kept is None or kept[0] is not kinds or kept[1] != stamp:
             kept = self.kept.newest = kinds, stamp, self._read_rules()
         return kept[2]
 
     def _read_rules(self) -> PrivacyRules:
-        rules = PrivacyRules(self.own, public=self.channels.public(), shares=self.shares)
+        rules = PrivacyRules(
+            self.own,
+            public=self.channels.public(),
+            shares=self.shares,
+            owner_shares=self.owner_shares,
+            notes_are_owners=self.notes_are_owners,
+        )
         parents = {branch.channel_id: branch.parent for branch in self.history.branches()}
         pasts = {channel: _past(channel, parents) for channel in self.channels.private()}
         people = people_in(self.history, {one for past in pasts.values() for one in past})
         kinds, scopes = self.channels.kinds(), {}
         for channel, past in pasts.items():
-            persons = {rules.scope_of_person(s) for one in past for s in people.get(one, ())}
+            slugs = {slug for one in past for slug in people.get(one, ())}
+            persons = set(map(rules.scope_of_person, slugs - self.own or slugs))
             is_shared = kinds.get(past[-1]) in SHARED_KINDS
             is_person = len(persons) == 1 and not is_shared
             scopes[channel] = persons.pop() if is_person else channel_scope(past[-1])
         rules = replace(rules, private=scopes)
-        return replace(rules, one_to_one={} if self.shares else _OneToOne(self.history, rules))
+        rules = replace(rules, one_to_one={} if self.shares else _OneToOne(self.history, rules))
+        return replace(rules, evidence=self.evidence(rules))
 
     def program(self, channel_id: str = "") -> Viewer:
         """Build the viewer for a program: only public data and its own channel."""
         return self.viewer_in(channel_id) if channel_id else Viewer(self.rules(), frozenset())
 
+    def owner(self) -> Viewer:
+        """Build the viewer for the owner's programs: without other people's private text."""
+        return Viewer(self.rules(), frozenset({OWNERS}))
+
+    def of_token(self, users: Collection[str], *, by_owner: bool) -> Viewer:
+        """Build the viewer for a program with a token.
+
+        Args:
+            users: The people it may speak for. It acts as the only one, if it is named.
+            by_owner: Whether it is the owner's.
+        """
+        if by_owner:
+            return self.owner()
+        if len(users) != 1 or any(char in next(iter(users)) for char in "*?["):
+            return self.program()
+        rules = self.rules()
+        scope = rules.scope_of_person(parse_author(next(iter(users))).slug)
+        return Viewer(rules, frozenset({scope} - {PUBLIC}))
+
     def glance(self) -> Viewer:
-        """Build the viewer for the owner, excluding channels declared private."""
-        return Viewer(replace(self.rules(), shares=True), frozenset())
+        """Build the viewer for the owner, excluding other channels declared private."""
+        return Viewer(replace(self.rules(), shares=True), frozenset({OWNERS}))
 
     def undescribed(self) -> list[str]:
         """Return public channels of no declared kind where only one other person spoke."""
@@ -135,8 +171,7 @@ class Privacy(Struct, frozen=True):
         return sorted(
             channel
             for channel, slugs in people.items()
-            if len(slugs) == 1
-            and not slugs & self.own
+            if len(slugs - self.own) == 1
             and not {channel} & (rules.private_channels | rules.public)
         )
 
@@ -191,17 +226,25 @@ class Privacy(Struct, frozen=True):
         scopes = {channel_scope(channel_id), rules.private.get(channel_id, PUBLIC), *persons}
         return Viewer(rules, frozenset(scopes - {PUBLIC}), channel_id)
 
+    def unprompted(self, channel_id: str) -> Viewer:
+        """Build the viewer for what the familiar says by itself: before anybody, to the owner."""
+        has_begun, _ = only_speaker(self.history, channel_id)
+        return self.viewer_in(channel_id, None if has_begun else NEUTRAL)
+
     def _people_alone(
         self, channel_id: str, author: Author | None, rules: PrivacyRules
     ) -> frozenset[str]:
-        """Return the scope of the only person in a channel, or nothing if there are several."""
+        """Return the scope of the only person in a channel, or nothing if there are several.
+
+        An owner counts only where nobody else is.
+        """
         if channel_id in rules.public or self.channels.declared_kind(channel_id) in SHARED_KINDS:
             return frozenset()
         has_begun, only = only_speaker(self.history, channel_id)
         people = {who.slug for who in (only, author) if who}
         if has_begun and not only:
             people |= people_in(self.history, (channel_id,)).get(channel_id, set())
-        persons = frozenset(map(rules.scope_of_person, people))
+        persons = frozenset(map(rules.scope_of_person, people - self.own or people))
         is_known = not has_begun or only or people <= self.own or channel_id in rules.private
         return persons if len(persons) == 1 and is_known else frozenset()
 

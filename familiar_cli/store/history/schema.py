@@ -12,10 +12,12 @@ from familiar_cli.base.config.environment import install_command
 from familiar_cli.base.errors import BadInputError, FamiliarError, LockedError, RefusedError
 from familiar_cli.base.sqlite import Fault, connect, fault_of, hint_for, transaction
 from familiar_cli.base.text import typed
-from familiar_cli.store.history.rows import DamagedRowError, Row
+from familiar_cli.store.history.rows import DamagedRowError, Row, pack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from familiar_cli.base.who.identity import Author
 
 APPLICATION_ID: Final = 0x46414D31  # "FAM1": identifies the file as ours
 VERSION: Final = 1
@@ -30,10 +32,18 @@ class HistoryFile:
     Args:
         path: The SQLite file.
         busy_timeout_s: How long to wait for another process that is writing.
+        owners: Returns the owners' accounts, which are recorded before the first change.
     """
 
-    def __init__(self, path: str | Path, *, busy_timeout_s: float = 5.0) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        busy_timeout_s: float = 5.0,
+        owners: Callable[[], Iterable[Author]] | None = None,
+    ) -> None:
         self.path = Path(path)
+        self._owners = owners
         self._busy_timeout_s = busy_timeout_s
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
@@ -55,7 +65,12 @@ class HistoryFile:
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
         """Open a transaction: all changes made in it are committed, or none."""
+        owners, self._owners = self._owners, None
+        accounts = {(pack(one.platform), pack(one.user_id)) for one in owners()} if owners else None
         with self.use(create=True) as connection, transaction(connection):
+            if accounts and accounts != set(connection.execute("SELECT * FROM owners")):
+                connection.execute("DELETE FROM owners")
+                connection.executemany("INSERT INTO owners VALUES (?, ?)", accounts)
             yield connection
 
     @contextmanager

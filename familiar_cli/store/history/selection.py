@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from familiar_cli.base.who.visibility import Viewer
+    from familiar_cli.base.who.visibility import PrivacyRules, Viewer
     from familiar_cli.store.history.schema import HistoryFile
 
     Where = tuple[str, Sequence[object]]
 
 
 def only_speaker_at(connection: sqlite3.Connection, turn_id: int) -> Author | None:
-    """Return the only person who had spoken by a turn, or None if there were several."""
+    """Return the only person besides the owner who had spoken by a turn, or None for several."""
     sql = "SELECT platform, user_id FROM one_to_one WHERE turn_id = ?"
     row = connection.execute(sql, (turn_id,)).fetchone()
     return _to_author(row) if row else None
@@ -151,9 +151,10 @@ def visible_condition(viewer: Viewer) -> tuple[str, list[Any]]:
         people = [part for slug in sorted(viewer.visible_people) for part in _split_account(slug)]
         sql, found = _channels_condition(declared)
         pairs = ", ".join(["(?, ?)"] * (len(people) // 2))
+        of_others = f" AND (platform, user_id) NOT IN (VALUES {pairs})" if people else ""
         parts.append(
             f"({sql} OR NOT EXISTS (SELECT 1 FROM one_to_one "  # noqa: S608
-            f"WHERE turn_id = turns.id AND (platform, user_id) NOT IN (VALUES {pairs})))"
+            f"WHERE turn_id = turns.id{of_others}))"
         )
         values += [*found, *people]
     return " AND ".join(parts) or "TRUE", values
@@ -340,6 +341,34 @@ def times_of(history: HistoryFile, turn_ids: Iterable[int], viewer: Viewer) -> d
     wanted = (turn_id for turn_id in turn_ids if turn_id <= _LARGEST)
     with history.use(create=False) as connection:
         return {turn: from_ms(at) for turn, at in rows_among(connection, select, wanted, values)}
+
+
+def scopes_of_turns(
+    history: HistoryFile, turn_ids: Iterable[int], rules: PrivacyRules
+) -> dict[int, str]:
+    """Return the scope of each of these turns that is stored here; see `PrivacyRules`."""
+    sql = (
+        "SELECT id, channel_id, platform, user_id FROM turns "
+        "LEFT JOIN one_to_one ON turn_id = id WHERE id IN"
+    )
+    wanted = (turn_id for turn_id in turn_ids if turn_id <= _LARGEST)
+    with history.use(create=False) as connection:
+        return {
+            turn_id: rules.scope_said(unpack(channel), _to_author(only))
+            for turn_id, channel, *only in rows_among(connection, sql, wanted)
+        }
+
+
+def scopes_between(
+    history: HistoryFile, since: datetime, until: datetime, rules: PrivacyRules
+) -> frozenset[str]:
+    """Return the scopes of all turns of a period; `until` is excluded."""
+    sql = (
+        "SELECT DISTINCT channel_id, platform, user_id FROM turns "
+        "LEFT JOIN one_to_one ON turn_id = id WHERE at_ms >= ? AND at_ms < ?"
+    )
+    rows = history.rows(sql, (in_ms(since), in_ms(until)))
+    return frozenset(rules.scope_said(unpack(row[0]), _to_author(row[1:])) for row in rows)
 
 
 def newest_rows(

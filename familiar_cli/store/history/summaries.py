@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from familiar_cli.base.sqlite import rows_among
-from familiar_cli.base.who.visibility import PrivacyRules, Viewer
+from familiar_cli.base.who.visibility import OWNERS, PrivacyRules, Viewer
 from familiar_cli.store.history.events import END, PLACED, BranchPart, parts_condition, parts_of
 from familiar_cli.store.history.rows import (
     SELECTED,
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 PUBLIC: Final = ""
 """The scope of the summary of all channels that are not private."""
+OWN: Final = " owner"
+"""The scope of the summary of the owner's private channels; no channel has this name."""
+
+_OF_MANY: Final = (PUBLIC, OWN)
 _STANDING: Final = f"SELECT {SELECTED} FROM standing AS turns"  # noqa: S608
 
 
@@ -42,7 +46,7 @@ class Summary(Struct, frozen=True):
     """A summary of all turns of its scope up to one.
 
     Args:
-        scope: `PUBLIC`, or the id of the private channel or branch.
+        scope: `PUBLIC`, `OWN`, or the id of another private channel or of a branch.
         last_turn_id: The last turn that it covers.
         made_at: When it was made, in UTC.
         model: The model that made it.
@@ -92,13 +96,25 @@ class Summaries:
             row = next(iter(self._history.rows(sql, (pack(its_scope), end))), None)
             if row:
                 others = rules.private_channels - {one.channel_id for one in past}
+                if its_scope == OWN:
+                    others -= _owners_channels(rules)
                 is_open = not others or self.channels(its_scope).isdisjoint(others)
                 return _to_summary(row) if is_open else None
+        if scope == OWN:  # the summary of a familiar that only its owner talked to
+            row = next(iter(self._history.rows(sql, (pack(PUBLIC), end))), None)
+            return _to_summary(row) if row and self._is_owners(rules) else None
         return None
+
+    def _is_owners(self, rules: PrivacyRules) -> bool:
+        channels = self.channels(PUBLIC)
+        return bool(channels) and channels <= _owners_channels(rules)
 
     def scope_of(self, channel_id: str, rules: PrivacyRules) -> str:
         """Return the scope of the summary for a channel's past."""
-        is_own = channel_id in rules.private_channels or len(self._past(channel_id)) > 1
+        is_branch = len(self._past(channel_id)) > 1
+        if channel_id == OWN or (rules.scope_of_channel(channel_id) == OWNERS and not is_branch):
+            return OWN
+        is_own = channel_id in rules.private_channels or is_branch
         return channel_id if is_own else PUBLIC
 
     def scopes_in(self, channel_id: str, rules: PrivacyRules) -> list[str]:
@@ -115,7 +131,8 @@ class Summaries:
 
     def _past(self, scope: str) -> list[BranchPart]:
         with self._history.use(create=False) as connection:
-            return parts_of(connection, scope) if scope else [BranchPart(scope)]
+            is_one = scope in _OF_MANY
+            return [BranchPart(scope)] if is_one else parts_of(connection, scope)
 
     def channels(self, scope: str) -> frozenset[str]:
         """Return the channels whose turns are in a summary."""
@@ -197,7 +214,7 @@ class Summaries:
             if limit <= 0:
                 return []
             between = (after_id + 1, min(through_id + 1, END))
-            here = None if scope == PUBLIC else scope
+            here = None if scope in _OF_MANY else scope
             where = _visible_in(scope, rules)
             rows, _ = oldest_rows(connection, _STANDING, where, limit, between, channel_id=here)
         return [to_turn(row) for row in rows[:limit]]
@@ -207,7 +224,7 @@ class Summaries:
     ) -> int:
         """Count the turns that `turns` would return, up to `limit`."""
         where, values = _visible_in(scope, rules)
-        if scope != PUBLIC:
+        if scope not in _OF_MANY:
             sql, past = parts_condition(self._past(scope))
             where, values = f" AND {sql}{where}", [*past, *values]
         there = "FROM standing AS turns"
@@ -233,11 +250,22 @@ def _to_summary(row: Row) -> Summary:
     )
 
 
+def _owners_channels(rules: PrivacyRules) -> frozenset[str]:
+    private = rules.private_channels
+    return frozenset(one for one in private if rules.scope_of_channel(one) == OWNERS)
+
+
 def _visible_in(scope: str, rules: PrivacyRules) -> tuple[str, list[Any]]:
     """Build the SQL condition, and its values, for turns that a summary may cover."""
-    own = frozenset({rules.scope_of_channel(scope)} if scope else ())
-    sql, values = visible_condition(Viewer(rules, own, scope))
-    if scope != PUBLIC:
+    public, of_public = visible_condition(Viewer(rules, frozenset()))
+    if scope == OWN:
+        sql, values = visible_condition(Viewer(rules, frozenset({OWNERS})))
+        sql, values = f"{sql} AND NOT ({public})", [*values, *of_public]
+    elif scope == PUBLIC:
+        sql, values = public, of_public
+    else:
+        own = frozenset({rules.scope_of_channel(scope)})
+        sql, values = visible_condition(Viewer(rules, own, scope))
         return f" AND {sql}", values
     no_branches = "channel_id NOT IN (SELECT channel_id FROM branches)"
     return f" AND {sql} AND {no_branches}", values

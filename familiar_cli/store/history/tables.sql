@@ -229,24 +229,44 @@ CREATE TABLE one_to_one (
     user_id TEXT NOT NULL
 );
 
--- A branch starts with the state of its parent at the branch point.
+-- The owners' accounts. An owner who enters somebody's conversation leaves it theirs.
+CREATE TABLE owners (
+    platform TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    PRIMARY KEY (platform, user_id)
+) WITHOUT ROWID;
+
+INSERT INTO owners VALUES ('cli', 'user');
+
+-- What the familiar says first is said to whoever speaks first; until then, to the owner. A branch
+-- starts with the state of its parent at the branch point.
 CREATE TRIGGER only_speakers_are_noted AFTER INSERT ON turns
-    BEGIN
-        INSERT OR IGNORE INTO only_speakers SELECT NEW.channel_id,
-            coalesce(said.platform, parent.platform), coalesce(said.user_id, parent.user_id)
-            FROM branches
-            LEFT JOIN one_to_one AS said ON said.turn_id = branches.turn_id
-            JOIN only_speakers AS parent ON parent.channel_id = branches.parent
-            WHERE branches.channel_id = NEW.channel_id;
-        INSERT OR IGNORE INTO only_speakers
-            SELECT NEW.channel_id, NEW.author_platform, NEW.author_user_id
-            WHERE NEW.author_platform IS NOT NULL;
-        UPDATE only_speakers SET platform = NULL, user_id = NULL
-            WHERE channel_id = NEW.channel_id AND platform IS NOT NULL
-            AND (platform, user_id) != (NEW.author_platform, NEW.author_user_id);
-        INSERT OR IGNORE INTO one_to_one SELECT NEW.id, platform, user_id FROM only_speakers
-            WHERE channel_id = NEW.channel_id AND platform IS NOT NULL;
-    END;
+BEGIN
+    INSERT OR IGNORE INTO only_speakers SELECT NEW.channel_id,
+        coalesce(said.platform, parent.platform), coalesce(said.user_id, parent.user_id)
+        FROM branches
+        LEFT JOIN one_to_one AS said ON said.turn_id = branches.turn_id
+        JOIN only_speakers AS parent ON parent.channel_id = branches.parent
+        WHERE branches.channel_id = NEW.channel_id;
+    INSERT OR REPLACE INTO one_to_one
+        SELECT id, NEW.author_platform, NEW.author_user_id FROM turns
+        WHERE NEW.author_platform IS NOT NULL AND turns.channel_id = NEW.channel_id
+        AND NEW.channel_id NOT IN (SELECT channel_id FROM only_speakers);
+    INSERT OR IGNORE INTO one_to_one SELECT NEW.id, 'cli', 'user'
+        WHERE NEW.author_platform IS NULL
+        AND NEW.channel_id NOT IN (SELECT channel_id FROM only_speakers);
+    INSERT OR IGNORE INTO only_speakers
+        SELECT NEW.channel_id, NEW.author_platform, NEW.author_user_id
+        WHERE NEW.author_platform IS NOT NULL;
+    UPDATE only_speakers SET (platform, user_id) =
+        (SELECT NEW.author_platform, NEW.author_user_id
+        WHERE (only_speakers.platform, only_speakers.user_id) IN owners)
+        WHERE channel_id = NEW.channel_id AND platform IS NOT NULL
+        AND (platform, user_id) != (NEW.author_platform, NEW.author_user_id)
+        AND (NEW.author_platform, NEW.author_user_id) NOT IN owners;
+    INSERT OR IGNORE INTO one_to_one SELECT NEW.id, platform, user_id FROM only_speakers
+        WHERE channel_id = NEW.channel_id AND platform IS NOT NULL;
+END;
 
 CREATE TABLE message_ids (
     channel_id TEXT NOT NULL,

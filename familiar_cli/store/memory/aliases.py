@@ -37,7 +37,7 @@ from familiar_cli.store.memory.mentions import (
 )
 from familiar_cli.store.memory.page_index import PageIndex, page_signature
 from familiar_cli.store.memory.pages.front_matter import listed_aliases
-from familiar_cli.store.memory.pages.lines import private_spans, visible_in
+from familiar_cli.store.memory.pages.visible_lines import private_spans, visible_in
 from familiar_cli.store.memory.store.files import unreadable_name
 
 if TYPE_CHECKING:

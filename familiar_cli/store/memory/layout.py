@@ -76,6 +76,8 @@ REMINDERS: Final = "reminders.md"
 TASKS: Final = "tasks.md"
 SCRATCH: Final = "scratch.md"
 
+_DESK: Final = frozenset({NOTES, REMINDERS, TASKS, SCRATCH})
+
 CONFLICTS_DIR: Final = "conflicts"
 """The other version of each file that two machines changed differently."""
 
@@ -114,6 +116,12 @@ def is_in_conflicts(rel_path: str) -> bool:
     return rel_path.startswith(f"{CONFLICTS_DIR}/")
 
 
+def is_owners_page(rel_path: str) -> bool:
+    """Tell whether a page is the owner's, whatever it rests on: their desk, or a moment."""
+    name = rel_path.casefold()
+    return name in _DESK or name.startswith(f"{SIGNIFICANT_DIR}/")
+
+
 def is_page(rel_path: str) -> bool:
     """Tell whether a file is part of the memory's text: searched, linked, shown to a model.
 
@@ -150,7 +158,9 @@ def digest_path(name: str) -> str:
     return f"{DIGEST_DIR}/{name}.md"
 
 
-_SCOPED_DIRS: Final = frozenset({SESSIONS_DIR, *PERIOD_DIRS, DIGEST_DIR})
+SCOPED_DIRS: Final = frozenset({SESSIONS_DIR, *PERIOD_DIRS, DIGEST_DIR})
+"""Directories with a folder for each private scope."""
+
 _OF_A_PERSON: Final = "@"
 _OF_A_CHANNEL: Final = "+"
 _IN_BASE32: Final = "="  # prefix of a shortened name; no other name starts with it
@@ -193,7 +203,7 @@ def scope_of_path(rel_path: str) -> str:
     """
     directory, _, rest = rel_path.partition("/")
     folder, slash, _ = rest.partition("/")
-    if not slash or directory not in _SCOPED_DIRS or folder[:1] not in _SIGNS:
+    if not slash or directory not in SCOPED_DIRS or folder[:1] not in _SIGNS:
         return PUBLIC
     try:
         scope = _SIGNS[folder[0]](_name_of_folder(folder[1:]))

@@ -30,9 +30,10 @@ from familiar_cli.store.memory.layout import (
 )
 from familiar_cli.store.memory.page_index import PageIndex, page_signature
 from familiar_cli.store.memory.pages.front_matter import listed_aliases
-from familiar_cli.store.memory.pages.lines import citation_comment, visible_in
+from familiar_cli.store.memory.pages.lines import citation_comment
 from familiar_cli.store.memory.pages.links import link_targets, title_of
 from familiar_cli.store.memory.pages.relations import Kinds, kinds_of, relations_in
+from familiar_cli.store.memory.pages.visible_lines import visible_in
 
 if TYPE_CHECKING:
     import sqlite3

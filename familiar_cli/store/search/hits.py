@@ -20,9 +20,9 @@ from familiar_cli.store.memory.layout import is_page
 from familiar_cli.store.memory.pages.lines import (
     blank_spans,
     machine_spans,
-    private_spans,
     shown_between,
 )
+from familiar_cli.store.memory.pages.visible_lines import private_spans
 from familiar_cli.store.search import rank
 from familiar_cli.store.search.types import Hit, SearchOptions, Signals
 from familiar_cli.store.search.who_when import last_day

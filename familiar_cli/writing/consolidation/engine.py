@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.store.memory.layout import CONSOLIDATION, pass_trailers, path_in_scope
-from familiar_cli.store.memory.pages.lines import visible_in
+from familiar_cli.store.memory.pages.visible_lines import visible_in
 from familiar_cli.store.memory.store.files import MISSING
 from familiar_cli.store.memory.store.transactions import Transaction, retry_on_conflict
 from familiar_cli.writing.consolidation.composing import Composer, plan_text

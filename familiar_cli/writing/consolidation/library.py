@@ -17,9 +17,13 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.files import read_plain, write_whole
 from familiar_cli.base.text import sha256_of
-from familiar_cli.base.who.visibility import NOBODY
+from familiar_cli.base.who.visibility import NOBODY, SHARED
 from familiar_cli.store.memory import layout
-from familiar_cli.store.memory.pages.lines import as_private, as_public, visible_in
+from familiar_cli.store.memory.pages.visible_lines import (
+    as_private,
+    as_public,
+    visible_in,
+)
 from familiar_cli.store.memory.store.files import FileListing, MemoryEntry, MemoryFile
 from familiar_cli.writing.consolidation import periods
 from familiar_cli.writing.consolidation.pages import blocks, page_text, read_page
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.writing.review.pending import PlannedFile
 
@@ -88,6 +93,54 @@ class PrivateShelf(Struct, frozen=True):
         return replace(file, rel_path=rel_path, before=before, after=after or "")
 
 
+class PublicShelf(PrivateShelf, frozen=True):
+    """View of what is public, in pages of its own or, without one, on a plain path.
+
+    Args:
+        viewer: Sees only public text.
+    """
+
+    viewer: Viewer
+
+    def walk(self, directory: str, *, missing_ok: bool = False) -> FileListing:
+        """Return the public files in a directory."""
+        own = super().walk(directory, missing_ok=True)
+        plain = self.store.walk(directory, missing_ok=missing_ok)
+        names = {one.rel_path for one in own.files}
+        public = (
+            one
+            for one in plain.files
+            if one.rel_path not in names and self._is_public(one.rel_path)
+        )
+        files = sorted((*own.files, *public), key=attrgetter("rel_path"))
+        return FileListing(tuple(files), (*own.skipped, *plain.skipped))
+
+    def exists(self, rel_path: str) -> bool:
+        """Tell whether a public file exists."""
+        return super().exists(rel_path) or self._is_public(rel_path)
+
+    def read(self, rel_path: str) -> MemoryFile:
+        """Read a public file."""
+        if super().exists(rel_path) or not self._is_public(rel_path):
+            return super().read(rel_path)
+        return self.store.read(rel_path)
+
+    def kept(self, file: PlannedFile) -> PlannedFile:
+        """Convert a change of a file; a plain one stays as it is."""
+        made = super().kept(file)
+        is_new = not self.store.exists(made.rel_path)
+        return replace(made, before=None) if is_new else made
+
+    def _is_public(self, rel_path: str) -> bool:
+        if layout.scope_of_path(rel_path) or not self.store.exists(rel_path):
+            return False
+        try:
+            text = self.store.read_file(rel_path)
+        except FamiliarError:
+            return False
+        return visible_in(text, self.viewer, rel_path) == text
+
+
 def _with_sources(text: str, renamed: Callable[[str], str]) -> str:
     """Rewrite the source paths in a page's record."""
     page = read_page(text)
@@ -97,8 +150,15 @@ def _with_sources(text: str, renamed: Callable[[str], str]) -> str:
     return page_text(replace(page, record=replace(page.record, sources=sources)))
 
 
-def private_shelves(store: MemoryStore) -> list[PrivateShelf]:
-    """Return a shelf for each private scope with files, sorted."""
+def private_shelves(store: MemoryStore, everyone: Viewer) -> list[PrivateShelf]:
+    """Return a shelf for each private scope with files, sorted, and one for what is public.
+
+    The last is only returned if some public page stands apart from the owner's.
+
+    Args:
+        store: The memory.
+        everyone: Sees only public text.
+    """
     found = {
         scope
         for directory in (layout.SESSIONS_DIR, *periods.TIERS)
@@ -106,7 +166,10 @@ def private_shelves(store: MemoryStore) -> list[PrivateShelf]:
         if (scope := layout.scope_of_path(entry.rel_path))
         and layout.is_of_known_scope(entry.rel_path)
     }
-    return [PrivateShelf(store, scope) for scope in sorted(found)]
+    return [
+        PublicShelf(store, scope, everyone) if scope == SHARED else PrivateShelf(store, scope)
+        for scope in sorted(found)
+    ]
 
 
 def run_names(runs: Iterable[tuple[date, date]]) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from familiar_cli.base.text import fold, one_line, sha256_of, slugify
 from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.store.memory.layout import SIGNIFICANT_DIR, path_without_scope
 from familiar_cli.store.memory.pages import lines as memory_lines
+from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.pages.front_matter import read_front_matter
 from familiar_cli.store.memory.pages.items import tag_value
 from familiar_cli.store.memory.store.files import MISSING
@@ -160,14 +161,14 @@ class MadePage(Struct, frozen=True):
 def digest_of(body: str) -> str:
     """Hash a text's readable part, independent of its line endings."""
     said = "\n".join(
-        line.rstrip() for line in split_lines(memory_lines.visible_in(body, NOBODY))
+        line.rstrip() for line in split_lines(visible_lines.visible_in(body, NOBODY))
     ).strip()
     return sha256_of(said)[:_DIGEST_CHARS]
 
 
 def readable_text(text: str) -> str:
     """Return a file as a model may read it: without record, comments and private parts."""
-    body = memory_lines.visible_in(read_page(text).body, NOBODY)
+    body = visible_lines.visible_in(read_page(text).body, NOBODY)
     return memory_lines.shown_between(body, 0, len(body), comments(body))
 
 
@@ -292,7 +293,7 @@ class EventBullet(Struct, frozen=True):
 
 def bullets_of(body: str) -> tuple[EventBullet, ...]:
     """Return the bullets of a daily file; a person's paragraph counts as one, too."""
-    found, _ = blocks(memory_lines.visible_in(body, NOBODY))
+    found, _ = blocks(visible_lines.visible_in(body, NOBODY))
     return tuple(
         bullet
         for b in found
@@ -316,7 +317,7 @@ def bullets_from_session(
         chats_of: Returns the known channels of turns.
         code_label: Label for a block of code.
     """
-    found, _ = blocks(memory_lines.visible_in(body, NOBODY))
+    found, _ = blocks(visible_lines.visible_in(body, NOBODY))
     made = []
     for block in found:
         text = _block_words(block.text)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.base.markdown import replace_spans
 from familiar_cli.base.text import fold
 from familiar_cli.base.times.spans import Span, folded, times_in
-from familiar_cli.store.memory.pages import lines as memory_lines
+from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.pages.facts import ended_on, goes_on_below, with_end
 from familiar_cli.writing.housekeeping.lines import (
     DAY,
@@ -135,7 +135,7 @@ def _with_ends(note: MemoryText, ordered: list[Value], phrases: Phrases) -> str:
     """
     newest = ordered[-1]
     older = sorted(value[1] for value in ordered[:-1] if not _do_agree(value, newest))
-    lines = {line.number: (line, scopes) for line, scopes in memory_lines.owned_lines(note.text)}
+    lines = {line.number: (line, scopes) for line, scopes in visible_lines.owned_lines(note.text)}
     edits = [
         (line.start, line.end, with_end(line.text, newest[0], phrases))
         for line, scopes in (lines[number] for number in older)

@@ -17,6 +17,7 @@ from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages import lines as memory_lines
 from familiar_cli.store.memory.pages import links as page_links
+from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.store.files import MemoryEntry, Skipped
 
 if TYPE_CHECKING:
@@ -426,7 +427,7 @@ def quotes_private(store: MemoryStore, finding: Finding) -> bool:
             text = store.read_file(rel_path)
         except FamiliarError:
             return True
-        starts = {start for start, _ in memory_lines.private_spans(text, NOBODY, rel_path)}
+        starts = {start for start, _ in visible_lines.private_spans(text, NOBODY, rel_path)}
         private = {line.number for line in scan(text) if line.start in starts}
         if any(q.line in private for q in finding.evidence if q.rel_path == rel_path):
             return True

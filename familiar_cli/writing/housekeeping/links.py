@@ -22,7 +22,6 @@ from familiar_cli.base.text import counted, fold, shorten_list, slugify
 from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.store.fts import content_words, is_unspaced
 from familiar_cli.store.memory.layout import NOTES, RELATION_KINDS, SUFFIXES, TOPICS_DIR
-from familiar_cli.store.memory.pages.lines import private_spans
 from familiar_cli.store.memory.pages.links import LinkPlace, link_places, title_of, way_to
 from familiar_cli.store.memory.pages.relations import (
     Kinds,
@@ -31,6 +30,7 @@ from familiar_cli.store.memory.pages.relations import (
     kinds_of,
     relations_in,
 )
+from familiar_cli.store.memory.pages.visible_lines import private_spans
 from familiar_cli.store.memory.relation_index import DIRS
 from familiar_cli.writing.housekeeping.lines import (
     DAY,

@@ -11,12 +11,12 @@ from familiar_cli.base import markdown
 from familiar_cli.base.errors import FamiliarError, LimitError, UnsafePathError, UsageError
 from familiar_cli.base.text import one_line
 from familiar_cli.base.who.identity import handle_of
+from familiar_cli.base.who.visibility import SHARED, Viewer
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.aliases import with_alias
-from familiar_cli.store.memory.pages.lines import (
-    as_private,
-)
+from familiar_cli.store.memory.pages.lines import citations_in
 from familiar_cli.store.memory.pages.links import link_targets, way_to
+from familiar_cli.store.memory.pages.visible_lines import as_private, visible_in
 from familiar_cli.store.memory.store.transactions import Transaction, retry_on_conflict
 from familiar_cli.writing.review.pending import Draft
 from familiar_cli.writing.writer.contract import REWRITES, Operation, Refusal
@@ -78,12 +78,20 @@ class Applying(Struct):
         is_session = operation.rel_path in grounds.sessions  # the whole file is private
         is_apart = grounds.batch.private is not None and not is_session
         heading = grounds.private_heading(operation.section) if is_apart else ""
-        return apply_operation(text, operation, heading, grounds.phrases, grounds.numbering)
+        return apply_operation(
+            text,
+            operation,
+            heading,
+            grounds.phrases,
+            grounds.numbering,
+            seen=lambda text: grounds.seen(text, operation.rel_path),
+        )
 
     def _one(self, operation: Operation) -> bool:
         rel_path = operation.rel_path
         try:
             text = self._opened(rel_path)
+            self._keep_public(rel_path, text)
             if text is None:
                 text = self._new(operation)
             elif operation.op == "create":
@@ -113,7 +121,25 @@ class Applying(Struct):
             self.draft.put(operation.rel_path, after)
         except FamiliarError as error:
             return self._refuse(operation, "unreadable", str(error))
+        if layout.scope_of_path(operation.rel_path) == SHARED:
+            return self._one(self._for_owner(operation))
         return True
+
+    def _keep_public(self, rel_path: str, text: str | None) -> None:
+        """Keep a public session as a file of its own before the owner's lines join it."""
+        batch, public = self.grounds.batch, layout.path_in_scope(rel_path, SHARED)
+        if text is None or rel_path not in self.grounds.sessions or not batch.viewer.is_owner:
+            return
+        everyone = Viewer(batch.viewer.rules, frozenset())
+        is_public = citations_in(text) and visible_in(text, everyone, rel_path) == text
+        if is_public and self.draft.text(public) is None:
+            self.draft.put(public, text)
+
+    def _for_owner(self, operation: Operation) -> Operation:
+        """Return the same addition to the session file of the owner's view."""
+        rel_path = layout.path_without_scope(operation.rel_path)
+        section = operation.section or self.grounds.phrases.headings["highlights"]
+        return replace(operation, op="add_bullets", rel_path=rel_path, section=section)
 
     def _opened(self, rel_path: str) -> str | None:
         """Return a file, recording whether it is still as the model was shown it."""
@@ -166,7 +192,8 @@ class Applying(Struct):
             if not operation.rel_path.startswith(f"{layout.TOPICS_DIR}/"):
                 continue
             turns = set(operation.turns)
-            met = [path for path, ids in self.grounds.sessions.items() if turns & set(ids)]
+            sessions = self.grounds.sessions.items()
+            met = [layout.path_without_scope(path) for path, ids in sessions if turns & set(ids)]
             people = [p.rel_path for p in self.grounds.roster.who_said(turns)]
             self._add_links(operation.rel_path, heading("sessions"), met)
             self._add_links(operation.rel_path, heading("people"), people)

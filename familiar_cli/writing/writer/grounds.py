@@ -13,12 +13,19 @@ from familiar_cli.base.languages import ENGLISH, SLOTS, Phrases, heading_in, sec
 from familiar_cli.base.text import fold, slugify
 from familiar_cli.base.times.clock import to_zone
 from familiar_cli.base.who.identity import NO_LABELS, Author, Labels, Me, title_of_account
-from familiar_cli.base.who.visibility import PUBLIC, PrivacyRules, Viewer, split_scope
+from familiar_cli.base.who.visibility import OWNERS, PUBLIC, PrivacyRules, Viewer, split_scope
 from familiar_cli.store import fts
 from familiar_cli.store.memory.aliases import check_alias
-from familiar_cli.store.memory.layout import SESSIONS_DIR, TOPICS_DIR, path_in_scope, people_path
+from familiar_cli.store.memory.layout import (
+    SESSIONS_DIR,
+    TOPICS_DIR,
+    path_in_scope,
+    path_without_scope,
+    people_path,
+)
 from familiar_cli.store.memory.mentions import key_of
 from familiar_cli.store.memory.pages import lines as memory_lines
+from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.pages.facts import with_days, without_ended
 from familiar_cli.writing.writer.contract import Batch
 
@@ -77,7 +84,10 @@ def split_steps(
 
 
 def by_privacy(turns: Sequence[Turn], rules: PrivacyRules) -> tuple[Batch, ...]:
-    """Split turns into a public batch and one for each private scope.
+    """Split turns into a public batch, one of the owner's, and one for each other private scope.
+
+    What the owner said goes to plain paths, like what is public: its lines are as private as the
+    turns that they cite.
 
     Within a batch, turns are ordered by time: imported chats are older than their ids suggest.
     """
@@ -88,7 +98,7 @@ def by_privacy(turns: Sequence[Turn], rules: PrivacyRules) -> tuple[Batch, ...]:
     return tuple(
         Batch(
             turns=tuple(of_one),
-            private=scope or None,
+            private=None if scope in {PUBLIC, OWNERS} else scope,
             viewer=Viewer(rules, frozenset({scope} - {PUBLIC})),
         )
         for scope, of_one in found.items()
@@ -288,9 +298,15 @@ def stems_of(text: str) -> frozenset[str]:
     )
 
 
-def seen_of(text: str, viewer: Viewer, numbering: memory_lines.Numbering, phrases: Phrases) -> str:
+def seen_of(
+    text: str,
+    rel_path: str,
+    viewer: Viewer,
+    numbering: memory_lines.Numbering,
+    phrases: Phrases,
+) -> str:
     """Return the current lines of a file that a viewer may see, with dates."""
-    seen = without_ended(memory_lines.visible_in(text, viewer))
+    seen = without_ended(visible_lines.visible_in(text, viewer, rel_path))
     return memory_lines.without_references(with_days(seen, numbering, viewer, phrases))
 
 
@@ -429,11 +445,24 @@ class Grounds(Struct, frozen=True, dict=True):
         return self._recalled[rel_path]
 
     def lines_of(self, rel_path: str) -> frozenset[str]:
-        """Return the normalised lines of a file."""
+        """Return the normalised lines of a file, as far as the batch may know them."""
         if rel_path not in self._lines:
             shown = self.shown.get(rel_path)
-            self._lines[rel_path] = memory_lines.normal_lines(shown.text) if shown else frozenset()
+            seen = self.seen(shown.text, rel_path) if shown else ""
+            self._lines[rel_path] = memory_lines.normal_lines(seen)
         return self._lines[rel_path]
+
+    def seen(self, text: str, rel_path: str) -> str:
+        """Return the part of a file that those may see who may see the batch."""
+        return visible_lines.visible_in(text, self.batch.viewer, rel_path)
+
+    def session_path(self, rel_path: str) -> str:
+        """Return the session file of the batch that stands for a plain path."""
+        scope = self.batch.private or PUBLIC
+        return next(
+            (path for path in self.sessions if path_without_scope(path) == rel_path),
+            path_in_scope(rel_path, scope),
+        )
 
     @cached_property
     def _recalled(self) -> dict[str, memory_lines.KnownTexts]:
@@ -448,8 +477,8 @@ class Grounds(Struct, frozen=True, dict=True):
         assert self.batch.private is not None
         scope = self.batch.private
         if heading_in(section) == "wishes":
-            return memory_lines.private_wishes_heading(scope, self.phrases)
-        return memory_lines.private_heading(
+            return visible_lines.private_wishes_heading(scope, self.phrases)
+        return visible_lines.private_heading(
             self.channel_label or split_scope(scope)[1], scope, self.phrases
         )
 

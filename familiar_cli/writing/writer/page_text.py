@@ -15,12 +15,12 @@ from familiar_cli.store.memory.pages.lines import (
     citations_in,
     normal_line,
     normal_lines,
-    private_scope,
     without_references,
 )
+from familiar_cli.store.memory.pages.visible_lines import private_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from familiar_cli.store.memory.pages.lines import Cited, Numbering
     from familiar_cli.writing.writer.contract import Operation, ProposedLine
@@ -146,6 +146,8 @@ def apply_operation(
     private_heading: str = "",
     phrases: Phrases = ENGLISH,
     numbering: Numbering = PLAIN,
+    *,
+    seen: Callable[[str], str] = str,
 ) -> str:
     """Apply one operation to `text`.
 
@@ -154,6 +156,7 @@ def apply_operation(
         private_heading: The section to write to instead, if it was said in private.
         phrases: Language of the heading of a new list of names.
         numbering: How turns are cited.
+        seen: Returns the part in which a line need not be repeated.
     """
     heading = private_heading or f"## {operation.section}"
     match operation.op:
@@ -174,8 +177,9 @@ def apply_operation(
             lines = _rewrite_section(text, heading, operation.lines, numbering)
             return with_section(text, heading, lines)
         case _:
-            section = section_of(text, heading) or ""
-            there = normal_lines(section) | normal_lines(summary_of(text))
+            known = seen(text)
+            section = section_of(known, heading) or ""
+            there = normal_lines(section) | normal_lines(summary_of(known))
             fresh = [line for line in operation.lines if normal_line(line.text) not in there]
             bullets = [_bullet_text(line.text, numbering.cite(line.turns)) for line in fresh]
             return with_bullets(text, heading, bullets) if bullets else text

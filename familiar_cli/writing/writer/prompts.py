@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.base.errors import ConfigError, FamiliarError
 from familiar_cli.base.languages import ENGLISH, Phrases, section_key
@@ -15,11 +16,12 @@ from familiar_cli.base.text import counted, fold, framed, largest_fit, sha256_of
 from familiar_cli.base.times.clock import to_zone
 from familiar_cli.base.times.when import weekday_name
 from familiar_cli.base.who.identity import NO_LABELS, Author, Labels, Who
-from familiar_cli.base.who.visibility import PUBLIC
+from familiar_cli.base.who.visibility import PUBLIC, SHARED, Viewer
 from familiar_cli.llm.asking import voice_excerpt
 from familiar_cli.store.memory.aliases import main_slug, names_of
-from familiar_cli.store.memory.layout import TOPICS_DIR
+from familiar_cli.store.memory.layout import TOPICS_DIR, path_in_scope
 from familiar_cli.store.memory.pages.lines import number_spans
+from familiar_cli.store.memory.pages.visible_lines import private_spans, visible_in
 from familiar_cli.writing.writer.contract import Batch, Bounds, bounds_for, reply_schema
 from familiar_cli.writing.writer.grounds import (
     Caps,
@@ -255,7 +257,7 @@ def gather_shown(
     *,
     room_tokens: int,
     count: Callable[[str], int],
-    seen: Callable[[str], str],
+    seen: Callable[[str, str], str],
 ) -> Gathered:
     """Choose the files to show with a batch.
 
@@ -270,7 +272,7 @@ def gather_shown(
         draft: Memory with pending changes.
         room_tokens: Token budget for all files.
         count: Counts tokens.
-        seen: Returns the part of a file that may be shown.
+        seen: Returns the part of a file that may be shown, given its text and path.
     """
     topics = [] if batch.private is not None else _ranked_topics(batch, draft, store)
     people = [person.rel_path for person in roster.people]
@@ -290,17 +292,33 @@ def gather_shown(
             piece = _shown_file(
                 rel_path,
                 text,
-                seen(text),
+                seen(text, rel_path),
                 room_tokens if is_session else min(room_tokens, _MOST_PAGE_TOKENS),
                 short_tokens=None if is_session else _SHORT_PAGE_TOKENS,
                 said=frozenset() if is_session else said,
                 count=count,
             )
+            if (parts := _parts_seen(text, rel_path, batch.viewer)) is not None and piece.whole:
+                piece = replace(piece, whole=False, parts=parts)
             shown[rel_path] = piece
             room_tokens -= count(piece.shown) + _FILE_FRAME_TOKENS if piece.shown else 0
     others = tuple(p for p, _ in topics if not (p in shown and shown[p].shown))
     known = tuple(rel_path for rel_path, _ in topics)
     return Gathered(shown, others[:_MOST_TOPIC_NAMES], known, unreadable)
+
+
+def _parts_seen(text: str, rel_path: str, viewer: Viewer) -> frozenset[str] | None:
+    """Return the parts without lines hidden for what they cite; None if there are no such lines."""
+    by_marks = replace(viewer, rules=replace(viewer.rules, evidence=None))
+    hidden = set(private_spans(text, viewer, rel_path))
+    hidden -= set(private_spans(text, by_marks, rel_path))
+    if not hidden:
+        return None
+    return frozenset(
+        _part_key(section)
+        for section in sections(text, 2)
+        if not any(section.start <= start < section.end for start, _ in hidden)
+    )
 
 
 def _shown_file(
@@ -375,9 +393,20 @@ def _ranked_topics(batch: Batch, draft: Draft, store: MemoryStore) -> list[tuple
     scored = [
         (rel_path, _topic_score(rel_path, said, text))
         for rel_path in dict.fromkeys(there)
-        if rel_path.endswith(".md")
+        if rel_path.endswith(".md") and _is_seen(rel_path, batch.viewer, draft)
     ]
     return sorted(scored, key=lambda entry: (-entry[1], entry[0]))
+
+
+def _is_seen(rel_path: str, viewer: Viewer, draft: Draft) -> bool:
+    """Tell whether a viewer may know a topic."""
+    if viewer.is_owner or not viewer.rules.evidence:
+        return True
+    try:
+        text = draft.text(rel_path)
+    except FamiliarError:
+        return False
+    return bool(text and visible_in(text, viewer, rel_path))
 
 
 def _topic_score(rel_path: str, said: set[str], text: str) -> int:
@@ -394,6 +423,15 @@ _LEAST_ROOM_TOKENS: Final = 200
 _LEAST_REPLY_TOKENS: Final = 128
 _FRAME_TOKENS: Final = 100  # headings and markers of a question, and a repair request
 _LISTED_TOKENS: Final = 24  # a person, a session or a channel in a list
+
+
+def _own_session(rel_path: str, batch: Batch, draft: Draft) -> str:
+    """Return the session file of a batch: a public one of its own where the other is private."""
+    if batch.private is not None or batch.viewer.is_owner:
+        return rel_path
+    text = draft.text(rel_path)
+    is_hidden = text and not visible_in(text, batch.viewer, rel_path)
+    return path_in_scope(rel_path, SHARED) if is_hidden else rel_path
 
 
 class Question(Struct, frozen=True):
@@ -473,7 +511,10 @@ class Questions(Struct, frozen=True, dict=True):
             self.public if private is not None else lambda author: author,
             called,
         )
-        sessions = session_files(turns, self.zone, private or PUBLIC)
+        sessions = {
+            _own_session(rel_path, batch, draft): ids
+            for rel_path, ids in session_files(turns, self.zone, private or PUBLIC).items()
+        }
         labels = self._labels(turns)
         transcript, cut_turns = self._transcript(turns, labels, called)
         listed = len(roster.people) + len(sessions) + len(labels)
@@ -486,8 +527,8 @@ class Questions(Struct, frozen=True, dict=True):
             self.store,
             room_tokens=self._room - used,
             count=self.count,
-            seen=lambda text: seen_of(
-                text, batch.viewer, self.settings.numbering, self.who.phrases
+            seen=lambda text, rel_path: seen_of(
+                text, rel_path, batch.viewer, self.settings.numbering, self.who.phrases
             ),
         )
         user = user_message(

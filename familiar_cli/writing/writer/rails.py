@@ -12,7 +12,6 @@ from familiar_cli.base.errors import UsageError
 from familiar_cli.base.languages import Phrases, begins_with, heading_in
 from familiar_cli.base.text import fold, is_of_names, one_line, slugify
 from familiar_cli.base.times.when import with_dates
-from familiar_cli.base.who.visibility import PUBLIC
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.aliases import check_alias
 from familiar_cli.store.memory.mentions import find_mentions, head_of, key_of, without_honorific
@@ -166,7 +165,7 @@ def _with_path(operation: Operation, grounds: Grounds, before: Sequence[Operatio
     if rel_path.startswith(f"{layout.PEOPLE_DIR}/") and grounds.roster.at(rel_path) is None:
         raise _RefusedError("unknown_person", "no person with that id took part in these turns")
     if rel_path.startswith(f"{layout.SESSIONS_DIR}/"):
-        rel_path = layout.path_in_scope(rel_path, grounds.batch.private or PUBLIC)
+        rel_path = grounds.session_path(rel_path)
         if rel_path not in grounds.sessions:
             raise _RefusedError("session_slot", "none of these turns was said in that session")
     return replace(operation, rel_path=rel_path)

@@ -8,7 +8,7 @@ from familiar_cli.actions.people import drafts
 from familiar_cli.base.errors import NotFoundError, UsageError
 from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.store.memory.aliases import main_slug
-from familiar_cli.store.memory.pages.lines import visible_in
+from familiar_cli.store.memory.pages.visible_lines import visible_in
 from tests.support.viewers import viewer_in
 from tests.writing.writer.support import ANNAS, BOB, BOBS, World, op, reply
 

@@ -21,7 +21,11 @@ from familiar_cli.base.languages import (
 from familiar_cli.base.text import framed
 from familiar_cli.base.who.visibility import channel_scope
 from familiar_cli.store.memory.aliases import aliases_of, with_alias
-from familiar_cli.store.memory.pages.lines import is_damaged, private_heading, private_scope
+from familiar_cli.store.memory.pages.visible_lines import (
+    is_damaged,
+    private_heading,
+    private_scope,
+)
 from tests.support.cases import each
 
 TABLES = [pytest.param(table, id=table.code) for table in tables()]

@@ -41,7 +41,7 @@ async def test_the_sdk_s_client_lists_and_calls():
 
 def test_several_familiars_are_told_apart_by_their_path():
     live(**BO)
-    live("bob", notes="# Notes\n\n- Coffee.\n")
+    live("bob", **{"topics/coffee": "# Coffee\n\n- Coffee.\n"})
 
     def read(server: Any, path: str) -> Any:
         call = {"name": "memory_list", "arguments": {}}
@@ -49,12 +49,12 @@ def test_several_familiars_are_told_apart_by_their_path():
         return server.client.post(path, json=body, headers=HEADERS)
 
     with serving() as server:
-        for address, path in (("/ada", "people/bo.md"), ("/bob", "notes.md")):
+        for address, path in (("/ada", "people/bo.md"), ("/bob", "topics/coffee.md")):
             for named in (address, f"?familiar={address[1:]}"):
                 assert [one["path"] for one in _results(read(server, f"/mcp{named}"))] == [path]
         unclear, unknown = read(server, "/mcp"), read(server, "/mcp/eve")
         assert run("use", "bob").exit_code == 0
-        assert [one["path"] for one in _results(read(server, "/mcp"))] == ["notes.md"]
+        assert [one["path"] for one in _results(read(server, "/mcp"))] == ["topics/coffee.md"]
     assert (unclear.status_code, unknown.status_code) == (400, 404)
     assert "/mcp?familiar=ada" in unclear.json()["error"]["message"]
 
@@ -65,7 +65,7 @@ def test_a_second_familiar_does_not_break_clients_of_the_first():
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     with serving() as server:
         before = server.client.post("/mcp", json=body, headers=HEADERS)
-        live("bob", notes="# Notes\n\n- Coffee.\n")
+        live("bob", **{"topics/coffee": "# Coffee\n\n- Coffee.\n"})
         after = server.client.post("/mcp", json=body, headers=HEADERS)
     assert _results(before) == _results(after) != []
 

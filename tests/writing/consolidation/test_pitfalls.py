@@ -10,7 +10,7 @@ import pytest
 from familiar_cli.base.errors import BadReplyError, ModelUnreachableError
 from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.llm.types import Completion, ScriptedModel
-from familiar_cli.store.memory.pages.lines import visible_in
+from familiar_cli.store.memory.pages.visible_lines import visible_in
 from familiar_cli.writing.consolidation.pages import EventBullet, bullets_of, merge_bullets
 from familiar_cli.writing.consolidation.period_states import PeriodStates
 from familiar_cli.writing.consolidation.periods import TIERS, month_of, parse_period, period_of

@@ -8,7 +8,8 @@ import pytest
 
 from familiar_cli.base.who.visibility import channel_scope
 from familiar_cli.store.memory.pages.facts import without_ended
-from familiar_cli.store.memory.pages.lines import Numbering, private_heading, visible_in
+from familiar_cli.store.memory.pages.lines import Numbering
+from familiar_cli.store.memory.pages.visible_lines import private_heading, visible_in
 from tests.support.viewers import viewer_in
 from tests.writing.writer.support import ANNAS, BOB, EVENING, World, op, rails, reply
 

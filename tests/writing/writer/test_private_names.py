@@ -6,7 +6,7 @@ import pytest
 
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import NOBODY, OWNER
-from familiar_cli.store.memory.pages.lines import visible_in
+from familiar_cli.store.memory.pages.visible_lines import visible_in
 from tests.support.viewers import viewer_in
 from tests.writing.writer.support import World, op, reply
 

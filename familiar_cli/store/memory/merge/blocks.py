@@ -18,7 +18,8 @@ from msgspec import Struct
 from familiar_cli.base.languages import heading_in
 from familiar_cli.base.markdown import TextLine, body_start, bullet, comments, scan
 from familiar_cli.base.text import changed_blocks, fold, matching_blocks, sha256_of
-from familiar_cli.store.memory.pages.lines import is_damaged, private_scope, without_references
+from familiar_cli.store.memory.pages.lines import without_references
+from familiar_cli.store.memory.pages.visible_lines import is_damaged, private_scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -31,6 +31,7 @@ from familiar_cli.store.memory.merge.blocks import (
     walk_sections,
 )
 from familiar_cli.store.memory.pages import lines as memory_lines
+from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.pages.front_matter import read_front_matter
 
 if TYPE_CHECKING:
@@ -655,14 +656,14 @@ def _shows_more(text: str, texts: list[str]) -> bool:
 
     What the other side itself states publicly is not private.
     """
-    if not any(map(memory_lines.may_hide, texts)):
+    if not any(map(visible_lines.may_hide, texts)):
         return False
     every = [_said_lines(one) for one in texts]
-    shown = [_said_lines(memory_lines.visible_in(one, NOBODY)) for one in texts]
+    shown = [_said_lines(visible_lines.visible_in(one, NOBODY)) for one in texts]
     hidden = [here - seen for here, seen in zip(every, shown, strict=True)]
     if not any(hidden):
         return False
-    now = _said_lines(memory_lines.visible_in(text, NOBODY))
+    now = _said_lines(visible_lines.visible_in(text, NOBODY))
     said = [seen - shown[0] for seen in shown]
     return bool(now & ((hidden[1] - said[2]) | (hidden[2] - said[1])))
 

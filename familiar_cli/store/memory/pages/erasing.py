@@ -11,7 +11,8 @@ from msgspec import Struct
 from familiar_cli.base.markdown import body_start, split_lines
 from familiar_cli.base.who.visibility import person_scope
 from familiar_cli.store.memory import layout
-from familiar_cli.store.memory.pages.lines import citations_in, owned_lines
+from familiar_cli.store.memory.pages.lines import citations_in
+from familiar_cli.store.memory.pages.visible_lines import owned_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator

@@ -35,7 +35,7 @@ from familiar_cli.base.markdown import (
     scan,
     sections,
 )
-from familiar_cli.store.memory.pages import lines
+from familiar_cli.store.memory.pages import lines, visible_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -138,7 +138,7 @@ def holding_line(text: str, words: str, scope: str | None) -> TextLine | None:
 
 def fact_lines(text: str, rel_path: str = "") -> Iterator[tuple[TextLine, Section, frozenset[str]]]:
     """Yield current bullets with their sections and private scopes."""
-    scopes = {line.start: owners for line, owners in lines.owned_lines(text, rel_path)}
+    scopes = {line.start: owners for line, owners in visible_lines.owned_lines(text, rel_path)}
     for section in sections(text, 2):
         if heading_of(section) not in _NO_FACTS:
             for line in section.lines:

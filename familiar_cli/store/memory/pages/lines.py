@@ -8,20 +8,21 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import quote, unquote
 
 from msgspec import Struct
 
 from familiar_cli.base import markdown
-from familiar_cli.base.errors import NotFoundError, RefusedError, UsageError
-from familiar_cli.base.languages import ENGLISH, Phrases, tables
-from familiar_cli.base.text import fold, harmless, one_line
-from familiar_cli.base.who.visibility import Viewer, channel_scope, person_scope, split_scope
-from familiar_cli.store.memory.layout import scope_of_path
+from familiar_cli.base.errors import NotFoundError, UsageError
+from familiar_cli.base.text import fold, harmless
+from familiar_cli.base.who.visibility import (
+    OWNERS,
+    PUBLIC,
+    Viewer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -272,6 +273,26 @@ def turn_ids(line: str, numbering: Numbering) -> tuple[int, ...]:
     return tuple(sorted(set().union(*found)))
 
 
+def scopes_cited(
+    texts: Iterable[str],
+    numbering: Numbering,
+    scopes_of: Callable[[Collection[int]], Mapping[int, str]],
+) -> list[frozenset[str]]:
+    """Return, per text, the private scopes of the turns it cites.
+
+    A turn that is not stored here might be private: it counts as the owner's.
+    """
+    cited = [[(one, numbering.local(one)) for one in citations_in(text)] for text in texts]
+    known = scopes_of({n for some in cited for _, local in some for n in local.values()})
+    return [
+        frozenset(
+            known.get(local.get(number, 0), OWNERS) for one, local in some for number in one.ids
+        )
+        - {PUBLIC}
+        for some in cited
+    ]
+
+
 def turn_count(line: str) -> int:
     """Count the turns a line cites without expanding ranges; some may count twice."""
     return sum(len(one.ids) for one in citations_in(line))
@@ -433,7 +454,7 @@ def _lists_in(lines: Sequence[markdown.TextLine]) -> Iterator[Span]:
             held.append(line)
             continue
         items = [one for one in held if one.text.strip()]
-        if items and all(_only_links(one.text) for one in items):
+        if items and all(only_links(one.text) for one in items):
             yield held[0].start, items[-1].end
         held = []
 
@@ -445,7 +466,8 @@ def _goes_on(held: Sequence[markdown.TextLine], line: markdown.TextLine) -> bool
     return line.text[0] in " \t\r\n" or bool(held[-1].text.strip())
 
 
-def _only_links(line: str) -> bool:
+def only_links(line: str) -> bool:
+    """Tell whether a line has nothing but links to pages."""
     item = markdown.bullet(line)
     left, count = _LINK_TEXT.subn("", line[item.text_at :] if item else line)
     left = markdown.replace_spans(left, ((*span, "") for span in markdown.comments(left)))
@@ -574,205 +596,3 @@ def _word_pieces(text: str) -> Iterable[str]:
             yield from (word[n : n + 2] for n in range(max(1, len(word) - 1)))
         elif len(word) >= _STEM_CHARS:
             yield word[:_STEM_CHARS]
-
-
-_PRIVATE: Final = re.compile(r"<!-- private ([^\s<>]+) -->")
-_MEANT_MARK: Final = re.compile(r"<!--[ \t]*priv")
-_USUAL_LEVEL: Final = 2
-_HASHES: Final = re.compile(r"(?:^\ufeff?|\r)[ \t>*_+-]*(#{1,6})(?!#)")
-_PERSON: Final = "@"  # precedes the slug in a mark; a channel id is encoded
-_NOBODY: Final = channel_scope("\0")  # no channel has this name
-_LABEL_CHARS: Final = 80
-
-
-@cache
-def _private_beginnings() -> tuple[str, ...]:
-    """Return how such a heading starts, in all languages."""
-    return tuple(f"{table.in_private}{table.colon.rstrip()}" for table in tables())
-
-
-@cache
-def _private_pattern() -> re.Pattern[str]:
-    """Return a pattern for lines that resemble the start of a private section.
-
-    It accepts damaged headings and marks, also quoted, indented or in a list.
-    """
-    begin = f"(?:{'|'.join(map(re.escape, _private_beginnings()))})"
-    # Some programs end lines with a lone carriage return.
-    return re.compile(rf"<!--[ \t]*priv|(?:^\ufeff?|\r)[ \t>#*_]*(?:[-+][ \t>]*#+[ \t]*)?{begin}")
-
-
-def private_heading(label: str, scope: str, phrases: Phrases = ENGLISH) -> str:
-    """Return the H2 of a scope's private section."""
-    shown = one_line(label, _LABEL_CHARS).replace("<", "").replace(">", "")
-    return f"## {phrases.in_private}{phrases.colon}{shown} {_private_mark(scope)}"
-
-
-def _private_mark(scope: str) -> str:
-    kind, name = split_scope(scope)
-    marked = quote(name, safe="", errors="surrogatepass").replace("-", "%2D")
-    return f"<!-- private {_PERSON if kind == 'person' else ''}{marked} -->"
-
-
-def as_private(text: str, scope: str, title: str) -> str:
-    """Mark every title of a page as belonging to a private scope.
-
-    Args:
-        text: A page, as `as_public` returns it.
-        title: H1 to add if it does not start with one.
-    """
-    mark = _private_mark(scope)
-    start = markdown.body_start(text)
-    lines = list(markdown.scan(text[start:]))
-    first = next((line for line in lines if line.text.strip()), None)
-    head = "" if first and _is_h1(first) else f"# {title} {mark}{markdown.newline_of(text)}"
-    marked = (
-        f"{line.text.rstrip()} {mark}{line.text[len(line.text.rstrip()) :]}"
-        if _is_h1(line) and mark not in line.text
-        else line.text
-        for line in lines
-    )
-    return text[:start] + head + "".join(marked)
-
-
-def as_public(text: str, scope: str) -> str:
-    """Return a page of a private scope without the marks in its titles."""
-    mark = f" {_private_mark(scope)}"
-    return "".join(
-        line.text.replace(mark, "") if _is_h1(line) else line.text for line in markdown.scan(text)
-    )
-
-
-def _is_h1(line: markdown.TextLine) -> bool:
-    return line.level == 1 and not line.in_code and line.text.startswith("#")
-
-
-def private_wishes_heading(scope: str, phrases: Phrases = ENGLISH) -> str:
-    """Return the H2 of a scope's standing wishes, which every prompt with the person includes."""
-    marked = private_heading("", scope, phrases)
-    return f"{phrases.heading('wishes')} {marked[marked.index('<!--') :]}"
-
-
-def private_scope(heading: str) -> str | None:
-    """Return the private scope of a heading's section, or None."""
-    found = _PRIVATE.search(heading)
-    return _scope_of_mark(found[1]) if found else None
-
-
-def visible_in(text: str, viewer: Viewer, rel_path: str = "") -> str:
-    """Remove the sections hidden from a viewer from Markdown `text`; see `owned_lines`."""
-    if viewer.sees_everything or not may_hide(text, rel_path):
-        return text
-    return "".join(line.text for line, scopes in owned_lines(text, rel_path) if viewer.sees(scopes))
-
-
-def may_hide(text: str, rel_path: str = "") -> bool:
-    """Tell whether a text may hold a private section; fast, with false positives only."""
-    if scope_of_path(rel_path):
-        return True
-    marked = "<!--" in text and _MEANT_MARK.search(text)
-    return bool(marked) or any(begin in text for begin in _private_beginnings())
-
-
-def private_spans(text: str, viewer: Viewer, rel_path: str = "") -> list[tuple[int, int]]:
-    """Return the line ranges that `visible_in` removes, as character offsets."""
-    if viewer.sees_everything or not may_hide(text, rel_path):
-        return []
-    owned = owned_lines(text, rel_path)
-    return [(line.start, line.end) for line, scopes in owned if not viewer.sees(scopes)]
-
-
-def is_damaged(line: str) -> bool:
-    """Tell whether a line resembles the start of a private section but has no valid mark."""
-    return _private_pattern().search(line) is not None and not _PRIVATE.search(line)
-
-
-def owned_lines(
-    text: str, rel_path: str = ""
-) -> Iterator[tuple[markdown.TextLine, frozenset[str]]]:
-    """Yield each line with its private scopes; a viewer needs all of them.
-
-    A page in a private conversation's folder belongs to it entirely: pass `rel_path` if known.
-    Ambiguous structure stays private: a heading with a damaged mark hides its section from
-    everyone, only an unindented heading ends a section, and one started inside a code block extends
-    to the end.
-    """
-    folder = frozenset(filter(None, (scope_of_path(rel_path),)))
-    opened: list[tuple[int, frozenset[str]]] = []
-    for line in markdown.scan(text):
-        if line.text.startswith("#") and line.level:
-            opened = [
-                (level, scopes)
-                for level, scopes in opened
-                if level < line.level or (line.level == 1 and level > 1)
-            ]
-        if "<!-- private " in line.text and (marks := _PRIVATE.findall(line.text)):
-            opened.append((_intended_level(line), frozenset(map(_scope_of_mark, marks))))
-        elif is_damaged(line.text):
-            opened.append((_intended_level(line), frozenset({_NOBODY})))
-        yield line, folder.union(*(scopes for _, scopes in opened))
-
-
-def _intended_level(line: markdown.TextLine) -> int:
-    """Return the intended heading level of a line."""
-    if line.in_code:
-        return 0
-    levels = [len(hashes) for hashes in _HASHES.findall(line.text)]
-    return line.level or min(levels, default=_USUAL_LEVEL)
-
-
-def _scope_of_mark(mark: str) -> str:
-    if mark.startswith(_PERSON):
-        return person_scope(unquote(mark[1:], errors="surrogatepass"))
-    return channel_scope(unquote(mark, errors="surrogatepass"))
-
-
-def outward_text(text: str, viewer: Viewer, rel_path: str = "") -> str:
-    """Return the part of a page that another program may see.
-
-    Args:
-        text: The page.
-        viewer: Viewer of the result.
-        rel_path: Path of the page, if known.
-    """
-    shown = visible_in(text[_words_start(text) :], viewer, rel_path).strip("\n")
-    return f"{shown}\n" if shown else ""
-
-
-def holds_back(text: str, viewer: Viewer, rel_path: str = "") -> bool:
-    """Tell whether `outward_text` leaves out private parts of a page."""
-    return bool(private_spans(text, viewer, rel_path))
-
-
-def put_back(text: str, new: str, viewer: Viewer) -> str:
-    """Apply another program's version `new` to a page, keeping what it could not see.
-
-    Private parts move to the end, where they cannot capture other lines.
-
-    Args:
-        text: Current page; empty if there is none.
-        new: Edited result of `outward_text`.
-        viewer: The viewer passed to `outward_text`.
-
-    Raises:
-        RefusedError: The private parts could not be kept private.
-    """
-    if outward_text(text, viewer) == new:
-        return text
-    start = _words_start(text)
-    body = text[start:]
-    kept = "".join(line.text for line, scopes in owned_lines(body) if not viewer.sees(scopes))
-    gap = "" if not kept or new.endswith("\n\n") else "\n" if new.endswith("\n") else "\n\n"
-    made = text[:start] + new + gap + kept
-    if kept and outward_text(made, viewer) != outward_text(new, viewer):
-        raise RefusedError(
-            "The private parts of the file could not be kept apart; nothing was changed",
-            hint="A person can edit the file itself.",
-        )
-    return made
-
-
-def _words_start(text: str) -> int:
-    """Return the offset of a page's text, after front matter and the blank line there."""
-    start = markdown.body_start(text)
-    return len(text) - len(text[start:].lstrip("\n"))

@@ -33,6 +33,7 @@ from familiar_cli.store.fts import is_unspaced
 from familiar_cli.store.memory.layout import is_page
 from familiar_cli.store.memory.pages import lines as memory_lines
 from familiar_cli.store.memory.pages import links as page_links
+from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.pages.front_matter import listed_aliases
 from familiar_cli.store.memory.store.files import Skipped
 
@@ -137,7 +138,7 @@ def _relation_lines(text: str) -> Iterator[tuple[TextLine, frozenset[str]]]:
     if not any(title in folded for title in _section_titles()):
         return
     inside = 0
-    for line, private in memory_lines.owned_lines(text):
+    for line, private in visible_lines.owned_lines(text):
         if level := line.level:
             if not inside or level <= inside:
                 is_it = level > 1 and heading_in(line.title) == SECTION

@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 
 from familiar_cli.base.errors import RefusedError
 from familiar_cli.base.who.visibility import NOBODY
-from familiar_cli.store.memory.pages.lines import holds_back, outward_text, put_back, visible_in
+from familiar_cli.store.memory.pages.visible_lines import (
+    holds_back,
+    outward_text,
+    put_back,
+    visible_in,
+)
 
 LINES = st.sampled_from(
     ["# A\n", "## B\n", "- x\n", "\n", "text\n", "```\n", "## In private: D <!-- private d -->\n"]

@@ -8,8 +8,8 @@ from familiar_cli.context.character import Macros
 from familiar_cli.context.providers.passages import Sight
 from familiar_cli.store.memory.aliases import names_of
 from familiar_cli.store.memory.layout import path_in_scope
-from familiar_cli.store.memory.pages.lines import (
-    Numbering,
+from familiar_cli.store.memory.pages.lines import Numbering
+from familiar_cli.store.memory.pages.visible_lines import (
     as_private,
     as_public,
     outward_text,

@@ -1,0 +1,440 @@
+"""Decide which lines of a page a viewer may see: by its place, its marks and what it rests on."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import date, timedelta
+from functools import cache
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, unquote
+
+from familiar_cli.base import markdown
+from familiar_cli.base.errors import RefusedError
+from familiar_cli.base.languages import ENGLISH, Phrases, tables
+from familiar_cli.base.text import fold, one_line
+from familiar_cli.base.who.identity import NEUTRAL
+from familiar_cli.base.who.visibility import (
+    OWNERS,
+    PUBLIC,
+    SHARED,
+    PrivacyRules,
+    Viewer,
+    channel_scope,
+    either_scope,
+    person_scope,
+    split_scope,
+)
+from familiar_cli.store.memory.layout import (
+    LORE_DIR,
+    SCOPED_DIRS,
+    SELF_DIR,
+    is_owners_page,
+    scope_of_path,
+)
+from familiar_cli.store.memory.pages.lines import only_links
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from familiar_cli.base.who.visibility import Evidence
+
+_PRIVATE: Final = re.compile(r"<!-- private ([^\s<>]+) -->")
+_MEANT_MARK: Final = re.compile(r"<!--[ \t]*priv")
+_USUAL_LEVEL: Final = 2
+_HASHES: Final = re.compile(r"(?:^\ufeff?|\r)[ \t>*_+-]*(#{1,6})(?!#)")
+_PERSON: Final = "@"  # precedes the slug in a mark; a channel id is encoded
+_NOBODY: Final = channel_scope("\0")  # no channel has this name
+_LABEL_CHARS: Final = 80
+_OWNERS_MARK: Final = re.escape("@" + NEUTRAL.slug.replace("-", "%2D"))
+_PUBLISHED: Final = re.compile(r"<!-- public(?: ([^\s<>]+))? -->")
+_COMMENT: Final = re.compile(r"<!--.*?-->")
+_AUDIENCE: Final = re.compile(rf"[ \t]*<!-- (?:public(?: [^\s<>]+)?|private {_OWNERS_MARK}) -->")
+_LOWEST: Final = 7  # below all levels of headings
+_OF_PERIODS: Final = tuple(f"{name}/" for name in SCOPED_DIRS)
+_SOURCES: Final = re.compile(r"^sources: (\{.*\})[ \t\r]*$", re.MULTILINE)
+_DAY_IN_PATH: Final = re.compile(
+    r"/([0-9]{4})(?:-W([0-9]{2})|-([0-9]{2})(?:-([0-9]{2}))?)?(?![0-9])"
+)
+
+
+@cache
+def _private_beginnings() -> tuple[str, ...]:
+    """Return how such a heading starts, in all languages."""
+    return tuple(f"{table.in_private}{table.colon.rstrip()}" for table in tables())
+
+
+@cache
+def _private_pattern() -> re.Pattern[str]:
+    """Return a pattern for lines that resemble the start of a private section.
+
+    It accepts damaged headings and marks, also quoted, indented or in a list.
+    """
+    begin = f"(?:{'|'.join(map(re.escape, _private_beginnings()))})"
+    # Some programs end lines with a lone carriage return.
+    return re.compile(rf"<!--[ \t]*priv|(?:^\ufeff?|\r)[ \t>#*_]*(?:[-+][ \t>]*#+[ \t]*)?{begin}")
+
+
+def private_heading(label: str, scope: str, phrases: Phrases = ENGLISH) -> str:
+    """Return the H2 of a scope's private section."""
+    shown = one_line(label, _LABEL_CHARS).replace("<", "").replace(">", "")
+    return f"## {phrases.in_private}{phrases.colon}{shown} {_private_mark(scope)}"
+
+
+def _private_mark(scope: str) -> str:
+    kind, name = split_scope(scope)
+    marked = quote(name, safe="", errors="surrogatepass").replace("-", "%2D")
+    return f"<!-- private {_PERSON if kind == 'person' else ''}{marked} -->"
+
+
+def as_private(text: str, scope: str, title: str) -> str:
+    """Mark every title of a page as belonging to a private scope.
+
+    Args:
+        text: A page, as `as_public` returns it.
+        scope: The scope.
+        title: H1 to add if it does not start with one.
+    """
+    return text if scope == SHARED else _with_mark(text, _private_mark(scope), title)
+
+
+def _with_mark(text: str, mark: str, title: str) -> str:
+    """Add a mark to every H1, of which a page has at least one then."""
+    start = markdown.body_start(text)
+    lines = list(markdown.scan(text[start:]))
+    first = next((line for line in lines if line.text.strip()), None)
+    head = "" if first and _is_h1(first) else f"# {title} {mark}{markdown.newline_of(text)}"
+    marked = (
+        f"{line.text.rstrip()} {mark}{line.text[len(line.text.rstrip()) :]}"
+        if _is_h1(line) and mark not in line.text
+        else line.text
+        for line in lines
+    )
+    return text[:start] + head + "".join(marked)
+
+
+def told_to(scope: str) -> str:
+    """Return the scope of text that is told to the owner and to those of `scope`."""
+    return scope if scope in {PUBLIC, OWNERS} else either_scope(OWNERS, scope)
+
+
+def with_audience(text: str, section: str, scope: str, title: str) -> str | None:
+    """Mark a page or section as told to a scope; None if it has no such section.
+
+    Args:
+        text: A page.
+        section: The title of a section; empty: the whole page.
+        scope: `PUBLIC`, `OWNERS`, or as `told_to` returns it.
+        title: H1 to add to a page without one.
+    """
+    mark = _private_mark(scope) if scope == OWNERS else "<!-- public -->"
+    if scope not in {PUBLIC, OWNERS}:
+        mark = _private_mark(scope.split("\n")[1]).replace("private", "public", 1)
+    bare = "".join(
+        _AUDIENCE.sub("", line.text) if _is_chosen(line, section) else line.text
+        for line in markdown.scan(text)
+    )
+    if not section:
+        return _with_mark(bare, mark, title)
+    found = [line for line in markdown.scan(bare) if _is_chosen(line, section)]
+    if not found:
+        return None
+    at = found[0].start + len(found[0].text.rstrip())
+    return f"{bare[:at]} {mark}{bare[at:]}"
+
+
+def _is_chosen(line: markdown.TextLine, section: str) -> bool:
+    if not line.text.startswith("#") or line.in_code:
+        return False
+    words = fold(_COMMENT.sub("", line.text).strip("# \t\r\n"))
+    return words == fold(section) if section else line.level == 1
+
+
+def as_public(text: str, scope: str) -> str:
+    """Return a page of a private scope without the marks in its titles."""
+    mark = f" {_private_mark(scope)}"
+    return "".join(
+        line.text.replace(mark, "") if _is_h1(line) else line.text for line in markdown.scan(text)
+    )
+
+
+def _is_h1(line: markdown.TextLine) -> bool:
+    return line.level == 1 and not line.in_code and line.text.startswith("#")
+
+
+def private_wishes_heading(scope: str, phrases: Phrases = ENGLISH) -> str:
+    """Return the H2 of a scope's standing wishes, which every prompt with the person includes."""
+    marked = private_heading("", scope, phrases)
+    return f"{phrases.heading('wishes')} {marked[marked.index('<!--') :]}"
+
+
+def private_scope(heading: str) -> str | None:
+    """Return the private scope of a heading's section, or None."""
+    found = _PRIVATE.search(heading)
+    return _scope_of_mark(found[1]) if found else None
+
+
+def visible_in(text: str, viewer: Viewer, rel_path: str = "") -> str:
+    """Remove what is hidden from a viewer from Markdown `text`; see `owned_lines`."""
+    if not _may_hide_from(viewer, text, rel_path):
+        return text
+    return "".join(line.text for line, is_seen in _seen_lines(text, viewer, rel_path) if is_seen)
+
+
+def private_spans(text: str, viewer: Viewer, rel_path: str = "") -> list[tuple[int, int]]:
+    """Return the line ranges that `visible_in` removes, as character offsets."""
+    if not _may_hide_from(viewer, text, rel_path):
+        return []
+    seen = _seen_lines(text, viewer, rel_path)
+    return [(line.start, line.end) for line, is_seen in seen if not is_seen]
+
+
+def may_hide(text: str, rel_path: str = "") -> bool:
+    """Tell whether a text may hold a private section; fast, with false positives only."""
+    if scope_of_path(rel_path) or is_owners_page(rel_path):
+        return True
+    marked = "<!--" in text and ("<!-- public " in text or _MEANT_MARK.search(text))
+    return bool(marked) or any(begin in text for begin in _private_beginnings())
+
+
+def _may_hide_from(viewer: Viewer, text: str, rel_path: str) -> bool:
+    rules = viewer.rules
+    if viewer.sees_everything or rules.shares:
+        return False
+    has_evidence = rules.evidence and ("<!-- turn" in text or rel_path.startswith(_OF_PERIODS))
+    is_note = rules.notes_are_owners or "/sessions/" in text
+    return bool(has_evidence or is_note or may_hide(text, rel_path))
+
+
+def _seen_lines(text: str, viewer: Viewer, rel_path: str) -> list[tuple[markdown.TextLine, bool]]:
+    """Return each line and whether a viewer may see it.
+
+    A heading above nothing but hidden lines is hidden as well, since its words may come from the
+    same turns, and so is everything on a page where only headings would be left. A list of sessions
+    is the owner's: it tells of private ones.
+    """
+    owned = list(owned_lines(text, rel_path, viewer.rules))
+    seen = [viewer.sees(scopes) for _, scopes in owned]
+    if not viewer.rules.evidence:
+        return [(line, is_seen) for (line, _), is_seen in zip(owned, seen, strict=True)]
+    if not viewer.is_owner:
+        seen = [s and not _links_to_session(line) for (line, _), s in zip(owned, seen, strict=True)]
+    if all(seen):
+        return [(line, True) for line, _ in owned]
+    start, levels = markdown.body_start(text), [False] * (_LOWEST + 1)
+    is_empty = True
+    for n in reversed(range(len(owned))):
+        line = owned[n][0]
+        if line.start < start or not _says_something(line):
+            continue
+        if line.level and not line.in_code:
+            seen[n] = seen[n] and any(levels[line.level :])
+            levels[line.level :] = [False] * len(levels[line.level :])
+            levels[line.level - 1] |= seen[n]
+        elif seen[n]:
+            levels[_LOWEST], is_empty = True, False
+    return [
+        (line, is_seen and not is_empty) for (line, _), is_seen in zip(owned, seen, strict=True)
+    ]
+
+
+def _says_something(line: markdown.TextLine) -> bool:
+    return any(map(str.isalnum, _COMMENT.sub("", line.text)))
+
+
+def _links_to_session(line: markdown.TextLine) -> bool:
+    return line.is_item and "/sessions/" in line.text and only_links(line.text)
+
+
+def is_damaged(line: str) -> bool:
+    """Tell whether a line resembles the start of a private section but has no valid mark."""
+    return _private_pattern().search(line) is not None and not _PRIVATE.search(line)
+
+
+def owned_lines(
+    text: str, rel_path: str = "", rules: PrivacyRules | None = None
+) -> Iterator[tuple[markdown.TextLine, frozenset[str]]]:
+    """Yield each line with its private scopes; a viewer needs all of them.
+
+    A page in a private conversation's folder belongs to it entirely, and one of the desk or a
+    moment to the owner: pass `rel_path` if known. With `rules`, a line also has the scopes of the
+    turns that it cites, and a page of a period those of all its sources. A published section has
+    the scope that its heading states, instead of these.
+    Ambiguous structure stays private: a heading with a damaged mark hides its section from
+    everyone, only an unindented heading ends a section, and one started inside a code block extends
+    to the end.
+    """
+    lines = list(markdown.scan(text))
+    rests_on = _scopes_of_lines(text, lines, rel_path, rules)
+    opened: list[tuple[int, frozenset[str], bool]] = []
+    for line, found in zip(lines, rests_on, strict=True):
+        if line.text.startswith("#") and line.level:
+            opened = [
+                one
+                for one in opened
+                if one[0] < line.level or (line.level == 1 < one[0] and not one[2])
+            ]
+        if "<!-- private " in line.text and (marks := _PRIVATE.findall(line.text)):
+            opened.append((_intended_level(line), frozenset(map(_scope_of_mark, marks)), False))
+        elif is_damaged(line.text):
+            opened.append((_intended_level(line), frozenset({_NOBODY}), False))
+        elif line.level and not line.in_code and (mark := _PUBLISHED.search(line.text)):
+            to = frozenset(told_to(_scope_of_mark(mark)) for mark in mark.groups() if mark)
+            opened.append((line.level, to, True))
+        owners = found
+        for _, scopes, is_published in opened:
+            owners = scopes if is_published else owners | scopes
+        yield line, owners
+
+
+def _scopes_of_lines(
+    text: str, lines: Sequence[markdown.TextLine], rel_path: str, rules: PrivacyRules | None
+) -> list[frozenset[str]]:
+    """Return what each line rests on, apart from marks."""
+    owners = frozenset({OWNERS})
+    page = frozenset(filter(None, (scope_of_path(rel_path),)))
+    is_apart = bool(page)
+    if is_owners_page(rel_path):
+        page |= owners
+    evidence = rules and rules.evidence
+    if not evidence or not rules or is_apart:
+        return [page] * len(lines)
+    blocks = list(_blocks(lines, markdown.body_start(text)))
+    cited = evidence.cited(["".join(line.text for line in block) for block in blocks])
+    if rel_path.startswith(_OF_PERIODS):
+        page = page.union(*cited, _made_from(text, evidence))
+        return [page] * len(lines)
+    if rules.notes_are_owners and not rel_path.startswith((f"{SELF_DIR}/", f"{LORE_DIR}/")):
+        cited = [
+            scopes if "<!-- turn" in "".join(line.text for line in block) else scopes | owners
+            for block, scopes in zip(blocks, cited, strict=True)
+        ]
+    return [
+        page if line.level else page | scopes
+        for block, scopes in zip(blocks, cited, strict=True)
+        for line in block
+    ]
+
+
+def _blocks(lines: Sequence[markdown.TextLine], start: int) -> Iterator[list[markdown.TextLine]]:
+    """Yield the headings, list items and runs of paragraphs of a page, with all their lines.
+
+    A citation ends what it supports: several paragraphs may have one in common.
+    """
+    block: list[markdown.TextLine] = []
+    is_item = has_gap = False
+    for line in lines:
+        if line.start < start:
+            yield [line]
+            continue
+        is_new = line.level or (line.is_item and not line.in_code)
+        is_outside = is_item and has_gap and line.text.strip() and not line.text[:1].isspace()
+        if block and (is_new or block[0].level or is_outside):
+            yield block
+            block = []
+        if not block:
+            is_item = bool(line.is_item)
+        block.append(line)
+        has_gap = not line.text.strip()
+    if block:
+        yield block
+
+
+def _made_from(text: str, evidence: Evidence) -> frozenset[str]:
+    """Return the owner's scope if the sources of a page of a period may hold what they said."""
+    record = _SOURCES.search(text, 0, markdown.body_start(text))
+    try:
+        sources = json.loads(record[1]) if record else {}
+    except ValueError:
+        return frozenset({OWNERS})
+    days = [day for path in sources for day in _days_of(path)]
+    if not days:
+        return frozenset({OWNERS}) if sources else frozenset()
+    return evidence.between(min(days), max(days))
+
+
+def _days_of(rel_path: str) -> tuple[date, ...]:
+    """Return the first and last day that a source may be about; none if its path tells none."""
+    found = _DAY_IN_PATH.search(rel_path)
+    if found is None:
+        return ()
+    year, week, month, day = (int(part or 0) for part in found.groups())
+    try:
+        if week:
+            return date.fromisocalendar(year, week, 1), date.fromisocalendar(year, week, 7)
+        if day:
+            return (date(year, month, day),)
+        # The weeks of a month, or of a year, begin before it or end after it.
+        return (
+            date(year, month or 1, 1) - timedelta(weeks=1),
+            date(year, month or 12, 28) + timedelta(weeks=1),
+        )
+    except (ValueError, OverflowError):
+        return ()
+
+
+def _intended_level(line: markdown.TextLine) -> int:
+    """Return the intended heading level of a line."""
+    if line.in_code:
+        return 0
+    levels = [len(hashes) for hashes in _HASHES.findall(line.text)]
+    return line.level or min(levels, default=_USUAL_LEVEL)
+
+
+def _scope_of_mark(mark: str) -> str:
+    if mark.startswith(_PERSON):
+        return person_scope(unquote(mark[1:], errors="surrogatepass"))
+    return channel_scope(unquote(mark, errors="surrogatepass"))
+
+
+def outward_text(text: str, viewer: Viewer, rel_path: str = "") -> str:
+    """Return the part of a page that another program may see.
+
+    Args:
+        text: The page.
+        viewer: Viewer of the result.
+        rel_path: Path of the page, if known.
+    """
+    seen = visible_in(text, viewer, rel_path)
+    shown = seen[_words_start(seen) :].strip("\n")
+    return f"{shown}\n" if shown else ""
+
+
+def holds_back(text: str, viewer: Viewer, rel_path: str = "") -> bool:
+    """Tell whether `outward_text` leaves out private parts of a page."""
+    return bool(private_spans(text, viewer, rel_path))
+
+
+def put_back(text: str, new: str, viewer: Viewer, rel_path: str = "") -> str:
+    """Apply another program's version `new` to a page, keeping what it could not see.
+
+    Private parts move to the end, where they cannot capture other lines.
+
+    Args:
+        text: Current page; empty if there is none.
+        new: Edited result of `outward_text`.
+        viewer: The viewer passed to `outward_text`.
+        rel_path: Path of the page, as passed to `outward_text`.
+
+    Raises:
+        RefusedError: The private parts could not be kept private.
+    """
+    if outward_text(text, viewer, rel_path) == new:
+        return text
+    start = _words_start(text)
+    hidden = private_spans(text, viewer, rel_path)
+    kept = "".join(text[max(first, start) : end] for first, end in hidden if end > start)
+    gap = "" if not kept or new.endswith("\n\n") else "\n" if new.endswith("\n") else "\n\n"
+    made = text[:start] + new + gap + kept
+    if kept and outward_text(made, viewer, rel_path) != outward_text(new, viewer, rel_path):
+        raise RefusedError(
+            "The private parts of the file could not be kept apart; nothing was changed",
+            hint="A person can edit the file itself.",
+        )
+    return made
+
+
+def _words_start(text: str) -> int:
+    """Return the offset of a page's text, after front matter and the blank line there."""
+    start = markdown.body_start(text)
+    return len(text) - len(text[start:].lstrip("\n"))

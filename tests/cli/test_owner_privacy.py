@@ -1,0 +1,139 @@
+"""What the owner says in private is told to nobody else, as what anybody says in private."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from familiar_cli.llm.types import Completion, ScriptedModel
+from tests.support.world import home, live, run
+
+ANNA = ("--as", "discord:42", "--name", "Anna", "--channel", "general")
+ASKED = "What do you know of zanzibar, of quokkas and of the bees?"
+
+
+class Writer(ScriptedModel):
+    """Answers, and writes down that somebody spoke of zanzibar, from turn 1."""
+
+    def __init__(self):
+        super().__init__([], context_tokens=16_000)
+
+    async def complete(self, request, on_text=None):
+        self.requests.append(request)
+        user = json.loads(request.body)["messages"][-1]["content"]
+        if "<turns>" not in user:
+            return Completion("I will remember.", "stop", self.name, None)
+        operations = [
+            {"op": "add_bullets", "file": "people/cli-user.md", "lines": ["zanzibar"], "turns": [1]}
+        ]
+        return Completion(json.dumps({"operations": operations}), "stop", self.name, None)
+
+
+@pytest.fixture
+def model(monkeypatch):
+    scripted = Writer()
+    monkeypatch.setattr("familiar_cli.llm.open.open_model", lambda *_, **__: scripted)
+    return scripted
+
+
+@pytest.fixture
+def robin(model):
+    live()
+    assert run("me", "--name", "Robin").exit_code == 0
+    assert run("ask", "My word is zanzibar, and I like zebras").exit_code == 0
+    return home() / "ada"
+
+
+def prompt(*argv) -> str:
+    shown = run("ask", ASKED, *argv, "--dry-run", "--json")
+    assert shown.exit_code == 0, shown.output
+    return shown.stdout.replace(ASKED, "")
+
+
+def page(path: str, text: str) -> None:
+    assert run("memory", "write", path, text).exit_code == 0
+
+
+def test_a_strangers_prompt_holds_nothing_that_the_owner_said(robin) -> None:
+    assert "zanzibar" in prompt()
+    assert "zanzibar" not in prompt(*ANNA)
+
+
+def test_a_line_is_as_private_as_the_turns_that_it_cites(robin) -> None:
+    page("people/cli-user.md", "# Robin\n\n## Facts\n\n- Says zanzibar. <!-- turns 1 -->\n")
+    assert "Says zanzibar" in prompt()
+    assert "Says zanzibar" not in prompt(*ANNA)
+
+
+def test_the_desk_is_the_owners(robin) -> None:
+    assert run("todo", "add", "feed the quokkas").exit_code == 0
+    page("notes.md", "# Notes\n\nAbout quokkas and zanzibar.\n")
+    page("significant/2026-01-02_trip.md", "# Trip\n\nTo the quokkas of zanzibar.\n")
+    assert "quokkas" in prompt()
+    assert "quokkas" not in prompt(*ANNA)
+
+
+def test_what_a_person_types_is_told_until_they_keep_it_to_themselves(robin) -> None:
+    page("topics/bees.md", "# Bees\n\nThe bees are kept by Bo.\n")
+    assert "kept by Bo" in prompt(*ANNA)
+    assert run("memory", "unpublish", "topics/bees.md").exit_code == 0
+    assert "kept by Bo" not in prompt(*ANNA)
+    assert "kept by Bo" in prompt()
+    assert run("memory", "publish", "topics/bees.md").exit_code == 0
+    assert "kept by Bo" in prompt(*ANNA)
+    assert (robin / "memory" / "topics" / "bees.md").read_text().startswith("# Bees <!-- public")
+
+
+def test_a_section_is_told_to_one_person_alone(robin) -> None:
+    page("topics/bees.md", "# Bees\n\n## Place\n\nThe bees live in zanzibar.\n")
+    assert (
+        run("hear", "Hello", "--as", "discord:42", "--name", "Anna", "--channel", "x").exit_code
+        == 0
+    )
+    assert run("memory", "unpublish", "topics/bees.md#Place").exit_code == 0
+    assert run("memory", "publish", "topics/bees.md#Place", "--to", "discord:42").exit_code == 0
+    assert "live in zanzibar" in prompt("--as", "discord:42", "--channel", "x")
+    assert "live in zanzibar" in prompt()
+    assert "live in zanzibar" not in prompt("--as", "discord:77", "--channel", "y")
+
+
+def test_notes_may_be_the_owners(robin) -> None:
+    page("topics/bees.md", "# Bees\n\nThe bees are kept by Bo.\n")
+    assert run("config", "set", "privacy.notes", "owner").exit_code == 0
+    assert "kept by Bo" not in prompt(*ANNA)
+    assert "kept by Bo" in prompt()
+
+
+def test_an_owner_may_share_everything(robin) -> None:
+    assert run("config", "set", "privacy.owner", "share").exit_code == 0
+    page("people/cli-user.md", "# Robin\n\n## Facts\n\n- Says zanzibar. <!-- turns 1 -->\n")
+    assert "Says zanzibar" in prompt(*ANNA)
+    found = json.dumps(run("doctor").output)
+    assert "privacy.owner is `share`" in found
+
+
+def test_an_owner_who_enters_a_conversation_opens_nothing(robin) -> None:
+    emily = ("--as", "discord:7", "--name", "Emily", "--channel", "emily")
+    assert run("ask", "Hi there", "--channel", "emily").exit_code == 0
+    assert run("ask", "I keep a quokka in zanzibar", *emily).exit_code == 0
+    stranger = prompt("--as", "discord:77", "--name", "Zed", "--channel", "lobby")
+    assert "quokka in zanzibar" not in stranger
+    assert "quokka in zanzibar" in prompt(*emily)
+    assert "zebras" not in prompt(*emily)
+    assert run("ask", "How are you, Emily?", "--channel", "emily").exit_code == 0
+    assert run("ask", "Another quokka in zanzibar", *emily).exit_code == 0
+    assert "Another quokka" not in prompt("--as", "discord:77", "--channel", "lobby")
+
+
+def test_a_third_person_makes_it_a_group_for_what_follows(robin) -> None:
+    anna, zed = (
+        ("--as", "discord:7", "--channel", "room"),
+        ("--as", "discord:8", "--channel", "room"),
+    )
+    assert run("ask", "Hi there", "--channel", "room").exit_code == 0
+    assert run("ask", "I keep a quokka in zanzibar", *anna).exit_code == 0
+    assert run("ask", "Hello all, zanzibar", *zed).exit_code == 0
+    elsewhere = prompt("--as", "discord:77", "--channel", "lobby")
+    assert "Hello all, zanzibar" in elsewhere
+    assert "quokka in zanzibar" not in elsewhere
