@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from itertools import groupby
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
 import regex
@@ -28,58 +29,105 @@ ACTION: Final = "italic"
 BOLD: Final = "bold"
 QUOTE: Final = "cyan"
 CODE: Final = "green"
+ITEM: Final = "item"
+CITED: Final = "cited"
+LINES: Final = frozenset({ITEM, CITED})
+"""Styles of whole lines: an item of a list, and a line of somebody else's words."""
+
+BAR: Final = "│"
+"""Shown before a line of somebody else's words."""
 
 _QUOTES: Final = {"“": "”", "«": "»", "「": "」", "『": "』", "„": "“"}
-_RUNS: Final = "*`"
+_RUNS: Final = "*`_"
+_LEADS: Final = "-+>#"
+_REPEATED: Final = "-#"  # of these, several may stand together
 _FENCE: Final = 3
+_RULE: Final = 3  # dashes
 _LONGEST_RUN: Final = 8  # longer runs are drawn lines
+_DEEPEST_HEADING: Final = 6
 
 
 class Styler:
     """Styles a text that arrives in pieces of any size.
 
     Attributes:
-        is_sign: The part yielded last is a delimiter of an action, bold or code.
+        shown: What to show for the part yielded last: the part itself, nothing for a delimiter, a
+            bullet or a bar for what begins a line.
     """
 
     def __init__(self) -> None:
-        self.is_sign = False
+        self.shown = ""
         self._run = ""  # delimiters that may continue
+        self._lead = ""  # what may mark the line that it begins
         self._before = "\n"  # the character before them
-        self._action = self._bold = self._fenced = self._in_code = False
+        self._action = self._bold = ""  # the delimiter that opened it
+        self._fenced = self._in_code = self._is_heading = self._on_fence = False
         self._quote = ""  # the closing quotation mark
+        self._line = ""  # the style of the whole line
         self._line_has_text = False
 
     def feed(self, text: str) -> Iterator[tuple[str, str]]:
         """Take more text; yield styled parts."""
         for character in text:
+            if self._lead and not (character == self._lead[0] and character in _REPEATED):
+                yield from self._end_lead(character)
             if self._run and character != self._run[0]:
                 yield from self._end_run(character)
-            if character in _RUNS:
+            if self._lead or self._may_lead(character):
+                self._lead += character
+            elif character in _RUNS:
                 self._run += character
             else:
-                self.is_sign = False
                 yield self._plain(character)
-                self._before = character
 
     def end(self) -> Iterator[tuple[str, str]]:
         """Yield the rest at the end of the text."""
+        if self._lead:
+            yield from self._end_lead("\n")
         if self._run:
             yield from self._end_run("\n")
 
     @property
     def _style(self) -> str:
         if self._fenced or self._in_code:
-            return CODE
-        parts = ((BOLD, self._bold), (ACTION, self._action), (QUOTE, bool(self._quote)))
-        return " ".join(name for name, holds in parts if holds)
+            return " ".join(filter(None, (self._line, CODE)))
+        is_bold = self._bold or self._is_heading
+        parts = ((BOLD, is_bold), (ACTION, self._action), (QUOTE, self._quote))
+        return " ".join(filter(None, (self._line, *(name for name, holds in parts if holds))))
+
+    def _may_lead(self, character: str) -> bool:
+        return character in _LEADS and not (self._line_has_text or self._fenced or self._run)
+
+    def _end_lead(self, after: str) -> Iterator[tuple[str, str]]:
+        """Decide whether a line begins with a mark, now that the next character is known."""
+        lead, self._lead = self._lead, ""
+        self._line_has_text = True
+        if lead == ">":
+            yield self._begin_line(lead, BAR, CITED)
+        elif lead in {"-", "+"} and after == " ":
+            yield self._begin_line(lead, "•", ITEM)
+        elif lead[0] == "#" and len(lead) <= _DEEPEST_HEADING and after == " ":
+            self._is_heading = True
+            yield self._begin_line(lead, "", "")
+        elif lead[0] == "-" and len(lead) >= _RULE and after == "\n":
+            yield self._begin_line(lead, "———", "")
+        else:
+            for character in lead:
+                yield self._plain(character)
+
+    def _begin_line(self, mark: str, shown: str, style: str) -> tuple[str, str]:
+        self._line, self.shown, self._before = style, shown, mark[-1]
+        return mark, self._style
 
     def _plain(self, character: str) -> tuple[str, str]:
         """Style one character that is not part of a run of delimiters."""
+        self.shown, previous, self._before = character, self._before, character
         if character == "\n":
-            self._end_line()
-            return character, ""
-        before, self._line_has_text = self._style, True
+            return character, self._end_line()
+        if self._on_fence or (self._is_heading and previous == "#"):
+            self.shown = ""  # the language of a block of code; the space of a heading
+            return character, self._style
+        before, self._line_has_text = self._style, self._line_has_text or not character.isspace()
         if self._fenced or self._in_code:
             return character, before
         if self._quote and character == self._quote:
@@ -87,52 +135,84 @@ class Styler:
             return character, before
         if not self._quote and character in _QUOTES:
             self._quote = _QUOTES[character]
-        elif not self._quote and character == '"' and not self._before.isalnum():
+        elif not self._quote and character == '"' and not previous.isalnum():
             self._quote = '"'
         return character, self._style
 
-    def _end_line(self) -> None:
-        """Close quotes and code at the end of a line, and actions at the end of a paragraph."""
-        self._quote, self._in_code = "", False
-        if not self._line_has_text:
-            self._action = self._bold = False
+    def _end_line(self) -> str:
+        """Close what ends with a line or a paragraph; return the style of the line's end."""
+        line, self._line = self._line, ""
+        self._quote, self._in_code, self._is_heading = "", False, False
+        if self._on_fence:
+            self.shown, self._on_fence = "", False
+        elif not self._line_has_text:
+            self._action = self._bold = ""
         self._line_has_text = False
+        return line
 
     def _end_run(self, after: str) -> Iterator[tuple[str, str]]:
         """Decide what a run of delimiters means, now that the next character is known."""
         run, self._run = self._run, ""
+        if run == "*" and after == " " and not (self._line_has_text or self._fenced):
+            self._line_has_text = True
+            yield self._begin_line(run, "•", ITEM)
+            return
         before, self._before = self._before, run[-1]
         style = self._style
         if run[0] == "`":
             self._code(len(run))
         elif len(run) < _LONGEST_RUN and not (self._fenced or self._in_code):
-            self._stars(len(run), opens=not after.isspace(), closes=not before.isspace(),
-                        inside=before.isalnum() and after.isalnum())  # fmt: skip
+            self._emphasis(run, before, after)
         self._line_has_text = True
-        self.is_sign = style != self._style and run[:_FENCE] != "`" * _FENCE
+        self.shown = "" if style != self._style or self._on_fence else run
         yield run, _delimiter_style(style, self._style)
 
     def _code(self, count: int) -> None:
         if count >= _FENCE:
-            self._fenced = not self._fenced if not self._line_has_text else self._fenced
+            if not self._line_has_text:
+                self._fenced, self._on_fence = not self._fenced, True
         elif not self._fenced:
             self._in_code = not self._in_code if count == 1 else self._in_code
 
-    def _stars(self, count: int, *, opens: bool, closes: bool, inside: bool) -> None:
+    def _emphasis(self, run: str, before: str, after: str) -> None:
         """Open or close actions and bold; a star between two letters only closes."""
+        sign, count = run[0], len(run)
+        opens = not (after.isspace() or (before.isalnum() and (sign == "_" or after.isalnum())))
+        closes = not (before.isspace() or (sign == "_" and after.isalnum()))
         if count in {1, 3}:
-            self._action = self._turned(self._action, opens=opens and not inside, closes=closes)
+            self._action = self._turned(self._action, sign, opens=opens, closes=closes)
         if count in {2, 3}:
-            self._bold = self._turned(self._bold, opens=opens and not inside, closes=closes)
+            self._bold = self._turned(self._bold, sign, opens=opens, closes=closes)
 
     @staticmethod
-    def _turned(held: bool, *, opens: bool, closes: bool) -> bool:  # noqa: FBT001
-        return not closes if held else opens
+    def _turned(held: str, sign: str, *, opens: bool, closes: bool) -> str:
+        if held:
+            return "" if closes and held == sign else held
+        return sign if opens else ""
 
 
 def _delimiter_style(before: str, after: str) -> str:
     """Return the style of a delimiter: that of what it encloses."""
     return after if len(after) > len(before) else before
+
+
+def shown_runs(styler: Styler, parts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield what is shown of a styler's parts, those of one style together."""
+    shown = ((styler.shown, style) for _, style in parts)
+    for style, alike in groupby(shown, key=itemgetter(1)):
+        if text := "".join(piece for piece, _ in alike):
+            yield text, style
+
+
+def spoken_runs(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the styled runs of a whole text."""
+    styler = Styler()
+    return shown_runs(styler, chain(styler.feed(text), styler.end()))
+
+
+def spoken_text(text: str) -> str:
+    """Return a text without its marks."""
+    return "".join(run for run, _ in spoken_runs(text))
 
 
 _CLUSTERS: Final = regex.compile(r"\X")
@@ -329,18 +409,21 @@ class StreamedText:
     def __call__(self, text: str) -> None:
         """Show a piece."""
         self._show_speaker()
-        for part, style in self._styler.feed(harmless(text)):
-            self._show(self._wrapper.feed(part, style))
+        self._style_parts(self._styler.feed(harmless(text)))
         self._stream.flush()
 
     def end(self) -> None:
         """Show the rest."""
-        for part, style in self._styler.end():
-            self._show(self._wrapper.feed(part, style))
+        self._style_parts(self._styler.end())
         self._show(self._wrapper.end())
         if not self._ends_line:
             self._print("\n", "")
         self._stream.flush()
+
+    def _style_parts(self, parts: Iterable[tuple[str, str]]) -> None:
+        for text, style in shown_runs(self._styler, parts):
+            names = (name for name in style.split() if name not in LINES)
+            self._show(self._wrapper.feed(text, " ".join(names)))
 
     def _show_speaker(self) -> None:
         if self._speaker:

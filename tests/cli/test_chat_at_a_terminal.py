@@ -44,8 +44,8 @@ def said(root) -> list[str]:
 
 
 def words_of(text: str) -> str:
-    """Return a text without what wrapping changes."""
-    return "".join(text.split())
+    """Return a text without marks and without what wrapping changes."""
+    return "".join(text.replace("*", "").split())
 
 
 def reply_on(screen: str) -> str:
@@ -96,9 +96,9 @@ def test_a_reply_is_styled_as_it_comes(root, serve, monkeypatch) -> None:
     with Tmux("chat") as terminal:
         terminal.see("Ahoy.")
         terminal.say("hello")
-        terminal.see("`ls`")
+        terminal.see("now ls")
         styled = terminal.styled.replace("\x1b[39m\x1b[49m", "")
-    for expected in ("3m*nods*", '36m"yes"', "1m**now**", "32m`ls`"):
+    for expected in ("3mnods", '36m"yes"', "1mnow", "32mls"):
         assert expected in styled
 
 

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import io
+from itertools import chain
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.pages.stream import ACTION, BOLD, CODE, QUOTE, StreamedText, Styler
+from familiar_cli.pages.stream import (
+    ACTION,
+    BOLD,
+    CITED,
+    CODE,
+    ITEM,
+    QUOTE,
+    StreamedText,
+    Styler,
+    shown_runs,
+)
 from tests.support.cases import each
 
-marked = st.text('ab *`"“”\n', max_size=40)
+marked = st.text('ab *_`"“”->#\n', max_size=40)
 
 
 def styled(text: str, size: int = 1000) -> list[tuple[str, str]]:
@@ -18,6 +29,12 @@ def styled(text: str, size: int = 1000) -> list[tuple[str, str]]:
     for at in range(0, len(text), size):
         parts += styler.feed(text[at : at + size])
     return [*parts, *styler.end()]
+
+
+def shown(text: str, size: int = 1000) -> str:
+    styler, pieces = Styler(), [text[at : at + size] for at in range(0, len(text), size)]
+    parts = chain(*map(styler.feed, pieces), styler.end())
+    return "".join(run for run, _ in shown_runs(styler, parts))
 
 
 def of_style(text: str, style: str) -> str:
@@ -52,10 +69,40 @@ def test_it_is_the_same_whatever_the_pieces_are_that_come(text, size) -> None:
         ("*never closed\n\nnext", ACTION, "*never closed"),
         ('"never closed\nnext', QUOTE, '"never closed'),
         ("`never closed\nnext", CODE, "`never closed"),
+        ("_nods_ yes", ACTION, "_nods_"),
+        ("snake_case_name stays", ACTION, ""),
+        ("__big__ dog", BOLD, "__big__"),
+        ("## The boat\nHeron", BOLD, "## The boat"),
+        ("#1 of #2", BOLD, ""),
+        ("- one\n- *two*\nend", ITEM, "- one\n- *two*\n"),
+        ("-5 degrees", ITEM, ""),
+        ("> he said\nI said", CITED, "> he said\n"),
     ],
 )
 def test_what_is_marked_has_its_style(text, style, expected) -> None:
     assert of_style(text, style) == expected
+
+
+@each(
+    ("text", "expected"),
+    [
+        ("*nods* **yes** `ls` ***both***", "nods yes ls both"),
+        ("- one\n  * two\n+ three", "• one\n  • two\n• three"),
+        ("> said", "│ said"),
+        ("# Heron", "Heron"),
+        ("```py\na * b\n```\nok", "a * b\nok"),
+        ("before\n---\nafter", "before\n———\nafter"),
+        ("5 * 3, 4*3*2 and a_b", "5 * 3, 4*3*2 and a_b"),
+        ("5 > 3 - 2", "5 > 3 - 2"),
+    ],
+)
+def test_marks_are_not_shown(text, expected) -> None:
+    assert shown(text) == expected
+
+
+@given(marked, st.integers(min_value=1, max_value=5))
+def test_what_is_shown_does_not_depend_on_the_pieces(text, size) -> None:
+    assert shown(text, size) == shown(text)
 
 
 @given(st.text(max_size=60), st.integers(min_value=1, max_value=5))

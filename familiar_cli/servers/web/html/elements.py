@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 from html import escape
-from itertools import chain, groupby
-from operator import itemgetter
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 import jinja2
@@ -16,6 +15,7 @@ from familiar_cli.base.times.clock import to_zone
 from familiar_cli.base.times.when import day_words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime, tzinfo
 
 # Controls, lone surrogates, and marks that reorder or hide text are shown by their numbers. Joiners
@@ -108,19 +108,30 @@ _TAGS: Final = {"bold": "strong", "italic": "em", "cyan": "q", "green": "code"}
 
 @lru_cache(maxsize=2048)
 def spoken(value: str) -> Html:
-    """Render speech, with actions, quotes, bold and code as on a terminal."""
-    from familiar_cli.pages.stream import Styler  # Rich
+    """Render speech, with actions, quotes, bold, code and lists as on a terminal."""
+    from familiar_cli.pages.stream import spoken_runs  # Rich
 
-    styler = Styler()
-    parts = chain(styler.feed(value.replace("\r\n", "\n")), styler.end())
-    shown = [part for part in parts if not styler.is_sign]
-    pieces = []
-    for style, run in groupby(shown, key=itemgetter(1)):
-        piece = text("".join(part for part, _ in run))
-        for name in style.split():
-            piece = el(_TAGS[name], piece)
-        pieces.append(piece)
-    return Html("".join(pieces))
+    return speech_html(spoken_runs(value.replace("\r\n", "\n")))
+
+
+def speech_html(runs: Iterable[tuple[str, str]]) -> Html:
+    """Render styled text; `static/talk.js` draws what streams in the same way."""
+    from familiar_cli.pages.stream import BAR, LINES  # Rich
+
+    lines = []
+    for line, alike in groupby(runs, key=lambda run: next(iter(LINES & set(run[1].split())), "")):
+        pieces = [_styled_piece(piece.replace(BAR, "") if line else piece, style)
+                  for piece, style in alike]  # fmt: skip
+        lines.append(el("span", *pieces, class_=line) if line else Html("".join(pieces)))
+    return Html("".join(lines))
+
+
+def _styled_piece(piece: str, style: str) -> Html:
+    html = text(piece)
+    for name in style.split():
+        if name in _TAGS:
+            html = el(_TAGS[name], html)
+    return html
 
 
 def _exact(value: str) -> Html:
