@@ -93,7 +93,7 @@ class Listener:
 def prompt_notices(assembled: Assembled, *more: str) -> tuple[str, ...]:
     """Return notices about missing parts of a prompt."""
     problems = [
-        f"{piece.rel_path or piece.source}: {piece.problem}"
+        f"{piece.rel_path or step_name(piece.source)}: {piece.problem}"
         for piece in assembled.fragments
         if piece.problem
     ]
@@ -103,7 +103,28 @@ def prompt_notices(assembled: Assembled, *more: str) -> tuple[str, ...]:
 
 def report_lines(reports: tuple[Report, ...]) -> list[str]:
     """Describe each provider that failed or was late in one line."""
-    return [f"{r.name} {r.verdict}: {r.reason}" for r in reports if r.verdict != "answered"]
+    late = [report for report in reports if report.verdict != "answered"]
+    return [f"{step_name(one.name)} {_FAULTS[one.verdict]}: {one.reason}" for one in late]
+
+
+_FAULTS: Final = {"late": "took too long", "failed": "failed"}
+_STEPS: Final = {
+    "character": "reading the character",
+    "content_search": "searching memory",
+    "desk": "reading reminders",
+    "digests": "reading digests",
+    "history": "reading the conversation",
+    "notes": "reading notes",
+    "pins": "reading pinned pages",
+    "recast": "tidying up the reply",
+    "relations": "looking up relations",
+    "stepped_thinking": "thinking before the reply",
+}
+
+
+def step_name(source: str) -> str:
+    """Return what a provider or processor does, in words; its own name if it is not ours."""
+    return _STEPS.get(source.partition(".")[0], source)
 
 
 def why_stopped(replied: Replied, model: ChatModel) -> list[str]:

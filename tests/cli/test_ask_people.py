@@ -145,8 +145,8 @@ def test_failures_of_both_are_told_and_the_turn_goes_on(root) -> None:
         configure(root, server, SLOTS)
         result = run("ask", "hi")
     assert (result.exit_code, result.stdout) == (0, "Hello.\n")
-    assert "warning: stepped_thinking failed" in result.stderr
-    assert "warning: recast failed" in result.stderr
+    assert "warning: thinking before the reply failed" in result.stderr
+    assert "warning: tidying up the reply failed" in result.stderr
 
 
 def test_a_server_that_hangs_is_not_waited_for(root) -> None:
@@ -156,7 +156,7 @@ def test_a_server_that_hangs_is_not_waited_for(root) -> None:
         )
         result = run("ask", "hi")
     assert result.stdout == "Hello.\n"
-    assert "stepped_thinking late: no answer within 0.2 s" in result.stderr
+    assert "thinking before the reply took too long: no answer within 0.2 s" in result.stderr
 
 
 def test_a_note_that_is_repeated_is_not_shown_while_it_streams(root) -> None:

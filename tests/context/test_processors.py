@@ -190,7 +190,9 @@ def test_when_thinking_fails_the_prompt_is_as_without_it(world, think, why) -> N
     result = world.take(model, think=think, asked=asked)
     world.take(plain, asked=replace(asked, channel_id="b", side_calls=[]))
     assert model.requests[0].body == plain.requests[0].body
-    assert result.notices == (f"stepped_thinking failed: {result.trace.processors[0].reason}",)
+    assert result.notices == (
+        f"thinking before the reply failed: {result.trace.processors[0].reason}",
+    )
     assert why in result.trace.processors[0].reason
     assert result.text == "Hello."
 
@@ -265,14 +267,14 @@ def test_when_tidying_fails_the_reply_stands(world, recast, why) -> None:
     assert result.text == result.reply.content == LONG
     assert world.shown == [LONG]
     assert why in result.notices[0]
-    assert result.notices[0].startswith("recast failed: ")
+    assert result.notices[0].startswith("tidying up the reply failed: ")
     assert result.trace.raw_reply == ""
 
 
 def test_tidying_that_hangs_is_not_waited_for(world) -> None:
     result = world.take(ScriptedModel(["Hello."]), recast=Hanging([]), deadline_s=0.1)
     assert result.text == "Hello."
-    assert "late" in result.notices[0]
+    assert "took too long" in result.notices[0]
 
 
 def test_nothing_untidy_is_shown_while_it_comes(world) -> None:
