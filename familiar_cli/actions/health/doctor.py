@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from familiar_cli.actions.health import doctor_checks
-from familiar_cli.actions.health.doctor_checks import CheckTarget, Diagnosis, fail, ok, warn
+from familiar_cli.actions.health.doctor_checks import (
+    CheckTarget,
+    Diagnosis,
+    fail,
+    judge_status,
+    ok,
+    warn,
+)
 from familiar_cli.base.config import environment
 from familiar_cli.base.config.environment import keys_file
 from familiar_cli.base.config.home import (
@@ -26,7 +33,6 @@ from familiar_cli.base.config.mounts import network_warning
 from familiar_cli.base.config.schema import CharacterConfig
 from familiar_cli.base.config.settings import load_config
 from familiar_cli.base.errors import FamiliarError, NotFoundError
-from familiar_cli.base.text import one_line
 from familiar_cli.llm.slots import PLAN_TOKENS, PRESETS, ResolvedSlot, for_plans, resolve_slot
 from familiar_cli.writing.writer.contract import bounds_for
 from familiar_cli.writing.writer.schedule import WRITER_SLOT
@@ -38,9 +44,6 @@ if TYPE_CHECKING:
 
 
 TIMEOUT_S = 3.0
-_UNAUTHORISED = {401, 403}
-_SERVER_ERROR = 500
-_OK = 200
 _MOST_NAMED = 5
 _SMALL_QUESTION = "Where is the key?"
 
@@ -58,7 +61,7 @@ def ask(slot: ResolvedSlot) -> Diagnosis:
     except FailedError as failed:
         error = failed.failure.error
         return fail(str(error), error.hint or "")
-    result = _judge_status(slot, status, body)
+    result = judge_status(slot, status, body)
     if result.verdict != "ok":
         return result
     return replace(result, detail=f"{result.detail}{_check_window(slot, body)}")
@@ -70,24 +73,6 @@ def _check_window(slot: ResolvedSlot, listed: bytes) -> str:
 
     tokens = asyncio.run(learn_window(slot, listed))
     return f"; {slot.model} reads {tokens:,} tokens" if tokens else ""
-
-
-def _judge_status(slot: ResolvedSlot, status: int, body: bytes) -> Diagnosis:
-    from familiar_cli.llm.open import model_names
-
-    where = slot.base_url
-    if status in _UNAUTHORISED:
-        key = slot.api_key_env or "llm.api_key_env"
-        mend = f"Set {key} to a valid key."
-        return fail(f"{where} rejects the key (status {status})", mend)
-    if status >= _SERVER_ERROR:
-        return warn(f"{where} answers with status {status}", PRESETS[slot.preset].start)
-    names = model_names(body) if status == _OK else []
-    if names and slot.model not in names:
-        known = ", ".join(one_line(name, 40) for name in names[:_MOST_NAMED])
-        detail = f"{where} answers, but does not list {slot.model!r}; it has {known}"
-        return warn(detail, PRESETS[slot.preset].choose)
-    return ok(f"{where} answers")
 
 
 OLDEST_PYTHON = (3, 11)

@@ -14,7 +14,7 @@ from familiar_cli.base.config.home import FamiliarPaths, familiar_and_reason
 from familiar_cli.base.config.schema import EMBEDDERS, CharacterConfig
 from familiar_cli.base.files import check_own, is_plain
 from familiar_cli.base.languages import ENGLISH, FIRST_TURNS, language_in
-from familiar_cli.base.text import counted, fold, shorten_list
+from familiar_cli.base.text import counted, fold, one_line, shorten_list
 from familiar_cli.base.times.clock import now
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.familiar import Familiar
@@ -28,6 +28,8 @@ from familiar_cli.store.memory.store.store import MemoryStore, hold_lock, lock_h
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from familiar_cli.llm.slots import ResolvedSlot
 
 
 Verdict = Literal["ok", "warn", "fail"]
@@ -57,6 +59,32 @@ def ok(detail: str) -> Diagnosis:
 def warn(detail: str, mend: str) -> Diagnosis:
     """Report that a part works, but should be looked at."""
     return Diagnosis("", "warn", detail, mend)
+
+
+_UNAUTHORISED = {401, 403}
+_SERVER_ERROR = 500
+_OK = 200
+_MOST_NAMED = 5
+
+
+def judge_status(slot: ResolvedSlot, status: int, body: bytes) -> Diagnosis:
+    """Judge a server's answer to a request for its models."""
+    from familiar_cli.llm.open import model_names
+    from familiar_cli.llm.slots import PRESETS
+
+    where = slot.base_url
+    if status in _UNAUTHORISED:
+        key = slot.api_key_env or "llm.api_key_env"
+        mend = f"Set {key} to a valid key."
+        return fail(f"{where} rejects the key (status {status})", mend)
+    if status >= _SERVER_ERROR:
+        return warn(f"{where} answers with status {status}", PRESETS[slot.preset].start)
+    names = model_names(body) if status == _OK else []
+    if names and slot.model not in names:
+        known = ", ".join(one_line(name, 40) for name in names[:_MOST_NAMED])
+        detail = f"{where} answers, but does not list {slot.model!r}; it has {known}"
+        return warn(detail, PRESETS[slot.preset].choose)
+    return ok(f"{where} answers")
 
 
 def fail(detail: str, mend: str) -> Diagnosis:

@@ -9,20 +9,28 @@ import tomlkit
 from msgspec import Struct
 from msgspec.structs import replace
 
+from familiar_cli.actions.health.doctor_checks import judge_status
 from familiar_cli.base.config.environment import keys_file
+from familiar_cli.base.config.home import cache_dir
 from familiar_cli.base.config.schema import LLMSettings
 from familiar_cli.base.errors import ConfigError, FamiliarError, UsageError
 from familiar_cli.base.files import read_plain, write_own
+from familiar_cli.base.text import one_line
 from familiar_cli.llm.embedding_slot import speaks_many_languages
-from familiar_cli.llm.open import fetch_models, model_names
-from familiar_cli.llm.slots import PRESETS, resolve_slot
+from familiar_cli.llm.open import fetch_models, model_names, open_model
+from familiar_cli.llm.slots import PRESETS, check_on_disk, check_usable, resolve_slot
+from familiar_cli.llm.types import Message
 from familiar_cli.llm.wire import FailedError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from familiar_cli.llm.slots import ResolvedSlot
+
 
 _TIMEOUT_S: Final = 2.0
+_TEST_S: Final = 20.0
+_WORD_CHARS: Final = 80
 _EMBEDDING: Final = ("embed", "bge-", "minilm", "multilingual-e5")
 _NOT_TALKING: Final = (*_EMBEDDING, "rerank", "whisper", "tts")
 
@@ -96,6 +104,64 @@ async def _ask_server(
         return []
     own = "" if base_url == PRESETS[preset].base_url else base_url
     return [ServedModel(server, preset, own, name) for name in model_names(body)]
+
+
+class ModelTest(Struct, frozen=True):
+    """What came of asking a model for a word.
+
+    Args:
+        is_ok: It replied.
+        told: What happened, in a sentence.
+        hint: What to do; empty if it replied.
+        models: The models that the server offers.
+    """
+
+    is_ok: bool
+    told: str
+    hint: str = ""
+    models: tuple[str, ...] = ()
+
+
+async def try_model(settings: LLMSettings, key: str = "") -> ModelTest:
+    """Ask a model for a word; nothing is changed.
+
+    Args:
+        settings: The model settings to try.
+        key: A key that is not kept yet; empty for the one in use.
+    """
+    names: tuple[str, ...] = ()
+    try:
+        slot = replace(resolve_slot(settings), timeout_s=_TEST_S, deadline_s=_TEST_S, retries=0)
+        slot = replace(slot, api_key=check_key(key)) if key else slot
+        if slot.preset != "local" and slot.base_url:
+            status, body = await fetch_models(slot)
+            names = tuple(model_names(body))
+            verdict = judge_status(slot, status, body)
+            if verdict.verdict == "fail" or (names and slot.model not in names):
+                return ModelTest(False, verdict.detail, verdict.mend, names)  # noqa: FBT003
+        check_usable(slot)
+        check_on_disk(slot)
+        reply = await _ask_for_word(slot)
+    except FailedError as error:
+        return ModelTest(False, f"{slot.where} does not answer", _mend_of(slot, error), names)  # noqa: FBT003
+    except FamiliarError as error:
+        return ModelTest(False, str(error), error.hint or "", names)  # noqa: FBT003
+    return ModelTest(True, f"{slot.model} says: {one_line(reply, _WORD_CHARS)}", models=names)  # noqa: FBT003
+
+
+def _mend_of(slot: ResolvedSlot, error: FailedError) -> str:
+    return PRESETS[slot.preset].start or str(error)
+
+
+async def _ask_for_word(slot: ResolvedSlot) -> str:
+    model = open_model(slot, cache_dir=cache_dir())
+    try:
+        request = model.prepare(
+            [Message(role="user", content="Say hello in one word.")], stream=False
+        )
+        return (await model.complete(request)).text.strip() or "(nothing)"
+    finally:
+        await model.aclose()
 
 
 def check_key(key: str) -> str:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from familiar_cli.base.errors import ConflictError, FamiliarError
 from familiar_cli.base.markdown import bullet, title_of, without_marker
-from familiar_cli.base.text import one_line, sha256_of
+from familiar_cli.base.text import counted, one_line, sha256_of
 from familiar_cli.base.times.when import MONTHS
 from familiar_cli.store.memory.layout import DIGEST_DIR, LORE_DIR, SELF_DIR, is_page, people_path
 from familiar_cli.store.memory.pages.facts import (
@@ -300,6 +300,8 @@ def page_title(memory: MemoryStore, rel_path: str) -> str:
 
 _LEARNED: Final = {"memory_writer": "learned", "human": "written by you", "sync": "from elsewhere"}
 _MADE: Final = ("consolidation", "distill")
+_COUNTED: Final = frozenset({"summed up", "changed", "new page"})
+"""What is told after what was learned."""
 
 
 class ChangeSentence(NamedTuple):
@@ -329,7 +331,18 @@ def change_sentences(
         title: Returns the title of a page.
     """
     pages = [file for file in files if is_page(file.rel_path)]
-    return [one for file in pages for one in _sentences_of_file(source, file, title)]
+    begins = [file for file in pages if source not in _LEARNED and _is_character(file)]
+    told = [one for file in pages if file not in begins
+            for one in _sentences_of_file(source, file, title)]  # fmt: skip
+    if begins:
+        words = f"with a character of {counted(len(begins), 'page')}"
+        told.insert(0, ChangeSentence("began", words, begins[0].rel_path))
+    return sorted(told, key=lambda one: one.kind in _COUNTED)
+
+
+def _is_character(file: FileDiff) -> bool:
+    """Tell whether a page of the character was added, which reads as a card, not as sentences."""
+    return file.kind == "added" and file.rel_path.startswith(f"{SELF_DIR}/")
 
 
 def _sentences_of_file(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from familiar_cli.actions.memory.fact_days import fact_days, pages_known, text_then
 from familiar_cli.actions.people.people import publish_names
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.markdown import without_marker
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.journal.history import JournalDay, JournalDays
     from familiar_cli.store.journal.past import Undone
 
+_READ_S: Final = 60.0
 _MOST_FILES: Final = 5_000  # a memory is written anew for the prompt of a day
 
 
@@ -125,9 +127,11 @@ async def prompt_then(familiar: Familiar, day: date, text: str, channel_id: str 
         raise UsageError("The message is empty, so there is no prompt to build")
     days = familiar.journal_days
     state = days.at(day)
-    if state is None:
-        raise NotFoundError(f"There was no memory yet on {day}")
-    there = days.every_file(state.commit)
+    facts, _ = fact_days(familiar).read(familiar, _READ_S)
+    known = {path for path, _ in pages_known(facts, day)}
+    if state is None and not known:
+        raise NotFoundError(f"Nothing was known yet on {day}")
+    there = days.every_file(state.commit) if state else []
     if len(there) > _MOST_FILES:
         raise UsageError(
             f"The memory of {day} has {len(there):,} files; a past prompt can be built from at "
@@ -136,6 +140,8 @@ async def prompt_then(familiar: Familiar, day: date, text: str, channel_id: str 
     with tempfile.TemporaryDirectory(prefix="familiar-as-of-") as directory:
         root = Path(directory) / familiar.paths.id
         _lay_out(familiar, days, there, root)
+        for path in known:
+            _write_file(root, path, (text_then(familiar, path, day) or "").encode())
         then = Familiar(FamiliarPaths(root))
         then.history = familiar.history
         then.finder.embedder = familiar.finder.embedder
@@ -150,9 +156,7 @@ def _lay_out(
     import shutil
 
     for rel_path, object_id in there:
-        path = root / "memory" / rel_path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(days.blob(object_id))
+        _write_file(root, rel_path, days.blob(object_id))
     (root / "memory").mkdir(parents=True, exist_ok=True)
     for source, target in (
         (familiar.paths.config, root / "character.toml"),
@@ -162,6 +166,12 @@ def _lay_out(
             shutil.copyfile(source, target)
     if familiar.paths.channels.is_dir():
         shutil.copytree(familiar.paths.channels, root / "channels")
+
+
+def _write_file(root: Path, rel_path: str, content: bytes) -> None:
+    path = root / "memory" / rel_path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
 
 
 async def _assemble_then(then: Familiar, end: datetime, text: str, channel_id: str) -> Trace:

@@ -12,12 +12,12 @@ from msgspec import Struct, field, to_builtins
 from msgspec.structs import replace
 
 from familiar_cli.base import errors
-from familiar_cli.base.markdown import body_start
+from familiar_cli.base.markdown import body_start, bullet
 from familiar_cli.base.text import nearest, sha256_of, unified_file
 from familiar_cli.store.history.imports import withdraw_doubles
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.merge.content import merge_onto
-from familiar_cli.store.memory.pages.lines import PLAIN, Numbering
+from familiar_cli.store.memory.pages.lines import PLAIN, Numbering, as_line, is_reference
 from familiar_cli.store.memory.store.files import MISSING
 from familiar_cli.writing.review.waiting import pending_ids
 
@@ -261,6 +261,7 @@ def lines_of(text: str) -> list[str]:
 
 
 _VERSION: Final = 1
+_COMMENT: Final = re.compile(r"<!--.*?-->")
 _ID: Final = re.compile(r"[0-9A-Za-z-]{1,80}")
 _SOURCE: Final = re.compile(r"[a-z][a-z_-]{0,39}(?::[^\x00-\x1f\x7f<>]{1,60})?")
 _MARK: Final = re.compile(r"turn (\d{1,18}) repeats turn (\d{1,18})\n?", re.ASCII)
@@ -360,6 +361,51 @@ class ReviewPlan(Struct, frozen=True):
     def to_json(self) -> dict[str, Any]:
         """Return the plan as it is stored."""
         return {"version": _VERSION, **to_builtins(self)}
+
+
+def edit_plan(plan: ReviewPlan, edits: Mapping[tuple[int, int], str]) -> ReviewPlan:
+    """Return a plan in which a person has reworded some of its added lines.
+
+    Args:
+        plan: The plan.
+        edits: New words by hunk and added line, both from 1. A line keeps its marker and what it
+            rests on.
+
+    Raises:
+        UsageError: An edit leaves nothing to change, or the line does not exist.
+    """
+    files, number, left = [], 0, dict(edits)
+    for file in plan.files:
+        hunks = [
+            replace(hunk, added=_reworded(hunk.added, n, left))
+            for n, hunk in enumerate(file.hunks, number + 1)
+        ]
+        number += len(hunks)
+        after = apply_hunks(file.before or "", [*file.record, *hunks])
+        files.append(replace(file, after=after))
+    edited = replace(plan, files=tuple(files))
+    if left or len(edited.hunks) != len(plan.hunks):
+        raise errors.UsageError(
+            "An edited piece no longer changes anything, or changed meanwhile; nothing was changed",
+            hint="Reject that piece instead, or look at the plan again.",
+        )
+    return edited
+
+
+def _reworded(
+    added: tuple[str, ...], number: int, edits: dict[tuple[int, int], str]
+) -> tuple[str, ...]:
+    lines = []
+    for at, line in enumerate(added, 1):
+        words = edits.pop((number, at), None)
+        if words is None:
+            lines.append(line)
+            continue
+        item = bullet(line)
+        references = [found for found in _COMMENT.findall(line) if is_reference(found)]
+        marker = line[: item.words_at] if item else ""
+        lines.append(" ".join([f"{marker}{as_line(words)}", *references]) + "\n")
+    return tuple(lines)
 
 
 class Decided(Struct, frozen=True):

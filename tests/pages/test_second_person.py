@@ -1,0 +1,27 @@
+"""Facts about the reader are said to the reader."""
+
+from __future__ import annotations
+
+from familiar_cli.pages.second_person import in_second_person
+from tests.support.cases import each
+
+
+@each(
+    ("said", "expected"),
+    [
+        ("Robin adopted Leo in May.", "You adopted Leo in May."),
+        ("Robin paints boats.", "You paint boats."),
+        ("Robin is 44.", "You are 44."),
+        ("Robin was ill.", "You were ill."),
+        ("Robin also likes tea.", "You also like tea."),
+        ("Robin studies law.", "You study law."),
+        ("Robin watches birds.", "You watch birds."),
+        ("Robin's sister is Bo.", "Your sister is Bo."),
+        ("Robin runs her own shop.", "You run your own shop."),
+        ("Robin Ames lives in Oslo.", "You live in Oslo."),
+        ("Robinson lives in Oslo.", "Robinson lives in Oslo."),
+        ("The boat of Robin is red.", "The boat of Robin is red."),
+    ],
+)
+def test_it_is_said_to_the_reader(said, expected) -> None:
+    assert in_second_person(said, ["Robin", "Robin Ames"]) == expected
