@@ -4,22 +4,42 @@ from __future__ import annotations
 
 import asyncio
 from datetime import date
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qs, quote, urlencode
 
 from msgspec import Struct, field
 
+from familiar_cli.actions.memory.facts import page_title
 from familiar_cli.base import errors
+from familiar_cli.store.memory.layout import people_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
 
+    from familiar_cli.base.who.identity import Author
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.history.rows import Turn
 
 
 _MOST_FIELDS: Final = 1000
+
+NAVIGATION: Final = {  # what a person looks for, and the pages below it; the first is its own
+    "Home": {
+        "": "Overview",
+        "desk": "Reminders",
+        "review": "Review",
+        "sync": "Sync",
+        "settings": "Settings",
+        "doctor": "Health",
+    },
+    "Talk": {"chat": "Talk", "turns": "Conversations", "turns/layers": "Prompts"},
+    "People": {"people": "Everyone", "graph": "Relations"},
+    "Memory": {"memory": "Pages", "search": "Search", "journal": "Changes", "distill": "Digests"},
+    "Time": {"timeline": "Timeline", "diary": "Diary", "asof": "As of a day"},
+}
+"""The pages of the site by what a person looks for."""
 
 T = TypeVar("T")
 
@@ -208,11 +228,30 @@ def read_form(body: bytes) -> dict[str, list[str]]:
 def with_speakers(familiar: Familiar, turns: Iterable[Turn]) -> list[tuple[Turn, str]]:
     """Return turns, each with its speaker's name."""
     found = list(turns)
-    labels, name = familiar.labels(turn.author for turn in found), familiar.name
+    names = names_of_speakers(familiar, (turn.author for turn in found))
 
     def speaker(turn: Turn) -> str:
         if turn.author:
-            return labels.of(turn.author)
-        return name if turn.role == "assistant" else turn.role
+            return names[turn.author]
+        return familiar.name if turn.role == "assistant" else turn.role
 
     return [(turn, speaker(turn)) for turn in found]
+
+
+def names_of_speakers(familiar: Familiar, authors: Iterable[Author | None]) -> dict[Author, str]:
+    """Return the name of each author; one that came without a name has that of their page."""
+    found = [author for author in authors if author]
+    labels = familiar.labels(found)
+
+    @cache
+    def page_name(slug: str) -> str:
+        path = people_path(slug)
+        return page_title(familiar.memory, path) if familiar.memory.exists(path) else ""
+
+    def has_name(author: Author) -> bool:
+        return bool(author.display_name or author.username) or familiar.me().is_me(author)
+
+    return {
+        one: labels.of(one) if has_name(one) else page_name(one.slug) or labels.of(one)
+        for one in found
+    }

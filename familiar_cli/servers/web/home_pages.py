@@ -1,12 +1,17 @@
-"""The home page with known facts and the last reply's explanation, and the pages of people."""
+"""The home page: today, with the owner's last exchange, known facts and memories."""
 
 from __future__ import annotations
 
+import json
 import threading
+from calendar import monthrange
 from contextlib import suppress
+from datetime import datetime, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.actions.health.status import FamiliarStatus, status_of
+from familiar_cli.actions.memory.fact_days import fact_days, facts_on
 from familiar_cli.actions.memory.facts import (
     KnownFact,
     best_facts,
@@ -17,16 +22,16 @@ from familiar_cli.actions.memory.facts import (
     forget_fact,
     known_people,
     newest_facts,
-    person_themes,
     pinned_pages,
 )
-from familiar_cli.actions.memory.graph import neighbourhood
-from familiar_cli.actions.people import change_people, people
 from familiar_cli.actions.talk.sent import find_trace
+from familiar_cli.base.config.home import cache_dir
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
+from familiar_cli.base.files import read_object, write_whole
 from familiar_cli.base.markdown import title_of
 from familiar_cli.base.text import counted
-from familiar_cli.base.times.clock import now, to_zone
+from familiar_cli.base.times.clock import iso, now, to_zone
+from familiar_cli.base.times.when import weekday_name
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports.export_card import card_picture
 from familiar_cli.servers.connection import state_of_files
@@ -38,29 +43,29 @@ from familiar_cli.servers.web.asking import (
     WebPage,
     with_speakers,
 )
-from familiar_cli.servers.web.drawing import evidence_links, render_inline, render_markdown
+from familiar_cli.servers.web.conversations import title_of_channel
+from familiar_cli.servers.web.fact_rows import dated_rows, fact_rows
 from familiar_cli.servers.web.memory_pages import change_runs, recent_changes, told_changes
-from familiar_cli.servers.web.relation_pages import READ_S, draw_graph
+from familiar_cli.servers.web.relation_pages import READ_S
 from familiar_cli.servers.web.turn_pages import show_reason
-from familiar_cli.store.history.selection import TurnFilter, newest_turns, people_in
+from familiar_cli.store.history.selection import TurnFilter, newest_turns
 from familiar_cli.store.history.statistics import first_and_last
-from familiar_cli.store.memory.aliases import main_account
 from familiar_cli.store.memory.layout import is_page, people_path
 from familiar_cli.store.memory.merge.files import conflicts_in
 from familiar_cli.store.memory.pages.lines import number_spans
 from familiar_cli.writing.review.waiting import pending_ids
-from familiar_cli.writing.writer.page_text import summary_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
     from datetime import date
+    from pathlib import Path
 
+    from familiar_cli.actions.memory.fact_days import DatedFact
     from familiar_cli.base.config.home import FamiliarPaths
-    from familiar_cli.servers.web.html.elements import Html
-    from familiar_cli.store.history.rows import ChannelSummary, Turn
+    from familiar_cli.store.history.rows import Turn
 
 _PATIENCE_S: Final = 0.06
-_FIRST_PATIENCE_S: Final = 1.0
+_FIRST_PATIENCE_S: Final = 0.25
 _MUCH_BYTES: Final = 20_000_000  # of a history; counting it takes longer than a page may
 
 
@@ -111,7 +116,7 @@ NUMBERS: Final = Numbers()
 """Status of all familiars in this process."""
 
 
-_LAST: Final = 8
+_LAST: Final = 200  # turns among which the owner's own are looked for
 _MOST_FACTS: Final = 6
 _MOST_PEOPLE: Final = 4
 _MOST_LATELY: Final = 6
@@ -120,12 +125,15 @@ _MOST_OF_PIN: Final = 2  # facts of one pinned page
 _MOST_PINNED: Final = 3
 _Latest = tuple[list[dict[str, Any]], "list[KnownFact]"]
 _MOST_RECENT: Final = 40
+_MOST_BEFORE: Final = 2  # facts of a day of an earlier year
+_YEARS: Final = 10
+_NEAR_DAYS: Final = (0, -1, 1, -2, 2, -3, 3)
 
 
 def show_home(asked: PageRequest) -> Shown:
-    """Return the first page."""
+    """Return the first page: today."""
     familiar, viewer = asked.familiar, asked.viewer
-    said = [kept.turn for kept in newest_turns(familiar.history, TurnFilter(viewer), _LAST)]
+    today = to_zone(now(), familiar.zone).date()
     status, is_fresh = NUMBERS.of(familiar.paths)
     pages = known_people(familiar, viewer, _MOST_PEOPLE)
     facts = [fact for path, text in pages for fact in facts_in(familiar, path, text, viewer)]
@@ -133,10 +141,14 @@ def show_home(asked: PageRequest) -> Shown:
     lines = {fact.line for fact in pinned}
     shown = [*pinned, *best_facts([one for one in facts if one.line not in lines], _MOST_FACTS)]
     mine = {people_path(slug) for slug in familiar.me().slugs}
+    own = _own_exchange(asked)
+    since = last_visit(familiar.paths.root)
     return Shown(
         "home",
         {
             "name": familiar.name,
+            "today": today,
+            "weekday": weekday_name(today),
             "has_portrait": bool(card_picture(familiar.memory)[0]),
             "since": _known_since(familiar),
             "status": status,
@@ -150,14 +162,92 @@ def show_home(asked: PageRequest) -> Shown:
                 for path, text in pages
             ],
             "is_mine": bool(pages) and pages[0][0] in mine,
-            "turns": with_speakers(familiar, said[-_SHOWN_TURNS:]),
-            "why": _last_reason(asked, said),
+            "turns": with_speakers(familiar, own),
+            "place": title_of_channel(familiar, own[-1].channel_id) if own else "",
+            "why": _last_reason(asked, own),
             "lately": lately,
+            "new": [one for one in lately if since and one["change"].commit.time > since],
+            "visited": since,
+            **_memories_of_today(asked, today, facts),
         },
     )
 
 
-_SHOWN_TURNS: Final = 2
+def _own_exchange(asked: PageRequest) -> list[Turn]:
+    """Return the owner's last message with the reply to it; never a stranger's."""
+    familiar = asked.familiar
+    own = familiar.me().slugs | familiar.privacy.own
+    said = [kept.turn for kept in newest_turns(familiar.history, TurnFilter(asked.viewer), _LAST)]
+    mine = [turn for turn in said if turn.author and turn.author.slug in own]
+    if not mine:
+        return []
+    replies = [turn for turn in said if turn.reply_to == mine[-1].id and turn.role == "assistant"]
+    following = (turn for turn in said if turn.id > mine[-1].id and turn.role == "assistant"
+                 and turn.channel_id == mine[-1].channel_id and turn.reply_to is None)  # fmt: skip
+    return [mine[-1], *(replies[-1:] or islice(following, 1))]
+
+
+def _memories_of_today(
+    asked: PageRequest, today: date, facts: Sequence[KnownFact]
+) -> dict[str, Any]:
+    """Return what was said on this day of earlier years, and one memory worth rereading."""
+    dated, _ = fact_days(asked.familiar).read(asked.familiar, READ_S)
+    before = next(
+        filter(None, (_year_before(today, years, dated) for years in range(1, _YEARS))), None
+    )
+    worth = [one for one in facts if one.times_said > 1 or one.is_confirmed] or list(facts)
+    chosen = worth[today.toordinal() % len(worth)] if worth else None
+    return {
+        "before": before and (before[0], before[1], dated_rows(asked, before[2])),
+        "memory": fact_rows(asked, [chosen])[0] if chosen else None,
+    }
+
+
+def _year_before(
+    today: date, years: int, dated: list[DatedFact]
+) -> tuple[str, date, list[DatedFact]] | None:
+    """Return what was said some years ago today, or in that week, with when that was."""
+    year = today.year - years
+    then = today.replace(year=year, day=min(today.day, monthrange(year, today.month)[1]))
+    for away in _NEAR_DAYS:
+        day = then + timedelta(days=away)
+        if found := facts_on(dated, day):
+            when = "today" if not away else "this week"
+            ago = "A year" if years == 1 else counted(years, "year").capitalize()
+            return f"{ago} ago {when}", day, found[:_MOST_BEFORE]
+    return None
+
+
+_VISITS_LOCK: Final = threading.Lock()
+_VISIT: Final = timedelta(minutes=30)
+_VISIT_NOTED: Final = timedelta(minutes=1)
+
+
+def last_visit(root: Path) -> datetime | None:
+    """Note that a person looks at the page now; return the end of their last visit, or None."""
+    path, key, at = cache_dir() / "visits.json", str(root), now()
+    with _VISITS_LOCK, suppress(OSError):
+        visits = read_object(path)
+        kept = visits.get(key)
+        pair = kept if isinstance(kept, list) and len(kept) == 2 else [None, None]  # noqa: PLR2004
+        since, last = map(_read_moment, pair)
+        if last and at - last > _VISIT:
+            since = last
+        if last is None or at - last > _VISIT_NOTED:
+            visits[key] = [since and iso(since), iso(at)]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, json.dumps(visits), durable=False)
+        return since
+    return None
+
+
+def _read_moment(text: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
 _LATEST: Final[dict[object, tuple[object, _Latest]]] = {}
 """Latest changes and pinned facts, cached by familiar, address and state."""
 
@@ -215,18 +305,6 @@ def send_portrait(asked: PageRequest) -> Data:
     return Data(content, media_type)
 
 
-def fact_rows(asked: PageRequest, facts: Iterable[KnownFact]) -> list[tuple[KnownFact, Html, Html]]:
-    """Return facts with their words as HTML and links to their evidence."""
-    return [
-        (
-            fact,
-            render_inline(fact.words, fact.rel_path, asked.base),
-            evidence_links(fact.days, asked.base),
-        )
-        for fact in facts
-    ]
-
-
 def change_fact(asked: PageRequest) -> Redirect:
     """Confirm a fact, correct it, or forget it."""
     familiar, rel_path = asked.familiar, asked.sent("path")
@@ -258,92 +336,8 @@ def change_fact(asked: PageRequest) -> Redirect:
             raise UsageError(f"Unknown action for a fact: {other[:40]!r}; nothing was changed")
 
 
-_PEOPLE_A_PAGE: Final = 200
-
-
-def show_people(asked: PageRequest) -> Shown:
-    """Return everyone known."""
-    found = people.people_of(asked.familiar, thorough=False)
-    start = asked.number("from") or 0
-    shown = found.people[start : start + _PEOPLE_A_PAGE]
-    more = start + _PEOPLE_A_PAGE if len(found.people) > start + _PEOPLE_A_PAGE else None
-    return Shown("people", {"people": shown, "shared": found.collisions, "more": more})
-
-
-def show_one_person(asked: PageRequest) -> Shown:
-    """Return a person: facts, relations, and channels."""
-    familiar, viewer = asked.familiar, asked.viewer
-    person = people.show_person(familiar, asked.path["person"])
-    related = {}
-    if person.text:
-        near = neighbourhood(
-            familiar,
-            person.rel_path,
-            viewer=familiar.privacy.owner(),
-            links=False,
-            thorough=False,
-            within_s=READ_S,
-        )
-        related = draw_graph(asked, near)
-    facts = facts_in(familiar, person.rel_path, person.text, viewer)
-    public = [fact for fact in facts if not fact.is_private]
-    private = [fact for fact in facts if fact.is_private]
-    themes = [(name, fact_rows(asked, some)) for name, some in person_themes(public).items()]
-    summary = summary_of(person.text)
-    return Shown(
-        "person",
-        {
-            "person": person,
-            "summary": render_markdown(
-                summary, person.rel_path, asked.base, familiar.numbering, viewer
-            ),
-            "themes": themes,
-            "private": fact_rows(asked, newest_facts(private)),
-            "related": related,
-            "channels": _channels_of(asked, person.slug),
-            "main": main_account(person.text),
-        },
-    )
-
-
-def _channels_of(asked: PageRequest, slug: str) -> list[tuple[ChannelSummary, bool]]:
-    """Return the channels in which a person spoke, and whether each is private."""
-    history, private = asked.familiar.history, asked.familiar.channels.private()
-    channels = [one for one in history.channels() if asked.viewer.sees_channel(one.channel_id)]
-    spoke = people_in(history, [one.channel_id for one in channels])
-    return [
-        (one, one.channel_id in private)
-        for one in channels
-        if slug in spoke.get(one.channel_id, ())
-    ]
-
-
-def change_person(asked: PageRequest) -> Redirect:
-    """Add or remove a person's name, or merge or split people."""
-    familiar, person, name = asked.familiar, asked.path["person"], asked.sent("name").strip()
-    match asked.sent("do"):
-        case "add":
-            change_people.add_alias(familiar, person, name)
-            told = f"{person} is now also called {name!r}."
-        case "remove":
-            change_people.remove_alias(familiar, person, name)
-            told = f"{person} is no longer called {name!r}."
-        case "merge":
-            change_people.merge(familiar, person, name)
-            told = f"Merged {name} into {person}."
-        case "split":
-            change_people.split(familiar, person)
-            told = f"{person} has a file of their own again."
-        case other:
-            raise UsageError(f"Unknown action for a person: {other[:40]!r}")
-    return Redirect(asked.to("people", person), (told, "The journal can undo it."))
-
-
 PAGES: Final = (
     WebPage("/", show_home),
     WebPage("/portrait/{name}", send_portrait),
     WebPage("/facts", change_fact, "POST"),
-    WebPage("/people", show_people),
-    WebPage("/people/{person}", show_one_person),
-    WebPage("/people/{person}", change_person, "POST"),
 )

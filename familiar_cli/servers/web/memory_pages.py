@@ -127,10 +127,13 @@ def _source_view(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]
 
 
 def _blame_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
+    start = asked.number("from") or 0
     try:
-        lines = asked.familiar.past.blame(rel_path)[:_MOST_BLAMED]
+        every = asked.familiar.past.blame(rel_path)
     except errors.FamiliarError as error:
-        return {"groups": [], "problem": str(error)}
+        return {"groups": [], "problem": str(error), "next_from": None}
+    lines = every[start : start + _MOST_BLAMED]
+    next_from = start + _MOST_BLAMED if len(every) > start + _MOST_BLAMED else None
     cited = asked.familiar.numbering.cited_days([one.text for one in lines], asked.viewer)
     rows = [
         (
@@ -140,7 +143,8 @@ def _blame_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
         )
         for one, days in zip(lines, cited, strict=True)
     ]
-    return {"groups": [(key, list(run)) for key, run in groupby(rows, lambda row: row[0].commit)]}
+    groups = [(key, list(run)) for key, run in groupby(rows, lambda row: row[0].commit)]
+    return {"groups": groups, "next_from": next_from}
 
 
 def _history_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
@@ -304,9 +308,12 @@ _A_PAGE: Final = 50
 def show_journal(asked: PageRequest) -> Shown:
     """Return a page of changes."""
     source, path = asked.query.get("source", ""), asked.query.get("path", "")
-    found = recent_changes(asked, _A_PAGE, path, source)
-    runs = [told_changes(asked, run) for run in change_runs(found)]
-    return Shown("journal", {"runs": runs, "source": source, "path": path})
+    start = asked.number("from") or 0
+    found = recent_changes(asked, start + _A_PAGE + 1, path, source)[start:]
+    runs = [told_changes(asked, run) for run in change_runs(found[:_A_PAGE])]
+    older = start + _A_PAGE if len(found) > _A_PAGE else None
+    values = {"runs": runs, "source": source, "path": path, "start": start, "older": older}
+    return Shown("journal", values)
 
 
 def change_runs(changes: Iterable[LoggedChange]) -> list[list[LoggedChange]]:

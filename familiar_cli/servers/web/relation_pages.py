@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from familiar_cli.actions.memory.fact_days import fact_days
 from familiar_cli.actions.memory.graph import Around, neighbourhood, overview
 from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.servers.web.asking import PageRequest, Shown, WebPage
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.memory.relation_index import GraphPage
 
 _MOST_STEPS: Final = 4
+_ALL_S: Final = 600.0
 READ_S: Final = 0.2
 """Seconds a page waits while changed files are read; the rest is read in the background."""
 
@@ -42,7 +44,7 @@ def draw_graph(asked: PageRequest, found: Around) -> dict[str, Any]:
     from familiar_cli.pages.memory_pages import edge_span
 
     if found.unread:
-        _finish_reading(asked.familiar.paths)
+        finish_reading(asked.familiar.paths)
     nodes = {node.path: node for node in found.nodes}
 
     def href(node: GraphPage) -> str:
@@ -93,8 +95,8 @@ _READING: Final[set[str]] = set()
 _READING_LOCK: Final = threading.Lock()
 
 
-def _finish_reading(paths: FamiliarPaths) -> None:
-    """Read all changed pages in a background thread, one per familiar."""
+def finish_reading(paths: FamiliarPaths) -> None:
+    """Index all changed pages in a background thread, one per familiar."""
     from familiar_cli.familiar import Familiar
 
     key = str(paths.root)
@@ -106,6 +108,8 @@ def _finish_reading(paths: FamiliarPaths) -> None:
                 Familiar(paths) as familiar,
                 closing(familiar.relations()) as graph,
             ):
+                familiar.index.refresh()
+                fact_days(familiar).read(familiar, _ALL_S)
                 graph.refresh()
         finally:
             with _READING_LOCK:

@@ -10,12 +10,14 @@ from familiar_cli.base.errors import UsageError
 from familiar_cli.imports.create import create_familiar, template_card
 from familiar_cli.imports.reading import read_card
 from familiar_cli.servers.web.asking import read_form
+from familiar_cli.servers.web.model_form import KEY, keep_choice, model_values, read_model_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from email.message import MIMEPart
     from pathlib import Path
 
+    from familiar_cli.actions.health.start import ModelTest
     from familiar_cli.imports.cards import Card
 
 
@@ -24,28 +26,20 @@ TEMPLATES: Final = {
     "assistant": "works with you and keeps track of what was decided",
     "narrator": "tells an open story with you as its hero",
 }
-MODELS: Final = {
-    "local": "a small model inside this program; nothing leaves the machine",
-    "ollama": "Ollama on this machine",
-    "lmstudio": "LM Studio on this machine",
-    "llamacpp": "a llama.cpp server on this machine",
-    "openrouter": "OpenRouter; its key is read from OPENROUTER_API_KEY",
-    "openai": "OpenAI; its key is read from OPENAI_API_KEY",
-    "custom": "another server with the same API, at the address below",
-}
 _MOST_NAME: Final = 80
-_SETTINGS: Final = {"preset": "llm.preset", "model": "llm.model", "base_url": "llm.base_url"}
 
 
-def setup_values(fields: Mapping[str, str], problem: str = "", hint: str = "") -> dict[str, Any]:
+def setup_values(
+    fields: Mapping[str, str], problem: str = "", hint: str = "", tested: ModelTest | None = None
+) -> dict[str, Any]:
     """Return the template values of the page, with what was typed before."""
     typed = {"template": "companion", "preset": "local", **fields}
     return {
-        "typed": {name: typed.get(name, "") for name in ("name", "you", *_SETTINGS, "template")},
+        "typed": {name: typed.get(name, "") for name in ("name", "you", "template")},
         "templates": TEMPLATES,
-        "models": MODELS,
         "problem": problem,
         "hint": hint,
+        **model_values(typed, tested),
     }
 
 
@@ -94,16 +88,10 @@ def make_familiar(home: Path, fields: Mapping[str, str], raw: bytes, origin: str
         FamiliarError: A field is invalid; no familiar was created.
     """
     from familiar_cli.actions.people.me import change_me, place_of_me
-    from familiar_cli.base.config.edit import parse_value, set_values
-    from familiar_cli.base.config.settings import find_setting
     from familiar_cli.base.text import slugify
     from familiar_cli.familiar import Familiar
 
-    settings = {key: fields[name] for name, key in _SETTINGS.items() if fields.get(name)}
-    for key, text in settings.items():
-        parse_value(find_setting(key), text)
-    if settings.get("llm.preset") == "custom" and "llm.base_url" not in settings:
-        raise UsageError("A server of your own needs its address, e.g. http://127.0.0.1:5000/v1")
+    chosen = read_model_fields(fields)
     name = fields.get("name", "")[:_MOST_NAME]
     made = create_familiar(
         home,
@@ -111,8 +99,8 @@ def make_familiar(home: Path, fields: Mapping[str, str], raw: bytes, origin: str
         lambda paths: Familiar(paths).memory,
         familiar_id=slugify(name) or None if raw else None,
     )
-    if settings:
-        set_values(home / made.id / "character.toml", settings)
+    if any(chosen.values()):
+        keep_choice(home / made.id / "character.toml", chosen, fields.get(KEY, ""))
     if fields.get("you"):
         change_me(None, place_of_me(home, None), {"name": fields["you"][:_MOST_NAME]})
     return made.id

@@ -31,13 +31,16 @@ from familiar_cli.servers.web import (
     asking,
     home_pages,
     memory_pages,
+    people_pages,
     relation_pages,
+    search_pages,
     talk_pages,
     time_pages,
     turn_pages,
     upkeep_pages,
 )
 from familiar_cli.servers.web.drawing import draw_page, static_file, stylesheet
+from familiar_cli.servers.web.model_form import KEY, read_model_fields, try_choice
 from familiar_cli.servers.web.setup_pages import make_familiar, read_upload, setup_values
 from familiar_cli.servers.web.talk_pages import PageTurn, TalkResponse, show_outcome
 
@@ -111,9 +114,11 @@ def _is_same(given: str, known: str) -> bool:
 
 PAGES: Final = (
     *home_pages.PAGES,
+    *people_pages.PAGES,
     *turn_pages.PAGES,
     *talk_pages.PAGES,
     *memory_pages.PAGES,
+    *search_pages.PAGES,
     *time_pages.PAGES,
     *relation_pages.PAGES,
     *upkeep_pages.PAGES,
@@ -121,29 +126,15 @@ PAGES: Final = (
 """The first matching route wins."""
 
 SETUP: Final = "/setup/persona"
+_SETUPS: Final = (SETUP, "/setup")
 """The page that makes a familiar; the first page of a home that has none."""
-
-NAVIGATION: Final = {  # what a person looks for, and the pages below it; the first is its own
-    "Home": {
-        "": "Overview",
-        "desk": "Reminders",
-        "review": "Review",
-        "sync": "Sync",
-        "settings": "Settings",
-        "doctor": "Health",
-    },
-    "Talk": {"chat": "Talk", "turns": "Conversations", "turns/layers": "Prompts"},
-    "People": {"people": "Everyone", "graph": "Relations"},
-    "Memory": {"memory": "Pages", "search": "Search", "journal": "Changes", "distill": "Digests"},
-    "Time": {"timeline": "Timeline", "diary": "Diary", "asof": "As of a day"},
-}
 
 
 def find_place(here: str) -> str | None:
     """Return the page of `NAVIGATION` that an address belongs to."""
-    parts = here.strip("/").split("/")
+    parts = here.replace("/as-of", "/asof", 1).strip("/").split("/")
     above = ("/".join(parts[:length]) for length in range(len(parts), 0, -1))
-    known = {path for pages in NAVIGATION.values() for path in pages}
+    known = {path for pages in asking.NAVIGATION.values() for path in pages}
     return next((path for path in above if path in known), None)
 
 
@@ -224,7 +215,7 @@ class Site:
             routes=[
                 Route("/static/{name}", _static_response),
                 Route("/favicon.ico", _icon_response),
-                Route(SETUP, self._set_up, methods=["GET", "POST"]),
+                *(Route(path, self._set_up, methods=["GET", "POST"]) for path in _SETUPS),
                 Mount("/f/{familiar}", routes=list(pages)),
                 *pages,
             ],
@@ -387,7 +378,7 @@ class Site:
                     "pages": pages.items(),
                     "is_here": place in pages,
                 }
-                for name, pages in NAVIGATION.items()
+                for name, pages in asking.NAVIGATION.items()
             ],
             "place": place,
             "ids": ids,
@@ -422,6 +413,12 @@ class Site:
         fields: dict[str, str] = {}
         try:
             fields, raw, origin = read_upload(request.headers.get("content-type", ""), body)
+            if fields.get("do") == "test" or fields.get("use"):
+                fields |= read_model_fields(fields)
+                tested = try_choice(fields, fields.get(KEY, ""))
+                return _page_response(
+                    "setup", {**shared, **setup_values(fields, tested=tested)}, 200
+                )
             made = make_familiar(self.pool.home, fields, raw, origin)
         except FamiliarError as error:
             again = setup_values(fields, str(error), error.hint or "")

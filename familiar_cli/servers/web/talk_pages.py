@@ -7,7 +7,6 @@ import json
 import threading
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.actions.memory.due_work import begin_due_work, make_way
@@ -27,9 +26,12 @@ from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.context.trace import Trace, read_trace
 from familiar_cli.context.turn import TurnResult, Watcher
 from familiar_cli.context.types import Said, Spoken
+from familiar_cli.imports.export_card import card_picture
 from familiar_cli.llm.slots import check_on_disk, check_usable
+from familiar_cli.pages.stream import Styler, shown_runs, spoken_runs
 from familiar_cli.servers import connection
 from familiar_cli.servers.web import asking
+from familiar_cli.servers.web.conversations import MAIN, list_conversations, title_of_channel
 from familiar_cli.store.history.rows import Turn, in_pairs, place_of
 
 if TYPE_CHECKING:
@@ -46,13 +48,12 @@ T = TypeVar("T")
 SOURCE: Final = "web"
 """The source of turns made on the page."""
 
-_CHANNEL: Final = "cli"  # shared with the commands, so that conversations continue everywhere
 _MOST_TURNS: Final = 24
-_MOST_CONVERSATIONS: Final = 20
 _MOST_EXPLAINED: Final = 1_000
 _MOST_SPOKEN_CHARS: Final = 400_000
 _ROLES: Final = ("user", "assistant")
 _STOP_S: Final = 5.0
+_STOPPED: Final = "Stopped. What was written until then is kept."
 _STREAM: Final = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
@@ -138,11 +139,7 @@ async def cancel_turns() -> None:
 
 
 def _channel_in(form: Mapping[str, list[str]]) -> str:
-    return asking.field_of(form, "channel").strip() or _CHANNEL
-
-
-def _label_of(familiar: Familiar, channel_id: str) -> str:
-    return "Main conversation" if channel_id == _CHANNEL else familiar.channels.label(channel_id)
+    return asking.field_of(form, "channel").strip() or MAIN
 
 
 def _read_said(familiar: Familiar, form: Mapping[str, list[str]]) -> Said:
@@ -250,10 +247,10 @@ class TalkResponse:
     async def _play(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._streams:
             await send({"type": "http.response.start", "status": 200, "headers": _STREAM})
-        events = self._turn.follow()
+        events, styler = self._turn.follow(), Styler()
         while not isinstance(event := await anext(events), ReplyEnd):
             if self._streams:
-                await _send_event(send, *_event_of(event))
+                await _send_event(send, *self._event_of(event, styler))
         page = await asyncio.to_thread(self._draw, event)
         if not self._streams:
             await page(scope, receive, send)
@@ -261,21 +258,26 @@ class TalkResponse:
         await _send_event(send, "page", bytes(page.body).decode("utf-8"))
         await send({"type": "http.response.body", "body": b""})
 
+    def _event_of(self, event: Trace | TurnNotice | str, styler: Styler) -> tuple[str, object]:
+        """Return an event's name and data; text comes in styled runs, as `speech_html` draws it."""
+        if isinstance(event, TurnNotice):
+            return "wait", event.text
+        said = self._turn.said
+        if isinstance(event, str):
+            return "text", list(shown_runs(styler, styler.feed(event)))
+        if said and said.remake == "continue" and said.instead_of:
+            return "begun", list(shown_runs(styler, styler.feed(said.instead_of.content)))
+        return "begun", list(spoken_runs(said.text if said else ""))
 
-def _event_of(event: Trace | TurnNotice | str) -> tuple[str, str]:
-    if isinstance(event, str):
-        return "text", event
-    return ("wait", event.text) if isinstance(event, TurnNotice) else ("begun", "")
 
-
-async def _send_event(send: Send, name: str, text: str) -> None:
-    safe = json.dumps(text.encode("utf-8", "replace").decode("utf-8"))
-    body = f"event: {name}\ndata: {safe}\n\n".encode()
+async def _send_event(send: Send, name: str, value: object) -> None:
+    body = f"event: {name}\ndata: {json.dumps(value)}\n\n".encode()
     await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
 def show_chat(asked: asking.PageRequest) -> asking.Shown:
-    """Return the page of a conversation."""
+    """Return the page of a conversation, and load what the first reply needs meanwhile."""
+    asked.familiar.finder.load_embedder(optimised=True)
     return asking.Shown("chat", _chat_values(asked))
 
 
@@ -286,7 +288,9 @@ def show_outcome(
     is_off = bool(asked.sent("off"))
     if not (streams or is_off or end.error):
         return asking.Redirect(f"{asked.to('chat', channel=turn.channel_id)}#end", turn.notices)
-    values = _chat_values(asked) | {"notes": turn.notices, "is_off": is_off, "is_live": False}
+    values = _chat_values(asked) | {"warnings": turn.notices, "is_off": is_off, "is_live": False}
+    if turn.interrupted:
+        values["outcome"] = _STOPPED
     result, said = end.result or turn.interrupted, turn.said
     if is_off:
         with suppress(UsageError):
@@ -320,15 +324,15 @@ def _chat_values(asked: asking.PageRequest) -> dict[str, Any]:
     return {
         "name": familiar.name,
         "channel": channel_id,
-        "label": _label_of(familiar, channel_id),
+        "has_portrait": bool(card_picture(familiar.memory)[0]),
         "rows": _turn_rows(asked, turns),
         "last": _last_controls(familiar, channel_id, turns) if is_end else {},
         "more": place_of(recent[-_MOST_TURNS]) if len(recent) > _MOST_TURNS else None,
         "is_end": is_end,
         "greetings": [] if turns else _greetings(familiar, channel_id),
-        "conversations": _conversations(asked),
+        "conversations": list_conversations(familiar, asked.viewer, channel_id),
         "parents": [
-            (branch.parent, _label_of(familiar, branch.parent))
+            (branch.parent, title_of_channel(familiar, branch.parent))
             for branch in familiar.history.branches()
             if branch.channel_id == channel_id
         ],
@@ -338,6 +342,8 @@ def _chat_values(asked: asking.PageRequest) -> dict[str, Any]:
         "is_off": False,
         "spoken": [],
         "off_why": None,
+        "outcome": "",
+        "warnings": (),
         "error": "",
         "hint": "",
         "draft": "",
@@ -406,13 +412,6 @@ def _greetings(familiar: Familiar, channel_id: str) -> list[tuple[int, str]]:
     return []
 
 
-def _conversations(asked: asking.PageRequest) -> list[tuple[str, str]]:
-    """Return the most recent conversations with their labels."""
-    spoken = (summary.channel_id for summary in asked.familiar.history.channels())
-    ids = islice(filter(asked.viewer.sees_channel, spoken), _MOST_CONVERSATIONS)
-    return [(channel_id, _label_of(asked.familiar, channel_id)) for channel_id in ids]
-
-
 def _live_in(familiar: Familiar, channel_id: str) -> list[PageTurn]:
     """Return the turns in progress in a conversation."""
     where = (familiar.paths.root, channel_id)
@@ -421,11 +420,12 @@ def _live_in(familiar: Familiar, channel_id: str) -> list[PageTurn]:
 
 def stop_reply(asked: asking.PageRequest) -> asking.Redirect:
     """Stop a reply in progress, keeping its partial text."""
-    for turn in _live_in(asked.familiar, _channel_in(asked.form)):
+    live = _live_in(asked.familiar, _channel_in(asked.form))
+    for turn in live:
         ending = asyncio.run_coroutine_threadsafe(turn.cancel(), turn.task.get_loop())
         with suppress(TimeoutError):
             ending.result(_STOP_S)
-    return _to_end(asked)
+    return _to_end(asked, _STOPPED if live else "No reply was being written.")
 
 
 def choose_reply(asked: asking.PageRequest) -> asking.Redirect:

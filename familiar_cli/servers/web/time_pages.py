@@ -9,6 +9,13 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.actions.memory import past
+from familiar_cli.actions.memory.fact_days import (
+    DatedFact,
+    fact_days,
+    facts_on,
+    pages_known,
+    text_then,
+)
 from familiar_cli.actions.memory.facts import change_sentences, page_title
 from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.markdown import split_front_matter
@@ -21,11 +28,17 @@ from familiar_cli.servers.web.asking import (
     to_number,
     with_speakers,
 )
-from familiar_cli.servers.web.drawing import RENDERED_CHARS, render_markdown
+from familiar_cli.servers.web.drawing import (
+    RENDERED_CHARS,
+    render_markdown,
+)
+from familiar_cli.servers.web.fact_rows import dated_rows
 from familiar_cli.servers.web.html.elements import Html, el
 from familiar_cli.servers.web.html.page import draw_part
 from familiar_cli.servers.web.memory_pages import cited_sentences, path_crumbs
+from familiar_cli.servers.web.relation_pages import READ_S, finish_reading
 from familiar_cli.store.memory.layout import is_hidden
+from familiar_cli.writing.consolidation.periods import TIERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +49,8 @@ if TYPE_CHECKING:
 _MOST_CHANGED: Final = 200
 _MOST_DIFFS: Final = 12
 _MOST_SENTENCES: Final = 40
+_MOST_PAGES: Final = 30
+_OF_DAYS: Final = frozenset({"sessions", *TIERS})  # they repeat what other pages say
 _FEW_DAYS: Final = 3  # fewer need no marks
 _FIRST: Final = date(2, 1, 1)
 _LAST: Final = date(9998, 12, 31)  # the day after has to be one, too, in every zone
@@ -44,9 +59,9 @@ _LAST: Final = date(9998, 12, 31)  # the day after has to be one, too, in every 
 def show_day(asked: PageRequest) -> Shown | Redirect:
     """Return memory as of a day."""
     if "n" in asked.query:  # from the slider
-        days = asked.familiar.journal_days.all()
+        days = fact_days(asked.familiar).days(asked.familiar)
         number = min(to_number(asked.query["n"], "n"), max(len(days) - 1, 0))
-        return Redirect(asked.to("asof", at=days[number].day if days else None))
+        return Redirect(asked.to("asof", at=days[number] if days else None))
     found = past.as_of(asked.familiar, _asked_day(asked), _day_within(asked, "since"))
     return Shown("asof", _day_values(asked, found))
 
@@ -54,27 +69,27 @@ def show_day(asked: PageRequest) -> Shown | Redirect:
 def show_file_then(asked: PageRequest) -> Shown:
     """Return a file or directory as of a day."""
     day, rel_path = _asked_day(asked), asked.path.get("path", "").strip("/")
-    days = asked.familiar.journal_days
+    days, memory = asked.familiar.journal_days, asked.familiar.memory
+    text = text_then(asked.familiar, rel_path, day) if rel_path else None
     state = days.at(day)
-    content = days.content(state.commit, rel_path) if state and rel_path else None
-    listed = _list_directory(days, state.commit, rel_path) if state and content is None else []
-    if rel_path and content is None and not listed:
-        raise NotFoundError(f"There was no {rel_path!r} in memory on {day}")
+    listed = _list_directory(days, state.commit, rel_path) if state and text is None else []
+    if rel_path and text is None and not listed:
+        raise NotFoundError(f"Nothing of {rel_path!r} was known on {day}")
     values = {"day": day, "rel_path": rel_path, "crumbs": path_crumbs(rel_path), "listed": listed}
-    text = content.decode("utf-8", "replace") if content is not None else ""
-    front, body = split_front_matter(text)
+    front, body = split_front_matter(text or "")
     html = None
-    if content is not None:
+    if text is not None:
         html = render_markdown(
             body[:RENDERED_CHARS], rel_path, asked.base, asked.familiar.numbering, asked.viewer
         )
-    memory = asked.familiar.memory
-    is_now = content is not None and memory.exists(rel_path)
-    same = is_now and memory.read_bytes(rel_path) == content
+    is_now = text is not None and memory.exists(rel_path)
+    same = is_now and memory.read_bytes(rel_path) == (text or "").encode()
+    title = page_title(memory, rel_path) if is_now else rel_path.split("/")[-1] or "Memory"
     return Shown(
         "asof_file",
-        {**values, "front": front or "", "html": html, "is_now": is_now, "same": same},
-    )
+        {**values, "title": title, "front": front or "", "html": html, "is_now": is_now,
+         "same": same},
+    )  # fmt: skip
 
 
 def show_prompt(asked: PageRequest) -> Shown:
@@ -86,19 +101,27 @@ def show_prompt(asked: PageRequest) -> Shown:
 
 
 def _day_values(asked: PageRequest, found: past.AsOf) -> dict[str, Any]:
-    known = [state.day for state in found.days]
-    at = max((n for n, day in enumerate(known) if day <= found.day), default=0)
-    days = asked.familiar.journal_days
+    familiar, day = asked.familiar, found.day
+    known = fact_days(familiar).days(familiar)
+    facts, unread = fact_days(familiar).read(familiar, READ_S)
+    if unread:
+        finish_reading(familiar.paths)
+    days, changes = familiar.journal_days, {one.day: one.changes for one in found.days}
     listed = _list_directory(days, found.state.commit) if found.state else []
+    is_written = found.state is not None and found.state.day == day
     return {
         "found": found,
         "known": known,
-        "marks": _day_marks(found.days),
-        "at": at,
-        "before": next((day for day in reversed(known) if day < found.day), None),
-        "after": next((day for day in known if day > found.day), None),
+        "marks": _day_marks([(one, changes.get(one, 0)) for one in known]),
+        "at": max((n for n, one in enumerate(known) if one <= day), default=0),
+        "before": next((one for one in reversed(known) if one < day), None),
+        "after": next((one for one in known if one > day), None),
+        "facts": dated_rows(asked, facts_on(facts, day)),
+        "pages": _pages_then(asked, facts, day),
+        "unread": unread,
         "listed": listed,
         "names": {path: path_crumbs(path)[-1][0] for path, _ in listed},
+        "is_written": is_written,
         "changed": found.changed[:_MOST_CHANGED],
         "more_changed": max(len(found.changed) - _MOST_CHANGED, 0),
         **_change_values(asked, found.since, found.state, found.changed),
@@ -108,6 +131,15 @@ def _day_values(asked: PageRequest, found: past.AsOf) -> dict[str, Any]:
         "picture": None,
         "messages": None,
     }
+
+
+def _pages_then(
+    asked: PageRequest, facts: list[DatedFact], day: date
+) -> list[tuple[str, str, int]]:
+    """Return the pages that knew most on a day: path, title, and number of facts."""
+    memory = asked.familiar.memory
+    kept = [one for one in pages_known(facts, day) if one[0].partition("/")[0] not in _OF_DAYS]
+    return [(path, page_title(memory, path), count) for path, count in kept[:_MOST_PAGES]]
 
 
 def _differences(
@@ -134,18 +166,18 @@ def _change_values(
     }
 
 
-def _day_marks(days: Sequence[JournalDay]) -> Html:
-    """Return one mark per day with changes, higher for more, and the years."""
+def _day_marks(days: Sequence[tuple[date, int]]) -> Html:
+    """Return one mark per day, higher for more changes of memory, and the years."""
     if len(days) < _FEW_DAYS:
         return Html("")
-    most = max(one.changes for one in days)
+    most = max(changes for _, changes in days) or 1
     marks, last = [], 0
-    for number, one in enumerate(days):
-        high = 6 + 26 * sqrt(one.changes / most)
+    for number, (day, changes) in enumerate(days):
+        high = 10 + 22 * sqrt(changes / most)
         x = 1000 * number / (len(days) - 1)
         marks.append(f"M{x:.1f} 32V{32 - high:.1f}")
-        if one.day.year != last:
-            last = one.day.year
+        if day.year != last:
+            last = day.year
             marks.append(f"M{x:.1f} 40V32")
     shape = el("path", d="".join(marks))
     box = "0 0 1000 40"
@@ -192,11 +224,19 @@ def show_diary(asked: PageRequest) -> Shown:
             "found": found,
             "title": f"{weekday_name(found.day)}, {day_words(found.day)}",
             "turns": with_speakers(asked.familiar, found.turns),
+            "facts": dated_rows(asked, _facts_of(asked, found.day)),
             "files": [_diary_file(asked, mark) for mark in found.files],
             **_change_values(asked, found.since, found.state, learned),
             "more_changed": max(len(learned) - _MOST_DIFFS, 0),
         },
     )
+
+
+def _facts_of(asked: PageRequest, day: date) -> list[DatedFact]:
+    facts, unread = fact_days(asked.familiar).read(asked.familiar, READ_S)
+    if unread:
+        finish_reading(asked.familiar.paths)
+    return facts_on(facts, day)
 
 
 def _diary_file(asked: PageRequest, mark: past.DatedFile) -> tuple[past.DatedFile, Html]:
@@ -212,6 +252,7 @@ def _diary_file(asked: PageRequest, mark: past.DatedFile) -> tuple[past.DatedFil
 
 PAGES: Final = (
     WebPage("/asof", show_day),
+    WebPage("/as-of", show_day),
     WebPage("/asof/files", show_file_then),
     WebPage("/asof/files/{path:path}", show_file_then),
     WebPage("/asof/prompt", show_prompt, "POST", is_long=True),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from familiar_cli.actions.memory.facts import page_title
-from familiar_cli.actions.memory.search import search_past, search_sessions
+from familiar_cli.actions.memory.search import search_sessions
 from familiar_cli.actions.talk import sent
 from familiar_cli.actions.talk.explain_piece import explain_piece
 from familiar_cli.actions.talk.prompt_layers import layers_over_time
@@ -26,8 +25,6 @@ from familiar_cli.servers.web.html.elements import Html, el, spoken
 from familiar_cli.store.history.selection import TurnFilter, newest_turns, turns_around
 from familiar_cli.store.history.store import restore_turns, turn_statuses
 from familiar_cli.store.memory.layout import PEOPLE_DIR
-from familiar_cli.store.memory.pages.lines import readable_text
-from familiar_cli.store.search.types import Hit, options_from
 
 _A_PAGE: Final = 40
 _CHARTED: Final = 40
@@ -183,103 +180,6 @@ def _compare_before(asked: PageRequest, trace: Trace | None) -> dict[str, Any] |
     }
 
 
-_K: Final = 10
-_METHODS: Final = {
-    "auto": "words and meaning",
-    "lexical": "words",
-    "dense": "meaning",
-    "grep": "a regular expression",
-}
-_REFRESH_S: Final = 0.08  # for files that changed since the last search
-_TEXT_CHARS: Final = 600
-_BARS: Final = (
-    ("relevance", "words and meaning together"),
-    ("lexical", "words"),
-    ("dense", "meaning"),
-    ("coverage", "share of the words"),
-    ("recency", "how new it is"),
-    ("people", "who speaks or is mentioned"),
-    ("time", "near the time asked for"),
-)
-
-
-def show_search(asked: PageRequest) -> Shown:
-    """Return the findings."""
-    query = asked.query.get("q", "").strip()
-    where, method = asked.query.get("in", "memory"), asked.query.get("method", "auto")
-    values: dict[str, Any] = {
-        "q": query,
-        "where": where,
-        "method": method,
-        "methods": _METHODS,
-        "within": asked.query.get("within", ""),
-        "since": asked.query.get("since", ""),
-        "result": None,
-        "past": None,
-        "rows": [],
-        "problem": "",
-        "hint": "",
-    }
-    if not query:
-        return Shown("search", values)
-    try:
-        values |= (
-            _search_turns(asked, query, method)
-            if where == "past"
-            else _search_memory(asked, values)
-        )
-    except FamiliarError as error:
-        values |= {"problem": str(error), "hint": error.hint or ""}
-    return Shown("search", values)
-
-
-def _search_memory(asked: PageRequest, values: dict[str, Any]) -> dict[str, Any]:
-    from msgspec.structs import replace
-
-    since = asked.day("since")
-    options = options_from(
-        k=_K,
-        method=values["method"],
-        within=values["within"],
-        since=since,
-        lines=False,
-        viewer=asked.viewer,
-    )
-    found = asked.familiar.finder.search(values["q"], replace(options, refresh_s=_REFRESH_S))
-    best = max((hit.score for hit in found.hits), default=1.0) or 1.0
-    memory = asked.familiar.memory
-    rows = [
-        (
-            hit,
-            page_title(memory, hit.rel_path),
-            readable_text(hit.text)[:_TEXT_CHARS],
-            hit.score / best,
-            _signal_bars(hit),
-        )
-        for hit in found.hits
-    ]
-    return {"result": found, "rows": rows}
-
-
-def _search_turns(asked: PageRequest, query: str, method: str) -> dict[str, Any]:
-    wanted = method if method in {"auto", "lexical"} else "hybrid"
-    since = asked.day("since")
-    return {
-        "past": search_past(
-            asked.familiar, query, k=_K, method=wanted, since=since, viewer=asked.viewer
-        )
-    }
-
-
-def _signal_bars(hit: Hit) -> list[tuple[str, str, float | None]]:
-    """Return each ranking signal: name, description, and strength from 0 to 1."""
-    return [
-        (name, said, None if value is None else min(max(float(value), 0.0), 1.0))
-        for name, said in _BARS
-        for value in (getattr(hit.signals, name),)
-    ]
-
-
 PAGES: Final = (
     WebPage("/turns", show_turns),
     WebPage("/turns/layers", show_layers),
@@ -287,5 +187,4 @@ PAGES: Final = (
     WebPage("/turns/{turn}/raw", send_bytes),
     WebPage("/turns/{turn}/restore", restore_turn, "POST"),
     WebPage("/turns/{turn}/replay", show_replay, "POST", is_long=True),
-    WebPage("/search", show_search),
 )

@@ -9,12 +9,15 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from familiar_cli.actions.health.start import ModelTest
 from familiar_cli.actions.memory import desk
 from familiar_cli.actions.memory.consolidate import Consolidating, ConsolidationOptions
 from familiar_cli.actions.share.sync import status
 from familiar_cli.actions.share.sync_decisions import Choice, open_conflicts, resolve
+from familiar_cli.base.config.edit import set_values
 from familiar_cli.base.config.settings import Effective, effective_settings
-from familiar_cli.base.errors import BadInputError, NotFoundError, UsageError
+from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError, UsageError
+from familiar_cli.base.markdown import bullet, without_marker
 from familiar_cli.pages import writing_pages
 from familiar_cli.servers.web.asking import (
     Data,
@@ -22,19 +25,31 @@ from familiar_cli.servers.web.asking import (
     Redirect,
     Shown,
     WebPage,
+    http_status,
     to_number,
     with_speakers,
 )
+from familiar_cli.servers.web.drawing import evidence_links
+from familiar_cli.servers.web.model_form import (
+    KEY,
+    SETTINGS,
+    keep_choice,
+    model_values,
+    read_model_fields,
+    try_choice,
+)
 from familiar_cli.store.memory.layout import REMINDERS, TASKS, digest_path
+from familiar_cli.store.memory.pages.lines import citations_in, readable_text, turn_ids
 from familiar_cli.writing.review.pending import decide_plan as decide_on
-from familiar_cli.writing.review.pending import drop_damaged, read_pending
+from familiar_cli.writing.review.pending import drop_damaged, edit_plan, read_pending
 from familiar_cli.writing.review.waiting import pending_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
+    from familiar_cli.servers.web.html.elements import Html
     from familiar_cli.writing.consolidation.digests import Name
-    from familiar_cli.writing.review.pending import PieceRef, ReviewPlan
+    from familiar_cli.writing.review.pending import Hunk, PieceRef, ReviewPlan
 
 
 _MOST_PLANS: Final = 100
@@ -64,17 +79,47 @@ def _page_titles(asked: PageRequest, plans: Iterable[ReviewPlan]) -> dict[str, s
 
 
 def show_plan(asked: PageRequest) -> Shown:
-    """Return one plan."""
+    """Return one plan: its pieces as sentences, and the turns that they rest on."""
     from familiar_cli.store.history.selection import kept_turns
 
     familiar = asked.familiar
     plan = read_pending(familiar.memory, asked.path["plan"])
+    added = [line for _, hunk in plan.hunks for line in hunk.added]
+    cited = {number for line in added for number in turn_ids(line, familiar.numbering)}
     first, last = plan.turns
-    wanted = range(first, min(last, first + _MOST_TURNS - 1) + 1) if any(plan.turns) else ()
-    kept = kept_turns(familiar.history, wanted)
+    wanted = sorted(cited) or (range(first, last + 1) if any(plan.turns) else ())
+    kept = kept_turns(familiar.history, wanted[:_MOST_TURNS])
     turns = with_speakers(familiar, (kept[n].turn for n in sorted(kept)))
-    more, titles = max(last - first + 1 - _MOST_TURNS, 0), _page_titles(asked, [plan])
-    return Shown("plan", {"plan": plan, "turns": turns, "more": more, "titles": titles})
+    more, titles = max(len(wanted) - _MOST_TURNS, 0), _page_titles(asked, [plan])
+    pieces = [(file, hunk, *_piece_lines(asked, hunk)) for file, hunk in plan.hunks]
+    values = {"plan": plan, "pieces": pieces, "turns": turns, "more": more, "titles": titles}
+    return Shown("plan", values)
+
+
+def _piece_lines(
+    asked: PageRequest, hunk: Hunk
+) -> tuple[list[str], list[tuple[int, str, bool, Html]]]:
+    """Return a piece as a person reads it: words that go, and words that come.
+
+    What comes has its number, words, whether it is a sentence that can be edited, and evidence.
+    """
+    gone = [words for line in hunk.removed if (words := _line_words(line))]
+    days = asked.familiar.numbering.cited_days(hunk.added, asked.viewer)
+    new = [
+        (
+            at,
+            words,
+            bullet(line) is not None,
+            evidence_links(of_line if citations_in(line) else None, asked.base),
+        )
+        for at, (line, of_line) in enumerate(zip(hunk.added, days, strict=True), 1)
+        if (words := _line_words(line))
+    ]
+    return gone, new
+
+
+def _line_words(line: str) -> str:
+    return readable_text(without_marker(line.strip())).lstrip("#").strip()
 
 
 def decide_plan(asked: PageRequest) -> Redirect:
@@ -101,6 +146,7 @@ def decide_plan(asked: PageRequest) -> Redirect:
     if not take and not drop:
         raise UsageError("No piece was taken or rejected; nothing was changed")
     history, numbering = familiar.history, familiar.numbering
+    plan = edit_plan(plan, _read_edits(asked, plan, take))
     done = decide_on(memory, plan, apply=take, reject=drop, history=history, numbering=numbering)
     told = [f"Wrote {path}." for path in done.changed]
     told += [f"Withdrew {counted(len(done.withdrawn), 'turn')}."] if done.withdrawn else []
@@ -109,6 +155,19 @@ def decide_plan(asked: PageRequest) -> Redirect:
         told.append(f"{counted(len(done.rest.hunks), 'piece')} of the plan still waits.")
         return Redirect(asked.to("review", plan_id), tuple(told))
     return Redirect(asked.to("review"), (*told, "The plan is complete."))
+
+
+def _read_edits(
+    asked: PageRequest, plan: ReviewPlan, take: Collection[PieceRef]
+) -> dict[tuple[int, int], str]:
+    """Return the lines that a person reworded in the pieces that they take."""
+    edits = {}
+    for number, (_, hunk) in enumerate(plan.hunks, 1):
+        for at, line in enumerate(hunk.added, 1):
+            words = asked.sent(f"words-{number}-{at}").strip()
+            if number in take and words and words != _line_words(line):
+                edits[number, at] = words
+    return edits
 
 
 def show_desk(asked: PageRequest) -> Shown:
@@ -267,16 +326,66 @@ def sync_now(asked: PageRequest) -> Redirect:
 
 
 _GENERAL: Final = "general"
+_CONTROLS: Final = {
+    "language": "Language of its memory and headings",
+    "timezone": "Timezone",
+    "memory_writer.auto": "Write memory by itself",
+    "memory_writer.apply": "What the writer wrote",
+    "consolidation.auto": "Make days, weeks and months by itself",
+    "distill.auto": "Make digests by itself",
+    "embedding.model": "Search by meaning with",
+    "sync.auto": "Sync by itself",
+}
+"""The settings that people change, each with its meaning."""
 
 
 def show_settings(asked: PageRequest) -> Shown:
-    """Return all settings, by section."""
+    """Return the settings that people change as controls, and all of them by section."""
+    return _settings_page(asked, {}, None)
+
+
+def _settings_page(
+    asked: PageRequest, typed: Mapping[str, str], tested: ModelTest | None, status: int = 200
+) -> Shown:
     from familiar_cli.actions.talk.effective_settings import with_effective
 
-    path = asked.familiar.paths.config
+    path, llm = asked.familiar.paths.config, asked.familiar.config.llm
     rows = sorted(with_effective(asked.familiar, effective_settings(path)), key=_section_of)
     sections = [(name, list(found)) for name, found in groupby(rows, key=_section_of)]
-    return Shown("settings", {"sections": sections, "path": path})
+    known = {row.setting.key: row for row in rows}
+    fields = typed or {name: str(getattr(llm, name)) for name in SETTINGS}
+    return Shown(
+        "settings",
+        {
+            "sections": sections,
+            "path": path,
+            "controls": [(label, known[key]) for key, label in _CONTROLS.items() if key in known],
+            **model_values(fields, tested),
+        },
+        status,
+    )
+
+
+def change_settings(asked: PageRequest) -> Shown | Redirect:
+    """Try or keep a model, or change the settings that have controls."""
+    fields = {name: values[-1] for name, values in asked.form.items()}
+    try:
+        return _change_settings(asked, fields)
+    except FamiliarError as error:
+        failed = ModelTest(False, str(error), error.hint or "")  # noqa: FBT003
+        typed = {name: fields.get(name, "") for name in SETTINGS}
+        return _settings_page(asked, typed, failed, http_status(error))
+
+
+def _change_settings(asked: PageRequest, fields: Mapping[str, str]) -> Shown | Redirect:
+    config = asked.familiar.paths.config
+    if asked.sent("do") == "controls":
+        set_values(config, {key: fields[key].strip() for key in _CONTROLS if key in fields})
+        return Redirect(asked.to("settings"), ("Kept.",))
+    typed, key = read_model_fields(fields), asked.sent(KEY)
+    if asked.sent("do") == "keep":
+        return Redirect(asked.to("settings"), tuple(keep_choice(config, typed, key)))
+    return _settings_page(asked, typed, try_choice(typed, key))
 
 
 def _section_of(row: Effective) -> str:
@@ -317,6 +426,7 @@ PAGES: Final = (
     WebPage("/sync/settle", settle_conflict, "POST"),
     WebPage("/sync/now", sync_now, "POST", is_long=True),
     WebPage("/settings", show_settings),
+    WebPage("/settings", change_settings, "POST", is_long=True),
     WebPage("/doctor", show_doctor),
     WebPage("/doctor", show_findings, "POST", is_long=True),
 )

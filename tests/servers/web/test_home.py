@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from contextlib import closing
+from datetime import timedelta
 from html import unescape
 
 import pytest
 
+from familiar_cli.base.times.clock import now
+from familiar_cli.servers.web.home_pages import last_visit
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.browsing import looking
@@ -61,7 +64,7 @@ def test_home_says_what_is_known_and_why_the_last_reply_was_so(client, root) -> 
     page = client.get("/")
     seen = shown(page)
     assert "What I know about" in seen
-    assert "Robin paints boats." in seen
+    assert "You paint boats." in seen
     assert "I used" in seen
     assert "what I know about you" in seen
     assert "in Oslo" not in seen.partition("My last reply")[0]
@@ -73,13 +76,13 @@ def test_home_says_what_is_known_and_why_the_last_reply_was_so(client, root) -> 
 
 def test_a_fact_is_confirmed_corrected_and_taken_out_with_undo(client, root) -> None:
     before = root.read_text("utf-8")
-    assert "✓ confirmed" in shown(say(client, root, "paints boats", "right"))
+    assert "✓ confirmed" in shown(say(client, root, "paint boats", "right"))
     assert "<!-- turns 1 --> <!-- confirmed " in root.read_text("utf-8")
-    say(client, root, "Robin is 44", "wrong", words="Robin is 45.\n# not a heading")
+    say(client, root, "You are 44", "wrong", words="Robin is 45.\n# not a heading")
     assert "- Robin is 45. # not a heading\n" in root.read_text("utf-8")
     assert "corrected by you" in shown(client.get("/journal"))
     client.post("/journal/HEAD/undo")
-    say(client, root, "likes tea", "wrong")
+    say(client, root, "like tea", "wrong")
     assert "tea" not in root.read_text("utf-8")
     client.post("/journal/HEAD/undo")
     confirmed = re.sub(r" <!-- confirmed [-0-9]+ -->", "", root.read_text("utf-8"))
@@ -89,7 +92,7 @@ def test_a_fact_is_confirmed_corrected_and_taken_out_with_undo(client, root) -> 
 def test_what_is_forgotten_leaves_memory_and_recall_until_it_is_restored(client, root) -> None:
     twin = root.parents[1] / "topics/boats.md"
     MemoryStore(root.parents[1]).write_file("topics/boats.md", "# Boats\n\n- Robin paints boats.\n")
-    assert "will not be recalled" in shown(say(client, root, "paints boats", "forget"))
+    assert "will not be recalled" in shown(say(client, root, "paint boats", "forget"))
     assert "paints boats" not in root.read_text("utf-8") + twin.read_text("utf-8")
     assert "does not count" in shown(client.get("/turns/1"))
     client.post("/turns/1/restore")
@@ -112,7 +115,8 @@ def test_facts_of_pinned_pages_come_first(client, root) -> None:
     memory.write_file("topics/boats.md", "---\npinned: true\n---\n# Boats\n\n- The boat is red.\n")
     memory.write_file("lore/sea.md", "---\npinned: true\n---\n# Sea\n\n- The sea is salt.\n")
     seen = shown(client.get("/"))
-    assert seen.index("The boat is red") < seen.index("Robin paints boats")
+    known = seen.partition("What I know")[2]
+    assert known.index("The boat is red") < known.index("You paint boats")
     assert "The sea is salt" not in seen.partition("Lately")[0]
 
 
@@ -121,14 +125,17 @@ def test_a_person_is_shown_by_themes_without_marks(client, root) -> None:
     assert "<!--" not in page.text
     assert "<!--" not in unescape(page.text)
     seen = shown(page)
-    assert seen.index("Facts") < seen.index("paints boats") < seen.index("Likes")
+    assert seen.index("Facts") < seen.index("You paint boats") < seen.index("Likes")
     assert "Undo the merge" not in seen
     assert "Conversations" in seen
 
 
 def test_a_turn_says_why_before_the_chart_and_the_rest_is_folded(client) -> None:
     text = client.get("/turns/3").text
-    order = [text.index(one) for one in ("What do I paint", "I used", "sankey wide", "everything")]
+    order = [
+        text.index(one)
+        for one in ("What do I paint", "I used", "sankey wide", 'class="everything"')
+    ]
     assert order == sorted(order)
     assert text.index("What was offered") > order[-1]
 
@@ -149,3 +156,37 @@ def test_the_portrait_is_the_picture_of_the_card(tmp_path) -> None:
         answer = client.get("/portrait/card")
         assert answer.headers["content-type"] == "image/png"
         assert answer.content.startswith(b"\x89PNG")
+
+
+def test_the_first_page_is_of_today(client, root) -> None:
+    seen = shown(client.get("/"))
+    assert f"{now():%A}" in seen
+    assert "Where you were Main conversation" in seen
+    assert "What do I paint? Boats?" in seen
+    assert "Worth remembering You " in seen
+
+
+def test_a_stranger_is_not_where_you_were(client, root) -> None:
+    assert run("ask", "I am a stranger", "--as", "discord:7", "--channel", "hall").exit_code == 0
+    section = client.get("/").text.partition('id="last-title"')[2].partition("</section>")[0]
+    assert "stranger" not in section
+    assert "What do I paint?" in section
+
+
+def test_a_year_ago_is_shown_on_its_day(client, root) -> None:
+    path = root.parents[1] / "topics/boats.md"
+    with closing(HistoryStore(home() / "ada" / "history.db")) as history:
+        at = now() - timedelta(days=365)
+        turn = history.append("cli", "user", "Launched!", author=history.turn(1).author, at=at)
+    line = f"# Boats\n\n- The Heron was launched. <!-- turns {turn.id} -->\n"
+    MemoryStore(path.parents[1]).write_file("topics/boats.md", line)
+    assert "A year ago t" in shown(client.get("/"))
+    assert "The Heron was launched." in shown(client.get("/"))
+
+
+def test_what_was_learned_since_the_last_visit_is_told(root, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("familiar_cli.servers.web.home_pages.cache_dir", lambda: tmp_path)
+    assert last_visit(root) is None
+    later = now() + timedelta(hours=1)
+    monkeypatch.setattr("familiar_cli.servers.web.home_pages.now", lambda: later)
+    assert later - last_visit(root) < timedelta(minutes=61)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -312,3 +313,69 @@ def test_without_scripts_everything_is_there(looking, chromium) -> None:
     page.click("form.bar button")
     assert "As of 2025-01-31" in page.inner_text("main")
     context.close()
+
+
+def test_a_formatted_reply_shows_no_marks_and_stays_where_it_is_when_it_ends(
+    looking, serve
+) -> None:
+    text = '*She nods.* "It is **fine**."\n\n- one\n- *two*\n\n' + "And so it goes on. " * 12
+    serve(Say(text, pause_s=0.01))
+    page = looking.go("/chat?channel=frames")
+    page.evaluate(FRAMES)
+    for _ in range(2):
+        page.fill("#say", "Is it *so*?")
+        page.click("#send")
+        until(page, "document.getElementById('writing').textContent.includes('has replied')")
+        frames = page.evaluate("window.frames_.splice(0)")
+        assert [shown for shown, *_ in frames if re.search(r"\*|`|^- ", shown, re.MULTILINE)] == []
+        writing = [top for _, top, is_busy in frames if is_busy and top is not None]
+        assert abs(writing[-1] - frames[-1][1]) < 2
+    assert page.url.endswith("/chat?channel=frames")
+
+
+def test_replies_are_swiped_in_place(looking, serve) -> None:
+    serve("First.", "Second.")
+    page = looking.go("/chat?channel=swipes")
+    loads = []
+    page.on("framenavigated", loads.append)
+    page.fill("#say", "Hello")
+    page.click("#send")
+    until(page, "document.querySelector('[role=log]').innerText.includes('First.')")
+    until(page, "document.querySelector('.acts button[value=again]:enabled')")
+    page.click(".acts button[value=again]")
+    until(page, "document.querySelector('.swipe')?.innerText.includes('2 of 2')")
+    page.click("button[aria-label='The reply before']")
+    until(page, "document.querySelector('.swipe')?.innerText.includes('1 of 2')")
+    assert "First." in looking.text()
+    assert loads == []
+
+
+def test_control_k_leads_to_the_search(looking) -> None:
+    page = looking.go("/people")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("umbrella")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search?q=umbrella")
+
+
+FRAMES = """() => {
+  window.frames_ = [];
+  const look = () => {
+    const all = [...document.querySelectorAll("#conversation li.turn .words")];
+    const last = document.querySelector("#conversation li.assistant:last-of-type .words");
+    const shown = all.map((one) => one.innerText).join("\\n");
+    const top = last?.innerText ? last.getBoundingClientRect().top : null;
+    frames_.push([shown, top, !document.getElementById("stop").hidden]);
+    requestAnimationFrame(look);
+  };
+  look();
+}"""
+
+
+def until(page, script: str) -> None:
+    """Wait for a script to be true; the policy of the pages forbids to wait within them."""
+    for _ in range(400):
+        if page.evaluate(f"Boolean({script})"):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(script)

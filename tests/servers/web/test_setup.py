@@ -104,3 +104,63 @@ def test_a_file_arrives_to_the_byte(content, word) -> None:
     fields, raw, origin = read_upload(f"multipart/form-data; boundary={edge}", body)
     assert (fields["you"], raw) == (word.strip(), content)
     assert origin == ("a.png" if content else "")
+
+
+@pytest.fixture
+def keys(monkeypatch, tmp_path):
+    path = tmp_path / "keys.toml"
+    monkeypatch.setattr("familiar_cli.actions.health.start.keys_file", lambda: path)
+    monkeypatch.setattr("familiar_cli.base.config.environment.keys_file", lambda: path)
+    return path
+
+
+@pytest.mark.parametrize("path", [SETUP, "/setup", "/settings"])
+def test_a_model_is_chosen_with_a_key_and_a_test(client, path) -> None:
+    live("ada")
+    text = client.get(path).text
+    assert '<input type="password" name="key"' in text
+    assert 'value="test"' in text
+
+
+def test_a_test_says_what_the_model_replied_and_makes_nothing(client, serve) -> None:
+    serve("*Hello!*")
+    answer = client.post(SETUP, data={**CHOICES, "model": "scripted-1", "do": "test"})
+    assert "It works. scripted-1 says: <em>Hello!</em>" in answer.text
+    assert 'value="Mira"' in answer.text
+    assert not (home() / "mira").exists()
+
+
+def test_a_server_that_is_not_there_is_a_failure_with_a_remedy(client) -> None:
+    live("ada")
+    form = {"preset": "custom", "base_url": "http://127.0.0.1:9/v1", "model": "a", "do": "test"}
+    answer = client.post("/settings", data=form)
+    assert "No reply:" in answer.text
+    assert "Start it" in answer.text
+
+
+def test_a_hosted_model_without_a_key_asks_for_it_on_the_page(client, keys, monkeypatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    live("ada")
+    answer = client.post("/settings", data={"preset": "openai", "model": "m", "do": "test"})
+    assert "Put the key into the field below" in answer.text
+
+
+def test_a_key_is_kept_in_a_file_of_its_own_and_never_shown(client, keys) -> None:
+    root = live("ada")
+    form = {"preset": "openai", "model": "gpt-x", "key": "sk-secret-1", "do": "keep"}
+    page = client.post("/settings", data=form, follow_redirects=True)
+    assert "sk-secret-1" not in page.text
+    assert "sk-secret-1" in keys.read_text("utf-8")
+    assert keys.stat().st_mode & 0o077 == 0
+    assert "sk-secret-1" not in (root / "character.toml").read_text("utf-8")
+    llm = load_config(root / "character.toml").llm
+    assert (llm.preset, llm.model) == ("openai", "gpt-x")
+
+
+def test_settings_that_people_change_are_controls(client) -> None:
+    root = live("ada")
+    client.post("/settings", data={"do": "controls", "timezone": "Europe/Oslo"})
+    assert load_config(root / "character.toml").timezone == "Europe/Oslo"
+    wrong = client.post("/settings", data={"do": "controls", "timezone": "Mars/Oslo"})
+    assert (wrong.status_code >= 400, "Mars/Oslo" in wrong.text) == (True, True)
+    assert load_config(root / "character.toml").timezone == "Europe/Oslo"

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from familiar_cli.base.times import clock
-from familiar_cli.servers.web.site import NAVIGATION, PAGES, Door
+from familiar_cli.servers.web.asking import NAVIGATION
+from familiar_cli.servers.web.site import PAGES, Door
 from tests.support.browsing import looking
 from tests.support.cases import each
 from tests.support.serving import serving

@@ -47,7 +47,8 @@ def events(answer):
         if line.startswith("event: "):
             name = line[7:]
         elif line.startswith("data: "):
-            yield name, json.loads(line[6:])
+            found = json.loads(line[6:])
+            yield name, "".join(text for text, _ in found) if isinstance(found, list) else found
 
 
 @contextmanager
@@ -77,7 +78,6 @@ def test_forms_alone_say_ask_again_choose_edit_and_take_back(client, serve) -> N
     assert first.url.path == "/chat"
     assert "Heron it is." in words(first)
     assert "I used the page on" in words(first)
-    assert "Why: " in words(first)
     assert "1 of 2" not in words(first)
     assert "2 of 2" in words(say(client, do="again"))
     chosen = client.post("/chat/choose", data={"number": "1"}, follow_redirects=True)
@@ -143,7 +143,7 @@ def test_what_came_of_a_stopped_reply_is_kept(client, serve, leaves) -> None:
     hold = threading.Event()
     serve(Say("One two three four.", hold=hold), "Better.")
     with streaming(client, "Count") as found:
-        assert [next(found)[1] for _ in range(3)] == ["", "One ", "two "]
+        assert [next(found)[1] for _ in range(3)] == ["Count", "One ", "two "]
         if not leaves:
             assert "A reply is being written." in words(client.get("/chat"))
             client.post("/chat/stop", data={"channel": "cli"})
@@ -283,3 +283,65 @@ def test_what_memory_learned_stands_beside_the_reply_until_it_is_undone(client, 
     undone = client.post("/chat/undo", data={"commit": commit}, follow_redirects=True)
     assert "forgotten again" in words(undone)
     assert "juniper tea Undo" not in words(undone)
+
+
+def test_conversations_are_listed_with_who_hears_them(client, serve) -> None:
+    serve("Hello.")
+    run("channel", "set", "4711", "--kind", "dm")
+    run("ask", "Hi", "--channel", "4711", "--as", "discord:5", "--name", "Emily")
+    run("channel", "set", "mine", "--kind", "dm")
+    say(client, "Only between us", channel="mine")
+    run("channel", "set", "hall", "--kind", "text")
+    run("ask", "Hi all", "--channel", "hall", "--as", "discord:5", "--name", "Emily")
+    listed = client.get("/chat").text.partition('<nav id="conversations"')[2].partition("</nav>")[0]
+    heard = dict(re.findall(r'channel=(\w+)".*?</b> <span>(.*?) ·', listed))
+    assert heard == {"4711": "you and Emily", "mine": "only you", "hall": "everybody"}
+    assert "heard by <b>only you</b>" in client.get("/chat?channel=mine").text
+
+
+def test_a_conversation_that_only_a_program_named_has_its_first_words_as_title(
+    client, serve
+) -> None:
+    serve("Hello.")
+    say(client, "*waves* Where is **Leo**?", channel="openwebui:5f0c9a7e-11aa")
+    assert '<b dir="auto">waves Where is Leo?</b>' in client.get("/chat").text
+
+
+def test_each_day_has_a_heading_and_lines_have_times_alone(client, serve) -> None:
+    serve("Hello.")
+    page = say(client, "Hi").text
+    assert page.count('<li class="day"><h2><time datetime=') == 1
+    assert re.search(r'<a class="at" href="/turns/\d+"><time [^>]*>\d\d:\d\d</time>', page)
+
+
+def test_a_reply_streams_in_styled_runs_without_marks(client, serve) -> None:
+    serve('*nods* "Yes"\n- **one**\n')
+    form = {"text": "Is it *so*?", "channel": "cli"}
+    runs = []
+    with client.stream("POST", "/chat", data=form, headers=EVENTS) as answer:
+        for line in answer.iter_lines():
+            if line.startswith("data: [["):
+                runs += json.loads(line[6:])
+    assert "".join(text for text, _ in runs) == 'Is it so?nods "Yes"\n• one\n'
+    assert ["so", "italic"] in runs
+    assert ["one", "item bold"] in runs
+
+
+def test_stop_says_that_it_stopped(client, serve) -> None:
+    hold = threading.Event()
+    serve(Say("One two three four.", hold=hold))
+    with streaming(client, "Count") as found:
+        next(found), next(found)
+        client.post("/chat/stop", data={"channel": "cli"})
+        assert "Stopped. What was written until then is kept." in dict(found)["page"]
+    hold.set()
+    idle = client.post("/chat/stop", data={"channel": "cli"}, follow_redirects=True)
+    assert "No reply was being written." in words(idle)
+
+
+def test_what_failed_is_no_note_of_success_and_names_no_module(client, serve) -> None:
+    serve(Fail(401, "bad key"))
+    page = say(client, "Hello").text
+    assert 'class="callout failure" role="alert"' in page
+    assert "content_search" not in page
+    assert 'class="told"' not in page

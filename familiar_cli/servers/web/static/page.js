@@ -65,3 +65,11 @@ for (const slider of document.querySelectorAll("input[type=range][data-days]")) 
     });
   }
 }
+
+document.addEventListener("keydown", (event) => {
+  const seek = document.getElementById("seek");
+  if (!seek || event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  seek.focus();
+  seek.select();
+});

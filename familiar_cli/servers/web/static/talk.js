@@ -5,8 +5,10 @@ const composer = document.getElementById("composer");
 const box = document.getElementById("say");
 const status = document.getElementById("writing");
 const stop = document.getElementById("stop");
+const PARTS = ["notices", "conversation", "conversations", "heard"];
 const list = () => document.querySelector("#conversation [role=log] ol");
 const offList = () => document.querySelector("#conversation .off ol");
+const lastReply = () => (offList() ?? list()).querySelector("li.assistant:last-of-type .words");
 let busy = false;
 
 // Server-sent events of a response to POST, each as its name and its text.
@@ -25,38 +27,58 @@ async function* eventsOf(body) {
   }
 }
 
-function bubble(role, who, text) {
-  const item = document.createElement("li");
-  item.className = `turn ${role}`;
-  const head = document.createElement("div");
-  head.className = "turn-head";
-  head.append(document.createElement("strong"));
-  head.firstChild.textContent = who;
-  const words = document.createElement("div");
-  words.className = "words";
-  words.dir = "auto";
-  words.textContent = text;
-  item.append(head, words);
+// Styled text as it comes, drawn as the server draws what is kept.
+const TAGS = { bold: "strong", italic: "em", cyan: "q", green: "code" };
+const LINES = ["item", "cited"];
+
+function append(place, name, className = "") {
+  const made = place.appendChild(document.createElement(name));
+  if (className) made.className = className;
+  return made;
+}
+
+function draw(words, runs) {
+  for (const [text, style] of runs) {
+    const names = style.split(" "), line = LINES.find((name) => names.includes(name));
+    const last = words.lastElementChild;
+    let place = words;
+    if (line) place = last?.className === line && !last.nextSibling ? last : append(words, "span", line);
+    for (const name of names) if (TAGS[name]) place = append(place, TAGS[name]);
+    place.append(line ? text.replace("│", "") : text);
+  }
+  words.normalize();
+}
+
+function bubble(role, who) {
+  const item = document.getElementById("turn-template").content.firstElementChild.cloneNode(true);
+  item.classList.add(role);
+  item.querySelector("strong").textContent = who;
   (offList() ?? list()).append(item);
-  return words;
+  return item.querySelector(".words");
 }
 
 const isAtEnd = () => innerHeight + scrollY >= document.body.scrollHeight - 120;
-const toEnd = () => scrollTo({ top: document.body.scrollHeight });
+const toEnd = () => scrollTo({ top: document.body.scrollHeight, behavior: "instant" });
 
-// Take over what the server drew; what a person is typing stays.
-function show(html) {
+// Take over what the server drew; what a person is typing stays, and so does what they are reading.
+function show(html, anchor = null) {
   const fresh = new DOMParser().parseFromString(html, "text/html");
   if (!fresh.getElementById("conversation")) {  // an error page, or the way in is closed
     status.textContent = fresh.querySelector("main").textContent.trim();
     return false;
   }
-  const draft = fresh.getElementById("say").value;
-  for (const id of ["notices", "conversation", "conversations"]) {
-    document.getElementById(id).replaceWith(document.adoptNode(fresh.getElementById(id)));
+  const draft = fresh.getElementById("say")?.value;
+  const top = anchor?.getBoundingClientRect().top;
+  for (const id of PARTS) {
+    const next = fresh.getElementById(id);
+    if (next) document.getElementById(id)?.replaceWith(document.adoptNode(next));
   }
   if (draft && !box.value) box.value = draft;
-  toEnd();
+  if (anchor && lastReply()) {
+    const moved = () => lastReply().getBoundingClientRect().top - top;
+    scrollBy({ top: moved(), behavior: "instant" });
+    if (moved() < 0) document.getElementById("conversation").style.paddingTop = `${16 - moved()}px`;  // a page too short to scroll
+  }
   return true;
 }
 
@@ -65,33 +87,35 @@ function setBusy(is, text = "") {
   stop.hidden = !is;
   status.textContent = text;
   list().parentElement.setAttribute("aria-busy", is);
+  for (const button of document.querySelectorAll("#conversation .acts button, #send")) {
+    if (is && !button.disabled) button.dataset.waits = button.disabled = true;
+    else if (!is && button.dataset.waits) button.disabled = delete button.dataset.waits && false;
+  }
   if (is) document.getElementById("conversation").removeAttribute("data-live");
 }
 
 async function take(form, button) {
   const data = new URLSearchParams(new FormData(form, button));
   const name = document.querySelector(".talk-head h1").textContent;
-  const what = data.get("do");
-  const last = list().querySelector("li.assistant:last-of-type .words");
+  const what = data.get("do"), last = lastReply();
   setBusy(true, `${name} is writing …`);
-  let reply;
-  if (what === "continue" && last) {
-    reply = last;
-  } else {
-    if (what === "say") bubble("user", "You", data.get("text"));
-    if (what === "edit") form.closest("li").querySelector(".words").textContent = data.get("text");
+  let mine = null, reply = last;
+  if (what === "say") mine = bubble("user", "You");
+  if (what === "edit") mine = form.closest("li").querySelector(".words");
+  if (mine) mine.textContent = data.get("text").replace(/[*`]+/g, "");
+  if (what !== "continue" || !last) {
     if (what !== "say" && last && !data.get("off")) last.closest("li").hidden = true;
-    reply = bubble("assistant", name, "");
+    reply = bubble("assistant", name);
   }
-  const begun = reply.textContent;
   if (what === "say") box.value = "";
   toEnd();
-  let ended = "The connection broke off. Reload the page to see what was kept.";
-  let came = begun, isShown = false;
+  let ended = "The connection broke off. Reload the page to see what was kept.", isShown = false;
   const finish = (html) => {
-    isShown = show(html);
-    const failed = document.querySelector("#notices .callout");
-    ended = !isShown ? status.textContent : failed ? "" : `${name} has replied.`;
+    const follows = isAtEnd();
+    isShown = show(html, reply.textContent ? reply : null);
+    if (follows && !reply.textContent) toEnd();
+    const told = document.querySelector("#notices .failure, #notices .plain");
+    ended = !isShown ? status.textContent : told ? "" : `${name} has replied.`;
   };
   try {
     const answer = await fetch(form.action, {
@@ -101,30 +125,54 @@ async function take(form, button) {
       finish(await answer.text());
       return;
     }
-    for await (const [event, text] of eventsOf(answer.body)) {
+    for await (const [event, value] of eventsOf(answer.body)) {
       const follows = isAtEnd();
-      if (event === "text") reply.textContent = came += text;
-      if (event === "wait") status.textContent = text;
-      if (event === "page") finish(text);
-      if (follows) toEnd();
+      if (event === "begun") {
+        const words = what === "continue" ? reply : mine;
+        words?.replaceChildren();
+        if (words) draw(words, value);
+      }
+      if (event === "text") draw(reply, value);
+      if (event === "wait") status.textContent = value;
+      if (event === "page") finish(value);
+      else if (follows) toEnd();
     }
   } catch {
     // What follows says so.
   } finally {
-    if (what === "say" && !isShown && !came && !box.value) box.value = data.get("text");
+    if (what === "say" && !isShown && !reply.textContent && !box.value) box.value = data.get("text");
     setBusy(false, ended);
-    if (matchMedia("(hover: hover)").matches) box.focus();
+    if (matchMedia("(hover: hover)").matches) box.focus({ preventScroll: true });
+  }
+}
+
+// Swipes, corrections and the like: the page that comes of them is taken over in place.
+async function swap(form, button) {
+  const body = new URLSearchParams(new FormData(form, button));
+  setBusy(true);
+  let ended = "That did not arrive. Reload the page to see what was kept.";
+  try {
+    const answer = await fetch(form.action, { method: "POST", body });
+    ended = show(await answer.text(), lastReply()) ? "" : status.textContent;
+  } catch {
+    // What follows says so.
+  } finally {
+    setBusy(false, ended);
+    stop.hidden = true;
+    document.querySelector(`#conversation .acts button[aria-label="${button?.ariaLabel}"]:enabled`)?.focus({ preventScroll: true });
   }
 }
 
 if (composer) {
   document.addEventListener("submit", (event) => {
-    if (!event.target.matches("form[data-turn]")) return;
+    const takes = event.target.matches("form[data-turn]");
+    if (!takes && !event.target.matches("form[data-swap]")) return;
     event.preventDefault();
-    if (!busy) take(event.target, event.submitter);
+    if (!busy) (takes ? take : swap)(event.target, event.submitter);
   });
   stop.addEventListener("click", () => {
     const where = new URLSearchParams({ channel: composer.elements.channel.value });
+    status.textContent = "Stopping …";
     fetch(composer.dataset.stop, { method: "POST", body: where });
   });
   box.addEventListener("input", () => { if (!busy) status.textContent = ""; });
@@ -143,5 +191,10 @@ if (composer) {
     if (!event.target.checked && offList()) show(await (await fetch(location.href)).text());
   });
   if (!location.hash) toEnd();
+  document.querySelector("#conversations .close").addEventListener("click", (event) => {
+    event.preventDefault();
+    history.replaceState(null, "", location.pathname + location.search);
+    location.hash = "";
+  });
   if (matchMedia("(hover: hover)").matches) box.focus({ preventScroll: true });
 }

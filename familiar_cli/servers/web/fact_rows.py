@@ -1,0 +1,71 @@
+"""Facts as rows of pages: said to the reader, with their evidence and the page behind them."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.actions.memory.facts import page_title
+from familiar_cli.base.markdown import without_marker
+from familiar_cli.pages.second_person import in_second_person
+from familiar_cli.servers.web.drawing import evidence_links, render_inline
+from familiar_cli.store.memory.layout import PEOPLE_DIR, people_path
+from familiar_cli.store.memory.pages.lines import readable_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from familiar_cli.actions.memory.fact_days import DatedFact
+    from familiar_cli.actions.memory.facts import KnownFact
+    from familiar_cli.servers.web.asking import PageRequest
+    from familiar_cli.servers.web.html.elements import Html
+
+_MOST_ROWS: Final = 40
+
+
+def fact_rows(asked: PageRequest, facts: Iterable[KnownFact]) -> list[tuple[KnownFact, Html, Html]]:
+    """Return facts with their words as HTML, said to the owner, and links to their evidence."""
+    say = words_to_reader(asked)
+    return [
+        (
+            fact,
+            render_inline(say(fact.words), fact.rel_path, asked.base),
+            evidence_links(fact.days, asked.base),
+        )
+        for fact in facts
+    ]
+
+
+def dated_rows(asked: PageRequest, facts: Sequence[DatedFact]) -> list[tuple[Html, Html, str, str]]:
+    """Return facts as HTML, said to the owner, with evidence, title and address."""
+    shown = facts[:_MOST_ROWS]
+    cited = asked.familiar.numbering.cited_days([fact.line for fact in shown], asked.viewer)
+    say, title = words_to_reader(asked), cache(partial(page_title, asked.familiar.memory))
+    words = [readable_text(without_marker(fact.line.strip())) for fact in shown]
+    return [
+        (
+            render_inline(say(said), fact.rel_path, asked.base),
+            evidence_links(days, asked.base),
+            title(fact.rel_path),
+            page_of_file(asked, fact.rel_path),
+        )
+        for fact, said, days in zip(shown, words, cited, strict=True)
+    ]
+
+
+def words_to_reader(asked: PageRequest) -> Callable[[str], str]:
+    """Return a function that puts facts about the owner into the second person, in English."""
+    familiar = asked.familiar
+    if familiar.language != "en":
+        return str
+    mine = [people_path(slug) for slug in familiar.me().slugs]
+    titles = [page_title(familiar.memory, path) for path in mine if familiar.memory.exists(path)]
+    names = {name for title in titles for name in (title, title.partition(" ")[0])}
+    return lambda words: in_second_person(words, names)
+
+
+def page_of_file(asked: PageRequest, rel_path: str) -> str:
+    """Return the address of a file's page; a person has one of their own."""
+    if rel_path.startswith(f"{PEOPLE_DIR}/"):
+        return asked.to("people", rel_path.removeprefix(f"{PEOPLE_DIR}/").removesuffix(".md"))
+    return asked.to("memory", rel_path)

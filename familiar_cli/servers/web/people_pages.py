@@ -1,0 +1,123 @@
+"""The pages of people: everyone, and each with what is known of them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.actions.memory.facts import facts_in, newest_facts, person_themes
+from familiar_cli.actions.memory.graph import neighbourhood
+from familiar_cli.actions.people import change_people, people
+from familiar_cli.base.errors import FamiliarError, UsageError
+from familiar_cli.servers.web.asking import PageRequest, Redirect, Shown, WebPage
+from familiar_cli.servers.web.drawing import render_markdown
+from familiar_cli.servers.web.fact_rows import fact_rows
+from familiar_cli.servers.web.relation_pages import READ_S, draw_graph
+from familiar_cli.store.history.selection import people_in
+from familiar_cli.store.memory.aliases import main_account
+from familiar_cli.store.memory.layout import PEOPLE_DIR
+from familiar_cli.writing.writer.page_text import summary_of
+
+if TYPE_CHECKING:
+    from familiar_cli.store.history.rows import ChannelSummary
+
+_PEOPLE_A_PAGE: Final = 200
+
+
+def show_people(asked: PageRequest) -> Shown:
+    """Return everyone known."""
+    found = people.people_of(asked.familiar, thorough=False)
+    start = asked.number("from") or 0
+    shown = found.people[start : start + _PEOPLE_A_PAGE]
+    more = start + _PEOPLE_A_PAGE if len(found.people) > start + _PEOPLE_A_PAGE else None
+    return Shown("people", {"people": shown, "shared": found.collisions, "more": more})
+
+
+def show_one_person(asked: PageRequest) -> Shown | Redirect:
+    """Return a person: facts, relations, and channels; a file of another kind as a file."""
+    familiar, viewer = asked.familiar, asked.viewer
+    try:
+        person = people.show_person(familiar, asked.path["person"])
+    except FamiliarError:
+        if rel_path := _file_of_person(asked):
+            return Redirect(asked.to("memory", rel_path))
+        raise
+    related = {}
+    if person.text:
+        near = neighbourhood(
+            familiar,
+            person.rel_path,
+            viewer=familiar.privacy.owner(),
+            links=False,
+            thorough=False,
+            within_s=READ_S,
+        )
+        related = draw_graph(asked, near)
+    facts = facts_in(familiar, person.rel_path, person.text, viewer)
+    public = [fact for fact in facts if not fact.is_private]
+    private = [fact for fact in facts if fact.is_private]
+    themes = [(name, fact_rows(asked, some)) for name, some in person_themes(public).items()]
+    summary = summary_of(person.text)
+    return Shown(
+        "person",
+        {
+            "person": person,
+            "summary": render_markdown(
+                summary, person.rel_path, asked.base, familiar.numbering, viewer
+            ),
+            "themes": themes,
+            "private": fact_rows(asked, newest_facts(private)),
+            "related": related,
+            "channels": _channels_of(asked, person.slug),
+            "main": main_account(person.text),
+        },
+    )
+
+
+def _file_of_person(asked: PageRequest) -> str:
+    """Return the file below `people/` that an address names; empty if there is none."""
+    name = f"{PEOPLE_DIR}/{asked.path['person']}"
+    with suppress(FamiliarError):
+        paths = (name, f"{name}.md")
+        return next((path for path in paths if asked.familiar.memory.exists(path)), "")
+    return ""
+
+
+def _channels_of(asked: PageRequest, slug: str) -> list[tuple[ChannelSummary, bool]]:
+    """Return the channels in which a person spoke, and whether each is private."""
+    history, private = asked.familiar.history, asked.familiar.channels.private()
+    channels = [one for one in history.channels() if asked.viewer.sees_channel(one.channel_id)]
+    spoke = people_in(history, [one.channel_id for one in channels])
+    return [
+        (one, one.channel_id in private)
+        for one in channels
+        if slug in spoke.get(one.channel_id, ())
+    ]
+
+
+def change_person(asked: PageRequest) -> Redirect:
+    """Add or remove a person's name, or merge or split people."""
+    familiar, person, name = asked.familiar, asked.path["person"], asked.sent("name").strip()
+    match asked.sent("do"):
+        case "add":
+            change_people.add_alias(familiar, person, name)
+            told = f"{person} is now also called {name!r}."
+        case "remove":
+            change_people.remove_alias(familiar, person, name)
+            told = f"{person} is no longer called {name!r}."
+        case "merge":
+            change_people.merge(familiar, person, name)
+            told = f"Merged {name} into {person}."
+        case "split":
+            change_people.split(familiar, person)
+            told = f"{person} has a file of their own again."
+        case other:
+            raise UsageError(f"Unknown action for a person: {other[:40]!r}")
+    return Redirect(asked.to("people", person), (told, "The journal can undo it."))
+
+
+PAGES: Final = (
+    WebPage("/people", show_people),
+    WebPage("/people/{person:path}", show_one_person),
+    WebPage("/people/{person:path}", change_person, "POST"),
+)
