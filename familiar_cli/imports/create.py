@@ -290,16 +290,26 @@ def read_personas(
             f"There are {len(found)} personas, but only one ID; nothing was written",
             hint=f"Omit the ID to create all of them, or choose one: {listed}.",
         )
-    return [
-        PersonaCard(
-            id=check_familiar_id(familiar_id) if familiar_id else persona_id(one, found),
-            name=one_line(_shown_branch(one.name), _MAX_NAME_CHARS),
-            folder=folders.read_folder(one.path),
-            user=user,
-            user_name=_shown_branch(one.user),
-        )
-        for one in found
-    ]
+    return [_read_persona(one, found, user, familiar_id) for one in found]
+
+
+def _read_persona(
+    one: personas.PersonaDir,
+    among: Sequence[personas.PersonaDir],
+    user: Author,
+    familiar_id: str | None,
+) -> PersonaCard:
+    """Read a persona; a folder that stands alone has the name that its identity states."""
+    folder = folders.read_folder(one.path)
+    stated = "" if one.user or len(among) > 1 else personas.own_name(folder.files)
+    wanted = familiar_id and check_familiar_id(familiar_id)
+    return PersonaCard(
+        id=wanted or slugify(stated) or persona_id(one, among),
+        name=one_line(stated or _shown_branch(one.name), _MAX_NAME_CHARS),
+        folder=folder,
+        user=user,
+        user_name=_shown_branch(one.user),
+    )
 
 
 def template_persona(template: str, user: Author, *, familiar_id: str | None = None) -> PersonaCard:

@@ -8,6 +8,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.files import directories_in
@@ -17,6 +18,7 @@ from familiar_cli.base.text import fold, one_line
 from familiar_cli.imports import folders
 from familiar_cli.imports.cards import MAIN_INSTRUCTION
 from familiar_cli.imports.foreign_files import read_json
+from familiar_cli.imports.memory_lists import build_memories, read_day, read_lines
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.desk import MAX_CHARS, ItemStatus, items_in
 from familiar_cli.store.memory.layout import SESSIONS_DIR, digest_path, people_path
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.base.who.identity import Author
+    from familiar_cli.imports.contract import ForeignMemories, ForeignMemory
 
 
 _TITLES: Final = ("title", "task", "text", "name", "description", "content")
@@ -179,6 +182,30 @@ def find_personas(directory: Path) -> list[PersonaDir]:
             hint="Give the folder that has them, or start with `familiar init --template keeper`.",
         )
     return found
+
+
+def own_name(files: Mapping[str, bytes]) -> str:
+    """Return the name that a persona's `IDENTITY.md` gives it; empty if none."""
+    source = next((name for name in files if fold(name) == fold(IDENTITY)), "")
+    found = _NAME.search(files.get(source, b"").decode("utf-8", "replace"))
+    name = one_line(found[1].strip(" *_`"), _MOST_NAME_CHARS) if found else ""
+    return name if any(map(str.isalnum, name)) else ""
+
+
+_MEMORY: Final = re.compile(r"MEMORY\.md|memory/[^/]+\.md", re.IGNORECASE)
+_NOTES_OF: Final = re.compile(r"memory/(\d{4}-\d{2}-\d{2})\.md", re.IGNORECASE)
+
+
+def persona_memories(files: Mapping[str, bytes]) -> ForeignMemories:
+    """Return what a persona remembers: `MEMORY.md`, and a day's notes below `memory/`."""
+    found: list[ForeignMemory] = []
+    for source, content in sorted(files.items()):
+        if _MEMORY.fullmatch(source):
+            notes_of = _NOTES_OF.fullmatch(source)
+            day = read_day(notes_of[1]) if notes_of else None
+            lines = read_lines(content.decode("utf-8", "replace").replace("\r\n", "\n"))
+            found += (replace(one, day=one.day or day) for one in lines)
+    return build_memories("OpenClaw", "memory", found)
 
 
 def map_persona(

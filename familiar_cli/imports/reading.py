@@ -11,7 +11,7 @@ from familiar_cli.base.errors import BadInputError, FamiliarError, UsageError
 from familiar_cli.base.text import typed
 from familiar_cli.imports.cards import Card
 from familiar_cli.imports.cast import Cast
-from familiar_cli.imports.contract import form_of
+from familiar_cli.imports.contract import ForeignMemories, form_of
 from familiar_cli.imports.foreign_chat import ForeignChat, Reading
 from familiar_cli.imports.foreign_files import as_object, check_depth
 from familiar_cli.imports.formats.world_info import read_embedded
@@ -238,3 +238,20 @@ def forms_in(path: Path, forms: Sequence[str]) -> list[str]:
         values = recognise(source)[0].format.read(source, Reading(Cast(unnamed="familiar")))
         there = {form_of(value) for value in values}
     return [form for form in forms if form in there]
+
+
+def read_memories(source: ForeignFile) -> list[ForeignMemories]:
+    """Read what another program remembers.
+
+    Raises:
+        BadInputError: The file holds no memories.
+    """
+    found = recognise(source, "memories")
+    chosen = found[0].format if found else load_format("memory-text")
+    values = list(chosen.read(source, Reading()))
+    damaged = next((one for one in values if isinstance(one, Skip) and one.damaged), None)
+    memories = [one for one in values if isinstance(one, ForeignMemories)]
+    if damaged or not memories:
+        why = f"line {damaged.line}: {damaged.reason}" if damaged else "it holds none"
+        raise BadInputError(f"{source.name!r} has memories that cannot be read: {why}")
+    return memories

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import asdict
 from rich.console import Group, RenderableType
 
+from familiar_cli.actions.bring.import_lines import ImportedLines
 from familiar_cli.base.text import counted, one_line
 from familiar_cli.imports.folders import ImportedMemories
 from familiar_cli.imports.import_chat import ImportedChats
@@ -41,6 +42,8 @@ def _done_page(done: Done, *, dry_run: bool) -> RenderableType:
             return import_pages.imported_book_page(done, dry_run=dry_run)
         case ImportedChats():
             return import_pages.imported_chats_page(done, dry_run=dry_run)
+        case ImportedLines():
+            return import_pages.lines_page(done, dry_run=dry_run)
         case ImportedMemories():
             return import_pages.memories_page(done, dry_run=dry_run)
         case _:

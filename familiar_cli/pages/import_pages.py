@@ -21,6 +21,7 @@ from familiar_cli.pages.terminal import column_table, plain
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from familiar_cli.actions.bring.import_lines import ImportedLines
     from familiar_cli.imports.card_check import CardFinding, CardSummary, EntrySummary
     from familiar_cli.imports.folders import ImportedMemories
     from familiar_cli.imports.foreign_chat import ForeignMessage
@@ -84,6 +85,23 @@ def memories_page(done: ImportedMemories, *, dry_run: bool) -> RenderableType:
     else:
         deed = "Would import" if dry_run else "Imported"
     return Group(plain(f"{deed} {held or 'no tier files'}"), _reports_table(done))
+
+
+def lines_page(done: ImportedLines, *, dry_run: bool) -> RenderableType:
+    """Describe the import of another program's memories: used, known, and refused."""
+    deed = "Would import" if dry_run else "Imported"
+    if done.plan:
+        deed = "Proposed to import"
+    if not done.lines:
+        deed = "Nothing new to import:"
+    known = f"; {done.known:,} known already" if done.known else ""
+    headline = f"{deed} {counted(done.lines, 'memory', 'memories')} of {done.program}{known}"
+    rows = [("  used", "green", one) for one in done.found_when_it_fits]
+    rows += [("  refused", "red", one) for one in done.refused]
+    parts = [plain(headline), column_table([plain(k, s), plain(w)] for k, s, w in rows)]
+    if done.plan:
+        parts.append(plain(f"Decide with `familiar review show {done.plan}`.", "dim"))
+    return Group(*parts)
 
 
 def _deed_words(made: FamiliarReport, *, dry_run: bool) -> str:

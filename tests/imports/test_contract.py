@@ -106,6 +106,7 @@ def test_every_form_has_a_value_of_its_own():
         "card",
         "lorebook",
         "chat",
+        "memories",
         "settings",
     }
     assert isinstance(read(CHATS[0])[0][1], ForeignChat)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from familiar_cli.actions.bring.import_lines import ImportedLines, import_lines
 from familiar_cli.actions.bring.import_sillytavern import import_folder, open_memory
 from familiar_cli.actions.people.me import home_owners
 from familiar_cli.actions.talk.client_chat import chat_reading
@@ -25,14 +26,25 @@ from familiar_cli.base.text import typed
 from familiar_cli.base.who.identity import check_familiar_id
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports import folders, vault
-from familiar_cli.imports.create import create_familiar, create_from_persona, read_personas
+from familiar_cli.imports.create import (
+    PersonaCard,
+    create_familiar,
+    create_from_persona,
+    read_personas,
+)
 from familiar_cli.imports.foreign_chat import DateOrder, ForeignChat, Reading
 from familiar_cli.imports.foreign_files import read_foreign
 from familiar_cli.imports.import_chat import ChatImportOptions, ImportedChats, import_chats
 from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook
 from familiar_cli.imports.import_plan import FamiliarReport, build_familiar
-from familiar_cli.imports.personas import find_personas
-from familiar_cli.imports.reading import forms_in, load_book, read_card, read_chats
+from familiar_cli.imports.personas import find_personas, persona_memories
+from familiar_cli.imports.reading import (
+    forms_in,
+    load_book,
+    read_card,
+    read_chats,
+    read_memories,
+)
 from familiar_cli.imports.sillytavern import ImportedFolder, find_folder
 from familiar_cli.imports.source import as_source
 from familiar_cli.imports.what_is_it import Recognized, explain_unknown, readings_of
@@ -42,7 +54,14 @@ if TYPE_CHECKING:
 
 
 OnProgress = Callable[[str, int], None]
-Done = FamiliarReport | ImportedLorebook | ImportedChats | folders.ImportedMemories | ImportedFolder
+Done = (
+    FamiliarReport
+    | ImportedLorebook
+    | ImportedChats
+    | ImportedLines
+    | folders.ImportedMemories
+    | ImportedFolder
+)
 
 _KINDS: Final = {"sillytavern": "folder"}  # as a person calls it: as the importers do
 _FIRST: Final = ("folder", "export", "persona", "card", "lorebook", "memories", "vault", "chat")
@@ -61,6 +80,7 @@ class FileImportOptions(Struct, frozen=True):
         dates: The order of numeric dates.
         update: Rewrite files whose source has changed.
         force: Rewrite even files that a person edited.
+        at_once: Apply memories of other programs instead of proposing them.
         dry_run: Write nothing.
     """
 
@@ -72,6 +92,7 @@ class FileImportOptions(Struct, frozen=True):
     dates: DateOrder | None = None
     update: bool = False
     force: bool = False
+    at_once: bool = False
     dry_run: bool = False
 
     def answered(self, option: str, value: str) -> FileImportOptions:
@@ -278,6 +299,19 @@ class FileImporter:
                     dry_run=dry_run,
                 ),
             )
+            self._import_persona_memories(item, persona)
+
+    def _import_persona_memories(self, item: ImportItem, persona: PersonaCard) -> None:
+        """Import what a persona remembers, into the familiar that was made of it."""
+        memories = persona_memories(persona.folder.files)
+        if not memories.memories or (self.options.dry_run and item.familiar not in self._made):
+            return
+        with self._open(item.familiar) as familiar:
+            done = import_lines(
+                familiar, memories, item.path.name, at_once=True, dry_run=self.options.dry_run
+            )
+        if done.lines or done.refused:
+            item.done.append(done)
 
     def _make(self, item: ImportItem, make: Callable[..., FamiliarReport]) -> None:
         """Make a familiar; in a dry run also a temporary one, into which the rest is imported."""
@@ -349,6 +383,9 @@ class FileImporter:
         self._finish(item, done)
 
     def _import_memories(self, item: ImportItem) -> None:
+        if not item.path.is_dir():
+            self._import_lines(item)
+            return
         folder = folders.read_tree(item.path)
         with self._target(item) as familiar:
             done = folders.import_memories(
@@ -356,6 +393,18 @@ class FileImporter:
             )
         self._finish(item, done)
         item.error = done.problem()
+
+    def _import_lines(self, item: ImportItem) -> None:
+        with as_source(item.path) as source, self._target(item) as familiar:
+            for found in read_memories(source):
+                done = import_lines(
+                    familiar,
+                    found,
+                    item.path.name,
+                    at_once=self.options.at_once,
+                    dry_run=self.options.dry_run,
+                )
+                self._finish(item, done)
 
     def _import_vault(self, item: ImportItem) -> None:
         folder = vault.read_vault(item.path)

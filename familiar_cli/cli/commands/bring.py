@@ -43,6 +43,7 @@ def import_files(
     dates: Literal["dmy", "mdy", "ymd"] | None = None,
     update: Update = False,
     force: Annotated[bool, typer.Option("--force", "--overwrite")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y")] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Import whatever it is: a card, a lorebook, chats, memories, a persona, a vault of notes.
@@ -67,6 +68,7 @@ def import_files(
         as_ (PLATFORM:ID): Account of the user in chats.
         dates: Order of day, month and year in dates such as 01/02/2024.
         force: Overwrite even files that you edited or deleted.
+        yes: Add the memories of another program at once, instead of proposing them for review.
     """
     from familiar_cli.actions.bring.import_files import (
         FileImporter,
@@ -86,6 +88,7 @@ def import_files(
         dates=dates,
         update=update,
         force=force,
+        at_once=yes,
         dry_run=dry_run,
     )
     with default_kept(out, home), _files_at(paths) as files:

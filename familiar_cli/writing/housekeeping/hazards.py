@@ -101,6 +101,11 @@ def check_orders(corpus: Corpus, options: Options) -> Iterator[Finding]:
         yield from _find_hidden(note)
 
 
+def gives_orders(text: str) -> bool:
+    """Tell whether a text looks like instructions to a model."""
+    return _ORDER.search(text) is not None
+
+
 def without_hidden(text: str) -> str:
     """Remove invisible characters from `text`."""
     return _HIDDEN.sub("", text)

@@ -1,0 +1,60 @@
+"""The knowledge graph of the official MCP memory server: JSON lines of entities and relations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.text import str_or_empty
+from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
+from familiar_cli.imports.memory_lists import build_memories
+from familiar_cli.imports.source import Skip, json_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.imports.contract import Imported
+    from familiar_cli.imports.source import ForeignFile
+
+_USERS: Final = frozenset({"user", "default_user", "me", "owner", "human"})
+
+
+def _is_graph(source: ForeignFile) -> bool:
+    first = source.first
+    entity = first.get("type") == "entity" and "observations" in first
+    return entity or (first.get("type") == "relation" and "relationType" in first)
+
+
+def _read(source: ForeignFile) -> Iterator[Imported | Skip]:
+    rows = list(json_lines(source))
+    found = [
+        memory for row in rows if not isinstance(row, Skip) for memory in _memories(row[0], row[2])
+    ]
+    yield from (row for row in rows if isinstance(row, Skip))
+    yield build_memories("MCP memory", source.stem, found)
+
+
+def _memories(number: int, row: dict[str, Any]) -> Iterator[ForeignMemory]:
+    if row.get("type") == "relation":
+        start, end = (str_or_empty(row.get(name)) for name in ("from", "to"))
+        kind = str_or_empty(row.get("relationType")).replace("_", " ")
+        if start and end and kind:
+            yield ForeignMemory(f"{start} {kind} {end}", number, about=_subject(start))
+        return
+    observations = row.get("observations")
+    for text in observations if isinstance(observations, list) else []:
+        yield ForeignMemory(
+            str_or_empty(text), number, about=_subject(str_or_empty(row.get("name")))
+        )
+
+
+def _subject(name: str) -> str:
+    return "" if name.casefold() in _USERS else name
+
+
+FORMAT: Final = Format(
+    name="mcp-memory",
+    program="the memory of the MCP memory server",
+    forms=("memories",),
+    sniff=lambda source: certain_if(_is_graph(source)),
+    read=lambda source, _: _read(source),
+)

@@ -1,0 +1,44 @@
+"""The memories of mem0, as its API and its export give them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.text import str_or_empty
+from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
+from familiar_cli.imports.foreign_files import as_object, object_list
+from familiar_cli.imports.memory_lists import build_memories, read_day
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.imports.source import ForeignFile
+
+_LISTS: Final = ("results", "memories")
+_MARKS: Final = frozenset({"user_id", "agent_id", "app_id", "run_id", "hash", "created_at"})
+
+
+def _listed(source: ForeignFile) -> list[dict[str, Any]]:
+    value = source.value
+    lists = [value, *(as_object(value).get(name) for name in _LISTS)]
+    found = (object_list(one) for one in lists)
+    return next((rows for rows in found if rows and _is_memory(rows[0])), [])
+
+
+def _is_memory(row: dict[str, Any]) -> bool:
+    return isinstance(row.get("memory"), str) and bool(_MARKS & row.keys())
+
+
+def _read(source: ForeignFile) -> Iterator[ForeignMemory]:
+    for number, row in enumerate(_listed(source), 1):
+        day = read_day(row.get("created_at")) or read_day(row.get("updated_at"))
+        yield ForeignMemory(str_or_empty(row.get("memory")), number, day)
+
+
+FORMAT: Final = Format(
+    name="mem0",
+    program="the memories of mem0",
+    forms=("memories",),
+    sniff=lambda source: certain_if(_listed(source)),
+    read=lambda source, _: [build_memories("mem0", source.stem, _read(source))],
+)

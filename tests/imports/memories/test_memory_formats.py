@@ -1,0 +1,124 @@
+"""Each program's memories are recognised, and read with their days and subjects."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+
+from familiar_cli.imports.memory_lists import read_day, read_lines, split_dated
+from familiar_cli.imports.reading import read_memories
+from familiar_cli.imports.registry import recognise
+from familiar_cli.imports.source import ForeignFile
+from tests.support.cases import each
+
+DAY = date(2025, 3, 4)
+
+PAM = {
+    "schema": "portable-ai-memory",
+    "schema_version": "1.0",
+    "owner": {"id": "robin"},
+    "memories": [
+        {
+            "id": "1",
+            "type": "fact",
+            "content": "Keeps bees",
+            "temporal": {"created_at": "2025-03-04T10:00:00Z"},
+        },
+        {"id": "2", "type": "fact", "content": "Keeps newts", "status": "retracted"},
+    ],
+}
+MIF = {
+    "mif_version": "2.0",
+    "memories": [
+        {"id": "1", "content": "Keeps bees", "created_at": "2025-03-04T10:00:00Z"},
+        {"id": "2", "content": "Sings alto", "created_at": "x", "entities": [{"name": "Mia"}]},
+    ],
+}
+MEM0 = {
+    "results": [{"id": "a", "memory": "Keeps bees", "user_id": "r", "created_at": "2025-03-04"}]
+}
+CLAUDE = [{"conversations_memory": "**Life**\n\nKeeps bees\n", "project_memories": {}}]
+LETTA = {
+    "agents": [{"name": "Nova"}],
+    "blocks": [
+        {"label": "human", "value": "Keeps bees"},
+        {"label": "persona", "value": "I am Nova"},
+    ],
+}
+GRAPH = (
+    '{"type":"entity","name":"Mia","entityType":"person","observations":["Sings alto"]}\n'
+    '{"type":"entity","name":"default_user","entityType":"person","observations":["Keeps bees"]}\n'
+    '{"type":"relation","from":"Mia","to":"the choir","relationType":"member_of"}\n'
+)
+TEXT = "[2025-03-04] - Keeps bees\n[unknown] - Sings alto\n"
+
+
+def read(name: str, value: object) -> list[tuple[str, date | None, str]]:
+    text = value if isinstance(value, str) else json.dumps(value)
+    (found,) = read_memories(ForeignFile(None, name, text.encode()))
+    return [(one.text, one.day, one.about) for one in found.memories]
+
+
+@each(
+    ("name", "value", "format_name", "expected"),
+    [
+        ("m.json", MEM0, "mem0", [("Keeps bees", DAY, "")]),
+        ("memories.json", CLAUDE, "claude-memories", [("Keeps bees", None, "")]),
+        ("nova.af", LETTA, "letta", [("Keeps bees", None, "")]),
+        ("pam.json", PAM, "memory-interchange", [("Keeps bees", DAY, "")]),
+        (
+            "mif.json",
+            MIF,
+            "memory-interchange",
+            [("Keeps bees", DAY, ""), ("Sings alto", None, "Mia")],
+        ),
+        ("m.txt", TEXT, "memory-text", [("Keeps bees", DAY, ""), ("Sings alto", None, "")]),
+        (
+            "memory.jsonl",
+            GRAPH,
+            "mcp-memory",
+            [
+                ("Sings alto", None, "Mia"),
+                ("Keeps bees", None, ""),
+                ("Mia member of the choir", None, "Mia"),
+            ],
+        ),
+    ],
+)
+def test_a_programs_memories_are_read(name, value, format_name, expected) -> None:
+    text = value if isinstance(value, str) else json.dumps(value)
+    (first, *_) = recognise(ForeignFile(None, name, text.encode()))
+    assert (first.format.name, first.is_certain) == (format_name, True)
+    assert read(name, value) == expected
+
+
+@each(
+    ("text", "day"),
+    [
+        ("2025-03-04", DAY),
+        ("2025-03-04T23:59:00+09:00", DAY),
+        ("March 4, 2025", DAY),
+        ("4 Mar 2025", DAY),
+        (1741082400, DAY),
+        (1741082400000, DAY),
+        ("yesterday", None),
+        ("", None),
+        (True, None),
+    ],
+)
+def test_a_day_is_read_or_there_is_none(text, day) -> None:
+    assert read_day(text) == day
+
+
+def test_brackets_that_hold_no_date_are_words() -> None:
+    assert split_dated("[sic] - wrote it so") is None
+    assert split_dated("[date unknown] - likes tea") == (None, "likes tea")
+
+
+def test_an_indented_line_goes_on_and_a_heading_is_no_memory() -> None:
+    text = "# Preferences\n\n- Likes tea,\n  green above all\n- Dislikes noise\n\nA paragraph.\n"
+    assert [(one.text, one.line) for one in read_lines(text)] == [
+        ("Likes tea, green above all", 3),
+        ("Dislikes noise", 5),
+        ("A paragraph.", 7),
+    ]
