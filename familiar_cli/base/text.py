@@ -233,6 +233,7 @@ _SAME: Final = {
     "ة": "ه",
     "ۀ": "ه",
     "ک": "ك",
+    "ё": "е",
     # candrabindu as anusvara, script by script
     **{chr(block + 1): chr(block + 2) for block in range(0x0900, 0x0D00, 0x80)},
 }
@@ -260,6 +261,20 @@ def fold_letters(text: str) -> str:
         return text.lower()
     plain = unicodedata.normalize("NFKC", text).casefold().replace("i\u0307", "i")
     return unicodedata.normalize("NFKC", _replaced(plain, _LETTERS))
+
+
+_NO_ACCENT: Final = str.maketrans("đøłı", "doli")
+
+
+def without_accents(text: str) -> str:
+    """Return a folded text with its Latin letters bare of accents."""
+    if text.isascii():
+        return text
+    bare: list[str] = []
+    for letter in unicodedata.normalize("NFD", text):
+        is_accent = unicodedata.category(letter) == "Mn" and bare and bare[-1].isascii()
+        bare += [] if is_accent else [letter]
+    return unicodedata.normalize("NFC", "".join(bare)).translate(_NO_ACCENT)
 
 
 def without_joiners(text: str) -> str:

@@ -23,11 +23,12 @@ from familiar_cli.base.markdown import (
     title_of,
     without_marker,
 )
-from familiar_cli.base.text import fold, harmless, is_visible
+from familiar_cli.base.text import fold, harmless, is_visible, without_accents
 from familiar_cli.base.times.clock import wall_ns
 from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.store.memory.layout import ALIASES_JSON, PEOPLE_DIR, people_path
 from familiar_cli.store.memory.mentions import (
+    BARE,
     MOST_NAME_CHARS,
     MOST_WORDS,
     NamePrefix,
@@ -281,7 +282,7 @@ class Aliases(PageIndex[NamedPerson]):
 
     WHAT = "The name index"
     FILE = "aliases.sqlite"
-    VERSION = 3
+    VERSION = 4
     TABLES = (
         # `names` is an object: each name with its key.
         "CREATE TABLE people (slug TEXT PRIMARY KEY, signature TEXT, names TEXT, problem TEXT)",
@@ -301,7 +302,9 @@ class Aliases(PageIndex[NamedPerson]):
     def called(self, name: str) -> tuple[str, ...]:
         """Return the slugs of everyone with the name `name`."""
         key = key_of(name)
-        return self._slugs([key]).get(key, ())
+        bare = without_accents(key)
+        found = self._slugs([key, bare])
+        return found.get(key) or found.get(bare, ())
 
     def people(self) -> list[NamedPerson]:
         """Return everyone who has a file, sorted by slug."""
@@ -313,7 +316,8 @@ class Aliases(PageIndex[NamedPerson]):
 
     def collisions(self) -> list[Named]:
         """Return each name that several people share."""
-        rows = self._rows("SELECT key FROM names GROUP BY key HAVING count(*) > 1 ORDER BY key")
+        shared = "SELECT key FROM names GROUP BY key HAVING count(*) > 1 ORDER BY key"
+        rows = [row for row in self._rows(shared) if not row[0].startswith(BARE)]
         found = self._slugs([key for (key,) in rows])
         return [Named(key, found[key]) for (key,) in rows]
 
@@ -462,15 +466,22 @@ class Aliases(PageIndex[NamedPerson]):
         return {head: NamePrefix(words, chars) for head, words, chars in rows}
 
     def _known(self, keys: Collection[str]) -> set[str]:
-        """Return which of `keys` are names."""
-        return {key for (key,) in self._among("SELECT key FROM names WHERE key IN", keys)}
+        """Return which of `keys` are names, or names without their accents."""
+        asked = {*keys, *(f"{BARE}{key}" for key in keys)}
+        found = self._among("SELECT key FROM names WHERE key IN", asked)
+        return {key.removeprefix(BARE) for (key,) in found}
 
     def _slugs(self, keys: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """Return the sorted slugs of everyone with a name, by key."""
+        """Return the sorted slugs of everyone with a name, by key.
+
+        Where nobody has a name, whoever has it with accents is meant.
+        """
+        asked = {*keys, *(f"{BARE}{key}" for key in keys)}
         found: dict[str, list[str]] = {}
-        for key, slug in self._among("SELECT key, slug FROM names WHERE key IN", keys):
+        for key, slug in self._among("SELECT key, slug FROM names WHERE key IN", asked):
             found.setdefault(key, []).append(slug)
-        return {key: tuple(sorted(slugs)) for key, slugs in found.items()}
+        either = {key: found.get(key) or found.get(f"{BARE}{key}") for key in keys}
+        return {key: tuple(sorted(slugs)) for key, slugs in either.items() if slugs}
 
 
 def _slugs_of(slugs: object) -> list[str]:
@@ -482,6 +493,14 @@ def _unreadable_people(error: OSError) -> FamiliarError:
     return FamiliarError(
         f"{PEOPLE_DIR!r} cannot be read: {error.strerror}", hint="Check its permissions."
     )
+
+
+def _bare_keys(keys: Iterable[str]) -> Iterator[str]:
+    """Yield the keys of names that have accents, without those, as their own kind of key."""
+    for key in keys:
+        bare = without_accents(key)
+        if bare != key:
+            yield f"{BARE}{bare}"
 
 
 def _insert_people(database: sqlite3.Connection, people: Sequence[NamedPerson]) -> None:
@@ -496,11 +515,11 @@ def _insert_people(database: sqlite3.Connection, people: Sequence[NamedPerson]) 
     named = [
         (key, person.slug)
         for person, own in zip(people, keys, strict=True)
-        for key in {*own.values()} - {""}
+        for key in {*own.values(), *_bare_keys(own.values())} - {""}
     ]
     database.executemany("INSERT OR IGNORE INTO names VALUES (?, ?)", named)
     heads: dict[str, NamePrefix] = {}
-    for head, length in (head_of(key) for key, _ in named):
+    for head, length in (head_of(key.removeprefix(BARE)) for key, _ in named):
         known = heads.get(head, length)
         heads[head] = NamePrefix(max(known.words, length.words), max(known.chars, length.chars))
     database.executemany(

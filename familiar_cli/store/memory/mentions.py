@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from familiar_cli.base.text import fold_kana, fold_letters, fold_word, one_line
+from familiar_cli.base.text import fold_kana, fold_letters, fold_word, one_line, without_accents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -43,6 +43,9 @@ def common_words() -> frozenset[str]:
 
     return frozenset(fold_letters(languages.common_words()).split())
 
+
+BARE: Final = "~"
+"""Stands before the key of a name without its accents."""
 
 MOST_CHARS: Final = 20_000  # maximum characters of a text to scan
 MOST_WORDS: Final = 8  # maximum words of a name
@@ -277,7 +280,9 @@ def _folded_words(written: str) -> list[tuple[str, bool]]:
 
 def _make_word(text: str, start: int, runs_on: bool, before: str, *, is_first: bool) -> _Word:  # noqa: FBT001
     folded = _fold_name(text)
-    forms = (folded,) if runs_on else (folded, *_without_particles(folded))
+    bare = without_accents(folded)
+    others = () if bare == folded else (bare,)
+    forms = (folded,) if runs_on else (folded, *others, *_without_particles(folded))
     begins = is_first or not _SENTENCE_ENDS.isdisjoint(before)
     return _Word(text, start, runs_on, before, forms, begins)
 

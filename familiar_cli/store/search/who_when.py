@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli.base.languages import CODES, codes_for, dates, questions
 from familiar_cli.base.sqlite import rows_among
+from familiar_cli.base.text import without_accents
 from familiar_cli.base.times.clock import to_utc
 from familiar_cli.base.times.spans import Span, Yearly, days_between, folded, times_asked, times_in
 from familiar_cli.store import fts
 from familiar_cli.store.memory.layout import LORE_DIR, PEOPLE_DIR, path_without_scope
-from familiar_cli.store.memory.mentions import NamePrefix, find_mentions, head_of, key_of
+from familiar_cli.store.memory.mentions import BARE, NamePrefix, find_mentions, head_of, key_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -358,7 +359,9 @@ def names_of(rel_path: str, title: str, text: str) -> set[str]:
     told = [title, re.sub(r"\([^)]*\)", "", title), *listed_aliases(text)]
     if top == LORE_DIR:
         told += (key for key in parse_lore(text).keys if not is_expression(key))
-    return {name for one in told[:_MOST_TITLES] if (name := " ".join(fts.words(one)))}
+    named = {" ".join(fts.words(one)) or "".join(signs_in(one)) for one in told[:_MOST_TITLES]}
+    bare = {f"{BARE}{plain}" for name in named if (plain := without_accents(name)) != name}
+    return (named | bare) - {""}
 
 
 def named_in(connection: sqlite3.Connection, text: str) -> dict[int, int]:
@@ -372,10 +375,12 @@ def named_in(connection: sqlite3.Connection, text: str) -> dict[int, int]:
                 grams.setdefault(" ".join(asked[start : start + count]), start)
     found: dict[int, int] = {}
     select = "SELECT name, document_id FROM names WHERE name IN"
-    for name, document in (
-        *rows_among(connection, select, grams),
-        *_unspaced_names(connection, asked),
-    ):
+    named = [*rows_among(connection, select, grams), *_unspaced_names(connection, asked)]
+    named += rows_among(connection, select, signs_in(text))
+    said = {name for name, _ in named}
+    bare = {key: gram for gram in grams if gram not in said for key in _bare_keys(gram)}
+    named += [(bare[key], document) for key, document in rows_among(connection, select, bare)]
+    for name, document in named:
         place = grams.get(name, next((n for n, word in enumerate(asked) if name in word), 0))
         found[document] = min(place, found.get(document, place))
     return found
@@ -389,9 +394,33 @@ def _unspaced_names(connection: sqlite3.Connection, asked: list[str]) -> Iterato
             ends = range(2, len(word) + 1)
             parts = {word[start:end] for end in ends for start in range(end - 1)}
             yield from rows_among(connection, sql, parts)
+            # A single ideograph is a word where a book makes it a key, and not in other names.
+            alone = f"{sql[: sql.index('WHERE')]}{_OF_LORE}"
+            yield from rows_among(connection, alone, set(filter(_IDEOGRAPH.match, word)))
         else:
             sql = "SELECT name, document_id FROM names WHERE length(name) > 1 AND instr(?, name)"
             yield from connection.execute(sql, (word,))
+
+
+_OF_LORE: Final = (
+    "JOIN documents ON documents.id = document_id AND rel_path GLOB 'lore/*' WHERE name IN"
+)
+_IDEOGRAPH: Final = re.compile(r"[\u3400-\u9fff\U00020000-\U000323af]")
+_SIGN: Final = r"[\u2190-\u2bff\U0001f000-\U0001faff](?:[\U0001f3fb-\U0001f3ff\ufe0f])*"
+_SIGNS: Final = re.compile(rf"{_SIGN}(?:\u200d{_SIGN})*")
+
+
+def signs_in(text: str) -> list[str]:
+    """Return the emoji in a text, however they are drawn."""
+    return [found.replace("\ufe0f", "") for found in _SIGNS.findall(text)]
+
+
+def _bare_keys(gram: str) -> Iterator[str]:
+    """Yield the names that words stand for where no name is spelled like them."""
+    plain = without_accents(gram)
+    yield f"{BARE}{plain}"
+    if plain != gram:
+        yield plain
 
 
 _MOST_UNSPACED_CHARS: Final = 40  # so many have 780 parts; for more, all names are read
