@@ -25,7 +25,7 @@ from familiar_cli.store.memory.pages.front_matter import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from familiar_cli.base.languages import Phrases
@@ -49,6 +49,10 @@ _DICE: Final = re.compile(r"(\d{0,4})d(\d{1,9})|(\d{1,9})", re.IGNORECASE | re.A
 _COMMA: Final = re.compile(r"(?<!\\),")
 
 
+def _no_value(_body: str) -> None:
+    """Find no value."""
+
+
 class Macros(Struct, frozen=True):
     """The values of macros in one turn.
 
@@ -58,6 +62,8 @@ class Macros(Struct, frozen=True):
         seed: Seed of `random` and `roll`, different in each turn.
         pick_seed: Seed of `pick`, which stays the same.
         persona: A description of the speaker; names are expanded in it.
+        fields: Texts of the character by the macro that stands for each.
+        value: Returns the value of any other macro; None if it has none.
     """
 
     char: str
@@ -65,6 +71,8 @@ class Macros(Struct, frozen=True):
     seed: str = ""
     pick_seed: str = ""
     persona: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    value: Callable[[str], str | None] = _no_value
 
     def expand(self, text: str, *, original: str | None = None) -> str:
         """Expand the macros in `text`; unknown ones stay.
@@ -78,8 +86,17 @@ class Macros(Struct, frozen=True):
         if original is not None:
             text = _with_original(text, original)
         marked = _NAMES.sub(_escape_mark, _OWN.sub("\ufffd", text))
-        done = _Expansion(f"{self.seed}\n{text}", self.pick_seed).run(marked)
+        done = _Expansion(f"{self.seed}\n{text}", self.pick_seed, self._lookup).run(marked)
         return self._fill_names(re.sub(rf"[\r\n]*{_TRIM}[\r\n]*", "", done))
+
+    def _lookup(self, body: str) -> str | None:
+        """Return the value of a macro, in which nothing is read as a macro again."""
+        name = body.strip().lower()
+        text = self.fields.get(name)
+        others = {other: said for other, said in self.fields.items() if other != name}
+        inner = replace(self, fields=others)
+        found = self.value(body) if text is None else inner.expand(text).strip()
+        return None if found is None else _OWN.sub("\ufffd", found)
 
     def _fill_names(self, text: str) -> str:
         names = {_CHAR: framed(self.char), _USER: framed(self.user)}
@@ -92,7 +109,10 @@ class Macros(Struct, frozen=True):
 class _Expansion:
     """The expansion of one text's macros, innermost first."""
 
-    def __init__(self, seed: str, pick_seed: str) -> None:
+    def __init__(
+        self, seed: str, pick_seed: str, lookup: Callable[[str], str | None] = _no_value
+    ) -> None:
+        self._lookup = lookup
         self._random = random.Random(seed)  # noqa: S311  # a die, no secret
         self._pick_seed = pick_seed
         self._picks = 0
@@ -127,7 +147,10 @@ class _Expansion:
             "pick": lambda: self._pick(rest),
             "roll": lambda: self._roll(rest, "{{" + body + "}}"),
         }
-        return known[name]() if colon and name in known else "{{" + body + "}}"
+        if colon and name in known:
+            return known[name]()
+        found = self._lookup(body)
+        return "{{" + body + "}}" if found is None else found
 
     def _pick(self, rest: str) -> str:
         self._picks += 1
@@ -206,6 +229,7 @@ class Character(Struct, frozen=True):
         problems: Unusable files, and why.
         origins: The file of each field in `texts`; of the card and the tiers by their paths.
         tiers_note: What a persona says about its tiers.
+        version: The card's version of it.
     """
 
     name: str
@@ -215,6 +239,7 @@ class Character(Struct, frozen=True):
     problems: dict[str, str] = field(default_factory=dict)
     origins: dict[str, FieldOrigin] = field(default_factory=dict)
     tiers_note: str = ""
+    version: str = ""
 
     def check_readable(self) -> None:
         """Raise `CharacterUnreadableError` if a file of the character is unusable."""
@@ -236,6 +261,12 @@ class Character(Struct, frozen=True):
         """
         loaded = (field for field in _WHO if is_loaded(self_file(field).rel_path, tier))
         return [text for field in loaded if (text := self.texts.get(field, "")).strip()]
+
+    @property
+    def macro_texts(self) -> dict[str, str]:
+        """Its texts, by the macro that stands for each."""
+        names = {name: name for name in _WHO} | {"mesexamples": "mes_example"}
+        return {macro: self.texts.get(name, "") for macro, name in names.items()}
 
     @property
     def greetings(self) -> tuple[str, ...]:
@@ -260,6 +291,7 @@ def who_of(
         me.name or me.stands_for_name,
         pick_seed=pick_seed,
         persona=me.persona(phrases),
+        fields=character.macro_texts,
     )
     main = macros.expand(system_prompt)
     texts = {
@@ -305,6 +337,7 @@ def read_character(store: MemoryStore, *, name: str, fallback_name: str) -> Char
         problems=problems,
         origins=origins,
         tiers_note=tiers.text.strip() if tiers else "",
+        version=str_or_empty(card.get("character_version")),
     )
 
 

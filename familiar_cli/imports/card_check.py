@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
-from familiar_cli.base.text import harmless, str_or_empty
+from familiar_cli.base.macros import unknown_macros
+from familiar_cli.base.text import harmless, one_line, str_or_empty
 from familiar_cli.imports import containers
 from familiar_cli.imports.cards import FILE_FIELDS, KNOWN_FIELDS, Card
 from familiar_cli.imports.containers import ASSET_SCHEME
@@ -24,6 +25,7 @@ Severity = Literal["error", "warning", "note"]
 
 # Tokens of a card in every prompt; small models have a context of about 4,000.
 MANY_TOKENS: Final = 2000
+_MOST_MACROS: Final = 8  # named in one line
 _ALWAYS_SENT: Final = (
     "description",
     "personality",
@@ -113,6 +115,11 @@ def _check_macros(card: Card) -> Iterator[CardFinding]:
                 yield CardFinding(
                     "warning", field, "has a {{ without a matching }}: it is sent as is"
                 )
+    for field in (*FILE_FIELDS, "alternate_greetings"):
+        unknown = unknown_macros((card.text(field), *card.texts(field)))
+        if unknown:
+            named = ", ".join(f"{{{{{one_line(name, 40)}}}}}" for name in unknown[:_MOST_MACROS])
+            yield CardFinding("warning", field, f"has macros that are not filled: {named}")
     for field in ("description", "personality", "scenario"):
         if "{{original}}" in card.text(field).lower():
             yield CardFinding("warning", field, "{{original}} has a meaning only in system_prompt")

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from familiar_cli.base.config.home import FamiliarPaths
 from familiar_cli.base.errors import BadInputError, NotFoundError, RefusedError, UsageError
+from familiar_cli.base.macros import unknown_macros
 from familiar_cli.base.text import nearest, one_line, slugify, typed
 from familiar_cli.base.who.identity import Author, check_familiar_id
 from familiar_cli.imports import cards, folders, import_plan, personas
@@ -25,7 +26,7 @@ from familiar_cli.store.memory.pages.front_matter import ORIGINAL_STEM, field_ma
 from familiar_cli.store.memory.store.store import MISSING, MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 
 _VERSION: Final = "1"
@@ -105,9 +106,22 @@ def plan_unpack(
         in_every_prompt=of_card.in_every_prompt + _of_book(lore.report.in_every_prompt),
         found_when_it_fits=of_card.found_when_it_fits + _of_book(lore.report.found_when_it_fits),
         kept_unmapped=of_card.kept_unmapped + _of_book(lore.report.kept_unmapped),
-        warnings=(*card.warnings, *book.warnings, *_former_lore(store, book, same_card=same_card)),
+        warnings=(
+            *card.warnings,
+            *_macro_warnings(card),
+            *book.warnings,
+            *_former_lore(store, book, same_card=same_card),
+        ),
     )
     return import_plan.ImportPlan(report, (*written, *deleted, *lore.changes))
+
+
+def _macro_warnings(card: cards.Card) -> Iterator[str]:
+    texts = (card.text(field) for field in cards.FILE_FIELDS)
+    unknown = unknown_macros([*texts, *card.texts("alternate_greetings")])
+    if unknown:
+        named = ", ".join(f"{{{{{one_line(name, 40)}}}}}" for name in unknown[:8])
+        yield f"macros that are not filled, and are sent as they are: {named}"
 
 
 def _of_book(settings: tuple[str, ...]) -> tuple[str, ...]:

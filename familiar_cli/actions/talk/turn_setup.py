@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -47,6 +47,9 @@ class TurnSetup(Struct, frozen=True):
         return self.character.character.name
 
 
+_LATELY: Final = 20  # turns among which macros look for the newest of each side
+
+
 def turn_setup(familiar: Familiar, channel_id: str, modality: str = "text") -> TurnSetup:
     """Read the settings of a turn.
 
@@ -59,7 +62,13 @@ def turn_setup(familiar: Familiar, channel_id: str, modality: str = "text") -> T
     slot, set_to = familiar.models.slot(), familiar.config
     channel = channel_in(familiar, channel_id, modality, slot)
     character = CharacterProvider(
-        familiar.character(), system_prompt=set_to.system_prompt, user_name=set_to.user_name
+        familiar.character(),
+        system_prompt=set_to.system_prompt,
+        user_name=set_to.user_name,
+        zone=familiar.zone,
+        recent=lambda request: familiar.history.recent(
+            request.channel_id, _LATELY, request.before_id, viewer=request.viewer
+        ),
     )
     switched = channel.processors.items()
     processors = tuple(name for name, on in switched if on and name in set_to.llm.slots)

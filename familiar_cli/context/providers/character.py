@@ -9,16 +9,19 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import UsageError
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.character import PERSONA_MACRO, Character, Macros, numbered_blocks
+from familiar_cli.context.macro_values import TurnValues
 from familiar_cli.context.tiers import DEEP, is_loaded, why_withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.store.memory.layout import CARD_JSON, SELF_DIR
 from familiar_cli.store.memory.pages.front_matter import SELF_FILES, TIERS_NOTE, self_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import tzinfo
 
     from familiar_cli.base.languages import Phrases
     from familiar_cli.context.request import ContextRequest
+    from familiar_cli.store.history.rows import Turn
 
 # The card's own place among the priorities; see docs/reference/placement-and-budgets.md.
 MAIN: Final = 100
@@ -40,6 +43,8 @@ class CharacterProvider:
         character: The character as of the beginning of the turn.
         system_prompt: The main instruction; a card's own replaces or includes it.
         user_name: Value of `{{user}}` for a speaker without a name.
+        zone: The timezone of macros that tell the time.
+        recent: Returns the newest turns before a message, oldest first.
     """
 
     name: Final = "character"
@@ -52,10 +57,14 @@ class CharacterProvider:
         *,
         system_prompt: str,
         user_name: str = "User",
+        zone: tzinfo | None = None,
+        recent: Callable[[ContextRequest], Sequence[Turn]] = lambda _: (),
     ) -> None:
         self.character = character
         self._system_prompt = system_prompt
         self._user_name = user_name
+        self._zone = zone
+        self._recent = recent
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the main instruction, the character's fields and its examples."""
@@ -109,6 +118,10 @@ class CharacterProvider:
             seed=request.seed,
             pick_seed=f"{request.familiar_id}\n{request.channel_id}",
             persona=owner.persona(request.phrases) if owner else "",
+            fields=self.character.macro_texts,
+            value=TurnValues(
+                self.character, request, self._zone, lambda: self._recent(request)
+            ).value,
         )
 
     def _persona(self, macros: Macros, phrases: Phrases) -> list[Contribution]:

@@ -396,7 +396,9 @@ def _unspaced_names(connection: sqlite3.Connection, asked: list[str]) -> Iterato
             yield from rows_among(connection, sql, parts)
             # A single ideograph is a word where a book makes it a key, and not in other names.
             alone = f"{sql[: sql.index('WHERE')]}{_OF_LORE}"
-            yield from rows_among(connection, alone, set(filter(_IDEOGRAPH.match, word)))
+            yield from rows_among(
+                connection, alone, {sign for sign in word if _IDEOGRAPH.match(sign)}
+            )
         else:
             sql = "SELECT name, document_id FROM names WHERE length(name) > 1 AND instr(?, name)"
             yield from connection.execute(sql, (word,))

@@ -242,3 +242,9 @@ def test_each_setting_stands_in_one_group(store) -> None:
         "order of 1 entry",
         "regular-expression keys of 1 entry",
     )
+
+
+def test_a_constant_entry_that_is_off_is_no_pin(store) -> None:
+    bring(store, {"entries": [book_entry("Law", constant=True, enabled=False)]})
+    assert not is_pinned(text(store))
+    assert not parse_lore(text(store)).enabled
