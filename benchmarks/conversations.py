@@ -70,6 +70,7 @@ class Question:
     category: int
     turns: frozenset[TurnId]
     answer: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True)
