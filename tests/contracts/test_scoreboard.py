@@ -105,7 +105,9 @@ def test_a_file_of_another_form_is_refused_in_one_line(tmp_path) -> None:
 
 
 def test_all_methods_are_measured_over_the_same_questions(tmp_path, monkeypatch) -> None:
-    out = tmp_path / "result.json"
+    results = tmp_path / "results"
+    results.mkdir()
+    out = results / "result.json"
     args = [str(put(tmp_path, [SAMPLE])), "--model", "lexical", "--out", str(out)]
     monkeypatch.setattr("sys.argv", ["scoreboard", *args])
     scoreboard.main()
@@ -119,7 +121,7 @@ def test_all_methods_are_measured_over_the_same_questions(tmp_path, monkeypatch)
         assert numbers["kinds"]["single-hop"]["n"] == 1
         assert numbers["kinds"]["single-hop"]["r5"] == 1.0
         assert numbers["kinds"]["single-hop"]["evidence"]["500"] == 1.0
-    monkeypatch.setattr(scoreboard_page, "RESULTS", tmp_path)
+    monkeypatch.setattr(scoreboard_page, "RESULTS", results)
     assert "familiar, words" in scoreboard_page.tables()
     assert ET.fromstring(scoreboard_page.chart()).tag.endswith("svg")
 
