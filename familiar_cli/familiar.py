@@ -226,22 +226,21 @@ class Familiar:
 
     def me_in(self, channel: Channel) -> Me:
         """Return the default speaker of a channel with known settings; see `me`."""
-        from familiar_cli.base.config.home import login_account
         from familiar_cli.base.text import one_line
         from familiar_cli.base.who.identity import NEUTRAL, Me, parse_author
 
         set_to = channel.me
         also = map(parse_author, self._at_home.settings.also + self.config.me.also)
-        own = {login_account().slug, *(account.slug for account in also)}
+        own = {account.slug for account in also}
         for other in self._other_owners:
             own -= other.slugs
         return Me(
-            self._own_account,
+            NEUTRAL,
             one_line(set_to.name),
             set_to.description,
             one_line(set_to.pronouns),
             self.config.user_name,
-            frozenset({NEUTRAL.slug, self._own_account.slug, *own}),
+            frozenset({NEUTRAL.slug, *own}),
             self._other_owners,
         )
 
@@ -250,23 +249,6 @@ class Familiar:
         from familiar_cli.base.config.home import other_owners
 
         return other_owners(self._at_home.settings)
-
-    @cached_property
-    def _own_account(self) -> Author:
-        """The owner's default account; once recorded, it never changes.
-
-        Before there was a neutral account, it was derived from the login name.
-        """
-        from os import path
-
-        from familiar_cli.base.config.home import login_account
-        from familiar_cli.base.who.identity import NEUTRAL
-        from familiar_cli.store.memory.layout import people_path
-
-        login = login_account()
-        own_file = self.paths.memory / people_path(login.slug)
-        has_file = path.exists(own_file)  # noqa: PTH110  # unlike `Path.exists`, never raises
-        return login if has_file or self.history.has_speaker(login) else NEUTRAL
 
     @property
     def privacy(self) -> Privacy:
@@ -484,7 +466,7 @@ class Familiar:
         """The models of its slots. `aclose` closes them."""
         from familiar_cli.llm.open import SlotModels
 
-        return SlotModels(self.config.llm, self.settings_files.note, lambda: self._own_account)
+        return SlotModels(self.config.llm, self.settings_files.note)
 
     def character(self) -> Character:
         """Read the character from its files, unless they are certainly unchanged."""

@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from familiar_cli.base.config import environment
 from familiar_cli.base.config.home import cache_dir
 from familiar_cli.base.times import clock
-from familiar_cli.base.who.identity import NEUTRAL, Author, handle_of
 from familiar_cli.llm import slots
 
 if TYPE_CHECKING:
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.base.config.schema import LLMSettings
     from familiar_cli.llm.types import ChatModel, Message, Usage
-
-
-_ME_SLUG: Final = "cli-me"  # shown to a model in place of a login name
 
 
 def open_model(
@@ -59,15 +55,11 @@ class SlotModels:
     Args:
         settings: The model settings.
         note: Called with the file that keys were read from.
-        account: Returns the owner's account; logins are hidden from models.
     """
 
-    def __init__(
-        self, settings: LLMSettings, note: Callable[[Path], None], account: Callable[[], Author]
-    ) -> None:
+    def __init__(self, settings: LLMSettings, note: Callable[[Path], None]) -> None:
         self._settings = settings
         self._note = note
-        self._account = account
         self._opened: dict[slots.ResolvedSlot, ChatModel] = {}
 
     def slot(self, name: str = slots.MAIN) -> slots.ResolvedSlot:
@@ -92,8 +84,7 @@ class SlotModels:
         same = replace(settings, slot="")  # slots with the same model share it and its memory
         if same not in self._opened:
             self._note(environment.keys_file())
-            model = open_model(settings, cache_dir=cache_dir(), on_wait=on_wait)
-            self._opened[same] = self._without_login(model)
+            self._opened[same] = open_model(settings, cache_dir=cache_dir(), on_wait=on_wait)
         return self._opened[same]
 
     def open_usable(self, slot: str) -> ChatModel:
@@ -104,19 +95,6 @@ class SlotModels:
         """
         slots.check_usable(self.slot(slot))
         return self.open(slot)
-
-    def _without_login(self, model: ChatModel) -> ChatModel:
-        """Wrap a model so that it is shown no login name.
-
-        If a login is the owner's account, it is in the name, and maybe the title, of their file.
-        """
-        from familiar_cli.llm.types import Renaming  # noqa: PLC0415  # not needed on the hot path
-
-        slug = self._account().slug
-        if slug == NEUTRAL.slug:
-            return model
-        shown = {slug: _ME_SLUG, handle_of(slug): handle_of(NEUTRAL.slug)}
-        return Renaming(model, shown, {_ME_SLUG: slug})
 
     async def aclose(self) -> None:
         """Close every opened model."""

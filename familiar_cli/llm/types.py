@@ -158,37 +158,6 @@ class ChatModel(Protocol):
         """Stop whatever this object started."""
 
 
-class Wrapping:
-    """Delegates to `model`; see `ChatModel`. Subclasses override what differs.
-
-    Args:
-        model: The wrapped model.
-    """
-
-    def __init__(self, model: ChatModel) -> None:
-        self.name = model.name
-        self.context_tokens = model.context_tokens
-        self.max_tokens = model.max_tokens
-        self._model = model
-
-    def prepare(self, messages: Sequence[Message], **how: Any) -> PreparedRequest:  # noqa: ANN401
-        """See `ChatModel`."""
-        return self._model.prepare(messages, **how)
-
-    async def complete(
-        self,
-        request: PreparedRequest,
-        on_text: Callable[[str], None] | None = None,
-        on_event: Callable[[str], None] | None = None,
-    ) -> Completion:
-        """See `ChatModel`."""
-        return await self._model.complete(request, on_text, on_event)
-
-    async def aclose(self) -> None:
-        """See `ChatModel`."""
-        await self._model.aclose()
-
-
 class Slotted:
     """A chat model with the settings of a slot.
 
@@ -204,55 +173,6 @@ class Slotted:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._slot!r})"
-
-
-class Renaming(Wrapping):
-    """Replaces words in prompts to `model`, and restores them in its replies.
-
-    Args:
-        model: The wrapped model.
-        shown: Replacements for words in prompts.
-        meant: Originals of words in replies.
-    """
-
-    def __init__(
-        self, model: ChatModel, shown: Mapping[str, str], meant: Mapping[str, str]
-    ) -> None:
-        super().__init__(model)
-        self._shown = _replace_words(shown)
-        self._meant = _replace_words(meant)
-
-    def prepare(
-        self,
-        messages: Sequence[Message],
-        *,
-        reply_schema: Mapping[str, Any] | None = None,
-        **how: Any,  # noqa: ANN401  # as `ChatModel.prepare` takes it
-    ) -> PreparedRequest:
-        """See `ChatModel`."""
-        told: list[Message] = [
-            {"role": message["role"], "content": self._shown(message["content"])}
-            for message in messages
-        ]
-        if reply_schema is not None:
-            reply_schema = json.loads(self._shown(json.dumps(reply_schema)))
-        return self._model.prepare(told, reply_schema=reply_schema, **how)
-
-    async def complete(
-        self,
-        request: PreparedRequest,
-        on_text: Callable[[str], None] | None = None,
-        on_event: Callable[[str], None] | None = None,
-    ) -> Completion:
-        """See `ChatModel`; streamed pieces are passed on unchanged."""
-        completion = await self._model.complete(request, on_text, on_event)
-        return replace(completion, text=self._meant(completion.text))
-
-
-def _replace_words(words: Mapping[str, str]) -> Callable[[str], str]:
-    either = "|".join(map(re.escape, words))
-    pattern = re.compile(rf"(?<![\w-])(?:{either})(?![\w%-])")
-    return lambda text: pattern.sub(lambda found: words[found[0]], text)
 
 
 _MODEL_FIRST: Final = '{"model":'

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from familiar_cli.base.config.edit import Edit, set_values, unset_values
-from familiar_cli.base.config.home import ME_FILE, login_account, other_owners
+from familiar_cli.base.config.home import ME_FILE, other_owners
 from familiar_cli.base.config.schema import ChannelConfig, CharacterConfig, HomeSettings, MeSettings
 from familiar_cli.base.config.settings import FileSettings, is_name, load_written
 from familiar_cli.base.errors import ConfigError, NotFoundError, UsageError
@@ -115,9 +115,9 @@ def check_owner(name: str) -> str:
     if not is_name(name) or name != name.lower():
         better = slugify(name) or "scott"
         raise UsageError(f"{name!r} cannot be an owner's name", hint=f"Try {better!r}.")
-    if name in {NEUTRAL.user_id, login_account().user_id}:
+    if name == NEUTRAL.user_id:
         raise UsageError(
-            f"{name!r} is an account of the first owner already; nothing was changed",
+            f"{name!r} is the account of the first owner already; nothing was changed",
             hint="Leave out --as, or choose another name.",
         )
     return name

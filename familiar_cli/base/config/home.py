@@ -365,16 +365,6 @@ def other_owners(settings: HomeSettings) -> tuple[Me, ...]:
     return tuple(found)
 
 
-def login_account() -> Author:
-    """Return the default account of earlier versions."""
-    import getpass  # noqa: PLC0415  # starting is quicker without it
-
-    try:
-        return Author(NEUTRAL.platform, getpass.getuser().strip() or NEUTRAL.user_id)
-    except (OSError, KeyError, ImportError):  # a container's user may have no name
-        return NEUTRAL
-
-
 def is_alive(pid: int) -> bool:
     """Tell whether a process is running; True if that cannot be determined."""
     if os.name == "nt":  # on Windows, a signal would end it

@@ -75,7 +75,7 @@ class Me(Struct, frozen=True):
         name: Their name; empty if unknown.
         description: Description; may use macros.
         stands_for_name: Fallback name.
-        slugs: Their accounts; of the first owner also the login name, which is hidden from models.
+        slugs: Their accounts.
         others: The home's other owners.
     """
 
@@ -126,7 +126,7 @@ class Me(Struct, frozen=True):
         return _name_of(author)
 
     def handle(self, slug: str) -> str:
-        """Return an account for display, hiding the login name."""
+        """Return the main account of whoever has an account, for display."""
         if slug in self.slugs:
             return handle_of(NEUTRAL.slug)
         return handle_of(next((o.account.slug for o in self.others if slug in o.slugs), slug))

@@ -12,7 +12,6 @@ from familiar_cli.actions.talk.client_chat import SOURCE, ClientChat
 from familiar_cli.actions.talk.talk import LiveTurn, ReplyEnd, TurnEvent, find_memory
 from familiar_cli.context.trace import Trace, TracedMessage
 from familiar_cli.context.types import Said
-from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest, Wrapping
 from familiar_cli.servers.api_errors import respond_error, to_api_error
 from familiar_cli.servers.chat_api import api_format
 from familiar_cli.servers.chat_api.api_format import ReplyRequest, Sampling, text_of
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from familiar_cli.context.types import Fragment, Role
+    from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
     from familiar_cli.servers.chat_api.aligning import RequestLine
     from familiar_cli.servers.chat_api.conversations import Served
     from familiar_cli.servers.limits import RequestBudget
@@ -38,7 +38,7 @@ _INTRO: Final = (
 )
 
 
-class WithSampling(Wrapping):
+class WithSampling:
     """A chat model with the sampling settings of a chat program.
 
     Args:
@@ -46,8 +46,10 @@ class WithSampling(Wrapping):
     """
 
     def __init__(self, model: ChatModel, sampling: Sampling) -> None:
-        super().__init__(model)
+        self.name = model.name
+        self.context_tokens = model.context_tokens
         self.max_tokens = sampling.max_tokens or model.max_tokens
+        self._model = model
         self._sampling = sampling
 
     def prepare(self, messages: Sequence[Message], **how: Any) -> PreparedRequest:  # noqa: ANN401
@@ -59,6 +61,19 @@ class WithSampling(Wrapping):
             if value is not None:
                 how[name] = value
         return self._model.prepare(messages, **how, extra=extra)
+
+    async def complete(
+        self,
+        request: PreparedRequest,
+        on_text: Callable[[str], None] | None = None,
+        on_event: Callable[[str], None] | None = None,
+    ) -> Completion:
+        """See `ChatModel`."""
+        return await self._model.complete(request, on_text, on_event)
+
+    async def aclose(self) -> None:
+        """See `ChatModel`."""
+        await self._model.aclose()
 
 
 class ClientsPrompt(WithSampling):

@@ -139,12 +139,9 @@ class Edits:
         self.arrived = [p for p, one in self._absent.items() if p in there and not one.here]
         hidden = self._out_of_sight()
         for rel_path in sorted(self._known.keys() - there):
-            is_there = any(
-                map(files.is_private, rel_path.split("/"))
-            )  # written by an older version
             if self._stands_for(rel_path, self._known[rel_path][0], None):
                 continue
-            if not is_there and not rel_path.startswith(hidden) and _can_be_seen(rel_path):
+            if not rel_path.startswith(hidden) and _can_be_seen(rel_path):
                 del self._known[rel_path]
                 self._same_table = False
                 yield rel_path, None

@@ -12,7 +12,6 @@ from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.files import append, check_own, read_plain, write_own
 from familiar_cli.base.text import sha256_of
 from familiar_cli.base.times.clock import iso
-from familiar_cli.store.history import WRITER
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages.lines import (
     PLAIN,
@@ -118,7 +117,7 @@ def reconcile_history(store: MemoryStore, history: HistoryStore, instance: str =
     """
     try:
         value = json.loads(store.read_file(layout.WRITER_JSON))
-        through, digest, part = int(value["through"]), value["turn"], value.get("turns")
+        through, digest, part = int(value["through"]), value["turn"], value["turns"]
         is_own = value.get("instance", instance) == instance
     except (FamiliarError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return 0  # none, or not ours: keep the watermark
@@ -126,10 +125,7 @@ def reconcile_history(store: MemoryStore, history: HistoryStore, instance: str =
     if not is_own or last is None or _turn_digest(last) != digest:
         return 0
     before = history.unsummarised_count()
-    if part is not None:
-        outgoing.mark_read(history, turn_ids(f"<!-- turns {part} -->", PLAIN))
-    elif through > history.watermark(WRITER):
-        history.move_watermark(WRITER, through)  # an older version's file
+    outgoing.mark_read(history, turn_ids(f"<!-- turns {part} -->", PLAIN))
     return before - history.unsummarised_count()
 
 

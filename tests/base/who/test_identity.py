@@ -77,8 +77,8 @@ def test_what_could_be_a_path_or_a_device_is_no_id(name) -> None:
 
 
 @given(ids, st.sampled_from(["", "Anna"]), st.booleans())
-def test_my_login_name_is_no_name_of_mine(login, name, has_namesake) -> None:
-    mine = Author("cli", f"zqx{login}")
+def test_another_account_is_no_name_of_mine(user_id, name, has_namesake) -> None:
+    mine = Author("cli", f"zqx{user_id}")
     me = Me(mine, name, slugs=frozenset({NEUTRAL.slug, mine.slug}))
     namesake = [Author("discord", "7", display_name=name or "User")] if has_namesake else []
     labels = Labels(frozenset({mine, NEUTRAL, *namesake}), me=me)
