@@ -26,7 +26,6 @@ from familiar_cli.base.config.channel_kinds import (
     ChannelContext,
     ChannelMode,
 )
-from familiar_cli.base.config.edit import Edit, locked
 from familiar_cli.base.config.home import ME_FILE
 from familiar_cli.base.config.settings import (
     FileSettings,
@@ -43,6 +42,7 @@ from familiar_cli.base.times.clock import stopwatch_s
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from familiar_cli.base.config.edit import Edit
     from familiar_cli.base.config.values import Value
 
 SUFFIX: Final = ".toml"
@@ -604,6 +604,8 @@ class SubscriptionRegistry:
         return tuple(entry.modality for entry in self.all() if entry.channel_id == channel_id)
 
     def _change(self, more: set[Subscription], less: set[Subscription]) -> bool:
+        from familiar_cli.base.config.edit import locked  # noqa: PLC0415  # loads a TOML editor
+
         with locked(self.path):
             before = set(self.all())
             after = (before | more) - less
