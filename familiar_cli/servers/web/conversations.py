@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from familiar_cli.base.config.home import who_speaks
 from familiar_cli.base.text import one_line
 from familiar_cli.base.who.visibility import PUBLIC
 from familiar_cli.pages.stream import spoken_text
 from familiar_cli.servers.web.asking import names_of_speakers
 from familiar_cli.store.history.rows import pack
+from familiar_cli.store.history.selection import only_speaker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -80,7 +82,9 @@ def audiences_of(familiar: Familiar, channels: Iterable[str]) -> Iterator[str]:
     rules = familiar.privacy.rules()
     own = rules.own | familiar.me().slugs
     for channel_id in channels:
-        if rules.scope_of_channel(channel_id) == PUBLIC:
+        has_begun, only = only_speaker(familiar.history, channel_id)
+        first = only if has_begun else who_speaks(None, None, familiar.me(channel_id))
+        if rules.scope_said(channel_id, first) == PUBLIC:
             yield "everybody"
             continue
         authors = familiar.history.recent_distinct_authors(channel_id, _MOST_PEOPLE)
