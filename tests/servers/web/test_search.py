@@ -7,11 +7,14 @@ from html import unescape
 
 import pytest
 
+from familiar_cli.actions.memory.moments import FoundMoments
 from familiar_cli.base.who.identity import Author
 from familiar_cli.familiar import Familiar
+from familiar_cli.store.search.types import SearchResult
 from tests.support.browsing import looking
 from tests.support.world import live
 
+PAGES = "familiar_cli.servers.web.search_pages"
 ANNA = Author("discord", "7", "anna", "Anna")
 
 
@@ -77,10 +80,12 @@ def test_what_has_no_word_is_no_error_page(client) -> None:
 
 
 def test_while_files_are_read_there_is_a_bar_and_no_empty_page(client, monkeypatch) -> None:
-    monkeypatch.setattr("familiar_cli.servers.web.search_pages._REFRESH_S", 0.0)
-    monkeypatch.setattr("familiar_cli.servers.web.search_pages.finish_reading", lambda _: None)
+    behind = FoundMoments(memory=SearchResult("lexical", "zanzibar", unread=12))
+    monkeypatch.setattr(f"{PAGES}.search_everything", lambda *_, **__: behind)
+    monkeypatch.setattr(f"{PAGES}.finish_reading", lambda _: None)
     text = client.get("/search?q=zanzibar").text
     assert "<progress>" in text
+    assert "Still reading 12 files" in text
     assert "Nothing has these words" not in text
 
 
