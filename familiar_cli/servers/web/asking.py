@@ -31,6 +31,7 @@ NAVIGATION: Final = {  # what a person looks for, and the pages below it; the fi
         "desk": "Reminders",
         "review": "Review",
         "sync": "Sync",
+        "import": "Import",
         "settings": "Settings",
         "doctor": "Health",
     },
@@ -55,6 +56,8 @@ class PageRequest(Struct, frozen=True):
         path: Variable parts of the address.
         query: Query parameters; the last of each name.
         form: Form fields, each with all values.
+        file_name: Name of an uploaded file; empty for none.
+        file: Its content.
     """
 
     familiar: Familiar
@@ -64,6 +67,8 @@ class PageRequest(Struct, frozen=True):
     path: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     form: Mapping[str, list[str]] = field(default_factory=dict)
+    file_name: str = ""
+    file: bytes = b""
 
     def sent(self, name: str) -> str:
         """Return the value of the form field `name`, or an empty string."""

@@ -29,6 +29,7 @@ from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.servers.connection import watch_changes
 from familiar_cli.servers.web import (
     asking,
+    bring_pages,
     home_pages,
     memory_pages,
     people_pages,
@@ -121,6 +122,7 @@ PAGES: Final = (
     *search_pages.PAGES,
     *time_pages.PAGES,
     *relation_pages.PAGES,
+    *bring_pages.PAGES,
     *upkeep_pages.PAGES,
 )
 """The first matching route wins."""
@@ -321,7 +323,7 @@ class Site:
         base = _base_of(request)
         try:
             name = self._asked_name(request)
-            form = asking.read_form(body) if _is_form(request) else {}
+            form, raw, origin = _read_body(request, body)
             with self._held(name, alone=page.is_long) as familiar:
                 is_person = self._door.is_open(
                     request.headers.get("cookie", ""), request.headers.get("host", "")
@@ -337,6 +339,8 @@ class Site:
                     {k: str(v) for k, v in request.path_params.items()},
                     dict(request.query_params),
                     form,
+                    origin,
+                    raw,
                 )
                 return self._response(asked, request, page.answer(asked))
         except FamiliarError as error:
@@ -518,6 +522,17 @@ async def _static_response(request: Request) -> Response:
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
     return Response(body, 200, headers, _STATIC[name])
+
+
+def _read_body(request: Request, body: bytes) -> tuple[dict[str, list[str]], bytes, str]:
+    """Return the fields of a form, the content of its file, and the file's name."""
+    if _is_form(request):
+        return asking.read_form(body), b"", ""
+    kind = request.headers.get("content-type", "")
+    if not kind.lower().startswith("multipart/form-data"):
+        return {}, b"", ""
+    fields, raw, origin = read_upload(kind, body)
+    return {name: [value] for name, value in fields.items()}, raw, origin
 
 
 def _is_form(request: Request) -> bool:

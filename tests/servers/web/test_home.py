@@ -14,7 +14,7 @@ from familiar_cli.servers.web.home_pages import last_visit
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.browsing import looking
-from tests.support.cards import png_card
+from tests.support.cards import png_card, v2
 from tests.support.world import home, live, run
 
 PAGE = (
@@ -148,7 +148,7 @@ def test_an_empty_home_says_what_to_do_first() -> None:
 
 def test_the_portrait_is_the_picture_of_the_card(tmp_path) -> None:
     card = tmp_path / "mira.png"
-    card.write_bytes(png_card({"name": "Mira", "description": "Keeps bees."}))
+    card.write_bytes(png_card(v2(name="Mira")))
     assert run("init", "mira", "--from-card", str(card)).exit_code == 0
     assert (home() / "mira").is_dir()
     with looking() as client:

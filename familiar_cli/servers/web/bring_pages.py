@@ -1,0 +1,137 @@
+"""The page that imports a card, a book, a chat or memories after a preview."""
+
+from __future__ import annotations
+
+import io
+import re
+import secrets
+import shutil
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.config.home import cache_dir
+from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
+from familiar_cli.servers.web.asking import PageRequest, Redirect, Shown, WebPage, http_status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from familiar_cli.actions.bring.import_files import FileImportOptions, ImportItem
+
+_TOKEN: Final = re.compile(r"[\w-]{16,40}", re.ASCII)
+_MAKES_FAMILIAR: Final = frozenset({"card", "persona", "folder", "export"})
+_MOST_UPLOADS: Final = 20
+_ANSWERS: Final = ("me", "character", "dates")
+
+
+def show_import(asked: PageRequest) -> Shown:
+    """Return the page that takes a file."""
+    return _page(asked)
+
+
+def _page(asked: PageRequest, status: int = 200, **values: Any) -> Shown:  # noqa: ANN401
+    known = {name: asked.sent(name) for name in _ANSWERS}
+    empty: dict[str, Any] = {"preview": "", "problems": [], "question": None}
+    empty |= {"token": "", "name": ""}
+    return Shown("import", {**empty, **values, "answers": known}, status)
+
+
+def take_file(asked: PageRequest) -> Shown | Redirect:
+    """Preview an uploaded file, or import the one that was previewed."""
+    try:
+        path = _kept_upload(asked.sent("token")) if asked.sent("token") else _keep_upload(asked)
+    except FamiliarError as error:
+        return _page(asked, http_status(error), problems=[_sentence(error)])
+    is_preview = asked.sent("do") != "import"
+    items, question = _import(asked, path, dry_run=is_preview)
+    problems = [_sentence(item.error) for item in items if item.error]
+    told = _words_of(items, dry_run=is_preview)
+    if is_preview or question or not any(item.done for item in items):
+        place = {"token": path.parent.name, "name": path.name}
+        shown: dict[str, Any] = {"preview": told, "problems": problems, "question": question}
+        return _page(asked, **shown, **place)
+    shutil.rmtree(path.parent, ignore_errors=True)
+    made = next((item.familiar for item in items if item.kind in _MAKES_FAMILIAR), "")
+    lines = tuple(line for line in told.splitlines() if line.strip())
+    return Redirect(f"/f/{made}/" if made else asked.to("import"), (*lines, *problems))
+
+
+def _keep_upload(asked: PageRequest) -> Path:
+    """Write an uploaded file below the cache; of earlier ones the newest stay."""
+    if not asked.file_name or not asked.file:
+        raise UsageError("No file was chosen; nothing was imported")
+    uploads = cache_dir() / "uploads"
+    uploads.mkdir(parents=True, exist_ok=True, mode=0o700)
+    earlier = sorted(uploads.iterdir(), key=lambda one: one.stat().st_mtime)
+    for old in earlier[: -_MOST_UPLOADS or None]:
+        shutil.rmtree(old, ignore_errors=True)
+    place = uploads / secrets.token_urlsafe(16)
+    place.mkdir(mode=0o700)
+    name = re.sub(r"[^\w. ()-]", "_", asked.file_name.replace("\\", "/").rpartition("/")[2])
+    path = place / (name.lstrip(".") or "file")
+    path.write_bytes(asked.file)
+    return path
+
+
+def _kept_upload(token: str) -> Path:
+    place = cache_dir() / "uploads" / token
+    if _TOKEN.fullmatch(token) and place.is_dir():
+        for path in place.iterdir():
+            return path
+    raise NotFoundError(
+        "The file is not kept any more; nothing was imported", hint="Choose it again."
+    )
+
+
+def _import(
+    asked: PageRequest, path: Path, *, dry_run: bool
+) -> tuple[list[ImportItem], tuple[str, tuple[tuple[str, str], ...]] | None]:
+    """Import a file; return what became of it, and the question that only a person can answer."""
+    from msgspec.structs import replace
+
+    from familiar_cli.actions.bring.import_files import FileImporter, recognise_items
+
+    options = _options(asked, dry_run=dry_run)
+    items, question = recognise_items([path]), None
+    home = asked.familiar.paths.root.parent
+    with closing(FileImporter(home, options, lambda _: None)) as importer:
+        for item in items:
+            makes = item.kind in _MAKES_FAMILIAR
+            own = "" if makes else asked.familiar.paths.id
+            importer.options = replace(options, familiar_id=own)
+            if item.error is None:
+                try:
+                    importer.run(item)
+                except FamiliarError as error:
+                    item.error, question = error, error.question
+    return items, question
+
+
+def _options(asked: PageRequest, *, dry_run: bool) -> FileImportOptions:
+    from familiar_cli.actions.bring.import_files import FileImportOptions
+
+    options = FileImportOptions(dry_run=dry_run)
+    for name in _ANSWERS:
+        if value := asked.sent(name).strip():
+            options = options.answered(f"--{name}", value)
+    return options
+
+
+def _words_of(items: list[ImportItem], *, dry_run: bool) -> str:
+    """Return what `familiar import` prints about these files."""
+    from familiar_cli.pages.bring_pages import import_page
+    from familiar_cli.pages.terminal import console
+
+    stream = io.StringIO()
+    console(stream).print(import_page(items, dry_run=dry_run))
+    return stream.getvalue()
+
+
+def _sentence(error: FamiliarError) -> str:
+    return f"{error}. {error.hint or ''}".strip()
+
+
+PAGES: Final = (
+    WebPage("/import", show_import),
+    WebPage("/import", take_file, "POST", is_long=True),
+)
