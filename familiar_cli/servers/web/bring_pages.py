@@ -47,7 +47,7 @@ def take_file(asked: PageRequest) -> Shown | Redirect:
     problems = [_sentence(item.error) for item in items if item.error]
     told = _words_of(items, dry_run=is_preview)
     if is_preview or question or not any(item.done for item in items):
-        place = {"token": path.parent.name, "name": path.name}
+        place: dict[str, Any] = {"token": path.parent.name, "name": path.name}
         shown: dict[str, Any] = {"preview": told, "problems": problems, "question": question}
         return _page(asked, **shown, **place)
     shutil.rmtree(path.parent, ignore_errors=True)
