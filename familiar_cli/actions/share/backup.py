@@ -31,6 +31,7 @@ from familiar_cli.base.sqlite import connect
 from familiar_cli.base.text import counted, one_line
 from familiar_cli.base.times.clock import now
 from familiar_cli.familiar import Familiar
+from familiar_cli.store.journal.repository import Repository
 from familiar_cli.store.memory.store.store import hold_lock
 
 if TYPE_CHECKING:
@@ -84,6 +85,11 @@ class Manifest(Struct, frozen=True):
     format: int = FORMAT
 
     @property
+    def names(self) -> frozenset[str]:
+        """The names of files and directories in the target that it mentions."""
+        return self.packs | {self.familiar}
+
+    @property
     def packs(self) -> frozenset[str]:
         """The packs that it uses."""
         return frozenset(piece.pack for file in self.files for piece in file.pieces)
@@ -100,15 +106,50 @@ class Manifest(Struct, frozen=True):
             RemoteDamagedError: It is damaged, or written by a later version.
         """
         try:
-            told = json.loads(zlib.decompress(raw))
-            if told["format"] != FORMAT:
+            text = inflate(raw, MOST_MANIFEST_BYTES)
+            told = msgspec.json.decode(text, type=_Format).format
+            if told != FORMAT:
                 raise errors.RemoteDamagedError(
-                    f"The backup has format {told['format']}, and this version reads {FORMAT}",
+                    f"The backup has format {told}, and this version reads {FORMAT}",
                     hint="Install a newer version of the program.",
                 )
-            return msgspec.convert(told, cls)
-        except (ValueError, KeyError, TypeError, zlib.error, msgspec.ValidationError) as error:
-            raise errors.RemoteDamagedError(f"The manifest is damaged: {error}") from error
+            return _with_plain_names(msgspec.json.decode(text, type=cls))
+        except (ValueError, zlib.error, msgspec.MsgspecError, RecursionError) as error:
+            why = one_line(str(error), 200)
+            raise errors.RemoteDamagedError(f"The manifest is damaged: {why}") from error
+
+
+def _with_plain_names(manifest: Manifest) -> Manifest:
+    if odd := next((n for n in manifest.names if not _PLAIN_NAME.fullmatch(n)), ""):
+        raise ValueError(f"{odd[:60]!r} is not the name of a file in a backup")
+    return manifest
+
+
+class _Format(Struct, frozen=True):
+    format: int
+
+
+_PLAIN_NAME: Final = re.compile(r"(?!\.)[^/\\:\0]{1,200}")
+MOST_MANIFEST_BYTES: Final = 32 * 1024 * 1024
+"""Of a backup of about 150 GB; unpacked, it takes several times as much memory."""
+
+_MOST_FILE_BYTES: Final = PACK_BYTES + 2 * PIECE_BYTES  # of a pack, and of a manifest
+
+
+def inflate(packed: bytes, most_bytes: int) -> bytes:
+    """Unpack compressed bytes, and stop as soon as they are more than allowed.
+
+    Raises:
+        ValueError: They unpack to more than `most_bytes`.
+        zlib.error: They are damaged, or cut off.
+    """
+    unpacker = zlib.decompressobj()
+    content = unpacker.decompress(packed, most_bytes + 1)
+    if len(content) > most_bytes:
+        raise ValueError(f"it unpacks to more than {most_bytes:,} bytes")
+    if not unpacker.eof:
+        raise zlib.error("it is cut off")
+    return content
 
 
 class BackupTarget:
@@ -156,9 +197,14 @@ class BackupTarget:
 
     def read(self, familiar_id: str, name: str) -> bytes:
         """Read and decrypt a file."""
+        path = f"{self._root}/{familiar_id}/{name}"
         with self._storage_errors("read"):
             try:
-                raw: bytes = self._files.cat_file(f"{self._root}/{familiar_id}/{name}")
+                if (size := self._files.size(path) or 0) > _MOST_FILE_BYTES:
+                    raise errors.RemoteDamagedError(
+                        f"{familiar_id}/{name} has {size:,} bytes, more than any file of a backup"
+                    )
+                raw: bytes = self._files.cat_file(path)
             except FileNotFoundError as error:
                 raise errors.RemoteDamagedError(
                     f"{self.address!r} lacks {familiar_id}/{name}",
@@ -478,8 +524,9 @@ def _bad_packs(target: BackupTarget, manifest: Manifest, checked: dict[str, str]
         except errors.RemoteDamagedError as error:
             yield str(error)
             continue
+        is_good = sum(piece.length for piece in new) <= len(pack)  # pieces never overlap
         for piece in new:
-            is_good = _unpack(pack, piece) is not None
+            is_good = is_good and _unpack(pack, piece) is not None
             checked[f"{name}:{piece.start}"] = "" if is_good else f"{name} is damaged"
         yield next(filter(None, (checked[f"{name}:{piece.start}"] for piece in pieces)), "")
 
@@ -487,19 +534,24 @@ def _bad_packs(target: BackupTarget, manifest: Manifest, checked: dict[str, str]
 def _unpack(pack: bytes, piece: Piece) -> bytes | None:
     """Return the content of a piece; None if it is damaged."""
     try:
-        content = zlib.decompress(pack[piece.start : piece.start + piece.length])
-    except zlib.error:
+        content = inflate(pack[piece.start : piece.start + piece.length], PIECE_BYTES)
+    except (ValueError, zlib.error):
         return None
     return content if sha256(content).hexdigest() == piece.sha256 else None
 
 
 class Restored(Struct, frozen=True):
-    """A restored familiar: its id, the backup's name, and the number of files."""
+    """A restored familiar: its id, the backup's name, the number of files, and its home.
+
+    Args:
+        left_out_me: The backup's `me.toml` was not restored.
+    """
 
     familiar: str
     backup: str
     files: int
     home: str
+    left_out_me: bool = False
 
 
 def restore(
@@ -508,6 +560,7 @@ def restore(
     familiar_id: str,
     *,
     backup: str = "",
+    with_me: bool = False,
     progress: Progress | None = None,
 ) -> Restored:
     """Restore a familiar that does not exist; it appears only once it is complete.
@@ -517,6 +570,7 @@ def restore(
     Args:
         home: The directory for it.
         backup: Name of the backup; empty for the newest.
+        with_me: Whether to restore `me.toml`, which says who the owner of the home is.
         progress: Called with the kind of work, the number of files done, and the total.
 
     Raises:
@@ -539,14 +593,20 @@ def restore(
     making = Path(temp_in(str(home), ".restoring"))
     try:
         me = _write_files(target, manifest, making, progress)
+        journal = Repository(str(making / FamiliarPaths(making).journal.name))
+        if journal.exists:
+            journal.write_settings()
         making.replace(paths.root)
     finally:
         shutil.rmtree(making, ignore_errors=True)
-    if me is not None and not paths.me.exists():
+    has_me = me is not None and not paths.me.exists()
+    if me is not None and has_me and with_me:
         write_own(paths.me, me)
     with Familiar(paths) as familiar:
         carry_out_known_orders(familiar)
-    return Restored(familiar_id, found[-1].partition(".")[0], len(manifest.files), str(home))
+    name = found[-1].partition(".")[0]
+    left_out = has_me and not with_me
+    return Restored(familiar_id, name, len(manifest.files), str(home), left_out)
 
 
 def _write_files(
@@ -562,25 +622,54 @@ def _write_files(
         if progress:
             progress("Writing", done, len(manifest.files))
         content = bytearray()
+        if len(file.pieces) * PIECE_BYTES < file.size:
+            raise _damaged(file)
         for piece in file.pieces:
             if piece.pack != last:
                 last, pack = piece.pack, target.read(manifest.familiar, piece.pack)
             part = _unpack(pack, piece)
-            if part is None:
-                raise errors.RemoteDamagedError(
-                    f"{file.path!r} is damaged in the backup; nothing was restored",
-                    hint="Choose an older one with `--backup NAME`: `familiar backup ls`.",
-                )
+            if part is None or len(content) + len(part) > file.size:
+                raise _damaged(file)
             content += part
+        if len(content) != file.size or sha256(content).hexdigest() != file.sha256:
+            raise _damaged(file)
         if file.path == f"../{ME_FILE}":
             me = bytes(content)
             continue
         path = root / file.path
-        if ".." in Path(file.path).parts or Path(file.path).is_absolute():
-            raise errors.RemoteDamagedError(f"The backup names a file outside: {file.path!r}")
+        if not _is_ours(file.path):
+            continue
         path.parent.mkdir(parents=True, exist_ok=True)
         write_own(path, bytes(content), durable=file.path in {_HISTORY, "character.toml"})
     return me
+
+
+def _damaged(file: BackedUpFile) -> errors.RemoteDamagedError:
+    return errors.RemoteDamagedError(
+        f"{file.path!r} is damaged in the backup; nothing was restored",
+        hint="Choose an older one with `--backup NAME`: `familiar backup ls`.",
+    )
+
+
+_OF_JOURNAL: Final = re.compile(
+    r"objects/(?:[0-9a-f]{2}/[0-9a-f]{38}|pack/[\w-]+\.(?:pack|idx))|refs/.+|packed-refs|HEAD",
+    re.ASCII | re.DOTALL,
+)
+
+
+def _is_ours(rel_path: str) -> bool:
+    """Tell whether a file may be restored: of the journal, objects and refs alone.
+
+    Git runs programs that `config`, hooks and `info/` name: those are written anew.
+
+    Raises:
+        RemoteDamagedError: It would be outside the familiar.
+    """
+    is_drive = re.match("[A-Za-z]:", rel_path)
+    if is_drive or {"", ".", ".."}.intersection(re.split(r"[/\\]", rel_path)):
+        raise errors.RemoteDamagedError(f"The backup names a file outside: {rel_path!r}")
+    directory, _, rest = rel_path.partition("/")
+    return directory.casefold() != "journal.git" or bool(_OF_JOURNAL.fullmatch(rest))
 
 
 def _no_backup(target: BackupTarget, wanted: Sequence[str]) -> errors.NotFoundError:

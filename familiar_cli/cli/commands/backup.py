@@ -145,6 +145,7 @@ def restore(
     name: Annotated[str | None, typer.Argument()] = None,
     *,
     backup: str = "",
+    me: Annotated[bool, typer.Option("--me")] = False,
     identity: Identity = None,
 ) -> None:
     """Restore familiars from a backup into a home where they are not.
@@ -159,6 +160,7 @@ def restore(
         target (TARGET): Where the backups are.
         name ([FAMILIAR]): Which familiar; default: all.
         backup (NAME): Which backup; default: the newest.
+        me: Restore `me.toml` as well: who you are, and which accounts are yours.
     """
     from familiar_cli.actions.share.backup import restore as restore_one
 
@@ -167,7 +169,11 @@ def restore(
     done = []
     for familiar_id in ids:
         with show_totals(out) as progress:
-            done.append(restore_one(place, home, familiar_id, backup=backup, progress=progress))
+            done.append(
+                restore_one(place, home, familiar_id, backup=backup, with_me=me, progress=progress)
+            )
     shown = [f"Restored {one.familiar} from {one.backup} into {one.home}" for one in done]
     out.answer({"target": target, "restored": done}, "\n".join(shown) + "\n")
+    if any(one.left_out_me for one in done):
+        out.note("me.toml was left out: whose accounts it names is for you to say (`--me`).")
     out.note("Next: `familiar doctor`. Search by meaning is built again at the first search.")

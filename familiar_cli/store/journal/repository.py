@@ -504,6 +504,7 @@ _CONFIG = """\
 \tquotepath = false
 """
 _EXCLUDE = f"{INDEX_DIR}/\n{TEMP_PREFIX}*\n"
+_SETTINGS = (("config", _CONFIG), ("info/exclude", _EXCLUDE))
 
 
 class Repository:
@@ -540,13 +541,16 @@ class Repository:
     def _lay_out(self, new: str) -> None:
         for directory in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
             os.makedirs(os.path.join(new, *directory.split("/")))
-        for name, text in (
-            ("HEAD", f"ref: {BRANCH}\n"),
-            ("config", _CONFIG),
-            ("info/exclude", _EXCLUDE),
-        ):
+        for name, text in (("HEAD", f"ref: {BRANCH}\n"), *_SETTINGS):
             self.disk.create(os.path.join(new, *name.split("/")), text.encode())
         self.disk.sync_dir(new)
+
+    def write_settings(self) -> None:
+        """Write the settings of a repository that came from outside anew. May raise OSError."""
+        for directory in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
+            os.makedirs(os.path.join(self.path, *directory.split("/")), exist_ok=True)
+        for name, text in _SETTINGS:
+            self.disk.create(os.path.join(self.path, *name.split("/")), text.encode())
 
     def head(self) -> str | None:
         """Return the id of the newest commit, or None if there is none yet.
