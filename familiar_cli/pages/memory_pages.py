@@ -287,6 +287,9 @@ def forgotten_text(report: ForgetReport) -> str:
         f"changed  {harmless(path)} ({count:,} bytes less)"
         for path, count in report.changed.items()
     ]
+    if report.to_others:
+        numbers = ", ".join(map(str, report.to_others))
+        lines.append(f"Of the replies, these are to others, but name or quote them: {numbers}")
     if report.quoting:
         numbers = ", ".join(map(str, report.quoting))
         lines.append(f"Turns of others that name or quote them, and stay as they are: {numbers}")

@@ -271,10 +271,13 @@ class EpochWriter:
             path = prefix + name
             inside = self._tree if entry.is_dir else self._blob
             new = inside(entry.id, f"{path}/" if entry.is_dir else path)
-            if new == entry.id:
+            bare = self._eraser.bare_name(name)
+            if new == entry.id and bare == name:
                 same.add(row)
-            else:
-                after = with_entry(after, name, Entry(entry.is_dir, new) if new else None)
+                continue
+            after = with_entry(after, name, None)
+            if new:
+                after = with_entry(after, bare, Entry(entry.is_dir, new))
         made = tree if after == before else self._keep(git_object("tree", after)).id
         self._trees[key] = made if after else None
         return self._trees[key]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import MutableMapping
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final
 
+import tomlkit
 from msgspec import Struct
 
 from familiar_cli.actions.people.people import find_person
@@ -30,7 +32,8 @@ from familiar_cli.store.journal.repository import HUMAN, translate_errors
 from familiar_cli.store.memory.aliases import main_account, names_of, slug_in
 from familiar_cli.store.memory.layout import INDEX_DIR, LORE_DIR, PEOPLE_DIR, SELF_DIR
 from familiar_cli.store.memory.pages.erasing import PageEraser
-from familiar_cli.store.memory.store.store import hold_lock
+from familiar_cli.store.memory.store.files import MISSING
+from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
 from familiar_cli.sync.journal_epochs import EpochWriter
 
 if TYPE_CHECKING:
@@ -64,6 +67,7 @@ class ForgetReport(Struct, frozen=True):
     Args:
         turns: Their turns, which lose their text.
         replies: The familiar's turns that lose their text, too.
+        to_others: Those among them that reply to others, but name or quote them.
         files: Memory files that are deleted.
         changed: Memory files that lose lines, with the bytes removed from each.
         records: Traces, records of passes and the like that are deleted.
@@ -79,6 +83,7 @@ class ForgetReport(Struct, frozen=True):
     changed: dict[str, int]
     records: int
     quoting: tuple[int, ...]
+    to_others: tuple[int, ...] = ()
     order: str = ""
     dry_run: bool = False
     not_covered: tuple[str, ...] = NOT_COVERED
@@ -108,6 +113,10 @@ def _people(familiar: Familiar) -> Iterator[tuple[str, str]]:
                 yield slug, familiar.memory.read_file(entry.rel_path)
 
 
+def _read_if_there(memory: MemoryStore, rel_path: str) -> bytes:
+    return memory.read_bytes(rel_path) if memory.exists(rel_path) else b""
+
+
 class _Forgetting:
     """Carries out one order in one familiar."""
 
@@ -122,8 +131,9 @@ class _Forgetting:
         self.names = self._distinct_names(pages, known)
         self.found = self._find()
         self._traced = {str(number) for number in self.found.turns}
+        traces = self.found.traces
         self.eraser = PageEraser(
-            self.slugs, self._is_cited, self._is_quoted, self.found.traces.are_in
+            self.slugs, self._is_cited, self._is_quoted, traces.are_in, traces.without_name
         )
 
     def _distinct_names(self, pages: dict[str, str], known: Sequence[Author]) -> set[str]:
@@ -168,9 +178,43 @@ class _Forgetting:
             with suppress(FamiliarError):
                 before = memory.read_bytes(entry.rel_path)
                 after = self.eraser.cleaned(entry.rel_path, before)
+                renamed = self.eraser.renamed(entry.rel_path)
+                if after is not None and renamed != entry.rel_path:
+                    found[renamed] = (_read_if_there(memory, renamed), after)
+                    after = None
                 if after != before:
                     found[entry.rel_path] = (before, after)
         return found
+
+    def settings(self) -> dict[Path, str]:
+        """Return the settings and jobs that name the person, without these."""
+        found: dict[Path, str] = {}
+        for path in (self._root / "jobs.toml", self._familiar.paths.config):
+            if path.is_file():
+                before = path.read_text("utf-8")
+                document = tomlkit.parse(before)
+                self._clear(document)
+                if (after := tomlkit.dumps(document)) != before:
+                    found[path] = after
+        return found
+
+    def _clear(self, table: MutableMapping[str, object]) -> None:
+        for key in list(table):
+            value = table[key]
+            if (isinstance(value, str) and self.eraser.mentions(value)) or self.eraser.renamed(
+                key
+            ) != key:
+                del table[key]
+            elif isinstance(value, MutableMapping):
+                if table is not value and self._names_job(value):
+                    del table[key]
+                else:
+                    self._clear(value)
+
+    def _names_job(self, table: MutableMapping[str, object]) -> bool:
+        """Tell whether a table is a job about the person: without its words it is none."""
+        texts = [value for value in table.values() if isinstance(value, str)]
+        return "run" in table and any(map(self.eraser.mentions, texts))
 
     def records(self) -> list[Path]:
         """List the derived files that name or quote the person, or are rebuilt anyway."""
@@ -201,14 +245,16 @@ class _Forgetting:
 
     def report(self, *, dry_run: bool) -> ForgetReport:
         """Report what is erased."""
-        changes = self.changes()
+        changes, settings = self.changes(), self.settings()
         return ForgetReport(
             len(self.found.said),
             len(self.found.replies),
             tuple(path for path, (_, after) in changes.items() if after is None),
-            {p: len(b) - len(a) for p, (b, a) in changes.items() if a is not None},
+            {p: len(b) - len(a) for p, (b, a) in changes.items() if a is not None and b}
+            | {path.name: len(path.read_text("utf-8")) - len(s) for path, s in settings.items()},
             len(self.records()),
             self.found.quoted,
+            tuple(sorted(self.found.quotes)),
             "" if dry_run else self._order.id,
             dry_run,
         )
@@ -216,6 +262,8 @@ class _Forgetting:
     def carry_out(self, built_on: Collection[str]) -> None:
         """Erase the person: derived data first, the turns themselves last."""
         self._remove_records()
+        for path, text in self.settings().items():
+            write_own(path, text.encode())
         self._rewrite_memory(built_on)
         bury_turns(self._familiar.history, self._order, self.found)
         self._remove_records()  # content indexed again meanwhile
@@ -241,7 +289,8 @@ class _Forgetting:
                         if after is None:
                             tx.delete(path, expect=sha256_of(before))
                         else:
-                            tx.write(path, after, expect=sha256_of(before), any_size=True)
+                            expect = sha256_of(before) if before else MISSING
+                            tx.write(path, after, expect=expect, any_size=True)
             with hold_lock(memory.lock_path, memory.lock_timeout_s):
                 if self.changes():  # they were written about meanwhile
                     continue

@@ -195,9 +195,32 @@ class Traces(Struct, frozen=True):
     runs: frozenset[tuple[str, ...]] = frozenset()
 
     def is_named_in(self, words: list[str]) -> bool:
-        """Tell whether a word sequence names them."""
-        lengths = {len(name) for name in self.names}
-        return any(not self.names.isdisjoint(_runs(words, length)) for length in lengths)
+        """Tell whether a word sequence names them, also as in `ZoesCat` or `zoes-cat`."""
+        parts = [part for word in words for part in word.split("_") if part]
+        bare = [part.removesuffix("s") for part in parts]
+        return any(
+            not self.names.isdisjoint(_runs(some, length))
+            for length in {len(name) for name in self.names}
+            for some in (words, parts, bare)
+        )
+
+    def without_name(self, name: str) -> str:
+        """Return the name of a file without theirs."""
+        stem, dot, ending = name.rpartition(".")
+        stem = stem if dot else name
+        for words in self.names:
+            between = r"[\W_]*".join(map(re.escape, words))
+            stem = re.sub(
+                rf"(?<![^\W\d_]){between}(?:['\u2019]?s)?(?![^\W\d_])",
+                "",
+                stem,
+                flags=re.IGNORECASE,
+            )
+        bare = re.sub(r"([-_ ])[-_ ]+", r"\1", stem).strip("-_ ")
+        if bare == (name.rpartition(".")[0] if dot else name).strip("-_ "):
+            return name
+        is_dated = re.fullmatch(r"\d{4}-\d{2}-\d{2}", bare)
+        return f"{bare}_memory{dot}{ending}" if is_dated else f"{bare or 'memory'}{dot}{ending}"
 
     def is_quoted_in(self, words: list[str]) -> bool:
         """Tell whether a word sequence is a quotation of them."""
@@ -230,6 +253,7 @@ class Forgotten(Struct, frozen=True):
     Args:
         said: Their own turns.
         replies: The familiar's turns that reply to them or quote them.
+        quotes: Those among them that reply to others, but name or quote them.
         quoted: Turns of others that name or quote them, left for a person to decide on.
         channels: New name of each channel in which nobody else spoke.
         names: Shared ids of all turns that lose their words.
@@ -238,6 +262,7 @@ class Forgotten(Struct, frozen=True):
 
     said: frozenset[int] = frozenset()
     replies: frozenset[int] = frozenset()
+    quotes: frozenset[int] = frozenset()
     quoted: tuple[int, ...] = ()
     channels: Mapping[str, str] = field(default_factory=dict)
     names: frozenset[TurnName] = frozenset()
@@ -273,6 +298,7 @@ def find_forgotten(
         return Forgotten(
             frozenset(said),
             frozenset(replies),
+            frozenset(quotes),
             tuple(turn for turn in quoted if turn not in turns),
             _own_channels(connection, order, accounts),
             frozenset(turn_names(connection, before, turns).values()),
@@ -294,7 +320,7 @@ def _said_by(
         sql = (
             "SELECT id FROM turns WHERE author_platform = ?1 AND author_user_id = ?2 UNION SELECT "
             "turn_id FROM one_to_one JOIN turns ON id = turn_id WHERE platform = ?1 AND "
-            "user_id = ?2 AND role = 'user'"
+            "user_id = ?2 AND role = 'user' AND author_platform IS NULL"
         )
         values = (pack(platform), pack(user_id))
         yield from (row[0] for row in connection.execute(sql, values))
@@ -307,8 +333,15 @@ def _replies_to(
     rows = rows_among(connection, "SELECT turn_id FROM replies WHERE reply_to IN", said)
     found = {row[0] for row in rows}
     for platform, user_id in accounts:
-        sql = "SELECT turn_id FROM one_to_one WHERE platform = ? AND user_id = ?"
-        found.update(r[0] for r in connection.execute(sql, (pack(platform), pack(user_id))))
+        # The owner may have spoken there, too.
+        sql = (
+            "SELECT turn_id FROM one_to_one JOIN turns ON id = turn_id WHERE platform = ? "
+            "AND user_id = ? AND author_platform IS NULL"
+        )
+        alone = {r[0] for r in connection.execute(sql, (pack(platform), pack(user_id)))}
+        sql = "SELECT turn_id, reply_to FROM replies WHERE turn_id IN"
+        to_others = {t for t, to in rows_among(connection, sql, alone) if to not in said}
+        found |= alone - to_others
     sql = (  # an imported chat records only the order
         "SELECT (SELECT next.id FROM turns AS next WHERE next.channel_id = turns.channel_id "
         "AND next.id > turns.id AND next.role = 'assistant' AND NOT EXISTS (SELECT 1 FROM turns AS "
@@ -344,7 +377,7 @@ def _read_traces(
     counted = Counter[str](dict.fromkeys((w for t in texts for w in t), 0))
     for text in common:
         counted.update(dict.fromkeys(counted.keys() & set(words_of(text)), _RARE_TURNS + 1))
-    for _, _, words in _other_turns(connection, said | replies, people=True):
+    for _, _, words in _other_turns(connection, said | replies):
         counted.update(counted.keys() & set(words))
     rare = {w for w, n in counted.items() if n <= _RARE_TURNS and len(w) >= _RARE_CHARS}
     runs = {run for text in texts for run in _runs(text, _RUN) if not rare.isdisjoint(run)}
@@ -354,19 +387,43 @@ def _read_traces(
         frozenset(word for word in rare if not counted[word]),
         frozenset(runs),
     )
+    quoting = _turns_quoting(connection, said, replies, rare)
     quoted: list[int] = []
     quotes: set[int] = set()
-    for turn_id, role, words in _other_turns(connection, said | replies, people=False):
-        if traces.is_quoted_in(words) or traces.is_named_in(words):
+    for turn_id, role, words in _other_turns(connection, said | replies):
+        if turn_id in quoting or traces.is_named_in(words):
             quotes.add(turn_id) if role == "assistant" else quoted.append(turn_id)
     return traces, quoted, quotes
 
 
+def _turns_quoting(
+    connection: sqlite3.Connection,
+    said: AbstractSet[int],
+    replies: AbstractSet[int],
+    rare: AbstractSet[str],
+) -> set[int]:
+    """Return the turns with a run of words that somebody said and few others did.
+
+    What the familiar told them, it may have told others: that quotes nobody.
+    """
+    own = {
+        run
+        for row in rows_among(connection, "SELECT content FROM turns WHERE id IN", said)
+        for run in _runs(words_of(unpack(row[0])), _RUN)
+        if row[0] != TOMBSTONE and not rare.isdisjoint(run)
+    }
+    found: dict[tuple[str, ...], set[int]] = {}
+    for turn_id, _, words in _other_turns(connection, said | replies):
+        for run in own.intersection(_runs(words, _RUN)):
+            found.setdefault(run, set()).add(turn_id)
+    return set().union(*(turns for turns in found.values() if len(turns) <= _RARE_TURNS))
+
+
 def _other_turns(
-    connection: sqlite3.Connection, without: AbstractSet[int], *, people: bool
+    connection: sqlite3.Connection, without: AbstractSet[int]
 ) -> Iterator[tuple[int, str, list[str]]]:
-    sql = f"SELECT id, role, content FROM turns {'WHERE role = ?' if people else ''} ORDER BY id"  # noqa: S608
-    for turn_id, role, content in connection.execute(sql, ("user",) if people else ()):
+    sql = "SELECT id, role, content FROM turns ORDER BY id"
+    for turn_id, role, content in connection.execute(sql):
         if turn_id not in without:
             yield turn_id, role, words_of(unpack(content))
 

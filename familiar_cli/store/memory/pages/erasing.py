@@ -34,6 +34,7 @@ class PageEraser(Struct, frozen=True, dict=True):
         cites: Tells whether an instance and number cite an erased turn.
         names: Tells whether a text names or quotes them.
         resembles: Tells whether a text names or quotes them, or uses a word only they used.
+        bare_name: Returns the name of a file or directory without theirs.
         channels: Channels in which nobody else spoke.
     """
 
@@ -41,6 +42,7 @@ class PageEraser(Struct, frozen=True, dict=True):
     cites: Callable[[str, int], bool]
     names: Callable[[str], bool]
     resembles: Callable[[str], bool]
+    bare_name: Callable[[str], str] = str
     channels: Collection[str] = ()
 
     @cached_property
@@ -55,6 +57,10 @@ class PageEraser(Struct, frozen=True, dict=True):
             return True
         folder = rest.partition("/")[0]
         return bool(directory) and folder in {layout.scope_folder(scope) for scope in self._private}
+
+    def renamed(self, rel_path: str) -> str:
+        """Return a path without their names."""
+        return "/".join(map(self.bare_name, rel_path.split("/")))
 
     def cleaned(self, rel_path: str, content: bytes) -> bytes | None:
         """Return a file without their data: unchanged if there is none, None if nothing is left."""
@@ -97,7 +103,7 @@ class PageEraser(Struct, frozen=True, dict=True):
         if not block.strip():
             return False
         cited = citations_in(block)
-        if any(self.cites(one.instance, number) for one in cited for number in one.ids):
+        if cited and all(self.cites(one.instance, n) for one in cited for n in one.ids):
             return True
         directory = rel_path.removeprefix(f"{layout.CONFLICTS_DIR}/").partition("/")[0]
         if any(re.search(rf"(?<![\w-]){re.escape(slug)}(?![\w-])", block) for slug in self.slugs):
