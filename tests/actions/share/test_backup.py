@@ -46,7 +46,7 @@ def contents(root: Path) -> dict[str, bytes]:
 def test_what_is_restored_is_equal(ada, tmp_path) -> None:
     copy, new = str(tmp_path / "copy"), str(tmp_path / "new")
     assert run("backup", copy).exit_code == 0
-    assert run("restore", copy, "--home", new).exit_code == 0
+    assert run("restore", copy, "--home", new, "--me").exit_code == 0
 
     history = ("history", "export", "--format", "jsonl")
     assert run(*history, "--home", new).stdout == run(*history).stdout != ""
