@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
@@ -76,12 +77,28 @@ def straighten_fields(data: dict[str, Any], notes: list[str]) -> dict[str, Any]:
             straight[field] = value
             continue
         shaped = _to_shape(field, value)
+        if isinstance(shaped, str) and (mended := _encoded_once(shaped)) != shaped:
+            notes.append(f"{field!r} was encoded twice; it is read as it was meant")
+            straight[field] = mended
+            continue
         if shaped is not None:
             straight[field] = shaped
         is_same = type(shaped) is type(value) and shaped == value
         if not (is_same and _fits_shape(field, shaped)):
             notes.append(_change_note(field, value, shaped))
     return straight
+
+
+def _encoded_once(text: str) -> str:
+    """Return a text whose UTF-8 was read as Windows-1252 and encoded again."""
+    if not _TWICE.search(text):
+        return text
+    for encoding in ("cp1252", "latin-1"):
+        try:
+            return text.encode(encoding).decode("utf-8")
+        except UnicodeError:
+            continue
+    return text
 
 
 def is_text(value: object) -> bool:
@@ -148,6 +165,7 @@ def _change_note(field: str, value: object, shaped: object) -> str:
     return f"{field!r} is {was}; it is read as {_TYPE_NAMES[type(shaped)]}"
 
 
+_TWICE: Final = re.compile("[\u00c2-\u00f4][\u0080-\u00bf\u0152-\u2122]")
 MAIN_INSTRUCTION: Final = "{{original}}\n\n"
 """Stands above instructions that add to the main one and do not replace it."""
 
@@ -345,6 +363,8 @@ def _name_fields(data: dict[str, Any]) -> Iterator[str]:
         if value in ("", [], {}, None) or field in (*_ALWAYS_THERE, *FILE_FIELDS):
             continue
         if field == "extensions" and isinstance(value, dict):
-            yield from (f"extensions.{key}" for key in value)
+            empty = not as_object(value.get("depth_prompt")).get("prompt")
+            names = (key for key in value if not (empty and key == "depth_prompt"))
+            yield from (f"extensions.{key}" for key in names)
         else:
             yield field

@@ -21,6 +21,7 @@ MAX_UNDATED: Final = 10_000
 """Lines without a time that are held back until the next one with a time."""
 
 _STEP: Final = timedelta(seconds=1)  # between lines that have a dated neighbour on one side only
+_UNKNOWN: Final = (0, -1)  # what programs write that know no time
 _MILLISECONDS_FROM: Final = 10**11  # seconds reach this in the year 5138
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
@@ -131,7 +132,7 @@ def _add_time(moment: datetime, by: timedelta) -> datetime:
 
 
 def _from_epoch(number: float) -> datetime | None:
-    if not number or not math.isfinite(number):
+    if number in _UNKNOWN or not math.isfinite(number):
         return None
     milliseconds = number if abs(number) >= _MILLISECONDS_FROM else number * 1000
     try:

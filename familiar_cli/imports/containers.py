@@ -275,6 +275,7 @@ ASSET_SCHEME: Final = "__asset:"
 _BASE64: Final = re.compile(rb"[A-Za-z0-9+/_=\s-]{16,}")
 _ASSET = re.compile(r"chara-ext-asset_:?(.+)", re.IGNORECASE | re.DOTALL)
 _PICTURE_NAMES: Final = {"png": "picture", "webp": "WebP picture"}
+_TWICE_ENCODED: Final = "the card was encoded twice; it is read as it was meant"
 _NOT_PACKED: Final = "the card is plain JSON instead of base64"
 _PICTURES: Final = ((b"\xff\xd8\xff", "JPEG"), (b"GIF8", "GIF"), (b"BM", "BMP"))
 _HINT: Final = "A card is a PNG with a card in it, a .charx, a .json or a .yaml file."
@@ -428,16 +429,17 @@ def _differing_cards(
 ) -> Iterator[str]:
     """Describe how other cards in the same picture differ."""
     chosen = _texts_of(value)
+    used = f"the first {keyword!r} text" if keyword in dict(others) else f"the {keyword!r} text"
     for other, text in others:
         try:
             theirs = _texts_of(_card_text(text, origin)[0])
         except BadInputError:
-            yield f"another text, {other!r}, cannot be read; {keyword!r} is used"
+            yield f"another text, {other!r}, cannot be read; {used} is used"
             continue
         differing = [field for field in V1_FIELDS if theirs.get(field) != chosen.get(field)]
         if differing:
             listed = ", ".join(differing)
-            yield f"another text, {other!r}, differs in {listed}; the {keyword!r} text is used"
+            yield f"another text, {other!r}, differs in {listed}; {used} is used"
 
 
 def _texts_of(value: object) -> dict[str, Any]:
@@ -452,8 +454,12 @@ def _card_text(text: bytes, origin: str) -> tuple[Any, tuple[str, ...]]:
     plain = _from_base64(text, origin)
     if _BASE64.fullmatch(plain) and not plain.lstrip().startswith((b"{", b"[")):
         value, odd = read_json(_from_base64(plain, origin), origin=origin)
-        return value, ("the card was encoded twice; it is read as it was meant", *odd)
-    return read_json(plain, origin=origin)
+        return value, (_TWICE_ENCODED, *odd)
+    value, odd = read_json(plain, origin=origin)
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        value, odd = read_json(value, origin=origin)
+        return value, (_TWICE_ENCODED, *odd)
+    return value, odd
 
 
 def _from_base64(text: bytes, origin: str) -> bytes:

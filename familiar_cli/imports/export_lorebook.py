@@ -15,6 +15,7 @@ from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError
 from familiar_cli.base.text import sha256_of
 from familiar_cli.imports import lorebook, lorebook_shelf
 from familiar_cli.imports.lorebook import DEFAULTS, BookFormat, Lorebook, LoreEntry, Shape
+from familiar_cli.imports.lorebook_reading import BARE_BOOK
 from familiar_cli.imports.lorebook_shelf import BookSettings, ShelvedBook, edits_of, walk_paths
 from familiar_cli.store.memory.layout import IMPORTED_LORE_DIR
 from familiar_cli.store.memory.pages.front_matter import parse_lore
@@ -369,4 +370,6 @@ def export_book(
 
 def own_format(book: Lorebook) -> BookFormat:
     """Return the original format of a book's settings."""
-    return "worldinfo" if book.shape == "worldinfo" else "v3"
+    if book.shape == "worldinfo":
+        return "worldinfo"
+    return "card" if book.source == BARE_BOOK else "v3"

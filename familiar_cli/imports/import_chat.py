@@ -19,6 +19,7 @@ from familiar_cli.imports.cast import PLATFORM, SpeakerRole
 from familiar_cli.imports.chat_times import date_messages
 from familiar_cli.imports.foreign_chat import ForeignChat, ForeignMessage, Reading
 from familiar_cli.imports.reading import read_chats, title_of_format
+from familiar_cli.imports.registry import recognise
 from familiar_cli.imports.source import ForeignFile, Skip, as_source
 from familiar_cli.imports.what_is_it import is_data_folder, recognise_instead, taken_for
 from familiar_cli.store.history import imports, matching, store
@@ -415,10 +416,17 @@ _NEVER_REWRITTEN: Final = (
 
 
 class NotImported(Struct, frozen=True):
-    """A file, or a chat in one, that was not imported."""
+    """A file, or a chat in one, that was not imported.
+
+    Args:
+        file: The file.
+        error: Why.
+        is_other: Whether it is a readable file of another kind, as an export has beside its chats.
+    """
 
     file: str
     error: errors.FamiliarError
+    is_other: bool = False
 
 
 class ImportedChats(Struct, frozen=True):
@@ -489,7 +497,7 @@ def import_chats(
         chats, failed = _find_chats(((file, wish.reading) for file in files), stack)
         failed.extend(closed)
         if path is not None and path.is_dir():
-            over = [one for one in failed if _is_other_text(one)]
+            over = [one for one in failed if one.is_other]
             failed = [one for one in failed if one not in over]
         if over and not chats and not failed:
             raise errors.NotFoundError(
@@ -589,7 +597,7 @@ def _find_chats(
                     else:
                         failed.append(NotImported(name, _bad_part(name, found)))
         except errors.FamiliarError as error:
-            failed.append(NotImported(name, error))
+            failed.append(NotImported(name, error, _is_other(file, error)))
     return chats, failed
 
 
@@ -633,10 +641,14 @@ def _parent_of(
     return by_name.get((Path(source.name).parent, chat.parent)) if chat.parent else None
 
 
-def _is_other_text(one: NotImported) -> bool:
-    """Tell whether a directory's file is a text that nobody declared to be a chat."""
-    is_text = Path(one.file).suffix.lower() in TEXT_SUFFIXES
-    return is_text and isinstance(one.error, errors.BadInputError)
+def _is_other(file: Path | None, error: errors.FamiliarError) -> bool:
+    """Tell whether a file can be read, and nothing in it is a chat."""
+    if file is None or not isinstance(error, errors.BadInputError):
+        return False
+    if file.suffix.lower() in TEXT_SUFFIXES:
+        return True
+    with as_source(file) as source:
+        return source.value is not None and not recognise(source, "chat")
 
 
 def _text_lines(count: int, kind: str = "") -> str:

@@ -172,6 +172,9 @@ def mend_book(raw: dict[str, Any], label: str, notes: Notes, slot: str = "") -> 
     return LoreEntry("book", entry, slot)
 
 
+BARE_BOOK: Final = "a character_book"
+"""The source of a book that stood alone in a file, in the spelling of cards."""
+
 MAX_ENTRIES: Final = 20_000
 _BOOK_FIELDS: Final = frozenset(("keys", "secondary_keys", "insertion_order", "enabled", "id"))
 _WORLD_FIELDS: Final = frozenset(("key", "keysecondary", "order", "disable", "uid"))
@@ -248,7 +251,7 @@ def read_entries(data: dict[str, Any], origin: str, source: str) -> Lorebook:
         shape=shape,
         entries=entries,
         frame={name: value for name, value in data.items() if name != "entries"},
-        source=source or ("World Info" if shape == "worldinfo" else "a character_book"),
+        source=source or ("World Info" if shape == "worldinfo" else BARE_BOOK),
         warnings=(*_left_out(len(slots) - len(found)), *notes.lines()),
         unreadable=tuple(item for _, item in slots if not isinstance(item, dict)),
     )

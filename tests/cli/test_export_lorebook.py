@@ -52,7 +52,7 @@ def test_v3_is_a_standalone_lorebook(store) -> None:
 def test_the_format_is_the_one_that_was_imported(store) -> None:
     bring(store, {"entries": [book_entry("A")]})
 
-    assert json.loads(run().stdout)["spec"] == "lorebook_v3"
+    assert [entry["name"] for entry in json.loads(run().stdout)["entries"]] == ["A"]
 
 
 def test_out_writes_a_file_and_never_over_another(store, tmp_path) -> None:

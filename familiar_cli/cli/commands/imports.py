@@ -190,6 +190,8 @@ def import_lorebook(
     if not dry_run:
         options.index_words(out, familiar)
         options.warn_of_pins(out, familiar)
+    if out.quiet and not out.as_json:
+        return
     out.answer(asdict(done) | {"dry_run": dry_run}, imported_book_page(done, dry_run=dry_run))
     out.warn(*done.warnings)
 
