@@ -12,50 +12,56 @@ from familiar_cli.base.errors import FamiliarError
 from familiar_cli.imports.contract import NO, Format
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from familiar_cli.imports.contract import Form, Sighting
     from familiar_cli.imports.source import ForeignFile
 
 _HERE: Final = "familiar_cli.imports.formats."
 TABLE: Final = [
-    f"{_HERE}chatgpt",
-    f"{_HERE}claude",
-    f"{_HERE}discord",
-    f"{_HERE}discord_package",
-    f"{_HERE}telegram",
-    f"{_HERE}messenger",
-    f"{_HERE}replika",
-    f"{_HERE}character_ai",
-    f"{_HERE}textgen_history",
-    f"{_HERE}agnai_chat",
-    f"{_HERE}risu_chat",
-    f"{_HERE}kobold_save",
-    f"{_HERE}open_webui",
-    f"{_HERE}librechat",
-    f"{_HERE}sharegpt",
-    f"{_HERE}openai_messages",
-    f"{_HERE}silly_tavern",
-    f"{_HERE}plain",
-    f"{_HERE}legacy_history",
-    f"{_HERE}claude_memories",
-    f"{_HERE}mem0",
-    f"{_HERE}letta",
-    f"{_HERE}mcp_memory",
-    f"{_HERE}memory_interchange",
-    f"{_HERE}memory_text",
-    f"{_HERE}transcript",
-    f"{_HERE}novelai",
-    f"{_HERE}agnai_book",
-    f"{_HERE}risu_book",
-    f"{_HERE}kobold_world",
-    f"{_HERE}agnai_character",
-    f"{_HERE}backyard",
-    f"{_HERE}site_card",
-    f"{_HERE}character_card",
-    f"{_HERE}world_info",
-    f"{_HERE}silly_tavern_settings",
-    f"{_HERE}unread",
+    f"{_HERE}silly_tavern chat",
+    f"{_HERE}world_info lorebook",
+    f"{_HERE}character_card card",
+    f"{_HERE}silly_tavern_settings settings",
+    f"{_HERE}chatgpt chat",
+    f"{_HERE}claude chat",
+    f"{_HERE}discord chat",
+    f"{_HERE}discord_package chat",
+    f"{_HERE}telegram chat",
+    f"{_HERE}messenger chat",
+    f"{_HERE}replika chat",
+    f"{_HERE}character_ai chat card",
+    f"{_HERE}textgen_history chat",
+    f"{_HERE}agnai_chat chat",
+    f"{_HERE}risu_chat chat lorebook",
+    f"{_HERE}kobold_save chat lorebook",
+    f"{_HERE}open_webui chat",
+    f"{_HERE}librechat chat",
+    f"{_HERE}sharegpt chat",
+    f"{_HERE}openai_messages chat",
+    f"{_HERE}plain chat",
+    f"{_HERE}legacy_history chat",
+    f"{_HERE}claude_memories memories",
+    f"{_HERE}mem0 memories",
+    f"{_HERE}letta memories",
+    f"{_HERE}mcp_memory memories",
+    f"{_HERE}memory_interchange memories",
+    f"{_HERE}memory_text memories",
+    f"{_HERE}transcript chat",
+    f"{_HERE}novelai lorebook",
+    f"{_HERE}agnai_book lorebook",
+    f"{_HERE}risu_book lorebook",
+    f"{_HERE}kobold_world lorebook",
+    f"{_HERE}agnai_character card",
+    f"{_HERE}backyard card chat",
+    f"{_HERE}site_card card",
+    f"{_HERE}unread settings",
 ]
-"""Each format's module, whose `FORMAT` is the format; the order decides between equals."""
+"""Each format's module, whose `FORMAT` is the format, and the forms that it can hold.
+
+The order decides between equals. The most common come first, as no more are loaded once one is
+certain; those that cannot hold a form are not loaded for it.
+"""
 
 
 @cache
@@ -64,10 +70,14 @@ def _load_module(module: str) -> Format:
     return found
 
 
-def load_formats(form: Form | None = None) -> list[Format]:
-    """Return the formats, or those that can hold a form, in the order of the table."""
-    formats = map(_load_module, TABLE)
-    return [found for found in formats if form is None or form in found.forms]
+def load_formats(form: Form | None = None) -> Iterator[Format]:
+    """Yield the formats, or those that can hold a form, in the order of the table."""
+    for row in TABLE:
+        module, *forms = row.split()
+        if form is None or not forms or form in forms:
+            found = _load_module(module)
+            if form is None or form in found.forms:
+                yield found
 
 
 def load_format(name: str) -> Format:
@@ -76,7 +86,10 @@ def load_format(name: str) -> Format:
     Raises:
         KeyError: There is none.
     """
-    return {found.name: found for found in load_formats()}[name]
+    found = next((found for found in load_formats() if found.name == name), None)
+    if found is None:
+        raise KeyError(name)
+    return found
 
 
 class Recognition(Struct, frozen=True):
@@ -98,13 +111,18 @@ class Recognition(Struct, frozen=True):
 
 
 def recognise(source: ForeignFile, form: Form | None = None) -> list[Recognition]:
-    """Return the formats that a file can be of: the certain ones, else the possible ones."""
-    found = [
-        Recognition(one, seen.program or one.program, seen.certainty == "certain")
-        for one in load_formats(form)
-        if (seen := _sniff(one, source)).certainty != "no"
-    ]
-    return [one for one in found if one.is_certain] or found
+    """Return the format that a file is certain to be of, else those that it can be of.
+
+    The formats that come after a certain one are not loaded.
+    """
+    found: list[Recognition] = []
+    for one in load_formats(form):
+        seen = _sniff(one, source)
+        if seen.certainty == "certain":
+            return [Recognition(one, seen.program or one.program, is_certain=True)]
+        if seen.certainty == "possible":
+            found.append(Recognition(one, seen.program or one.program, is_certain=False))
+    return found
 
 
 def _sniff(found: Format, source: ForeignFile) -> Sighting:

@@ -40,6 +40,14 @@ def test_every_format_has_a_sample_and_a_name_of_its_own():
 def test_a_sample_is_recognised_by_its_own_format_alone(path):
     with as_source(path) as source:
         assert [found.format.name for found in recognise(source)] == [path.stem]
+        seen = {found.name: registry._sniff(found, source).certainty for found in load_formats()}
+    assert [name for name, how in seen.items() if how == seen[path.stem]] == [path.stem]
+    assert seen[path.stem] == "certain" or "certain" not in seen.values()
+
+
+def test_the_table_names_the_forms_of_each_format():
+    for row, found in zip(registry.TABLE, load_formats(), strict=True):
+        assert tuple(row.split()[1:]) == found.forms
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
@@ -83,7 +91,7 @@ def test_a_card_says_who_it_is_and_never_what_only_its_site_says(name):
 
 
 def test_a_new_format_is_one_file_and_one_line_in_the_table(tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "TABLE", [*registry.TABLE, "tests.support.tide_format"])
+    monkeypatch.setattr(registry, "TABLE", [*registry.TABLE, "tests.support.tide_format chat"])
     live("ibis")
     path = tmp_path / "gauge.log"
     path.write_text("~Nell|Is it high?\n~ibis|In an hour.\n", encoding="utf-8")

@@ -22,13 +22,24 @@ if TYPE_CHECKING:
     from familiar_cli.imports.source import ForeignFile
 
 _V3: Final = "lorebook_v3"
+_OF_WORLD: Final = frozenset({"uid", "key", "keysecondary", "content"})
 
 
 def _sniff(source: ForeignFile) -> Sighting:
     value = source.value
-    if isinstance(value, dict) and value.get("spec") == _V3:
+    if isinstance(value, dict) and (value.get("spec") == _V3 or _is_world(value)):
         return CERTAIN
     return possible_if(is_book(value) or is_entry_list(value))
+
+
+def _is_world(value: dict[str, Any]) -> bool:
+    """Tell whether all entries have what SillyTavern gives each of its own."""
+    entries = value.get("entries")
+    return (
+        isinstance(entries, dict)
+        and bool(entries)
+        and all(isinstance(one, dict) and one.keys() >= _OF_WORLD for one in entries.values())
+    )
 
 
 def _read(source: ForeignFile, _: Reading) -> Iterator[Lorebook]:
