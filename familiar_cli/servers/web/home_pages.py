@@ -120,6 +120,7 @@ _LAST: Final = 200  # turns among which the owner's own are looked for
 _MOST_FACTS: Final = 6
 _MOST_PEOPLE: Final = 4
 _MOST_LATELY: Final = 6
+_MOST_NEW: Final = 3
 _MOST_SENTENCES: Final = 2  # of one change
 _MOST_OF_PIN: Final = 2  # facts of one pinned page
 _MOST_PINNED: Final = 3
@@ -166,7 +167,9 @@ def show_home(asked: PageRequest) -> Shown:
             "place": title_of_channel(familiar, own[-1].channel_id) if own else "",
             "why": _last_reason(asked, own),
             "lately": lately,
-            "new": [one for one in lately if since and one["change"].commit.time > since],
+            "new": [one for one in lately if since and one["change"].commit.time > since][
+                :_MOST_NEW
+            ],
             "visited": since,
             **_memories_of_today(asked, today, facts),
         },

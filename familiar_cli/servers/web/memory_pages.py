@@ -19,6 +19,7 @@ from familiar_cli.servers.web.drawing import (
     render_inline,
     render_markdown,
 )
+from familiar_cli.servers.web.fact_rows import words_to_reader
 from familiar_cli.store.memory.layout import SUFFIXES
 from familiar_cli.store.memory.pages.lines import citations_in, without_references
 from familiar_cli.store.memory.pages.links import PageNames, move_with_links
@@ -365,12 +366,13 @@ def told_changes(
 def cited_sentences(
     asked: PageRequest, sentences: Sequence[ChangeSentence]
 ) -> list[tuple[ChangeSentence, Html, Html]]:
-    """Return sentences with their words as HTML and links to their evidence."""
+    """Return sentences as HTML, said to the owner, with links to their evidence."""
     days = asked.familiar.numbering.cited_days([one.line for one in sentences], asked.viewer)
+    say = words_to_reader(asked)
     return [
         (
             one,
-            render_inline(one.words, one.rel_path, asked.base),
+            render_inline(say(one.words), one.rel_path, asked.base),
             evidence_links(of_line if citations_in(one.line) else None, asked.base),
         )
         for one, of_line in zip(sentences, days, strict=False)
