@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from calendar import monthrange
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,13 +23,12 @@ from familiar_cli.actions.memory.facts import (
     newest_facts,
     pinned_pages,
 )
+from familiar_cli.actions.memory.visits import last_visit
 from familiar_cli.actions.talk.sent import find_trace
-from familiar_cli.base.config.home import cache_dir
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
-from familiar_cli.base.files import read_object, write_whole
 from familiar_cli.base.markdown import title_of
 from familiar_cli.base.text import counted
-from familiar_cli.base.times.clock import iso, now, to_zone
+from familiar_cli.base.times.clock import now, to_zone
 from familiar_cli.base.times.when import weekday_name
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports.export_card import card_picture
@@ -58,7 +56,6 @@ from familiar_cli.writing.review.waiting import pending_ids
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import date
-    from pathlib import Path
 
     from familiar_cli.actions.memory.fact_days import DatedFact
     from familiar_cli.base.config.home import FamiliarPaths
@@ -219,36 +216,6 @@ def _year_before(
             ago = "A year" if years == 1 else counted(years, "year").capitalize()
             return f"{ago} ago {when}", day, found[:_MOST_BEFORE]
     return None
-
-
-_VISITS_LOCK: Final = threading.Lock()
-_VISIT: Final = timedelta(minutes=30)
-_VISIT_NOTED: Final = timedelta(minutes=1)
-
-
-def last_visit(root: Path) -> datetime | None:
-    """Note that a person looks at the page now; return the end of their last visit, or None."""
-    path, key, at = cache_dir() / "visits.json", str(root), now()
-    with _VISITS_LOCK, suppress(OSError):
-        visits = read_object(path)
-        kept = visits.get(key)
-        pair = kept if isinstance(kept, list) and len(kept) == 2 else [None, None]  # noqa: PLR2004
-        since, last = map(_read_moment, pair)
-        if last and at - last > _VISIT:
-            since = last
-        if last is None or at - last > _VISIT_NOTED:
-            visits[key] = [since and iso(since), iso(at)]
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, json.dumps(visits), durable=False)
-        return since
-    return None
-
-
-def _read_moment(text: object) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
 
 
 _LATEST: Final[dict[object, tuple[object, _Latest]]] = {}

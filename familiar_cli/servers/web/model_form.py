@@ -101,17 +101,14 @@ def keep_choice(config: Path, typed: Mapping[str, str], key: str) -> list[str]:
     """Write the settings of a model, and its key into the file of keys; return what was done."""
     told = []
     if key:
-        path = keep_key(resolve_slot(_settings_of(typed)).api_key_env or _own_key(), key)
+        variable = resolve_slot(_settings_of(typed)).api_key_env
+        path = keep_key(variable or PRESETS["custom"].api_key_env, key)
         told.append(f"The key is kept in {path}, which only you can read.")
     set_values(
         config, {SETTINGS[name]: text for name, text in typed.items() if text or name != "preset"}
     )
     model, server = typed["model"] or "the usual model", typed["preset"] or "the usual server"
     return [*told, f"From now on {model} of {server} replies."]
-
-
-def _own_key() -> str:
-    return PRESETS["custom"].api_key_env
 
 
 def _settings_of(typed: Mapping[str, str]) -> LLMSettings:

@@ -10,7 +10,6 @@ from html import unescape
 import pytest
 
 from familiar_cli.base.times.clock import now
-from familiar_cli.servers.web.home_pages import last_visit
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.browsing import looking
@@ -182,11 +181,3 @@ def test_a_year_ago_is_shown_on_its_day(client, root) -> None:
     MemoryStore(path.parents[1]).write_file("topics/boats.md", line)
     assert "A year ago t" in shown(client.get("/"))
     assert "The Heron was launched." in shown(client.get("/"))
-
-
-def test_what_was_learned_since_the_last_visit_is_told(root, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("familiar_cli.servers.web.home_pages.cache_dir", lambda: tmp_path)
-    assert last_visit(root) is None
-    later = now() + timedelta(hours=1)
-    monkeypatch.setattr("familiar_cli.servers.web.home_pages.now", lambda: later)
-    assert later - last_visit(root) < timedelta(minutes=61)

@@ -337,7 +337,7 @@ def test_replies_are_swiped_in_place(looking, serve) -> None:
     serve("First.", "Second.")
     page = looking.go("/chat?channel=swipes")
     loads = []
-    page.on("framenavigated", loads.append)
+    page.on("framenavigated", lambda frame: loads.append(frame.url))
     page.fill("#say", "Hello")
     page.click("#send")
     until(page, "document.querySelector('[role=log]').innerText.includes('First.')")
