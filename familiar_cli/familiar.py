@@ -7,6 +7,7 @@ turns, `write_memory` writes memory.
 from __future__ import annotations
 
 from functools import cached_property, partial
+from threading import RLock
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class Familiar:
         self._character_since = 0
         self._language: str | None = None
         self.published = 0
+        self._is_settled = False
+        self._settling = RLock()
 
     def __enter__(self) -> Self:
         return self
@@ -299,7 +302,6 @@ class Familiar:
     @cached_property
     def memory(self) -> MemoryStore:
         """The memory directory; files written to it are searchable at once."""
-        from familiar_cli.base.config.home import check_here
         from familiar_cli.store.memory.layout import INDEX_DIR
         from familiar_cli.store.memory.store.store import LazyJournal, Limits, MemoryStore
 
@@ -320,7 +322,7 @@ class Familiar:
             lock_timeout_s=set_to.lock_timeout_s,
             journal=LazyJournal(self.paths.journal, lambda: self.journal),
             on_change=note_changes,
-            before_change=partial(check_here, self.paths),
+            before_change=self._before_change,
         )
 
     @cached_property
@@ -352,6 +354,56 @@ class Familiar:
         return GitJournal(
             self.paths.journal, self.paths.memory, tell=self.tell, instance=self._signature
         )
+
+    def settle_instance(self, *, is_restored: bool = False) -> None:
+        """Take a new instance id if this is a copy of a familiar, before anything is written.
+
+        Args:
+            is_restored: Whether it was just restored from a backup.
+
+        Raises:
+            FamiliarError: That cannot be written.
+        """
+        with self._settling:
+            if self._is_settled:
+                return
+            self._is_settled = True  # what follows writes, too
+            try:
+                self._settle(is_restored=is_restored)
+            except BaseException:
+                self._is_settled = False
+                raise
+
+    def _settle(self, *, is_restored: bool) -> None:
+        from familiar_cli.base.config.home import read_instance
+        from familiar_cli.base.config.place import is_copy, read_cursor
+
+        root = self.paths.root
+        found = read_instance(self.paths.instance)
+        if found is None or not (
+            is_restored
+            or is_copy(root)
+            or self.history.newest_own() < read_cursor(root, found.id)
+            or (found.former and not self.history.was_named(found.former))
+        ):
+            return
+        from familiar_cli.sync.divergence import settle_instance
+
+        repository = self.journal.repository
+        settle_instance(self.paths, self.history, repository, self.tell, is_restored=is_restored)
+
+    def _write_cursor(self, turn_id: int) -> None:
+        from familiar_cli.base.config.home import read_instance
+        from familiar_cli.base.config.place import write_cursor
+
+        if found := read_instance(self.paths.instance):
+            write_cursor(self.paths.root, found.id, turn_id)
+
+    def _before_change(self) -> None:
+        from familiar_cli.base.config.home import check_here
+
+        check_here(self.paths)
+        self.settle_instance()
 
     def _signature(self) -> str:
         """Return the instance to name in commits; empty for the original one."""
@@ -393,7 +445,12 @@ class Familiar:
         def owners() -> list[Author]:
             return [Author.from_slug(slug) for slug in sorted(self.privacy.own)]
 
-        history = HistoryStore(self.paths.history, owners=owners)
+        history = HistoryStore(
+            self.paths.history,
+            owners=owners,
+            before_change=self.settle_instance,
+            on_newest=self._write_cursor,
+        )
         spooled = self.paths.root / "replying"
         if path.isdir(spooled):  # noqa: PTH112  # unlike `Path.is_dir`, never raises
             from familiar_cli.context.on_record import recover_replies

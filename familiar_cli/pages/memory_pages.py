@@ -22,7 +22,6 @@ from familiar_cli.pages.page import (
     plain,
 )
 from familiar_cli.store.journal.history import SHORT, FileDiff, LoggedChange
-from familiar_cli.store.memory.relation_index import LINKS, Edge, GraphPage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.memory.aliases import Named
     from familiar_cli.store.memory.desk import ListChange
     from familiar_cli.store.memory.pages.relations import Link, LinkStep
+    from familiar_cli.store.memory.relation_index import Edge, GraphPage
     from familiar_cli.store.memory.store.files import Applied, GrepHit, MemoryEntry, Skipped
     from familiar_cli.store.search.build import IndexStatus
     from familiar_cli.store.search.embedder import EmbedderChoice
@@ -563,6 +563,8 @@ def edge_text(edge: Edge, path: str, titles: dict[str, GraphPage]) -> str:
     """Render an edge as seen from one end."""
     if path == edge.source:
         return f"{edge.relation} {_titled_path(edge.target, titles)}{edge_span(edge)}"
+    from familiar_cli.store.memory.relation_index import LINKS
+
     if edge.relation == LINKS:
         return f"{_titled_path(edge.source, titles)} {LINKS} it"
     relation = f"is {edge.relation} {_title(path, titles)}{edge_span(edge)}"

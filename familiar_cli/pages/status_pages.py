@@ -9,7 +9,6 @@ from familiar_cli.base.text import counted, one_line, shorten_list
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.pages.emit import Output, write_json
 from familiar_cli.pages.page import Columns, Name, PagePart, Stack, local_time, named_values, plain
-from familiar_cli.pages.writing_pages import pass_notices, pass_text, yours_told
 from familiar_cli.store.passes import WRITING, Event, PassFailure
 from familiar_cli.writing.review.waiting import waiting_words
 
@@ -85,6 +84,8 @@ def _status_lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple
 
 def _waiting_lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
     """Yield what waits for the person, or for a command."""
+    from familiar_cli.pages.writing_pages import yours_told
+
     if status.plans:
         yield "review", waiting_words(status.plans, status.turns_in_review)
     for failure in status.failures:
@@ -259,6 +260,8 @@ class Narrator:
         """Print what a pass of the memory writer did, if anything."""
         if not report.turns_covered and report.error is None:
             return
+        from familiar_cli.pages.writing_pages import pass_notices, pass_text
+
         self.passes.append(report.to_json())
         lines = [*pass_text(report).splitlines(), *pass_notices(report)]
         data = {"report": report.to_json()}
@@ -494,7 +497,9 @@ def devices_text(found: Sequence[DeviceTrust]) -> str:
 
 
 def accepted_text(waited: Sequence[LargeDeletion], outcome: Outcome) -> str:
-    """Render the result of accepting large deletions."""
+    """Render the result of accepting large deletions; without any, lost turns were accepted."""
+    if not waited:
+        return "Turns that are lost are not reported any more.\n"
     names = ", ".join(sorted({one.instance for one in waited}))
     written, deleted = len(outcome.written), len(outcome.deleted)
     return f"Merged {names}: wrote {counted(written, 'file')}, deleted {counted(deleted, 'file')}\n"

@@ -20,11 +20,18 @@ from familiar_cli.store.journal.edits import CANNOT_BE_HERE, note_absent
 from familiar_cli.store.journal.exchange import INCOMING, JournalExchange
 from familiar_cli.store.journal.repository import Repository, translate_errors, walk_ancestors
 from familiar_cli.store.memory.layout import ALIASES_JSON, SYNC, is_synced
-from familiar_cli.store.memory.store.files import AbsentVersion, Joined, parse_new_path
+from familiar_cli.store.memory.store.files import (
+    MOST_RECORDED_BYTES,
+    NOT_MEMORY,
+    AbsentVersion,
+    Joined,
+    is_of_repository,
+    parse_new_path,
+)
 from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
 from familiar_cli.sync import sealing
 from familiar_cli.sync.epochs import first_commit, memory_orders, turn_orders
-from familiar_cli.sync.joining import MOST_BYTES, newest_commits
+from familiar_cli.sync.joining import is_pointer, newest_commits
 from familiar_cli.sync.journal_epochs import keep_reachable
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.remotes import (
@@ -37,7 +44,9 @@ from familiar_cli.sync.remotes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from familiar_cli.store.journal.exchange import IncomingObjects
 
 
 SEEN: Final = "familiar-folders"
@@ -193,25 +202,12 @@ def begin_from(
             repository.create()
     exchange = JournalExchange(repository, lambda: hold_lock(store.lock_path, store.lock_timeout_s))
     with closing(open_transport(address, exchange, sender, name=name, ask=ask)) as transport:
-        refs = transport.refs()
-        heads = {
-            ref.removeprefix(MEMORY_REFS): id_
-            for ref, id_ in refs.items()
-            if ref.startswith(MEMORY_REFS) and is_instance_id(ref.removeprefix(MEMORY_REFS))
-        }
-        if not heads:
-            raise errors.NotFoundError(
-                f"The remote {transport.address!r} holds no memory yet",
-                hint="Run `familiar sync` on the first machine, then try again.",
-            )
-        turns = {r: id_ for r, id_ in refs.items() if r.startswith(TURNS_REFS)}
-        outdated = _find_outdated(transport, exchange, heads, turns, sender.tell)
-        heads = {name: id_ for name, id_ in heads.items() if MEMORY_REFS + name not in outdated}
-        turns = {ref: id_ for ref, id_ in turns.items() if ref not in outdated}
-        wanted = {**{MEMORY_REFS + i: id_ for i, id_ in heads.items()}, **turns}
-        taken = _fetch_refs(transport, exchange, wanted, sender.tell)
-    refs = {ref: id_ for ref, id_ in wanted.items() if ref in taken}
-    heads = {instance: id_ for instance, id_ in heads.items() if MEMORY_REFS + instance in taken}
+        refs = _FirstFetch(transport, exchange, sender.tell).fetch()
+    heads = {
+        ref.removeprefix(MEMORY_REFS): id_
+        for ref, id_ in refs.items()
+        if ref.startswith(MEMORY_REFS)
+    }
     past = JournalPast(repository, "")
     began = _first_instance(past, heads)
     instance = begin_instance(instance_path, began, chosen=chosen)
@@ -227,83 +223,113 @@ def begin_from(
     return instance
 
 
-def _find_outdated(
-    transport: Transport,
-    exchange: JournalExchange,
-    heads: Mapping[str, str],
-    turns: Mapping[str, str],
-    tell: Callable[[str], None],
-) -> set[str]:
-    """Return and report the refs of machines that lag behind another's forget order.
-
-    Their contents are not added to the journal.
-    """
-    refs = {**{MEMORY_REFS + instance: id_ for instance, id_ in heads.items()}, **turns}
-    found: dict[str, set[str]] = {}
-    for ref, id_ in sorted(refs.items()):
-        try:
-            with exchange.incoming() as incoming:
-                transport.fetch([id_], [], incoming)
-                if ref in turns:
-                    of_it = turn_orders(incoming.read, id_, ref.removeprefix(TURNS_REFS))
-                else:
-                    of_it = memory_orders(incoming.read, id_)
-        except errors.RemoteDamagedError:
-            continue  # reported when it is fetched
-        found[ref] = {order.id for order in of_it}
-    every = set().union(*found.values())
-    outdated = {ref for ref, orders in found.items() if every - orders}
-    for ref in sorted(outdated):
-        name = ref.removeprefix("refs/heads/")
-        tell(f"The branch {name!r} was not taken: its machine has yet to forget a person")
-    return outdated
-
-
-def _fetch_refs(
-    transport: Transport,
-    exchange: JournalExchange,
-    refs: Mapping[str, str],
-    tell: Callable[[str], None],
-) -> set[str]:
-    """Fetch refs, and return those accepted; others are reported.
+class _FirstFetch:
+    """Fetches all branches of a familiar into an empty journal, in one connection if all are well.
 
     Raises:
-        RefusedError: They hold more than one familiar.
+        NotFoundError: The remote holds no memory yet.
+        RefusedError: It holds more than one familiar.
         RemoteDamagedError: No memory can be fetched.
     """
 
-    def bring(some: Mapping[str, str]) -> None:
-        wants = sorted(set(some.values()))
-        with exchange.incoming() as incoming:
-            transport.fetch(wants, [], incoming)
-            heads = [id_ for ref, id_ in refs.items() if ref in some and ref in memories]
-            if len({first_commit(incoming.read, head) for head in heads}) > 1:
-                raise errors.RefusedError(
-                    f"The remote {transport.address!r} holds more than one familiar;"
-                    " nothing was changed",
-                    hint="Give each familiar a remote of its own.",
-                )
-            incoming.accept(wants)
+    def __init__(
+        self, transport: Transport, exchange: JournalExchange, tell: Callable[[str], None]
+    ) -> None:
+        self._transport = transport
+        self._exchange = exchange
+        self._tell = tell
+        self._refs: dict[str, str] = {}
 
-    memories = {ref for ref in refs if ref.startswith(MEMORY_REFS)}
-    with suppress(errors.RemoteDamagedError):  # otherwise each is tried separately
-        bring(refs)
-        return set(refs)
-    taken, problem = set(), ""
-    for ref, id_ in sorted(refs.items()):
-        try:
-            bring({ref: id_})
-        except errors.RemoteDamagedError as error:
+    def fetch(self) -> dict[str, str]:
+        """Return the branches that were fetched; others are reported."""
+        outdated = set[str]()
+        with suppress(errors.RemoteDamagedError), self._exchange.incoming() as incoming:
+            self._transport.fetch_chosen(self._choose, incoming)
+            outdated = self._outdated(_orders(incoming, self._refs))
+            if not outdated:
+                self._accept(incoming, self._refs)
+                return self._refs
+        return self._fetch_apart(outdated)
+
+    def _choose(self, refs: Mapping[str, str]) -> Collection[str]:
+        prefixes = (MEMORY_REFS, TURNS_REFS)
+        self._refs = {
+            ref: id_
+            for ref, id_ in refs.items()
+            if ref.startswith(prefixes) and is_instance_id(ref.rpartition("/")[2])
+        }
+        if not any(ref.startswith(MEMORY_REFS) for ref in self._refs):
+            raise errors.NotFoundError(
+                f"The remote {self._transport.address!r} holds no memory yet",
+                hint="Run `familiar sync` on the first machine, then try again.",
+            )
+        return set(self._refs.values())
+
+    def _fetch_apart(self, outdated: Collection[str]) -> dict[str, str]:
+        """Fetch the branches one by one, without those known to be outdated."""
+        if not outdated:
+            found: dict[str, set[str]] = {}
+            for ref, id_ in sorted(self._refs.items()):
+                with suppress(errors.RemoteDamagedError), self._exchange.incoming() as incoming:
+                    self._transport.fetch([id_], [], incoming)
+                    found |= _orders(incoming, {ref: id_})
+            outdated = self._outdated(found)
+        taken, problem = dict[str, str](), ""
+        for ref, id_ in sorted(self._refs.items()):
+            if ref in outdated:
+                continue
+            try:
+                with self._exchange.incoming() as incoming:
+                    self._transport.fetch([id_], [*taken.values()], incoming)
+                    self._accept(incoming, {**taken, ref: id_})
+            except errors.RemoteDamagedError as error:
+                name = ref.removeprefix("refs/heads/")
+                problem = (
+                    f"The branch {name!r} at {self._transport.address!r} was not taken: {error}"
+                )
+                self._tell(problem)
+            else:
+                taken[ref] = id_
+        if not any(ref.startswith(MEMORY_REFS) for ref in taken):
+            raise errors.RemoteDamagedError(
+                problem, hint="Sync from a machine that has the memory, into a new repository."
+            )
+        return taken
+
+    def _outdated(self, found: Mapping[str, set[str]]) -> set[str]:
+        """Return and report the branches of machines that lag behind another's forget order.
+
+        Their contents are not added to the journal.
+        """
+        every = set().union(*found.values())
+        outdated = {ref for ref, orders in found.items() if every - orders}
+        for ref in sorted(outdated):
             name = ref.removeprefix("refs/heads/")
-            problem = f"The branch {name!r} at {transport.address!r} was not taken: {error}"
-            tell(problem)
+            self._tell(f"The branch {name!r} was not taken: its machine has yet to forget a person")
+        return outdated
+
+    def _accept(self, incoming: IncomingObjects, refs: Mapping[str, str]) -> None:
+        heads = [id_ for ref, id_ in refs.items() if ref.startswith(MEMORY_REFS)]
+        read = cache(incoming.read)
+        if len({first_commit(read, head) for head in heads}) > 1:
+            raise errors.RefusedError(
+                f"The remote {self._transport.address!r} holds more than one familiar;"
+                " nothing was changed",
+                hint="Give each familiar a remote of its own.",
+            )
+        incoming.accept(sorted(set(refs.values())))
+
+
+def _orders(incoming: IncomingObjects, refs: Mapping[str, str]) -> dict[str, set[str]]:
+    """Return the forget orders that each branch complies with."""
+    read, found = cache(incoming.read), dict[str, set[str]]()
+    for ref, id_ in refs.items():
+        if ref.startswith(TURNS_REFS):
+            orders = turn_orders(read, id_, ref.removeprefix(TURNS_REFS))
         else:
-            taken.add(ref)
-    if not taken & memories:
-        raise errors.RemoteDamagedError(
-            problem, hint="Sync from a machine that has the memory, into a new repository."
-        )
-    return taken
+            orders = memory_orders(read, id_)
+        found[ref] = {order.id for order in orders}
+    return found
 
 
 def _put_files(store: MemoryStore, repository: Repository, past: JournalPast, head: str) -> None:
@@ -313,7 +339,7 @@ def _put_files(store: MemoryStore, repository: Repository, past: JournalPast, he
     names is derived from the local files. Nothing is durable yet: an incomplete setup is discarded
     as a whole.
     """
-    root, most = str(store.root), max(store.limits.max_file_bytes, MOST_BYTES)
+    root, most = str(store.root), max(store.limits.max_file_bytes, MOST_RECORDED_BYTES)
     whole, names = past.whole_tree(head), _Names()
     files = dict(past.tree(head))
     files |= {ALIASES_JSON: whole[ALIASES_JSON]} if ALIASES_JSON in whole else {}
@@ -321,14 +347,15 @@ def _put_files(store: MemoryStore, repository: Repository, past: JournalPast, he
     make_directory = cache(partial(os.makedirs, exist_ok=True))
     with translate_errors(repository.path):
         for rel_path in sorted(files):
-            content = past.read(files[rel_path]) if names.take(rel_path) else None
-            if content is not None and len(content) <= most:
+            is_wanted = not is_of_repository(rel_path) and names.take(rel_path)
+            content = past.read(files[rel_path]) if is_wanted else None
+            if content is not None and len(content) <= most and not is_pointer(rel_path, content):
                 path = os.path.join(root, *rel_path.split("/"))
                 make_directory(os.path.dirname(path))
                 Disk().create(path, content, durable=False)
                 written.add(rel_path)
         absent = {
-            path: AbsentVersion(id_, "", CANNOT_BE_HERE)
+            path: AbsentVersion(id_, "", NOT_MEMORY if is_of_repository(path) else CANNOT_BE_HERE)
             for path, id_ in whole.items()
             if path not in written and is_synced(path)
         }

@@ -18,10 +18,12 @@ from familiar_cli.base.errors import (
     RefusedError,
     RemoteRefusedError,
 )
+from familiar_cli.base.text import counted
 from familiar_cli.store.journal.exchange import JournalExchange
 from familiar_cli.store.journal.repository import Repository, translate_errors, walk_ancestors
 from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
 from familiar_cli.sync.begin import Sender, open_transport
+from familiar_cli.sync.divergence import end_parting, parted_names, rename_citations
 from familiar_cli.sync.epochs import EpochCheck
 from familiar_cli.sync.fetching import RemoteFetch, shown_ref
 from familiar_cli.sync.git_remotes import PathRemote
@@ -88,12 +90,14 @@ class SyncOptions(Struct, frozen=True):
         push: Send changes.
         dry_run: Only report. Objects are fetched, but no file is changed.
         ask: Whether a user may be asked for a password.
+        adopt: Ref of a git branch to go on from, whatever its history; empty for none.
     """
 
     pull: bool = True
     push: bool = True
     dry_run: bool = False
     ask: bool = False
+    adopt: str = ""
 
 
 class NewOrders(Exception):  # noqa: N818  # no error: the run begins again once they are done
@@ -166,6 +170,9 @@ class SyncEngine:
                 hint="Start a second machine with `familiar init --from-remote ADDRESS`.",
             )
         self.exchange.finish()
+        if self.turns and not how.dry_run:
+            for old in parted_names(self.turns.history):
+                rename_citations(self.store, self.turns.history, self.instance(), old)
         self.progress(f"contacting {address}")
         with closing(
             open_transport(address, self.exchange, self.sender, name=name, ask=how.ask)
@@ -264,6 +271,7 @@ class _Run:
             epoch=EpochCheck(engine.exchange.repository, engine.orders()),
             progress=engine.progress,
             dry_run=how.dry_run,
+            adopt=how.adopt,
         )
         self._notes = self._fetch.notes
 
@@ -292,6 +300,8 @@ class _Run:
                 dry_run=self._how.dry_run,
             )
             turns_in = self._take_turns(there)
+            if self._turns and not self._how.dry_run:
+                end_parting(self._turns.history)
         if not self._how.dry_run:
             self._seen.note_aside(self._fetch.aside)
             PendingDeletions(self._repository).note(outcome.waiting, heads.values())
@@ -340,16 +350,26 @@ class _Run:
             if self._how.dry_run:
                 self._notes.append(f"The id {own!r} is used twice; a sync would take a new one")
                 return
-            made = replace_id(self._engine.instance_path, own)
-            told = there.get(TURNS_REFS + own)
-            if self._turns and told:
-                rename_instance(self._turns.history, own, made.id)
-                take_turns(self._repository, self._turns, made.id, own, told)
-            self._notes.append(
-                f"The id {own!r} is also used by another copy of this familiar, perhaps a restored"
-                f" backup; this one is now {made.id!r}"
-            )
+            self._take_new_id(own, there.get(TURNS_REFS + own))
             return
+
+    def _take_new_id(self, own: str, told: str | None) -> None:
+        """Part from another machine with this id, whose turns a commit holds, if any.
+
+        Turns that differ get the new name, also where the memory cites them.
+        """
+        made, renamed = replace_id(self._engine.instance_path, own), 0
+        if self._turns:
+            history = self._turns.history
+            rename_instance(history, own, made.id, 0 if told else history.newest_id())
+            if told:
+                take_turns(self._repository, self._turns, made.id, own, told)
+                renamed = rename_citations(self._store, history, made, own)
+        cited = f"; {counted(renamed, 'file')} citing its turns changed" if renamed else ""
+        self._notes.append(
+            f"The id {own!r} is also used by another copy of this familiar, perhaps a restored"
+            f" backup; this one is now {made.id!r}{cited}"
+        )
 
     def _repairs_turns(self, ref: str, now: str) -> bool:
         """Restore our turns ref if a crash interrupted writing it; tell whether we did."""

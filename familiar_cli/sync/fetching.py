@@ -15,7 +15,7 @@ from familiar_cli.base.errors import (
     RefLimitError,
     RemoteDamagedError,
 )
-from familiar_cli.store.journal.repository import translate_errors
+from familiar_cli.store.journal.repository import decode_commit, translate_errors
 from familiar_cli.sync import remotes
 from familiar_cli.sync.epochs import EpochCheck, first_commit
 from familiar_cli.sync.git_remotes import PathRemote
@@ -43,6 +43,7 @@ class RemoteFetch(Struct, kw_only=True):
         epoch: Forget orders carried out here.
         progress: Callback for short progress messages.
         dry_run: Record nothing.
+        adopt: Ref of a branch to go on from, whatever its history; empty for none.
         branches: Branches of git users, by ref; None: it has yet to be created.
         aside: Refs that cannot be accepted.
         admission: Instances whose changes are accepted.
@@ -59,6 +60,7 @@ class RemoteFetch(Struct, kw_only=True):
     epoch: EpochCheck
     progress: Callable[[str], None]
     dry_run: bool
+    adopt: str = ""
     branches: dict[str, str | None] = field(default_factory=dict)
     aside: dict[str, remotes.RefAside] = field(default_factory=dict)
     admission: Admission = field(default_factory=Admission)
@@ -116,7 +118,7 @@ class RemoteFetch(Struct, kw_only=True):
         self.aside = {
             ref: one
             for ref, one in self._seen.aside().items()
-            if one.is_final and now.get(ref) == one.id
+            if one.is_final and now.get(ref) == one.id and ref != self.adopt
         }
         there = {ref: id_ for ref, id_ in there.items() if ref not in self.aside}
         new = {ref: id_ for ref, id_ in there.items() if not self.exchange.has(id_)}
@@ -194,11 +196,16 @@ class RemoteFetch(Struct, kw_only=True):
         try:
             with self.exchange.incoming() as incoming:
                 self.transport.fetch([id_], self._haves(), incoming)
-                if incoming.goes_on(id_):
+                if is_plain := self._is_plain(ref, id_, incoming):
+                    self.notes.append(
+                        f"{shown_ref(ref)} at {self.name!r} had commits from elsewhere; they are"
+                        " part of the memory's history now"
+                    )
+                if is_plain or incoming.goes_on(id_):
                     if not self._admits(incoming.instances(id_)):
                         del self.branches[ref]
                         return False
-                    if self.epoch.new_in_memory(incoming.read, id_):
+                    if not is_plain and self.epoch.new_in_memory(incoming.read, id_):
                         del self.branches[ref]  # its machine will push the order itself
                         return False
                     incoming.accept([id_])
@@ -209,6 +216,16 @@ class RemoteFetch(Struct, kw_only=True):
         self.aside[ref] = remotes.RefAside(ref, id_, problem, is_final)
         del self.branches[ref]
         return False
+
+    def _is_plain(self, ref: str, id_: str, incoming: IncomingObjects) -> bool:
+        """Tell whether a history begins apart from this one, and no familiar began it.
+
+        A person may adopt one that a familiar began, such as a squashed one.
+        """
+        root = incoming.root(id_)
+        if self.exchange.has(root) or incoming.goes_on(id_):
+            return False
+        return ref == self.adopt or not decode_commit(root, incoming.read(root)).trailers
 
     def _admits(self, found: Collection[str]) -> bool:
         """Tell whether the changes of all these instances, or git authors, are accepted."""

@@ -449,6 +449,12 @@ class FolderTransport:
                 sealing.read_header(file)
                 incoming.add_pack(file)
 
+    def fetch_chosen(
+        self, choose: Callable[[Mapping[str, str]], Collection[str]], incoming: IncomingObjects
+    ) -> None:
+        """See `Transport`."""
+        self.fetch(choose(self.refs()), (), incoming)
+
     def push(self, refs: Mapping[str, str]) -> list[PushedRef]:
         """See `Transport`. All new objects go into one bundle of one instance.
 

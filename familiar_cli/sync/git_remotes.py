@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import subprocess
 import time
 from contextlib import contextmanager, suppress
 from tempfile import SpooledTemporaryFile
@@ -38,6 +40,7 @@ _IN_MEMORY_BYTES: Final = 16 * 1024 * 1024
 _SSH: Final = "ssh -o ConnectTimeout=15"
 _SECRET_IN_URL: Final = re.compile(r"(?<=://)[^\s/@]*@")
 _MESSAGE_CHARS: Final = 300
+_SHA256_CHARS: Final = 64
 
 
 class GitRemote:
@@ -67,13 +70,21 @@ class GitRemote:
             lambda client, path: client.get_refs(_url_path(path), ref_prefix=prefixes)
         )
         if found.object_format not in {None, "sha1"}:
-            raise errors.RemoteDamagedError(
-                f"The remote {self.address!r} uses {found.object_format}, the journal SHA-1; "
-                "nothing was changed",
-                hint="Create it with `git init --bare --object-format=sha1`.",
-            )
+            raise self._unsupported(found.object_format)
         self.shared_refs = self._shared_refs(found)
-        rows = ((_decode(ref), _decode(id_ or b"")) for ref, id_ in found.refs.items())
+        return self._branches(found.refs)
+
+    def _unsupported(self, object_format: str | None) -> errors.RemoteDamagedError:
+        return errors.RemoteDamagedError(
+            f"The remote {self.address!r} uses {object_format}, the journal SHA-1; "
+            "nothing was changed",
+            hint="Create it with `git init --bare --object-format=sha1`.",
+        )
+
+    def _branches(self, found: Mapping[Ref, ObjectID | None]) -> dict[str, str]:
+        rows = [(_decode(ref), _decode(id_ or b"")) for ref, id_ in found.items()]
+        if any(len(id_) == _SHA256_CHARS for _, id_ in rows):
+            raise self._unsupported("sha256")
         return {ref: id_ for ref, id_ in rows if ref.startswith(_decode(_HEADS_REF)) and is_id(id_)}
 
     def _shared_refs(self, found: LsRemoteResult) -> tuple[str, ...]:
@@ -89,14 +100,26 @@ class GitRemote:
         self, wants: Collection[str], haves: Collection[str], incoming: IncomingObjects
     ) -> None:
         """See `Transport`."""
+        # What went away meanwhile would be refused with the rest.
+        self._fetch(lambda there: set(wants).intersection(there.values()), haves, incoming)
+
+    def fetch_chosen(
+        self, choose: Callable[[Mapping[str, str]], Collection[str]], incoming: IncomingObjects
+    ) -> None:
+        """See `Transport`."""
+        self._fetch(choose, (), incoming)
+
+    def _fetch(
+        self,
+        choose: Callable[[Mapping[str, str]], Collection[str]],
+        haves: Collection[str],
+        incoming: IncomingObjects,
+    ) -> None:
         from dulwich.object_store import ObjectStoreGraphWalker
 
-        wanted = [_object_id(id_) for id_ in wants]
-
-        def wanted_of(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:
+        def wanted(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:
             del depth
-            there = set(refs.values())  # what went away meanwhile would be refused with the rest
-            return [id_ for id_ in wanted if id_ in there]
+            return [_object_id(id_) for id_ in sorted(choose(self._branches(refs)))]
 
         def parents(id_: ObjectID) -> list[ObjectID]:
             return [_object_id(parent) for parent in self._exchange.parents(_decode(id_))]
@@ -105,7 +128,7 @@ class GitRemote:
             file.seek(0)
             file.truncate()
             walker = ObjectStoreGraphWalker([_object_id(have) for have in haves], parents)
-            client.fetch_pack(path, wanted_of, walker, keep, ref_prefix=[_HEADS_REF])
+            client.fetch_pack(path, wanted, walker, keep, ref_prefix=[_HEADS_REF])
 
         def keep(received: bytes) -> int:
             with translate_errors(self._exchange.repository.path):
@@ -238,14 +261,17 @@ class GitRemote:
             said = b" ".join(error.stderr_lines or ()).decode("utf-8", errors="replace")
             raise self._unreachable(said or "it hung up") from error
         except Exception as error:  # dulwich lets any exception through that a broken answer causes
-            raise self._unreachable(str(error) or type(error).__name__) from error
+            raise self._unreachable(_network_words(error)) from error
         finally:
             self._hang_up()
 
     def _unreachable(self, why: str) -> errors.RemoteUnreachableError:
+        hints = (hint for said, hint in _SSH_HINTS.items() if said in why)
         return errors.RemoteUnreachableError(
             f"The remote {self.address!r} could not be reached: {self._clean(why)}",
-            hint="Check the network and the address, then sync again; nothing is lost.",
+            hint=next(
+                hints, "Check the network and the address, then sync again; nothing is lost."
+            ),
         )
 
     def _no_login(self) -> errors.RemoteUnreachableError:
@@ -261,6 +287,33 @@ class GitRemote:
         if self._login and self._login.secret:
             text = text.replace(self._login.secret, "***")
         return one_line(text, _MESSAGE_CHARS)
+
+
+_SSH_HINTS: Final = {
+    "Permission denied": "The server does not accept this machine's SSH key. Add the public key"
+    " (`cat ~/.ssh/id_ed25519.pub`; `ssh-keygen` makes one) to your account there, and load a key"
+    " with a passphrase into the agent: `ssh-add`.",
+    "Host key verification failed": "Connect once with `ssh`, and confirm the server's key.",
+}
+_NETWORK_WORDS: Final = {
+    "timed out": "it did not answer in time",
+    "refused": "the connection was refused",
+    "CERTIFICATE": "its certificate is not valid",
+    "certificate": "its certificate is not valid",
+    "resolve": "its host is unknown",
+    "Name or service": "its host is unknown",
+    "getaddrinfo": "its host is unknown",
+}
+_CLASS_NAME: Final = re.compile(r"\w+(?:Error|Exception|Disconnected|Read)\(|<\w+[.\w]* object")
+
+
+def _network_words(error: Exception) -> str:
+    """Describe a failure without names of classes."""
+    said = str(error)
+    if said and not _CLASS_NAME.search(said):
+        return said
+    known = (words for part, words in _NETWORK_WORDS.items() if part in said)
+    return next(known, "the connection broke")
 
 
 class _WantsLoginError(Exception):
@@ -290,6 +343,12 @@ _DAMAGED: Final = "familiar-damaged"
 _BARE: Final = re.compile(r"^\s*bare\s*=\s*true", re.MULTILINE | re.IGNORECASE)
 _SHA256: Final = re.compile(r"^\s*objectformat\s*=\s*sha256", re.MULTILINE | re.IGNORECASE)
 _REFTABLE: Final = re.compile(r"^\s*refstorage\s*=\s*reftable", re.MULTILINE | re.IGNORECASE)
+_MERGE_S: Final = 120.0
+_PLAIN_SETTING: Final = re.compile(
+    r"[#;].*|\[(?:core|init|receive|user|(?:remote|branch) \"[^\"]*\")\]"
+    r"|(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode"
+    r"|symlinks|defaultbranch|deny\w+|url|fetch|remote|merge|name|email)\s*=.*"
+)
 _LOCKED_WAITS_S: Final = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 
 
@@ -337,6 +396,12 @@ class PathRemote:
             raise self._unreadable(error) from error
         finally:
             self._objects.close()
+
+    def fetch_chosen(
+        self, choose: Callable[[Mapping[str, str]], Collection[str]], incoming: IncomingObjects
+    ) -> None:
+        """See `Transport`."""
+        self.fetch(choose(self.refs()), (), incoming)
 
     def _fetch_all(self, incoming: IncomingObjects) -> None:
         """Copy whole packs and all loose objects into an empty journal."""
@@ -423,7 +488,7 @@ class PathRemote:
                 " nothing was changed",
                 hint="Create it with `git init --bare --ref-format=files`.",
             )
-        self._is_bare = bool(_BARE.search(config))
+        self._is_bare, self._config = bool(_BARE.search(config)), config
 
     def _loose(self) -> list[tuple[str, str]]:
         return [
@@ -439,9 +504,12 @@ class PathRemote:
     def _objection(self, ref: str, id_: str, there: Mapping[str, str]) -> str:
         """Return why a ref may not be updated; empty if it may."""
         now = there.get(ref)
-        if ref in self.shared_refs and not self._is_bare:
-            return "it is not a bare repository, so the branch is left to whoever works in it"
+        if self._is_checked_out(ref) and not _is_plain_config(self._config):
+            return "it is checked out there, and the repository has settings of its own"
         return remotes.ref_objection(self._exchange, now, id_)
+
+    def _is_checked_out(self, ref: str) -> bool:
+        return not self._is_bare and ref == self._head()
 
     def _send(self, wants: Collection[str], there: Mapping[str, str]) -> None:
         """Durably send objects the remote lacks. May raise OSError."""
@@ -463,6 +531,8 @@ class PathRemote:
 
     def _set(self, ref: str, old: str | None, new: str) -> str:
         """Update a ref from `old` to `new`; return why not, or an empty string."""
+        if self._is_checked_out(ref):
+            return _merge_checkout(os.path.dirname(self._path), new)
         path = os.path.join(self._path, *ref.split("/"))
         lock = f"{path}.lock"
         try:
@@ -525,6 +595,32 @@ def _repository_at(path: str) -> str:
         f"There is nothing at {path!r}",
         hint=f"Mount its disk, or create a repository: `git init --bare {path}`.",
     )
+
+
+def _is_plain_config(config: str) -> bool:
+    """Tell whether a repository's settings name no program that git would run."""
+    lines = (line.strip().lower() for line in config.splitlines())
+    return all(_PLAIN_SETTING.fullmatch(line) for line in lines if line)
+
+
+def _merge_checkout(directory: str, commit: str) -> str:
+    """Fast-forward a branch where it is checked out; return why not, or an empty string."""
+    program = shutil.which("git")
+    if program is None:
+        return "it is checked out there, and only git can update it"
+    command = [program, "-C", directory, "-c", f"core.hooksPath={os.devnull}"]
+    try:
+        done = subprocess.run(  # noqa: S603  # git itself
+            [*command, "merge", "--ff-only", "--quiet", commit],
+            capture_output=True,
+            text=True,
+            timeout=_MERGE_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeError) as error:
+        return one_line(str(error), _MESSAGE_CHARS)
+    problem = done.stderr.strip().partition("\n")[0] or "git failed"
+    return "" if done.returncode == 0 else f"it is checked out there: {one_line(problem, 200)}"
 
 
 def _read_small(path: str) -> str:

@@ -27,7 +27,14 @@ from familiar_cli.base.text import sha256_of
 from familiar_cli.store.journal.edits import list_absent
 from familiar_cli.store.memory.layout import SYNC
 from familiar_cli.store.memory.merge import files
-from familiar_cli.store.memory.store.files import MAX_READ_BYTES, MISSING, AbsentVersion, Joined
+from familiar_cli.store.memory.store.files import (
+    MISSING,
+    MOST_RECORDED_BYTES,
+    NOT_MEMORY,
+    AbsentVersion,
+    Joined,
+    is_of_repository,
+)
 from familiar_cli.store.memory.store.transactions import Transaction
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.participants import LargeDeletion, count_deleted, is_large
@@ -270,10 +277,8 @@ class _Merging:
         return self._blobs[blob] if blob in self._blobs else self._past.read(blob)
 
 
-MOST_BYTES: Final = MAX_READ_BYTES // 8
-"""Size limit for merged files; larger ones stay on their machine."""
-
 _TRIES: Final = 6
+_LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
 
 
 class Outcome(Struct, frozen=True):
@@ -367,14 +372,23 @@ def _join_once(
         if not new:
             return Outcome(waiting=waiting)
         merged = merge_heads([own, *new], past)
+    merged = files.split_marked(merged, here, past.read)
     taking = _Taking(store, past, merged.blobs, here, list_absent(past.repository))
     taking.sort_out(merged.changes_from(here), is_settled=is_last)
     commits = tuple(newest_commits(past.parents, new))
+    modes, gone = _special_entries(past, own, new, merged)
+    taking.keep_special(modes, gone)
     is_forward = taking.can_forward and _is_continued(past, own, commits, merged)
-    if not is_forward and not taking.changes_tree:
-        return Outcome(refused=taking.refused, waiting=waiting)
+    if not is_forward and not taking.changes_tree and not modes:
+        return Outcome(refused=taking.problems, waiting=waiting)
     joined = Joined(
-        own, commits, taking.absent, tuple(taking.gone), taking.new_blobs(), is_forward=is_forward
+        own,
+        commits,
+        taking.absent,
+        tuple(taking.gone),
+        taking.new_blobs(),
+        is_forward=is_forward,
+        modes=modes,
     )
     names = sorted({past.instance(commit) for commit in commits})
     message = f"merge {', '.join(names)}"
@@ -387,9 +401,27 @@ def _join_once(
         done.deleted,
         merged.conflicts,
         merged.notes,
-        taking.refused,
+        taking.problems,
         waiting,
     )
+
+
+def _special_entries(
+    past: JournalPast, own: str, new: Sequence[str], merged: files.MergedTree
+) -> tuple[dict[str, tuple[str, bytes]], list[str]]:
+    """Return the links, submodules and modes that git users changed, and those they deleted."""
+    here, found, gone = past.special(own), dict[str, tuple[str, bytes]](), list[str]()
+    for head in new:
+        bases = common_commits(past.parents, [own], [head])
+        before = past.special(bases[0]) if bases else {}
+        theirs = past.special(head)
+        gone += [path for path in before.keys() - theirs.keys() if path not in merged.files]
+        for path, (id_, mode) in theirs.items():
+            old_id, old_mode = before.get(path, ("", b""))
+            if mode != old_mode or (id_ != old_id and path not in merged.files):
+                found[path] = (merged.files.get(path, id_), mode)
+    changed = {path: one for path, one in found.items() if here.get(path) != one}
+    return changed, sorted(here.keys() & gone)
 
 
 def _large_deletions(
@@ -450,6 +482,11 @@ def _put_late(store: MemoryStore, past: JournalPast, own: str, *, dry_run: bool)
     return Outcome(written=tx.result.written)
 
 
+def is_pointer(path: str, content: bytes) -> bool:
+    """Tell whether a file is not a memory but names one that Git LFS keeps elsewhere."""
+    return content.startswith(_LFS_POINTER) and not path.endswith(".md")
+
+
 class _Taking:
     """Which changes of a merge can be made here.
 
@@ -478,6 +515,11 @@ class _Taking:
         self.absent: dict[str, AbsentVersion] = {}
         self.gone: list[str] = []
         self.refused: dict[str, str] = {}
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """What could not be taken over although it is memory: the reason by path."""
+        return {path: why for path, why in self.refused.items() if why != NOT_MEMORY}
 
     @property
     def can_forward(self) -> bool:
@@ -512,6 +554,9 @@ class _Taking:
             if id_ is None and path in self._known and not self._known[path].here:
                 self.gone.append(path)
                 continue
+            if id_ and is_of_repository(path) and not self._id_here(path):
+                self.refused[path] = NOT_MEMORY
+                continue
             try:
                 content = None if id_ is None else self._content(path, id_)
                 steps.append((path, content, self._expected(path)))
@@ -528,6 +573,13 @@ class _Taking:
         }
         for path in late.keys() & self.refused.keys():
             del self.refused[path]
+
+    def keep_special(self, entries: Mapping[str, tuple[str, bytes]], gone: Iterable[str]) -> None:
+        """Note links and submodules, which the journal has and the disk has not."""
+        self.gone += gone
+        for path, (id_, _) in entries.items():
+            if path not in self._here and path not in self._changes:
+                self.absent[path] = AbsentVersion(id_, "", NOT_MEMORY)
 
     def stage(self, tx: Transaction) -> None:
         """Stage the changes that can be applied."""
@@ -551,7 +603,9 @@ class _Taking:
     def _content(self, path: str, id_: str) -> bytes:
         content = self._blobs.get(id_)
         content = self._past.read(id_) if content is None else content
-        most = max(self._store.limits.max_file_bytes, MOST_BYTES)
+        most = max(self._store.limits.max_file_bytes, MOST_RECORDED_BYTES)
+        if is_pointer(path, content):
+            raise RefusedError(f"{path!r} is only a pointer of Git LFS, without its content")
         if len(content) > most:
             raise RefusedError(f"{path!r} has {len(content):,} bytes, over the limit of {most:,}")
         return content

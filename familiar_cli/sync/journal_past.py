@@ -12,13 +12,14 @@ from msgspec import Struct, field
 from familiar_cli.store.journal.edits import is_recordable
 from familiar_cli.store.journal.history import History
 from familiar_cli.store.journal.objects import object_id
-from familiar_cli.store.journal.packs import DIR_MODE, tree_rows
+from familiar_cli.store.journal.packs import DIR_MODE, SUBMODULE_MODE, tree_rows
 from familiar_cli.store.journal.repository import HUMAN, Commit, Repository
 from familiar_cli.store.memory.layout import SYNC, is_synced
 from familiar_cli.store.memory.merge.files import Editor, MergedTree, Side, blob_id, merge_trees
-from familiar_cli.store.memory.store.files import MAX_LEVELS
+from familiar_cli.store.memory.store.files import MAX_LEVELS, NOT_MEMORY
 
-_FILES: Final = {b"100644", b"100755", b"100664"}
+_PLAIN: Final = b"100644"
+_FILES: Final = {_PLAIN, b"100755", b"100664"}
 _LINK: Final = b"120000"
 _NO_NAMES: Final = {"", ".", ".."}
 _SMALL_BYTES: Final = 16 * 1024
@@ -54,6 +55,20 @@ class JournalPast:
     def tree(self, commit: str) -> Mapping[str, str]:
         """Return its synced files."""
         return self._trees(self.commit(commit).tree)
+
+    def special(self, commit: str) -> Mapping[str, tuple[str, bytes]]:
+        """Return id and mode of its entries that are neither plain files nor directories."""
+        return dict(self._special(self.commit(commit).tree, "", 0))
+
+    def _special(
+        self, tree: str, prefix: str, depth: int
+    ) -> Iterator[tuple[str, tuple[str, bytes]]]:
+        for mode, name, raw in tree_rows(self.repository.objects.read(tree)):
+            path = f"{prefix}{_decode(name)}"
+            if mode == DIR_MODE and depth < MAX_LEVELS:
+                yield from self._special(raw.hex(), f"{path}/", depth + 1)
+            elif mode not in {DIR_MODE, _PLAIN}:
+                yield path, (raw.hex(), mode)
 
     def whole_tree(self, commit: str) -> Mapping[str, str]:
         """Return all its files, including machine-local ones."""
@@ -136,8 +151,8 @@ class JournalPast:
 
 def _entry_problem(mode: bytes, name: str) -> str:
     """Return why an entry is not a memory file or directory; empty if it is."""
-    if mode == _LINK:
-        return "it is a link"
+    if mode in {_LINK, SUBMODULE_MODE}:
+        return NOT_MEMORY
     if mode != DIR_MODE and mode not in _FILES:
         return "it is neither a file nor a directory"
     if "\ufffd" in name or "/" in name or name in _NO_NAMES:

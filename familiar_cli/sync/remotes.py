@@ -31,7 +31,7 @@ from familiar_cli.store.journal.objects import is_id
 from familiar_cli.sync.journal_epochs import dead_commits
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange
     from familiar_cli.store.journal.repository import Repository
@@ -120,6 +120,14 @@ class Transport(Protocol):
         Raises:
             RemoteUnreachableError: The connection broke.
             RemoteDamagedError: The received data is invalid.
+        """
+
+    def fetch_chosen(
+        self, choose: Callable[[Mapping[str, str]], Collection[str]], incoming: IncomingObjects
+    ) -> None:
+        """Fetch the commits that `choose` selects among the branches; git in one connection.
+
+        Raises as `refs` and `fetch`.
         """
 
     def push(self, refs: Mapping[str, str]) -> list[PushedRef]:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.history.store import HistoryStore
 
 _TURN: Final = re.compile(rb'^\{"v":\d+,"kind":"turn",', re.MULTILINE)
-_TAKEN: Final = "refs/familiar/turns/"
+TAKEN: Final = "refs/familiar/turns/"
 """Ref prefix, in the journal: the commit whose turns are all imported."""
 
 
@@ -51,7 +51,7 @@ def take_turns(
     Raises:
         FamiliarError: They are invalid, or a write failed; it is retried.
     """
-    ref = _TAKEN + instance
+    ref = TAKEN + instance
     before = local_ref(repository, ref)
     if before == commit:
         return 0

@@ -21,7 +21,7 @@ from familiar_cli.store.history.forgetting import (
 )
 from familiar_cli.store.history.rows import COLUMNS, Turn, pack, to_row, to_turn, unpack
 from familiar_cli.store.history.store import GREETING, HistoryStore, note_id
-from familiar_cli.sync.turns_outgoing import FACTS, QUIET, TOLD, fact_line, leave_to_others
+from familiar_cli.sync.turns_outgoing import FACTS, HANDED, QUIET, TOLD, fact_line, leave_to_others
 
 if TYPE_CHECKING:
     import sqlite3
@@ -146,7 +146,6 @@ _INSERT: Final = (
 _KNOWN: Final = f"SELECT id, {', '.join(COLUMNS)} FROM turns WHERE id = ?"  # noqa: S608
 _UNKNOWN: Final = "unknown"
 _THROUGH: Final = "through:"
-_FORMERLY: Final = "formerly:"
 _CACHED: Final = 100_000
 
 
@@ -217,20 +216,38 @@ def _told_last(connection: sqlite3.Connection, instance: str) -> lines.ThroughLi
     return line if isinstance(line, lines.ThroughLine) else None
 
 
-def rename_instance(history: HistoryStore, old: str, new: str) -> None:
+def rename_instance(
+    history: HistoryStore, old: str, new: str, through: int = 0, *, is_gone: bool = False
+) -> bool:
     """Rename this instance, because another machine uses the same name.
 
     Turns from before the two machines diverged keep the old name here as well if the other machine
     sends them under it; everything else said here gets the new one.
 
+    Args:
+        history: The history.
+        old: Its former name.
+        new: Its name from now on.
+        through: Turns through this one may be cited under the old name.
+        is_gone: Whether nobody uses the old name, so that its unread turns are read here.
+
+    Returns:
+        Whether it was done; otherwise another process did it before.
+
     Raises:
         FamiliarError: As `HistoryStore.append`.
     """
     with history.change() as connection:
+        if old in lines.own_former_names(connection):
+            return False
         lines.remember_own(connection, new)
+        if is_gone:
+            lines.write_state(connection, f"{HANDED}{old}")
+            lines.write_state(connection, f"{lines.PARTED}{old}", "1")
         connection.execute("DELETE FROM sync_state WHERE name IN (?, ?)", (TOLD, QUIET))
-        lines.write_state(connection, f"{_FORMERLY}{old}")
+        lines.write_state(connection, f"{lines.FORMERLY}{old}", str(through))
         events.fold_all(connection)
+    return True
 
 
 def release_facts(history: HistoryStore, own: str, instance: str) -> int:
@@ -268,7 +285,9 @@ def take_lines(
     """
     with history.change() as connection:
         lines.remember_own(connection, own)
-        taking = Intake(connection, own, scope_of, _formerly=_former_names(connection))
+        taking = Intake(
+            connection, own, scope_of, _formerly=frozenset(lines.own_former_names(connection))
+        )
         yield taking
         taking.finish()
 
@@ -287,6 +306,7 @@ class Intake(Struct):
     _first_id: int = 0
     _last_id: int = 0
     _nodes: list[int] = field(default_factory=list)
+    _later: dict[str, dict[str, int]] = field(default_factory=dict)
     _touched: set[int] = field(default_factory=set)
 
     def take(self, instance: str, text: str) -> None:
@@ -514,10 +534,10 @@ class Intake(Struct):
 
     def _same_messages(self, instance: str, turn_id: int, line: lines.TurnLine) -> list[int]:
         """Store a turn's metadata; return other turns that are the same message."""
-        same: list[int | None] = []
+        same: list[int | None] = [*self._same_copies(instance, turn_id, line.former)]
         if line.message_id:
             same.append(self._of_message(line))
-            if same[0] is None:
+            if same[-1] is None:
                 note_id(self.connection, line.channel, line.message_id, turn_id)
         if line.imported:
             same.append(self._same_line(instance, line.imported))
@@ -529,6 +549,28 @@ class Intake(Struct):
         if line.source == GREETING:
             same.append(self._same_greeting(turn_id, line))
         return [other for other in same if other is not None]
+
+    def _same_copies(self, instance: str, turn_id: int, former: Iterable[str]) -> list[int]:
+        """Return the same turn under former and later ids of its instance, and record them.
+
+        A machine that was restored or copied sends what the original may also have sent.
+        """
+        there = lines.foreign_names(self.connection, (turn_id,))[turn_id].id
+        kind = lines.FORMER if self.scope_of(instance).is_trusted else lines.CLAIMED
+        for old in former:
+            state = f"{kind}{old}:{instance}"
+            through = max(there, int(lines.read_state(self.connection, state, "0")))
+            lines.write_state(self.connection, state, str(through))
+        if instance not in self._later:
+            names = lines.former_names(self.connection, self.own, instance, claimed=True)
+            self._later[instance] = names
+        later = (new for new, through in self._later[instance].items() if there <= through)
+        found = (self._look_up(lines.TurnName(name, there)) for name in (*former, *later))
+        return [i for i in found if i not in {None, turn_id} and self._is_equal(i, turn_id)]
+
+    def _is_equal(self, one: int, other: int) -> bool:
+        turns = (to_turn(self.connection.execute(_KNOWN, (i,)).fetchone()) for i in (one, other))
+        return len({replace(turn, id=0) for turn in turns}) == 1
 
     def _of_message(self, line: lines.TurnLine) -> int | None:
         """Return the turn in the line's channel with the line's message id."""
@@ -628,12 +670,6 @@ class Intake(Struct):
         before = _told_last(self.connection, instance)
         if instance != self.own and (before is None or before.written <= line.written):
             lines.write_state(self.connection, f"{_THROUGH}{instance}", text)
-
-
-def _former_names(connection: sqlite3.Connection) -> frozenset[str]:
-    """Return the former names of this instance."""
-    rows = connection.execute("SELECT name FROM sync_state WHERE name GLOB ?", (f"{_FORMERLY}*",))
-    return frozenset(row[0].removeprefix(_FORMERLY) for row in rows)
 
 
 def _turn_of_line(line: lines.TurnLine) -> Turn:

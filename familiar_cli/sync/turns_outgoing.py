@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 _WAITING_PAGE: Final = 200
 _TAIL: Final = 20  # turns searched for a channel's newest exchange
-_HANDED: Final = "handed:"
+HANDED: Final = "handed:"
+"""In `sync_state`, before an instance that is gone: its unread turns are read here."""
+
 _OURS: Final = (
     "NOT EXISTS (SELECT 1 FROM elsewhere WHERE elsewhere.turn_id = {0} AND NOT EXISTS "
     "(SELECT 1 FROM sync_state WHERE name = 'handed:' || instance))"
@@ -169,7 +171,7 @@ def hand_over(history: HistoryStore, instance: str, read: Collection[tuple[int, 
     Raises:
         FamiliarError: As `HistoryStore.append`.
     """
-    handed = f"{_HANDED}{instance}"
+    handed = f"{HANDED}{instance}"
     with history.change() as connection:
         if connection.execute("SELECT 1 FROM sync_state WHERE name = ?", (handed,)).fetchone():
             return 0
@@ -188,6 +190,22 @@ def hand_over(history: HistoryStore, instance: str, read: Collection[tuple[int, 
         return len(list(rows_among(connection, "SELECT 1 FROM standing WHERE id IN", ids)))
 
 
+def forget_read_turns(
+    history: HistoryStore, instance: str, read: Collection[tuple[int, int]], after: int
+) -> None:
+    """Remove what another instance's writer has read from the unread turns after a local one.
+
+    Raises:
+        FamiliarError: As `HistoryStore.append`.
+    """
+    sql = (
+        "DELETE FROM unread WHERE turn_id > ? AND turn_id IN (SELECT turn_id FROM elsewhere "
+        "WHERE instance = ? AND id_there BETWEEN ? AND ?)"
+    )
+    with history.change() as connection:
+        connection.executemany(sql, [(after, instance, *run) for run in read])
+
+
 def hand_back(history: HistoryStore, instance: str) -> None:
     """Return the backlog to an instance that has come back after all.
 
@@ -195,7 +213,7 @@ def hand_back(history: HistoryStore, instance: str) -> None:
         FamiliarError: As `HistoryStore.append`.
     """
     with history.change() as connection:
-        connection.execute("DELETE FROM sync_state WHERE name = ?", (f"{_HANDED}{instance}",))
+        connection.execute("DELETE FROM sync_state WHERE name = ?", (f"{HANDED}{instance}",))
         sql = (
             "DELETE FROM unread WHERE turn_id IN (SELECT turn_id FROM elsewhere WHERE instance = ?)"
         )
@@ -325,10 +343,11 @@ def _turn_lines(history: HistoryStore, own: str, after: int, last: int) -> Itera
             replies = _reply_targets(connection, {row[0]: row[_WIDTH + 1] for row in rows})
             named = {*follows.values(), *slots.values(), *replies.values()} - {0}
             names = lines.turn_names(connection, own, named)
+            former = lines.own_former_names(connection)
         for row in rows:
             after = row[0]
             if row[-1] is None and after <= last:
-                yield _turn_line(row, (follows, replies, slots), names)
+                yield _turn_line(row, (follows, replies, slots), names, former)
         if len(rows) < _PAGE:
             return
 
@@ -344,7 +363,10 @@ def _reply_targets(
 
 
 def _turn_line(
-    row: tuple[Any, ...], about: tuple[dict[int, int], ...], names: dict[int, lines.TurnName]
+    row: tuple[Any, ...],
+    about: tuple[dict[int, int], ...],
+    names: dict[int, lines.TurnName],
+    former: Mapping[str, int],
 ) -> lines.TurnLine:
     turn_id = row[0]
     message_id, chat, identity, estimated, raw, nth, *only = row[_WIDTH + 5 : -1]
@@ -371,6 +393,7 @@ def _turn_line(
         instead_of,
         imported,
         None if only[0] is None else turn_rows.to_author((*only, None, None)),
+        tuple(sorted(old for old, through in former.items() if turn_id <= through)),
     )
 
 

@@ -59,7 +59,7 @@ SILENT = '{"operations": []}'
 _COMMAND = re.compile(r"(?:(\S+ \S+ \S+ \S+) )?\$ familiar ?(.*)")
 _UNSTABLE = re.compile(
     r"\.index/|\.db(?:-\w+)?$|/journal\.git/|^hub\.git/|\.lock(?:\.next)?$|^cache/"
-    r"|\.(?:pack|manifest)$|/\.backups/"
+    r"|\.(?:pack|manifest)$|/\.backups/|/instance\.place$|/history\.cursor$"
 )
 _ID = re.compile(
     r"(?<=machine-)[0-9a-f]{4}"

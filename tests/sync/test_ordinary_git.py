@@ -118,22 +118,6 @@ def test_an_amended_commit_that_was_pushed_by_force_is_merged_and_told(laptop, h
     assert git(hub, "rev-parse", "main").strip() == laptop.journal.repository.head()
 
 
-def test_a_main_of_something_else_is_told_and_stops_nothing(laptop, tmp_path, hub) -> None:
-    other = tmp_path / "other"
-    git(tmp_path, "init", "-q", "-b", "main", str(other))
-    (other / "README.md").write_text("hello\n")
-    git(other, "add", "-A")
-    git(other, *Clone.who, "commit", "-q", "-m", "Initial commit")
-    git(other, "push", "-q", str(hub), "main")
-    for _ in range(2):
-        done = laptop.sync(hub)
-        assert any("does not continue this memory" in note for note in done.notes)
-    assert "README.md" not in laptop.files()
-    own = f"memory/{laptop.instance.id}"
-    assert git(hub, "rev-parse", own).strip() == laptop.journal.repository.head()
-    assert git(hub, "log", "--format=%s", "main").strip() == "Initial commit"
-
-
 def test_a_main_that_the_server_refuses_is_told(laptop, hub) -> None:
     laptop.sync(hub)
     before = git(hub, "rev-parse", "main").strip()
@@ -237,3 +221,126 @@ def test_a_clone_of_a_remote_behind_ssh_shows_the_memory(laptop, tmp_path, sshd,
     clone.push()
     laptop.sync(address)
     assert "over ssh" in laptop.files()["topics/tea.md"]
+
+
+def hosted(path: Path, *how: str) -> Path:
+    """Make a repository as a hosting site does: with a first commit of its own."""
+    subprocess.run(["git", "init", "-q", "-b", "main", str(path)], check=True)
+    for name in ("README.md", "LICENSE"):
+        (path / name).write_text(f"{name}\n")
+    git(path, "add", "-A")
+    git(path, *Clone.who, "commit", "-q", "-m", "Initial commit")
+    if how:
+        git(path.parent, "clone", "-q", *how, str(path), f"{path.name}-bare.git")
+        return path.parent / f"{path.name}-bare.git"
+    return path
+
+
+@pytest.mark.parametrize("how", [("--bare",), ()], ids=["on a server", "checked out"])
+def test_a_repository_with_a_first_commit_of_its_own_is_taken_in(laptop, tmp_path, how) -> None:
+    site = hosted(tmp_path / "site", *how)
+    told = laptop.sync(site)
+    assert any("commits from elsewhere" in note for note in told.notes)
+    assert not told.outcome.refused
+    assert laptop.sync(site).notes == ()
+    assert git(site, "show", "main:README.md") == "README.md\n"
+    assert git(site, "show", "main:topics/tea.md") == TEA
+    assert git(site, "status", "--porcelain") == "" if not how else True
+    assert {"README.md", "LICENSE"}.isdisjoint(laptop.files())
+    desk = Machine(tmp_path / "desk", "desk", began=laptop.instance.id)
+    adopt(desk, site)
+    assert desk.files() == laptop.files()
+    desk.commit("later", notes="- later\n")
+    desk.sync(site)
+    laptop.sync(site)
+    assert laptop.files()["notes.md"] == "- later\n"
+    assert git(site, "show", "main:LICENSE") == "LICENSE\n"
+    desk.journal.repository.close()
+
+
+def test_settings_of_a_repository_that_name_a_program_keep_its_branch_as_it_is(
+    laptop, tmp_path
+) -> None:
+    site = hosted(tmp_path / "site")
+    git(site, "config", "core.fsmonitor", f"touch {tmp_path / 'ran'}")
+    told = laptop.sync(site)
+    assert any("settings of its own" in note for note in told.notes)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_markers_that_a_plugin_committed_become_a_conflict(laptop, desk, hub, clone) -> None:
+    marked = "# Tea\n\n<<<<<<< HEAD\n- green\n=======\n- white\n>>>>>>> origin/main\n- black\n"
+    clone.commit("topics/tea.md", marked)
+    clone.push()
+    told = laptop.sync(hub)
+    assert [one.path for one in told.outcome.conflicts] == ["topics/tea.md"]
+    for _ in range(2):
+        desk.sync(hub)
+        laptop.sync(hub)
+    assert laptop.files() == desk.files()
+    assert laptop.files()["topics/tea.md"] == TEA
+    assert laptop.files()["conflicts/topics/tea.md"] == "# Tea\n\n- white\n- black\n"
+    assert not any("<<<<<<<" in text for text in laptop.files().values())
+
+
+def test_a_pointer_of_git_lfs_replaces_no_picture(laptop, hub, clone) -> None:
+    laptop.store.write_file("self/face.png", b"\x89PNG picture")
+    laptop.sync(hub)
+    git(clone.path, "pull", "-q", "--ff-only")
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n"
+    clone.commit("self/face.png", pointer)
+    clone.push()
+    told = laptop.sync(hub)
+    assert "pointer of Git LFS" in told.outcome.refused["self/face.png"]
+    assert (laptop.root / "memory" / "self" / "face.png").read_bytes() == b"\x89PNG picture"
+
+
+def test_links_submodules_and_modes_stay_as_a_git_user_made_them(laptop, desk, hub, clone) -> None:
+    (clone.path / "tools").mkdir()
+    (clone.path / "latest.md").symlink_to("topics/tea.md")
+    (clone.path / "tools" / "run.sh").write_text("#!/bin/sh\n")
+    (clone.path / "tools" / "run.sh").chmod(0o755)
+    head = clone.commit("notes.md", "- from the web\n")
+    git(clone.path, "update-index", "--add", "--cacheinfo", f"160000,{head},vendor")
+    git(clone.path, *Clone.who, "commit", "-q", "-m", "submodule")
+    clone.push()
+    wanted = {"latest.md": "120000", "tools/run.sh": "100755", "vendor": "160000"}
+    for number in range(2):
+        laptop.commit("ours", topics__tea=TEA + f"- number {number}\n")
+        for machine in (laptop, desk):
+            told = machine.sync(hub)
+            assert not told.outcome.refused
+            rows = git(hub, "ls-tree", "-r", "main").splitlines()
+            modes = {row.split("\t")[1]: row.split()[0] for row in rows}
+            assert {path: modes.get(path) for path in wanted} == wanted
+    assert laptop.files() == desk.files()
+    assert "latest.md" not in laptop.files()
+    git(clone.path, "pull", "-q", "--ff-only")
+    (clone.path / "latest.md").unlink()
+    clone.commit("notes.md", "- again\n")
+    clone.push()
+    laptop.sync(hub)
+    laptop.commit("later", topics__tea=TEA)
+    laptop.sync(hub)
+    assert "latest.md" not in git(hub, "ls-tree", "-r", "--name-only", "main").split()
+
+
+def test_a_squashed_main_is_adopted_and_keeps_what_each_side_had(laptop, desk, hub, clone) -> None:
+    laptop.commit("ours", notes="- of the laptop\n")
+    git(clone.path, "checkout", "-q", "--orphan", "squashed")
+    (clone.path / "people").mkdir()
+    (clone.path / "people" / "anna.md").write_text("# Anna\n")
+    git(clone.path, "add", "-A")
+    message = "all in one\n\nRun-Id: abc\nFiles: 1\nBytes-After: 1"
+    git(clone.path, *Clone.who, "commit", "-q", "-m", message)
+    git(clone.path, "push", "-q", "--force", "origin", "HEAD:main")
+    told = laptop.sync(hub)
+    assert any("does not continue" in note for note in told.notes)
+    laptop.sync(hub, adopt="refs/heads/main")
+    for machine in (desk, laptop):
+        machine.sync(hub)
+    assert laptop.files() == desk.files()
+    assert laptop.files()["people/anna.md"] == "# Anna\n"
+    assert laptop.files()["notes.md"] == "- of the laptop\n"
+    assert laptop.sync(hub).notes == ()
+    assert git(hub, "rev-parse", "main").strip() == laptop.journal.repository.head()

@@ -235,7 +235,9 @@ def test_gits_own_helpers_open_a_remote(world, tmp_path, monkeypatch) -> None:
     )
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
     with http_server(tmp_path, login=("me", "pw")) as url:
-        assert open_transport(read_address(f"{url}/hub.git"), exchange_of(world)).refs() == {}
+        hub = open_transport(read_address(f"{url}/hub.git"), exchange_of(world))
+        assert hub.refs() == {}
+        hub.close()
 
 
 @needs_git

@@ -83,7 +83,7 @@ def test_a_file_that_grows_too_large_keeps_its_old_version_here_until_it_shrinks
     machines, hub, monkeypatch
 ) -> None:
     laptop, desk = machines
-    monkeypatch.setattr("familiar_cli.sync.joining.MOST_BYTES", 300_000)
+    monkeypatch.setattr("familiar_cli.sync.joining.MOST_RECORDED_BYTES", 300_000)
     large = "- more\n" * 50_000
     put(laptop, "topics/tea.md", large)
     settle(hub, laptop, desk)

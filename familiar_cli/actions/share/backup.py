@@ -54,7 +54,8 @@ _HISTORY: Final = "history.db"
 _SKIPPED_DIRS: Final = frozenset({"memory/.index", "recall", "replying", "runs/locks"})
 _SKIPPED: Final = re.compile(
     r"(.*/)?([^/]*\.lock(\.next|\.holder)?|\.lock\.(next|holder)|\.tmp-familiar-[^/]*)"
-    r"|moved\.txt|history\.db-(wal|shm|journal)|served\.sqlite.*|\.backups/.*"
+    r"|moved\.txt|instance\.place|history\.cursor|history\.db-(wal|shm|journal)"
+    r"|served\.sqlite.*|\.backups/.*"
 )
 
 
@@ -77,12 +78,13 @@ class BackedUpFile(Struct, frozen=True):
 
 
 class Manifest(Struct, frozen=True):
-    """The contents of one backup."""
+    """The contents of one backup; `is_moved`: the original does not answer any more."""
 
     familiar: str
     at: str
     files: tuple[BackedUpFile, ...]
     format: int = FORMAT
+    is_moved: bool = False
 
     @property
     def names(self) -> frozenset[str]:
@@ -344,7 +346,8 @@ def back_up(
             BackedUpFile(path, size, whole, tuple(packs.known[one] for one in digests))
             for path, size, whole, digests in found
         )
-        manifest = Manifest(paths.id, now().isoformat(timespec="seconds"), files)
+        at, is_moved = now().isoformat(timespec="seconds"), paths.moved.exists()
+        manifest = Manifest(paths.id, at, files, is_moved=is_moved)
         name = target.write(paths.id, f"{stamp}{MANIFEST}", manifest.to_bytes())
         write_own(state, manifest.to_bytes())
         removed = _retire(target, paths.id, keep) if keep else ()
@@ -562,16 +565,19 @@ def restore(
     backup: str = "",
     with_me: bool = False,
     progress: Progress | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Restored:
     """Restore a familiar that does not exist; it appears only once it is complete.
 
-    People who were forgotten in this home are forgotten again.
+    It is an instance of its own, unless the original was moved away. People who were forgotten in
+    this home are forgotten again.
 
     Args:
         home: The directory for it.
         backup: Name of the backup; empty for the newest.
         with_me: Whether to restore `me.toml`, which says who the owner of the home is.
         progress: Called with the kind of work, the number of files done, and the total.
+        tell: Callback for user-facing messages.
 
     Raises:
         ConflictError: The familiar exists; nothing was changed.
@@ -602,7 +608,8 @@ def restore(
     has_me = me is not None and not paths.me.exists()
     if me is not None and has_me and with_me:
         write_own(paths.me, me)
-    with Familiar(paths) as familiar:
+    with Familiar(paths, tell) as familiar:
+        familiar.settle_instance(is_restored=not manifest.is_moved)
         carry_out_known_orders(familiar)
     name = found[-1].partition(".")[0]
     left_out = has_me and not with_me

@@ -30,7 +30,7 @@ from familiar_cli.base.text import sha256_of, shorten_list, slugify
 from familiar_cli.base.times import clock
 from familiar_cli.base.who.identity import check_familiar_id
 from familiar_cli.familiar import Familiar
-from familiar_cli.store.history.forgetting import note_order, orders_of
+from familiar_cli.store.history.forgetting import ForgetOrder, note_order, orders_of
 from familiar_cli.store.journal.edits import refused_files
 from familiar_cli.store.journal.repository import walk_ancestors
 from familiar_cli.store.memory.merge.files import Conflict, conflicts_in
@@ -46,7 +46,7 @@ from familiar_cli.sync.turns_incoming import read_there
 from familiar_cli.sync.turns_outgoing import hand_back, hand_over
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from familiar_cli.base.config.home import FamiliarPaths, Instance
 
@@ -265,6 +265,8 @@ async def sync(
     chosen = remotes_of(familiar).chosen(name)
     work = familiar.passes.named(SYNCING)
     async with exclusive(work.lock_path, wait_s, progress, WAITING):
+        if not how.dry_run:
+            familiar.settle_instance()
         report = _sync_all(familiar, chosen, how, engine_of(familiar, progress, secret, trust))
         if not how.dry_run:
             failed = next((error for _, error in report.failed.values()), None)
@@ -300,7 +302,7 @@ def _sync_all(
         familiar.journal.repository.close()
     conflicts = tuple(conflicts_in(familiar.memory))
     missing = refused_files(familiar.journal.repository)
-    pending = pending_decisions(familiar)
+    pending = pending_decisions(familiar, chosen)
     return SyncReport(
         familiar.instance.id, tuple(done), failed, conflicts, missing, how.dry_run, pending
     )
@@ -313,7 +315,11 @@ def engine_of(
     trust: SignatureTrust | None = None,
 ) -> SyncEngine:
     """Build the sync engine of a familiar. The caller closes the journal's repository."""
-    from familiar_cli.actions.people.forget import carry_out_order
+
+    def forget(order: ForgetOrder, heads: Collection[str]) -> None:
+        from familiar_cli.actions.people.forget import carry_out_order
+
+        carry_out_order(familiar, order, heads)
 
     about = _describe_familiar(familiar)
     turns = HistoryConversations(familiar.history, familiar.channels, about)
@@ -327,7 +333,7 @@ def engine_of(
         sender=sender_of(familiar, secret, trust),
         progress=progress,
         orders=lambda: orders_of(familiar.history),
-        forget=lambda order, heads: carry_out_order(familiar, order, heads),
+        forget=forget,
     )
 
 

@@ -16,22 +16,23 @@ from familiar_cli.base.errors import (
 )
 from familiar_cli.base.files import is_plain
 from familiar_cli.base.text import counted, sha256_of, typed, unified
+from familiar_cli.store.journal.edits import too_large_files
 from familiar_cli.store.memory.layout import CONFLICTS_LIST
-from familiar_cli.store.memory.merge.content import WHOLE, merge_content
 from familiar_cli.store.memory.merge.files import Conflict, conflicts_in, list_text
-from familiar_cli.store.memory.store.files import MISSING
+from familiar_cli.store.memory.store.files import MISSING, MOST_RECORDED_BYTES
 from familiar_cli.store.passes import SYNCING, Waiting, exclusive
+from familiar_cli.sync.divergence import forget_lost_turns, lost_turns
+from familiar_cli.sync.joining import Outcome
 from familiar_cli.sync.participants import LargeDeletion, PendingDeletions, SyncParticipants, Trust
 from familiar_cli.sync.remotes import FILE, RefAside, Remotes, SeenRefs, instances_seen
 from familiar_cli.sync.turns_incoming import count_held, release_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.sync.engine import SyncEngine
-    from familiar_cli.sync.joining import Outcome
 
 
 WAITING: Final = Waiting(
@@ -51,6 +52,8 @@ class PendingDecisions(Struct, frozen=True):
         deletions: Merges that would delete a large part of the memory.
         aside: Ignored branches of a remote, by the remote's name.
         bundles: Bundles in folders without a proof of origin: remote, file and reason.
+        here: What is wrong with this copy of the familiar, a line each.
+        lost: Whether some turns are lost.
     """
 
     unseen: tuple[str, ...] = ()
@@ -59,18 +62,22 @@ class PendingDecisions(Struct, frozen=True):
     deletions: tuple[LargeDeletion, ...] = ()
     aside: tuple[tuple[str, RefAside], ...] = ()
     bundles: tuple[tuple[str, str, str], ...] = ()
+    here: tuple[str, ...] = ()
+    lost: bool = False
 
     @property
     def is_open(self) -> bool:
         """Whether something stays unmerged until a person decides or repairs it."""
-        return bool(self.waiting or self.held or self.deletions or self.aside or self.bundles)
+        left = (self.deletions, self.aside, self.bundles, self.here)
+        return bool(self.waiting or self.held or any(left))
 
     @property
     def commands(self) -> tuple[str, ...]:
         """Commands that resolve the pending decisions, for a hint."""
         names = [*self.waiting, *self.held]
         allow = [f"`familiar sync allow {names[0]}`"] if names else []
-        return (*allow, *(["`familiar sync accept`"] if self.deletions else []))
+        accept = ["`familiar sync accept`"] if self.deletions or self.lost else []
+        return (*allow, *accept)
 
     def lines(self) -> list[str]:
         """Describe each in one line."""
@@ -86,7 +93,7 @@ class PendingDecisions(Struct, frozen=True):
         ]
         told += [f"set aside: {ref.name} at {remote}: {ref.reason}" for remote, ref in self.aside]
         told += [f"skipped ({why}): {file} at {remote}" for remote, file, why in self.bundles]
-        return told
+        return [*told, *self.here]
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields for `--json`."""
@@ -105,6 +112,7 @@ class PendingDecisions(Struct, frozen=True):
                 {"remote": remote, "file": file, "reason": reason}
                 for remote, file, reason in self.bundles
             ],
+            "here": list(self.here),
         }
 
 
@@ -133,8 +141,14 @@ def participants_of(familiar: Familiar) -> SyncParticipants:
     return SyncParticipants(remotes_of(familiar), approve=familiar.config.sync.approve == "on")
 
 
-def pending_decisions(familiar: Familiar) -> PendingDecisions:
+def pending_decisions(
+    familiar: Familiar, remotes: Collection[str] | None = None
+) -> PendingDecisions:
     """Return the pending decisions as of the last sync, without contacting a remote.
+
+    Args:
+        familiar: The familiar.
+        remotes: Only what these remotes hold; None for all.
 
     Raises:
         ConfigError: `sync.toml` cannot be read.
@@ -144,7 +158,7 @@ def pending_decisions(familiar: Familiar) -> PendingDecisions:
     participants = participants_of(familiar)
     trust = participants.all()
     held = count_held(familiar.history) if is_plain(familiar.paths.history) else {}
-    repository, names = familiar.journal.repository, sorted(remotes_of(familiar).all())
+    repository, names = familiar.journal.repository, sorted(remotes or remotes_of(familiar).all())
     aside = [(name, ref) for name in names for ref in SeenRefs(repository, name).aside().values()]
     return PendingDecisions(
         tuple(participants.unseen()),
@@ -157,7 +171,27 @@ def pending_decisions(familiar: Familiar) -> PendingDecisions:
             for name in names
             for file, reason in refused_bundles(repository.path, name).items()
         ),
+        tuple(_own_problems(familiar)),
+        bool(lost_turns(familiar.history)),
     )
+
+
+def _own_problems(familiar: Familiar) -> Iterator[str]:
+    """Yield what is wrong with this copy of the familiar, a line each."""
+    from familiar_cli.base.config.home import read_instance
+    from familiar_cli.base.config.place import read_cursor
+
+    found, history = read_instance(familiar.paths.instance), familiar.history
+    newest = read_cursor(familiar.paths.root, found.id) if found else 0
+    if newest > history.newest_own():
+        yield f"history.db is older than turn {newest}; the next turn or sync takes a new id"
+    for path, size in too_large_files(familiar.journal.repository).items():
+        yield (
+            f"not synced: {path} has {size:,} bytes, over the limit of {MOST_RECORDED_BYTES:,};"
+            " it stays here"
+        )
+    for lost in lost_turns(history):
+        yield f"lost: turns {lost.instance}:{lost.first}-{lost.last} are in no history any more"
 
 
 def list_devices(familiar: Familiar) -> tuple[DeviceTrust, ...]:
@@ -210,6 +244,8 @@ async def accept_deletions(
         wait_s: Maximum wait for a running sync of the same familiar.
         progress: Callback for short progress messages.
 
+    Turns that are lost are not reported any more.
+
     Returns:
         The pending merges, and the result of merging them.
 
@@ -219,6 +255,8 @@ async def accept_deletions(
     """
     waiting = pending_decisions(familiar).deletions
     chosen = [one for one in waiting if instance in {None, one.instance}]
+    if not chosen and instance is None and forget_lost_turns(familiar.history):
+        return (), Outcome()
     if not chosen:
         told = f"No merge of {instance!r} waits" if instance else "No merge waits"
         raise NotFoundError(f"{told}; nothing was changed", hint="See `familiar sync status`.")
@@ -420,6 +458,8 @@ def _chosen_content(familiar: Familiar, one: _Sides, choice: Choice) -> bytes | 
         return one.theirs
     base = _base_content(familiar, one.conflict.base)
     settle = "both" if choice == "merged" else choice
+    from familiar_cli.store.memory.merge.content import WHOLE, merge_content
+
     made = merge_content(one.conflict.path, base or b"", one.ours, one.theirs, settle)
     is_whole = WHOLE in made.clashes
     if choice == "merged" and is_whole:

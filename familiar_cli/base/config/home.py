@@ -405,11 +405,13 @@ class Instance(Struct, frozen=True):
     Args:
         began: The original instance.
         days: Suffix of its daily files; may differ from the id if older.
+        former: Its last id before this one; empty if there was none, or no turn had it.
     """
 
     id: str
     began: str
     days: str
+    former: str = ""
 
     @property
     def is_first(self) -> bool:
@@ -447,8 +449,11 @@ def read_instance(path: Path) -> Instance | None:
     """
     try:
         found = tomllib.loads(files.read_plain(path, _MOST_BYTES).decode())
-        made = Instance(found["id"], found["began"], found.get("days", found["id"]))
-        is_right = all(map(is_instance_id, (made.id, made.began))) and _can_name_files(made.days)
+        made = Instance(
+            found["id"], found["began"], found.get("days", found["id"]), found.get("former", "")
+        )
+        is_right = all(map(is_instance_id, (made.id, made.began, made.former or made.id)))
+        is_right = is_right and _can_name_files(made.days)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -505,7 +510,7 @@ def begin_instance(path: Path, began: str, *, chosen: str = "") -> Instance:
     return instance
 
 
-def replace_id(path: Path, taken: str, *, chosen: str = "") -> Instance:
+def replace_id(path: Path, taken: str, *, chosen: str = "", has_turns: bool = True) -> Instance:
     """Give the instance a new id, because another machine uses the old one.
 
     If several processes notice, one generates the id and the others adopt it. The original instance
@@ -514,6 +519,7 @@ def replace_id(path: Path, taken: str, *, chosen: str = "") -> Instance:
     Args:
         taken: The id in use elsewhere.
         chosen: Configured name of this machine; empty for its host name.
+        has_turns: Whether turns were written under it.
 
     Raises:
         ConfigError: The file is missing or damaged, or cannot be written.
@@ -524,7 +530,7 @@ def replace_id(path: Path, taken: str, *, chosen: str = "") -> Instance:
             if found.id != taken:
                 return found
             made = new_id(chosen)
-            instance = replace(found, id=made, days=made)
+            instance = replace(found, id=made, days=made, former=taken if has_turns else "")
             files.write_whole(path, _instance_text(instance))
     except OSError as error:
         raise _unusable_instance(path, f"cannot be written: {files.why(error)}") from error
@@ -567,7 +573,8 @@ def _read_again(path: Path) -> Instance:
 
 def _instance_text(instance: Instance) -> str:
     # Slugs need no escapes.
-    lines = (f'{key} = "{getattr(instance, key)}"\n' for key in ("id", "began", "days"))
+    told = {key: getattr(instance, key) for key in ("id", "began", "days", "former")}
+    lines = (f'{key} = "{value}"\n' for key, value in told.items() if value)
     return _NOTE + "".join(lines)
 
 

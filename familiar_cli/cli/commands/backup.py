@@ -150,7 +150,8 @@ def restore(
 ) -> None:
     """Restore familiars from a backup into a home where they are not.
 
-    The copy is the same instance: do not use it beside the original.
+    The copy is an instance of its own, so it can sync with the original; after `backup --move` it
+    is the same one.
 
     \b
     familiar restore /media/stick/familiars --home ~/restored
@@ -170,7 +171,15 @@ def restore(
     for familiar_id in ids:
         with show_totals(out) as progress:
             done.append(
-                restore_one(place, home, familiar_id, backup=backup, with_me=me, progress=progress)
+                restore_one(
+                    place,
+                    home,
+                    familiar_id,
+                    backup=backup,
+                    with_me=me,
+                    progress=progress,
+                    tell=out.note,
+                )
             )
     shown = [f"Restored {one.familiar} from {one.backup} into {one.home}" for one in done]
     out.answer({"target": target, "restored": done}, "\n".join(shown) + "\n")

@@ -77,6 +77,21 @@ def push(ctx: typer.Context, *, remote: OneRemote = None, dry_run: DryRun = Fals
 
 
 @app.command()
+def adopt(ctx: typer.Context, branch: str, *, remote: OneRemote = None) -> None:
+    """Go on from a git branch whose history was rewritten, keeping what each side had.
+
+    Use it after somebody squashed `main` and pushed it by force.
+
+    \b
+    familiar sync adopt main
+
+    Args:
+        branch (BRANCH): The branch, such as main.
+    """
+    _sync(ctx, remote, adopt=f"refs/heads/{branch}")
+
+
+@app.command()
 def status(ctx: typer.Context) -> None:
     """Show remotes, machines and conflicts, as of the last sync.
 
@@ -365,7 +380,11 @@ def remove_remote(ctx: typer.Context, name: Name) -> None:
 
 
 def _sync(
-    ctx: typer.Context, name: str | None, trust: SignatureTrust | None = None, **how: bool
+    ctx: typer.Context,
+    name: str | None,
+    trust: SignatureTrust | None = None,
+    adopt: str = "",
+    **how: bool,
 ) -> None:
     from familiar_cli.actions.share import sync as action
     from familiar_cli.pages.status_pages import report_text
@@ -373,7 +392,7 @@ def _sync(
 
     out = output(ctx)
     with familiar_of(ctx) as familiar, show_messages(out) as progress:
-        options = SyncOptions(ask=is_terminal(), **how)
+        options = SyncOptions(ask=is_terminal(), adopt=adopt, **how)
         secret = ask_secret if options.ask else None
         report = run_async(
             action.sync(familiar, name, options, progress=progress, secret=secret, trust=trust)

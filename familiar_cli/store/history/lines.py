@@ -58,6 +58,7 @@ SourceText = str
 
 T = TypeVar("T")
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*:[1-9][0-9]{0,15}")
+_MOST_FORMER: Final = 20
 
 
 class BadLineError(BadInputError):
@@ -112,6 +113,7 @@ class TurnLine(Struct, frozen=True):
         instead_of: The turn whose place it takes.
         imported: What its source states about it; None: it was said live.
         one_to_one: The only person who had spoken in the channel by then; None: there were several.
+        former: Earlier ids of the instance, under which the turn may be cited with the same number.
         more: Further fields from a newer version, in JSON; empty: none.
     """
 
@@ -131,6 +133,7 @@ class TurnLine(Struct, frozen=True):
     instead_of: TurnName | None = None
     imported: Imported | None = None
     one_to_one: Author | None = None
+    former: tuple[str, ...] = ()
     more: str = ""
 
 
@@ -370,6 +373,12 @@ def _read_pairs(value: object, key: str) -> tuple[tuple[int, int], ...]:
     return tuple((_read_whole(a, key), _read_whole(b, key)) for a, b in value)
 
 
+def _read_instances(value: object, key: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise BadLineError(f"its {key!r} is not a list of names")
+    return tuple(_read_name(f"{one}:1", key).instance for one in value[:_MOST_FORMER])
+
+
 def _read_object(kind: type[T], value: object, key: str) -> T:
     if not isinstance(value, dict):
         raise BadLineError(f"its {key!r} is not an object")
@@ -395,12 +404,26 @@ _READERS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
     "Author | None": partial(_read_object, Author),
     "Imported | None": lambda value, key: _read_object(Imported, value, key),
     "tuple[tuple[int, int], ...]": _read_pairs,
+    "tuple[str, ...]": _read_instances,
 }
 """By the type of a field."""
 
 
 OWN: Final = "own"
 """In `sync_state`: which instance this history knows itself as."""
+
+FORMERLY: Final = "formerly:"
+"""In `sync_state`, before a former id of this instance: its last turn under it."""
+
+PARTED: Final = "parted:"
+"""In `sync_state`, before a former id: nothing of others was merged since, so that numbers after
+the last turn under it mean turns here."""
+
+CLAIMED: Final = "claimed:"
+"""In `sync_state`: as `FORMER`, by an instance that is not trusted."""
+
+FORMER: Final = "former:"
+"""In `sync_state`, before a former id of another instance and its id: as `FORMERLY`."""
 
 
 def read_state(connection: sqlite3.Connection, name: str, default: str = "") -> str:
@@ -478,6 +501,48 @@ def local_ids(
     by_instance: defaultdict[str, set[int]] = defaultdict(set)
     for instance, there in names:
         by_instance[instance].add(there)
+    found = _current_ids(connection, own, by_instance)
+    for old in by_instance:
+        wanted = {n for n in by_instance[old] if TurnName(old, n) not in found}
+        for new, through in former_names(connection, own, old).items() if wanted else ():
+            some = {new: {number for number in wanted if number <= through}}
+            renamed = _current_ids(connection, own, some).items()
+            found |= {TurnName(old, name.id): turn_id for name, turn_id in renamed}
+    return found
+
+
+def former_names(
+    connection: sqlite3.Connection, own: str, old: str, *, claimed: bool = False
+) -> dict[str, int]:
+    """Return the instances that once had the id `old`, and through which turn.
+
+    Args:
+        connection: The history.
+        own: This instance's name.
+        old: The former id.
+        claimed: Include instances that are not trusted.
+    """
+    if read_state(connection, f"{PARTED}{old}") and not claimed:
+        return {own: MOST}
+    sql = "SELECT name, value FROM sync_state WHERE name = ? OR name GLOB ? OR name GLOB ?"
+    untrusted = f"{CLAIMED}{old}:*" if claimed else ""
+    rows = connection.execute(sql, (f"{FORMERLY}{old}", f"{FORMER}{old}:*", untrusted))
+    return {
+        own if name.startswith(FORMERLY) else name.rpartition(":")[2]: int(through)
+        for name, through in rows
+    }
+
+
+def own_former_names(connection: sqlite3.Connection) -> dict[str, int]:
+    """Return the former ids of this instance, and its last turn under each."""
+    sql = "SELECT name, value FROM sync_state WHERE name GLOB ?"
+    rows = connection.execute(sql, (f"{FORMERLY}*",))
+    return {name.removeprefix(FORMERLY): int(through) for name, through in rows}
+
+
+def _current_ids(
+    connection: sqlite3.Connection, own: str, by_instance: Mapping[str, Collection[int]]
+) -> dict[TurnName, int]:
     found: dict[TurnName, int] = {}
     for instance, wanted in by_instance.items():
         sql = "SELECT id_there, turn_id FROM elsewhere WHERE instance = ? AND id_there IN"

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 APPLICATION_ID: Final = 0x46414D31  # "FAM1": identifies the file as ours
 VERSION: Final = 1
 _EARLIER_ID: Final = 0x66616D69  # before the first release
+_NEWEST_OWN: Final = (
+    "SELECT id FROM turns WHERE id > ? AND NOT EXISTS (SELECT 1 FROM elsewhere WHERE turn_id = id) "
+    "ORDER BY id DESC LIMIT 1"
+)
 
 
 class HistoryFile:
@@ -33,6 +37,8 @@ class HistoryFile:
         path: The SQLite file.
         busy_timeout_s: How long to wait for another process that is writing.
         owners: Returns the owners' accounts, which are recorded before the first change.
+        before_change: Called before a change; raises if there may be none.
+        on_newest: Called with the newest turn of this instance whenever there is a new one.
     """
 
     def __init__(
@@ -41,9 +47,12 @@ class HistoryFile:
         *,
         busy_timeout_s: float = 5.0,
         owners: Callable[[], Iterable[Author]] | None = None,
+        before_change: Callable[[], None] | None = None,
+        on_newest: Callable[[int], None] | None = None,
     ) -> None:
         self.path = Path(path)
         self._owners = owners
+        self._before_change, self._on_newest = before_change, on_newest
         self._busy_timeout_s = busy_timeout_s
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
@@ -65,13 +74,20 @@ class HistoryFile:
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
         """Open a transaction: all changes made in it are committed, or none."""
+        if self._before_change:
+            self._before_change()
         owners, self._owners = self._owners, None
         accounts = {(pack(one.platform), pack(one.user_id)) for one in owners()} if owners else None
-        with self.use(create=True) as connection, transaction(connection):
-            if accounts and accounts != set(connection.execute("SELECT * FROM owners")):
-                connection.execute("DELETE FROM owners")
-                connection.executemany("INSERT INTO owners VALUES (?, ?)", accounts)
-            yield connection
+        with self.use(create=True) as connection:
+            (before,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
+            with transaction(connection):
+                if accounts and accounts != set(connection.execute("SELECT * FROM owners")):
+                    connection.execute("DELETE FROM owners")
+                    connection.executemany("INSERT INTO owners VALUES (?, ?)", accounts)
+                yield connection
+            if self._on_newest:
+                for (turn_id,) in connection.execute(_NEWEST_OWN, (before,)).fetchall():
+                    self._on_newest(turn_id)
 
     @contextmanager
     def use(self, *, create: bool) -> Iterator[sqlite3.Connection]:

@@ -23,7 +23,7 @@ from familiar_cli.base.who.identity import NEUTRAL, Author
 from familiar_cli.base.who.visibility import OWNER, Viewer
 from familiar_cli.store.history import events, selection
 from familiar_cli.store.history.forgetting import check_may_speak, is_forgotten
-from familiar_cli.store.history.lines import own_instance, turn_names
+from familiar_cli.store.history.lines import own_former_names, own_instance, turn_names
 from familiar_cli.store.history.rows import (
     HEARD,
     INSERT,
@@ -333,6 +333,23 @@ class HistoryStore(HistoryFile):
     def newest_id(self) -> int:
         """Return the highest id of a turn; 0 without turns."""
         return self._number("SELECT coalesce(max(id), 0) FROM turns")
+
+    def own_ids(self) -> frozenset[int]:
+        """Return the ids of all turns under this instance's name."""
+        sql = "SELECT id FROM turns WHERE NOT EXISTS (SELECT 1 FROM elsewhere WHERE turn_id = id)"
+        return frozenset(row[0] for row in self.rows(sql))
+
+    def newest_own(self) -> int:
+        """Return the highest id of a turn under this instance's name; 0 without."""
+        return self._number(
+            "SELECT id FROM turns WHERE NOT EXISTS (SELECT 1 FROM elsewhere WHERE turn_id = id)"
+            " ORDER BY id DESC LIMIT 1"
+        )
+
+    def was_named(self, instance: str) -> bool:
+        """Tell whether this history once belonged to an instance with another id."""
+        with self.use(create=False) as connection:
+            return instance in own_former_names(connection)
 
     def count(self) -> int:
         """Count all turns."""

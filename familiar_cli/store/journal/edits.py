@@ -16,11 +16,12 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.base.files import close_one, read_plain, stamp_of, write_whole
+from familiar_cli.base.files import close_one, read_plain, read_record, stamp_of, write_whole
 from familiar_cli.base.times import clock
 from familiar_cli.store.journal.objects import GitObject, git_object, object_id
 from familiar_cli.store.journal.repository import (
     LENGTHS,
+    Entry,
     Repository,
     changed_files,
     encode_commit,
@@ -62,7 +63,9 @@ def refused_files(repository: Repository) -> dict[str, str]:
     return {
         path: one.reason
         for path, one in sorted(known.items())
-        if is_synced(path) and file_id(repository.tree, tree, path) == one.id
+        if is_synced(path)
+        and one.reason != files.NOT_MEMORY
+        and file_id(repository.tree, tree, path) == one.id
     }
 
 
@@ -90,6 +93,22 @@ def _absent_version(row: object) -> files.AbsentVersion:
     return files.AbsentVersion(str(row), "", CANNOT_BE_HERE)
 
 
+_LARGE_FILE: Final = "familiar-too-large"
+
+
+def too_large_files(repository: Repository) -> dict[str, int]:
+    """Return the size of each file that the last scan found too large to record or sync."""
+    return read_record(os.path.join(repository.path, _LARGE_FILE), dict[str, int]) or {}
+
+
+def note_too_large(repository: Repository, found: Mapping[str, int]) -> None:
+    """Record them, if possible."""
+    if found != too_large_files(repository):
+        with suppress(OSError):
+            text = json.dumps(found, sort_keys=True)
+            write_whole(os.path.join(repository.path, _LARGE_FILE), text, durable=False)
+
+
 SEEN_FILE = "familiar-seen.json"
 LOOKED_FILE = "familiar-looked"
 PAUSE = 20  # spend at most a twentieth of the time on full scans
@@ -105,8 +124,8 @@ class Edits:
         head: Commit to compare with; None for an empty one.
 
     Attributes:
-        unreadable: Files that could not be compared or are too large; they keep their last known
-            state.
+        unreadable: Files that could not be compared; they keep their last known state.
+        too_large: Size of each file that is too large to record; they keep it, too.
         arrived: Files that were listed as absent and are now present.
     """
 
@@ -121,6 +140,7 @@ class Edits:
         self._now_ns = clock.wall_ns()
         self._absent = list_absent(repository)
         self.unreadable: list[str] = []
+        self.too_large: dict[str, int] = {}
         self.arrived: list[str] = []
 
     def __iter__(self) -> Iterator[tuple[str, bytes | None]]:
@@ -166,8 +186,8 @@ class Edits:
             seen = list(stamp[:3]) if stamp.settled else None
             if known and seen and known[1] == seen:
                 return None
-            if status.st_size > files.MAX_READ_BYTES:
-                self.unreadable.append(rel_path)
+            if status.st_size > files.MOST_RECORDED_BYTES:
+                self.too_large[rel_path] = status.st_size
                 return None
             content = read_plain(path)
         except FileNotFoundError:
@@ -295,10 +315,12 @@ class UnseenCommits:
         for rel_path, content in contents:
             ids[rel_path] = None if content is None else self._add(git_object("blob", content)).id
             new_bytes[rel_path] = len(content or b"")
-        elsewhere: dict[str, str | None] = {}
+        elsewhere: dict[str, str | Entry | None] = {}
         if joined:
             elsewhere = {path: one.id for path, one in joined.absent.items()}
             elsewhere |= dict.fromkeys(joined.gone)
+            for path, (id_, mode) in joined.modes.items():
+                elsewhere[path] = Entry(is_dir=False, id=id_, mode=mode)
             for content in joined.blobs.values():
                 self._add(git_object("blob", content))
         tree, new = rewrite_tree(self._read, self.tree, {**ids, **elsewhere})

@@ -13,10 +13,11 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from familiar_cli.base.errors import FamiliarError, RefLimitError, RemoteDamagedError
+from familiar_cli.base.errors import FamiliarError, RemoteDamagedError
 from familiar_cli.base.files import read_plain, remove_leftovers
 from familiar_cli.store.journal import objects as git_objects
 from familiar_cli.store.journal import packs
+from familiar_cli.store.journal.git_program import WORTH_GIT_BYTES, GitProgram, find_git_program
 from familiar_cli.store.journal.history import History
 from familiar_cli.store.journal.repository import (
     Reader,
@@ -229,6 +230,7 @@ class IncomingObjects:
         self._needs: set[bytes] = set()  # ids that received objects refer to
         self._shapes: dict[bytes, packs.TreeShape] = {}
         self._roots: set[bytes] = set()  # root trees of commits
+        self._git: GitProgram | None = None  # indexed a pack, and checks that all is there
 
     def add_pack(self, file: IO[bytes]) -> None:
         """Receive a pack, whose deltas may refer to objects in the journal.
@@ -240,15 +242,33 @@ class IncomingObjects:
             FamiliarError: It cannot be read, or an object is too large.
         """
         with translate_errors(self._journal.path):
-            begin = file.tell()
-            packs.check_pack(file)
-            file.seek(begin)
             try:
-                self._index_pack(file)
-            except (OSError, RefLimitError):
+                if not self._index_with_git(file):
+                    begin = file.tell()
+                    packs.check_pack(file)
+                    file.seek(begin)
+                    self._index_pack(file)
+            except (OSError, RemoteDamagedError):
                 raise
             except Exception as error:  # dulwich raises what a broken pack happens to cause
                 raise damaged_pack(error) from error
+
+    def _index_with_git(self, file: IO[bytes]) -> bool:
+        """Let an installed git index a large pack; tell whether it did."""
+        begin = file.tell()
+        program = find_git_program() if file.seek(0, 2) - begin >= WORTH_GIT_BYTES else ""
+        file.seek(begin)
+        if not program:
+            return False
+        with open(os.path.join(self.path, "received"), "w+b") as pack:
+            shutil.copyfileobj(file, pack)
+            pack.flush()
+            os.lseek(pack.fileno(), 0, os.SEEK_SET)
+            self._git = GitProgram(program, self.path, self._journal.objects.directory)
+            self._ids |= self._git.index_pack(pack)
+        os.unlink(os.path.join(self.path, "received"))
+        self._objects.close()  # list its packs again
+        return True
 
     def _index_pack(self, file: IO[bytes]) -> None:
         """Write a pack with missing delta bases and its index, in one pass."""
@@ -259,12 +279,12 @@ class IncomingObjects:
             extend_pack,
         )
 
-        note = self._note
+        kinds: dict[bytes, int] = {}
 
         class NotingIndexer(PackIndexer):
             def _result(self, unpacked: UnpackedObject) -> tuple[Any, int, int | None]:
                 entry = super()._result(unpacked)
-                note(entry[0], unpacked.obj_type_num or 0, b"".join(unpacked.obj_chunks or ()))
+                kinds[entry[0]] = unpacked.obj_type_num or 0
                 return entry
 
         path = os.path.join(self.path, "pack", f"tmp_pack_{os.urandom(6).hex()}")
@@ -281,9 +301,14 @@ class IncomingObjects:
                 raise ValueError("the checksum of the pack does not match")
             pack.flush()
             os.fsync(pack.fileno())
-        self._ids.update(bases)
         self._journal.disk.adopt(path)
         packs.finish_pack(self._journal.disk, path, [*entries, *more], digest)
+        self._ids.update(bases, kinds)
+        self._objects.close()  # list its packs again
+        with_links = (git_objects.TYPE_NUMBERS["commit"], git_objects.TYPE_NUMBERS["tree"])
+        for id_, kind in kinds.items():
+            if kind in with_links:
+                self._note(id_, kind, self._objects.read(id_.hex()))
 
     def add_objects(self, objects: Iterable[git_objects.GitObject]) -> None:
         """Add received objects.
@@ -301,8 +326,9 @@ class IncomingObjects:
         """Record an object and its references."""
         self._ids.add(id_)
         if kind == git_objects.TYPE_NUMBERS["tree"]:
-            self._shapes[id_] = shape = packs.shape_of(content)
-            self._needs |= shape.ids
+            shape = packs.shape_of(content)
+            self._shapes[id_] = shape._replace(ids=frozenset())  # of many large trees, too many
+            self._needs |= shape.ids - self._ids
         elif kind == git_objects.TYPE_NUMBERS["commit"]:
             tree = bytes.fromhex(tree_and_parent(content)[0])
             self._roots.add(tree)
@@ -314,6 +340,8 @@ class IncomingObjects:
         Raises:
             FamiliarError: Something is missing or damaged; the journal is unchanged.
         """
+        if self._git:
+            return self._accept_with_git(self._git, wants)
         known = self._journal.objects.has
         needs = self._needs | set(map(bytes.fromhex, wants))
         for id_ in sorted(needs - self._ids):
@@ -323,6 +351,16 @@ class IncomingObjects:
             if self._objects.get(want).kind != "commit":
                 raise damaged_pack(f"object {want} is not a commit")
         packs.check_trees(self._roots, self._shape)
+        return self.take_over()
+
+    def _accept_with_git(self, program: GitProgram, wants: Collection[str]) -> None:
+        head = self._journal.head()
+        try:
+            program.check_connected(wants, [head] if head else [])
+            roots = [bytes.fromhex(tree_and_parent(self.read(want))[0]) for want in wants]
+        except ValueError as error:
+            raise damaged_pack(error) from error
+        packs.check_trees(roots, self._shape)
         self.take_over()
 
     def _shape(self, tree: bytes) -> packs.TreeShape:
@@ -404,6 +442,7 @@ class IncomingObjects:
         with self._lock(), translate_errors(journal.path):
             journal.disk.put(mark, f"{os.path.basename(self.path)}\n".encode())
             journal.objects.write(loose)
+            os.makedirs(there, exist_ok=True)  # a restored journal has no empty directories
             for name in sorted(names):
                 for suffix in ends:  # a pack counts once its index exists
                     with suppress(FileNotFoundError):  # already moved

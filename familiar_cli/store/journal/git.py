@@ -32,10 +32,17 @@ from familiar_cli.store.journal.edits import (
     list_absent,
     note_absent,
     note_scan_time,
+    note_too_large,
 )
 from familiar_cli.store.journal.objects import object_id
 from familiar_cli.store.memory.layout import is_synced
-from familiar_cli.store.memory.store.files import Joined, StoredChange, Tree, shorten_path
+from familiar_cli.store.memory.store.files import (
+    MOST_RECORDED_BYTES,
+    Joined,
+    StoredChange,
+    Tree,
+    shorten_path,
+)
 from familiar_cli.store.memory.store.store import state_of
 
 if TYPE_CHECKING:
@@ -130,7 +137,7 @@ class GitJournal:
                 repository.create()
             if repository.head() is None:
                 self._note_edits()
-            changes = [c for c in changes if all(map(is_recordable, c.rel_path.split("/")))]
+            changes = [c for c in changes if _is_recorded(c)]
             self._note_touched(changes)
             base = repository.head()
             if joined and joined.base != base:
@@ -239,6 +246,8 @@ class GitJournal:
             was = journal_repository.file_id(repository.tree, state, change.rel_path)
             if was == now or not is_synced(change.rel_path):
                 return False
+            if len(change.before or b"") > MOST_RECORDED_BYTES:
+                return False
             return not (one := known.get(change.rel_path)) or not one.stands_for(was, now)
 
         self._commit_edits((c.rel_path, c.before) for c in changes if is_edited(c))
@@ -252,6 +261,7 @@ class GitJournal:
         self._commit_edits(edits, "" if head else FOUND)
         edits.keep(repository.tree_of(repository.head()))
         forget_absent(repository, edits.arrived)
+        note_too_large(repository, edits.too_large)
         note_scan_time(repository, clock.stopwatch_s() - begun_s)
         for path in edits.unreadable if loud else ():
             self._tell(
@@ -277,6 +287,11 @@ class GitJournal:
                 yield
         finally:
             self.repository.close()
+
+
+def _is_recorded(change: StoredChange) -> bool:
+    is_small = len(change.after or b"") <= MOST_RECORDED_BYTES
+    return is_small and all(map(is_recordable, change.rel_path.split("/")))
 
 
 def _commit_time() -> datetime:

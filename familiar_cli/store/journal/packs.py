@@ -104,7 +104,7 @@ def check_trees(roots: Iterable[bytes], shape: Callable[[bytes], TreeShape]) -> 
             missing = [id_ for id_, _ in found.directories if id_ not in sizes]
             if missing:
                 if len(waiting) > MOST_LEVELS:
-                    raise _too_deep()
+                    raise too_deep()
                 waiting.append(missing[0])
                 continue
             sizes[tree] = _size_bytes(found, sizes)
@@ -119,7 +119,7 @@ def _size_bytes(found: TreeShape, sizes: dict[bytes, tuple[int, int, int]]) -> t
         files += below[1]
         path_bytes += below[2] + below[1] * (name_bytes + 1)
     if levels >= MOST_LEVELS:
-        raise _too_deep()
+        raise too_deep()
     if files > _MOST_FILES or path_bytes > _MOST_PATH_BYTES:
         raise RefLimitError(
             f"it holds more than {_MOST_FILES:,} files, or their names are too long"
@@ -142,11 +142,14 @@ def too_wide() -> RefLimitError:
     return RefLimitError(f"a directory has more than {MOST_TREE_BYTES:,} bytes")
 
 
-def _too_deep() -> RefLimitError:
+def too_deep() -> RefLimitError:
+    """Return the error for directories that are nested too deep."""
     return RefLimitError(f"its directories are nested more than {MOST_LEVELS} levels deep")
 
 
-_MOST_BYTES: Final = 16 * 1024**3  # limit for the total unpacked size of a pack
+MOST_PACK_BYTES: Final = 16 * 1024**3
+"""Limit for the total unpacked size of a pack."""
+
 _VERSIONS: Final = {b"PACK\0\0\0\2", b"PACK\0\0\0\3"}
 _INDEX: Final = b"\xfftOc\0\0\0\2"
 _ROWS_AT: Final = len(_INDEX) + 256 * 4
@@ -463,8 +466,8 @@ def check_pack(file: IO[bytes]) -> None:
             entry = _read_entry(file, at, MOST_OBJECT_BYTES, is_kept=False)
             at = entry.end
             total += _checked_size(entry)
-            if total > _MOST_BYTES:
-                raise RefLimitError(f"it expands to more than {_MOST_BYTES // 1024**3} GB")
+            if total > MOST_PACK_BYTES:
+                raise RefLimitError(f"it expands to more than {MOST_PACK_BYTES // 1024**3} GB")
     except (ValueError, zlib.error) as error:
         raise RemoteDamagedError(f"The pack from the remote is damaged: {error}") from error
 

@@ -259,10 +259,11 @@ Reader = Callable[[str], bytes]
 
 
 class Entry(NamedTuple):
-    """A directory entry."""
+    """A directory entry; `mode` is empty for plain files and directories."""
 
     is_dir: bool
     id: str
+    mode: bytes = b""
 
 
 def decode_tree(content: bytes) -> Mapping[str, Entry]:
@@ -296,7 +297,9 @@ def _entries_of(content: bytes) -> Mapping[str, Entry]:
             end = content.index(b"\0", space) + 1 + _ID_BYTES
             name = content[space + 1 : end - _ID_BYTES - 1]
             id_ = content[end - _ID_BYTES : end].hex()
-            entries[_entry_text(name)] = Entry(content[at:space] == _DIR, id_)
+            mode = content[at:space]
+            special = b"" if mode in {_DIR, _FILE} else mode
+            entries[_entry_text(name)] = Entry(mode == _DIR, id_, special)
             at = end
     except ValueError as error:
         raise objects.journal_damaged(f"a tree cannot be read: {error}") from error
@@ -357,9 +360,9 @@ def changed_files(
 
 
 def rewrite_tree(
-    read: Reader, tree: str | None, changes: Mapping[str, str | None]
+    read: Reader, tree: str | None, changes: Mapping[str, str | Entry | None]
 ) -> tuple[str, list[objects.GitObject]]:
-    """Return the id of a tree with `changes` applied (path -> file id, None to delete).
+    """Return the id of a tree with `changes` applied (path -> file id or entry, None to delete).
 
     Only directories on the path to a change are read and rewritten; those left empty are dropped.
     Also returns the new tree objects, the root last.
@@ -380,13 +383,17 @@ def rewrite_tree(
             new += made
         elif was and was.is_dir:
             edits[name] = None
-    edits |= {name: Entry(is_dir=False, id=id_) for name, id_ in here.items() if id_ is not None}
+    for name, id_ in here.items():
+        if id_ is not None:
+            edits[name] = id_ if isinstance(id_, Entry) else Entry(is_dir=False, id=id_)
     root = objects.git_object("tree", _edit_tree(content, edits))
     return root.id, [*new, root]
 
 
-def _changes_by_directory(changes: Mapping[str, str | None]) -> dict[str, dict[str, str | None]]:
-    below: dict[str, dict[str, str | None]] = {}
+def _changes_by_directory(
+    changes: Mapping[str, str | Entry | None],
+) -> dict[str, dict[str, str | Entry | None]]:
+    below: dict[str, dict[str, str | Entry | None]] = {}
     for path, id_ in changes.items():
         first, slash, rest = path.partition("/")
         if slash:
@@ -396,11 +403,20 @@ def _changes_by_directory(changes: Mapping[str, str | None]) -> dict[str, dict[s
 
 def _edit_tree(content: bytes, edits: Mapping[str, Entry | None]) -> bytes:
     if len(edits) > _MANY:
-        merged = {**decode_tree(content), **edits}
+        before = decode_tree(content)
+        merged = {**before, **edits}
+        for name in before.keys() & edits.keys():
+            merged[name] = _with_mode(edits[name], before[name])
         return encode_tree({name: entry for name, entry in merged.items() if entry})
     for name, entry in edits.items():
         content = with_entry(content, name, entry)
     return content
+
+
+def _with_mode(entry: Entry | None, before: Entry) -> Entry | None:
+    """Return a file's new entry with the mode that it had, unless it has one of its own."""
+    is_kept = entry and not (entry.is_dir or before.is_dir or entry.mode)
+    return entry._replace(mode=before.mode) if entry and is_kept else entry
 
 
 def encode_tree(entries: Mapping[str, Entry]) -> bytes:
@@ -424,7 +440,8 @@ def with_entry(content: bytes, name: str, entry: Entry | None) -> bytes:
     found = _find_row(content, _encode_name(name))
     if found:
         begin, end = found
-        if entry and entry.is_dir == content.startswith(_DIR + b" ", begin):
+        is_dir = content.startswith(_DIR + b" ", begin)
+        if entry and not entry.mode and entry.is_dir == is_dir:
             return content[: end - _ID_BYTES] + bytes.fromhex(entry.id) + content[end:]
         content = content[:begin] + content[end:]
     if entry is None:
@@ -439,7 +456,7 @@ def _sort_key(name: str, entry: Entry) -> bytes:
 
 
 def _encode_entry(name: str, entry: Entry) -> bytes:
-    mode = _DIR if entry.is_dir else _FILE
+    mode = entry.mode or (_DIR if entry.is_dir else _FILE)
     return mode + b" " + _encode_name(name) + b"\0" + bytes.fromhex(entry.id)
 
 

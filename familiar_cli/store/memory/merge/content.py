@@ -427,6 +427,7 @@ def _with_gap(block: MergeBlock, before: MergeBlock | None) -> MergeBlock:
 
 
 _FLOW: Final = re.compile(r"([^\n:]*:[ \t]*)\[([^\[\]{}#\n]*)\]([ \t]*\n)")
+_SCALAR: Final = re.compile(r"[^\n:]*:[ \t]+([^\n|>\[{&*!][^\n]*)\n")
 _ITEM: Final = re.compile(r"[ \t]*-[ \t].*\n")
 _SPLIT: Final = re.compile(r"""((?:"[^"]*"|'[^']*'|[^,])+)""")
 
@@ -493,7 +494,24 @@ def _merge_key(
     if merged is not None:
         return merged
     findings.clashes[f"key {key!r}"] = None
+    if settle == "both" and (values := _values_of(ours, theirs)):
+        return f"{ours.partition(':')[0]}:\n" + "".join(f"  - {value}\n" for value in values)
     return theirs if settle == "theirs" else ours
+
+
+def _values_of(*versions: str) -> list[str]:
+    """Return the values of a key in several versions, each once; empty if one is no value."""
+    found: list[str] = []
+    for text in versions:
+        if flow := _FLOW.fullmatch(text):
+            found += (one.strip() for one in _SPLIT.findall(flow[2]) if one.strip())
+        elif text and _is_block(text):
+            found += (line.strip()[1:].strip() for line in text.splitlines()[1:])
+        elif scalar := _SCALAR.fullmatch(text):
+            found.append(scalar[1].strip())
+        else:
+            return []
+    return list(dict.fromkeys(found))
 
 
 def _merge_lists(base: str, ours: str, theirs: str) -> str | None:

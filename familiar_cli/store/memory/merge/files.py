@@ -21,6 +21,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
+from functools import partial
 from itertools import chain, count
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
@@ -31,7 +32,6 @@ from msgspec.structs import replace
 
 from familiar_cli.base.text import counted, fold
 from familiar_cli.store.memory import layout
-from familiar_cli.store.memory.merge.content import merge_content
 
 if TYPE_CHECKING:
     from familiar_cli.store.memory.store.store import MemoryStore
@@ -320,6 +320,7 @@ def _parse_conflict(data: str) -> Conflict | None:
 
 
 HUMAN: Final = "human"
+_PAGES: Final = (".md", ".markdown", ".txt")
 
 
 class MergeNote(Struct, frozen=True):
@@ -545,6 +546,8 @@ class _Trees:
             text = f"kept: the version of {kept.name(path)}, to be made again from both"
             self._notes.append(MergeNote(path, text))
             return
+        from familiar_cli.store.memory.merge.content import merge_content
+
         base, one, two = self._read(was) if was else b"", self._read(mine), self._read(other)
         made = merge_content(path, base, one, two)
         if made.clashes and self._stands(POLICIES[self._kind(path)], path) is second:
@@ -632,6 +635,50 @@ class _Trees:
 
     def _read(self, blob: str) -> bytes:
         return self._blobs[blob] if blob in self._blobs else self._read_old(blob)
+
+
+_MARKED: Final = re.compile(
+    rb"^<{7}[^\n]*\n(.*?)(?:^\|{7}[^\n]*\n.*?)?^={7}\r?\n(.*?)^>{7}[^\n]*(?:\n|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def split_marked(merged: MergedTree, here: Files, read: Read) -> MergedTree:
+    """Make conflicts of changed pages in which git left its conflict markers.
+
+    The part above the middle line stays in the page; the other version becomes a copy.
+
+    Args:
+        merged: A merge.
+        here: The files before it.
+        read: Returns the content of a blob.
+    """
+    made, blobs, found = dict(merged.files), dict(merged.blobs), list[Conflict]()
+    for path, id_ in merged.changes_from(here).items():
+        content = (blobs[id_] if id_ in blobs else read(id_)) if id_ else b""
+        if b"<<<<<<<" not in content or not path.endswith(_PAGES) or is_copy(path):
+            continue
+        ours, theirs = _MARKED.sub(rb"\1", content), _MARKED.sub(rb"\2", content)
+        if ours == content:
+            continue
+        other = blob_id(theirs)
+        copy = copy_path(path, "git", partial(_is_other, made, other))
+        made.update({path: blob_id(ours), copy: other})
+        blobs.update({blob_id(ours): ours, other: theirs})
+        found.append(Conflict(path, copy, "", "git", "", ("text",)))
+    if not found:
+        return merged
+    listed = made.get(layout.CONFLICTS_LIST, "")
+    before = (blobs[listed] if listed in blobs else read(listed)) if listed else b""
+    text = list_text(open_conflicts([before.decode("utf-8", "replace")], made, found)).encode()
+    made[layout.CONFLICTS_LIST] = blob_id(text)
+    blobs[blob_id(text)] = text
+    every = sorted((*merged.conflicts, *found), key=lambda one: one.path)
+    return replace(merged, files=made, blobs=blobs, conflicts=tuple(every))
+
+
+def _is_other(known: Files, blob: str, path: str) -> bool:
+    return known.get(path, blob) != blob
 
 
 def _is_below_file(folded: str, known: Mapping[str, str]) -> bool:

@@ -193,13 +193,34 @@ class Numbering(Struct, frozen=True):
             turns = [*self.without(citations_in(comment[0]), doubles), *self.cite(added)]
             return comment[0][: comment[0].index("<")] + citation_comment(turns)
 
-        lines = markdown.scan(text) if "<!-- turn" in text else ()
-        return (
-            "".join(
-                line.text if line.in_code else _REFERENCE.sub(replaced, line.text) for line in lines
-            )
-            or text
-        )
+        return _replace_comments(text, replaced)
+
+
+def rename_turns(text: str, old: Collection[str], new: str, numbers: Collection[int]) -> str:
+    """Return a text that cites some turns of an instance by its new id; code is unchanged.
+
+    Args:
+        text: Markdown.
+        old: Its former ids; an empty one for the original instance.
+        new: Its new id.
+        numbers: The turns that have it.
+    """
+
+    def replaced(comment: re.Match[str]) -> str:
+        cited = [Cited(c.instance, n, n) for c in citations_in(comment[0]) for n in c.ids]
+        meant = {one for one in cited if one.instance in old and one.first in numbers}
+        if not meant or turn_count(comment[0]) > _MOST_IN_RANGE:
+            return comment[0]
+        named = (one._replace(instance=new) if one in meant else one for one in cited)
+        return comment[0][: comment[0].index("<")] + citation_comment(named)
+
+    return _replace_comments(text, replaced)
+
+
+def _replace_comments(text: str, replaced: Callable[[re.Match[str]], str]) -> str:
+    lines = markdown.scan(text) if "<!-- turn" in text else ()
+    whole = (x.text if x.in_code else _REFERENCE.sub(replaced, x.text) for x in lines)
+    return "".join(whole) or text
 
 
 PLAIN: Final = Numbering()

@@ -131,6 +131,21 @@ class Applied(Struct, frozen=True):
     deleted: tuple[str, ...] = ()
 
 
+NOT_MEMORY: Final = "it belongs to the git repository, not to the memory"
+"""Reason of files that a hosting site or a git user puts at the top of a repository."""
+
+_OF_REPOSITORY: Final = re.compile(
+    r"(?:readme|licen[sc]e|copying|contributing|code_of_conduct|security)(?:\.\w+)?"
+    r"|\.gitattributes|\.gitmodules|\.mailmap|\.git(?:hub|lab|ea)/.+",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def is_of_repository(rel_path: str) -> bool:
+    """Tell whether a file describes a git repository; it stays there, unless it was made here."""
+    return _OF_REPOSITORY.fullmatch(rel_path) is not None
+
+
 class AbsentVersion(NamedTuple):
     """Version of a file in the journal that this machine cannot hold.
 
@@ -159,6 +174,7 @@ class Joined(NamedTuple):
         gone: Files that were not here, and that the journal has no longer either.
         blobs: The contents in `absent` that the journal lacks, by id.
         is_forward: The one commit follows `base` and takes its place, without a merge.
+        modes: Id and git mode of entries that are no plain files, such as links.
     """
 
     base: str
@@ -167,6 +183,7 @@ class Joined(NamedTuple):
     gone: tuple[str, ...] = ()
     blobs: Mapping[str, bytes] = MappingProxyType({})
     is_forward: bool = False
+    modes: Mapping[str, tuple[str, bytes]] = MappingProxyType({})
 
 
 class StoredChange(NamedTuple):
@@ -365,6 +382,9 @@ def shorten_path(rel_path: str) -> str:
 
 MAX_READ_BYTES = 256 * 1024 * 1024
 """No file that is larger is ever read; the largest that the program itself writes is a card."""
+
+MOST_RECORDED_BYTES = MAX_READ_BYTES // 8
+"""No file that is larger is recorded in the journal or synced; it stays here, and is named."""
 
 Signature = tuple[int, int, int]
 """Inode, size and time of change: what shows that a file is still the same."""

@@ -114,12 +114,13 @@ class Transaction:
 
         Args:
             content: As for `write`.
-            on_new_line: Insert a newline if the old text does not end in one.
+            on_new_line: Insert a newline if the old text does not end in one, and end with one.
         """
         clean = files.parse_new_path(rel_path)
-        self.steps.append(
-            StagedStep("append", clean, _bytes_of(clean, content), on_new_line=on_new_line)
-        )
+        added = _bytes_of(clean, content)
+        if on_new_line and added and not added.endswith(b"\n"):
+            added += b"\n"
+        self.steps.append(StagedStep("append", clean, added, on_new_line=on_new_line))
 
     def delete(self, rel_path: str, *, expect: str | None = None) -> None:
         """Delete a file and any directories this leaves empty."""

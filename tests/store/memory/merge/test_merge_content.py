@@ -340,3 +340,18 @@ def test_a_long_list_is_merged_as_a_short_one(texts) -> None:
         patch.setattr(blocks, "_SHORTEST", 1)
         patch.setattr(blocks, "_WINDOW", 4)
         assert both(*texts) == short
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "values"),
+    [
+        ("role: boss\n", "role: best\n", ["boss", "best"]),
+        ("role: [a, b]\n", "role: best\n", ["a", "b", "best"]),
+        ("role: 'x, y'\n", "role:\n  - z\n", ["'x, y'", "z"]),
+    ],
+)
+def test_both_values_of_a_key_are_kept_as_a_list_when_asked(ours, theirs, values) -> None:
+    base, mine, other = (f"---\n{key}---\n# T\n".encode() for key in ("role: x\n", ours, theirs))
+    made = merge_content("a.md", base, mine, other, "both")
+    listed = "".join(f"  - {value}\n" for value in values)
+    assert made.content.decode() == f"---\nrole:\n{listed}---\n# T\n"
