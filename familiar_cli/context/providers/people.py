@@ -40,6 +40,7 @@ from familiar_cli.store.memory.pages.lines import (
     without_references,
 )
 from familiar_cli.store.memory.pages.visible_lines import visible_in
+from familiar_cli.store.memory.relation_index import is_edge_visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -590,7 +591,7 @@ class RelationsProvider:
         may = [
             edge
             for edge in graph.edges(people)
-            if not edge.is_link and request.viewer.sees(edge.private)
+            if not edge.is_link and is_edge_visible(edge, request.viewer)
         ]
         place = {path: number for number, path in enumerate(people)}
 

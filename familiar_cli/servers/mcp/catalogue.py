@@ -12,6 +12,7 @@ from familiar_cli.base.errors import NotFoundError, UsageError
 from familiar_cli.base.text import fold_word, framed, harmless
 from familiar_cli.servers.mcp import desk_tools, reading_tools, writing_tools
 from familiar_cli.servers.mcp.tool import Arguments, Caller, Tool, page, see
+from familiar_cli.store.memory.layout import people_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -185,7 +186,8 @@ def _people_names(caller: Caller) -> Iterable[str]:
     from familiar_cli.actions.people.people import people_of
 
     people = people_of(caller.familiar).people
-    return (person.name for person in people if person.size_bytes is not None)
+    seen = [one for one in people if one.size_bytes is not None]
+    return (one.name for one in seen if caller.knows(people_path(one.slug)))
 
 
 def _channel_names(caller: Caller) -> Iterable[str]:

@@ -12,7 +12,7 @@ from familiar_cli.actions.memory.search import MOST_RESULTS, cited_turns, search
 from familiar_cli.actions.memory.write_memories import GRANULARITIES
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.markdown import title_of
-from familiar_cli.base.text import fold, framed
+from familiar_cli.base.text import fold, framed, sha256_of
 from familiar_cli.base.times.clock import in_zone
 from familiar_cli.base.times.spans import Span, spans_in
 from familiar_cli.base.who.identity import check_id
@@ -21,6 +21,7 @@ from familiar_cli.servers.mcp.tool import (
     TEXTS,
     WHOLE,
     Answer,
+    SeenFile,
     Tool,
     ToolItem,
     choice_of,
@@ -31,7 +32,7 @@ from familiar_cli.servers.mcp.tool import (
     text_of,
     turn_item,
 )
-from familiar_cli.store.memory.layout import DAILY_DIR
+from familiar_cli.store.memory.layout import DAILY_DIR, PEOPLE_DIR
 from familiar_cli.store.memory.pages.lines import number_spans
 from familiar_cli.writing.consolidation.periods import read_period
 
@@ -221,7 +222,9 @@ def _memory_facts(caller: Caller, hit: Hit) -> dict[str, Any]:
         "granularity": directory if directory in GRANULARITIES else "",
         "heading": hit.heading,
     }
-    return {name: value for name, value in about.items() if value} | {"score": hit.score}
+    # A score depends on all of memory, also on what the caller may not see.
+    score = {"score": hit.score} if caller.viewer.is_owner else {}
+    return {name: value for name, value in about.items() if value} | score
 
 
 def person(caller: Caller, arguments: Arguments) -> Answer:
@@ -234,6 +237,8 @@ def person(caller: Caller, arguments: Arguments) -> Answer:
     from familiar_cli.actions.people.people import show_person
     from familiar_cli.store.memory.aliases import names_of
 
+    if not caller.viewer.is_owner:
+        return _known_person(caller, arguments["name"])
     found = show_person(caller.familiar, arguments["name"])
     if not found.sha256:
         raise NotFoundError(f"There is no file about {framed(found.slug)!r} yet")
@@ -244,6 +249,30 @@ def person(caller: Caller, arguments: Arguments) -> Answer:
     ]
     more = {"slug": found.slug, "names": [framed(name) for name in names_of(seen.text)]}
     return Answer(list(seen.items()), notes, more, stamp=found.sha256[:12])
+
+
+def _known_person(caller: Caller, name: str) -> Answer:
+    """Return the page of a person of whom the caller may know, by what it may read there.
+
+    Raises:
+        NotFoundError: No page that it may read has this name.
+        UsageError: Several have it.
+    """
+    from familiar_cli.store.memory.aliases import names_of, slug_in
+
+    wanted, found = fold(name.strip()).replace(":", "-", 1), list[tuple[str, SeenFile]]()
+    for entry in _list_entries(caller, PEOPLE_DIR):
+        if slug := slug_in(entry.rel_path):
+            names = names_of(caller.seen_text(entry.rel_path))
+            if wanted in {fold(slug), *(fold(one).replace(":", "-", 1) for one in names)}:
+                found.append((slug, see(caller, entry.rel_path)))
+    if not found:
+        raise NotFoundError(f"Nobody is called {framed(name)!r}")
+    if len(found) > 1:
+        raise UsageError(f"{framed(name)!r} is {', '.join(slug for slug, _ in found)}")
+    ((slug, seen),) = found
+    more = {"slug": slug, "names": [framed(one) for one in names_of(seen.text)]}
+    return Answer(list(seen.items()), [], more, stamp=sha256_of(seen.text))
 
 
 def relations(caller: Caller, arguments: Arguments) -> Answer:
@@ -257,14 +286,28 @@ def relations(caller: Caller, arguments: Arguments) -> Answer:
 
     name = arguments.get("name")
     familiar, viewer = caller.familiar, caller.viewer
-    found = (
-        neighbourhood(familiar, name, viewer=viewer) if name else overview(familiar, viewer=viewer)
-    )
+    try:
+        found = (
+            neighbourhood(familiar, name, viewer=viewer)
+            if name
+            else overview(familiar, viewer=viewer)
+        )
+    except (NotFoundError, UsageError):
+        if viewer.is_owner:
+            raise
+        raise _no_relations(name or "") from None
     edges = found.edges
+    if name and not edges and not viewer.is_owner:
+        raise _no_relations(name)
     notes = [] if edges else ["There are no relations."]
     if found.is_cut:
         notes.append("Not all relations are listed.")
     return Answer([_edge_item(edge) for edge in edges], notes)
+
+
+def _no_relations(name: str) -> NotFoundError:
+    """Build the error for a name; it does not say whether there is such a page."""
+    return NotFoundError(f"No relation of {framed(name)!r} may be shown here")
 
 
 def _edge_item(edge: Edge) -> ToolItem:
@@ -322,8 +365,8 @@ def history_search(caller: Caller, arguments: Arguments) -> Answer:
                 "date": hit.at.isoformat(timespec="minutes"),
                 "channel": hit.channel,
                 "speaker": hit.speaker,
-                "score": hit.score,
-            },
+            }
+            | ({"score": hit.score} if caller.viewer.is_owner else {}),
             hit.text,
         )
         for hit in found.hits

@@ -295,6 +295,8 @@ def sync_status(caller: Caller, arguments: Arguments) -> Answer:
         )
         for one in state.tombstones
     ]
+    if not (caller.viewer.is_owner or caller.embodiments or items):
+        return Answer(notes=["No embodiment is registered here."])
     return Answer(items, (), {"serverVersion": state.token.version})
 
 

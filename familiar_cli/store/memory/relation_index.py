@@ -84,6 +84,18 @@ class Edge(Struct, frozen=True):
         return not self.line
 
 
+def is_edge_visible(edge: Edge, viewer: Viewer) -> bool:
+    """Tell whether a viewer may know of an edge.
+
+    Of a plain link it is not known which turns its line cites: only the owner sees it.
+    """
+    evidence = viewer.rules.evidence
+    if viewer.is_owner or not evidence:
+        return viewer.sees(edge.private)
+    (cited,) = evidence.cited([f"<!-- turns {'; '.join(edge.evidence)} -->"])
+    return not edge.is_link and viewer.sees(edge.private | cited)
+
+
 class GraphPage(Struct, frozen=True):
     """A page of the graph.
 
@@ -227,7 +239,7 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
     def _visible_edges(
         self, rel_paths: Collection[str], viewer: Viewer, *, links: bool
     ) -> list[Edge]:
-        return [e for e in self.edges(rel_paths, links=links) if viewer.sees(e.private)]
+        return [e for e in self.edges(rel_paths, links=links) if is_edge_visible(e, viewer)]
 
     def _nodes(self, rel_paths: Collection[str]) -> list[GraphPage]:
         titles = self.titles(rel_paths)
