@@ -17,6 +17,9 @@ from familiar_cli.store.search.types import Weights
 WEIGHTS: Final = Weights()
 """For a question that one line answers."""
 
+LINES: Final = WEIGHTS._replace(asking=0.05)
+"""The same where single lines or turns are ranked; a file may well begin with its question."""
+
 LISTS: Final = WEIGHTS._replace(maxsim=0.7, speaker=0.2, asking=0.1, second=0.1)
 INFERENCES: Final = LISTS._replace(speaker=0.3, asking=0.15)
 
@@ -39,11 +42,17 @@ ASKS: Final = ("?", "？", "؟")
 
 
 @lru_cache(maxsize=64)  # a message is scored for memory and for turns
-def weights_for(query: str) -> Weights:
-    """Return the weights of the signals for what `query` asks."""
+def weights_for(query: str, *, lines: bool = False) -> Weights:
+    """Return the weights of the signals for what `query` asks.
+
+    Args:
+        query: The question.
+        lines: Single lines or turns are ranked, and not files.
+    """
     text = query[:_MOST_CHARS]
-    if not _ASKING.search(text):
-        return WEIGHTS
-    if _INFERENCE.search(text):
-        return INFERENCES
-    return LISTS if _LIST.search(text) else WEIGHTS
+    if _ASKING.search(text):
+        if _INFERENCE.search(text):
+            return INFERENCES
+        if _LIST.search(text):
+            return LISTS
+    return LINES if lines else WEIGHTS

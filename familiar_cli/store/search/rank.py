@@ -467,7 +467,7 @@ def scores_of_turns(
         for session, speakers in sessions.items()
     }
     wanted = times_asked(query, to_zone(now(), zone).date())
-    weights = weights_for(query)
+    weights = weights_for(query, lines=True)
     return [
         weights.relevance
         * (

@@ -248,7 +248,7 @@ class _Asked(Struct):
                 count=len(near),
             )
         files = {line.document_id for line in candidates}
-        weights = self.options.weights or weights_for(self.query)
+        weights = self.options.weights or weights_for(self.query, lines=self.options.lines)
         today = to_zone(now(), self.options.zone).date()
         scorer = rank.Scorer(
             candidates,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.store.search.question_kinds import INFERENCES, LISTS, WEIGHTS, weights_for
+from familiar_cli.store.search.question_kinds import INFERENCES, LINES, LISTS, WEIGHTS, weights_for
 from tests.support.embedders import TokenWordEmbedder
 
 
@@ -52,6 +52,12 @@ def test_an_inference_is_recognised(query) -> None:
 )
 def test_anything_else_asks_for_a_fact(query) -> None:
     assert weights_for(query) == WEIGHTS
+
+
+def test_single_lines_that_ask_count_a_little_less_for_any_question() -> None:
+    assert weights_for("When did she go?", lines=True) == LINES
+    assert weights_for("What has she made?", lines=True) == LISTS
+    assert (LINES.asking, WEIGHTS.asking) == (0.05, 0.0)
 
 
 def talk(*turns: str) -> str:
