@@ -44,6 +44,7 @@ def import_files(
     update: Update = False,
     force: Annotated[bool, typer.Option("--force", "--overwrite")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y")] = False,
+    allow_network: Annotated[bool, typer.Option("--allow-network")] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Import whatever it is: a card, a lorebook, chats, memories, a persona, a vault of notes.
@@ -55,12 +56,13 @@ def import_files(
     \b
     familiar import mira.png
     familiar import mira.png world.json chat.jsonl
+    familiar import https://a.example/mira.png
     familiar import chat.txt --me Robin --dry-run
     familiar import SillyTavern/data/default-user
     familiar import my-vault/ --kind vault
 
     Args:
-        paths (FILE|DIR...): What to import; `-` reads a file from standard input.
+        paths (FILE|DIR|ADDRESS...): What to import; `-` reads a file from standard input.
         kind (KIND): What it is, where it can be read in two ways: card, lorebook, chat,
             sillytavern, persona, memories, vault or export.
         me (NAME): Your name in chats; may be repeated.
@@ -68,6 +70,7 @@ def import_files(
         as_ (PLATFORM:ID): Account of the user in chats.
         dates: Order of day, month and year in dates such as 01/02/2024.
         force: Overwrite even files that you edited or deleted.
+        allow_network: Fetch addresses, also where nobody is at a terminal.
         yes: Add the memories of another program at once, instead of proposing them for review.
     """
     from familiar_cli.actions.bring.import_files import (
@@ -91,7 +94,10 @@ def import_files(
         at_once=yes,
         dry_run=dry_run,
     )
-    with default_kept(out, home), _files_at(paths) as files:
+    with (
+        default_kept(out, home),
+        _files_at(paths, may_fetch=allow_network or _can_ask(out)) as files,
+    ):
         items = recognise_items(files, options.kind)
         with closing(FileImporter(home, options, out.warn)) as importer:
             for item in items:
@@ -108,18 +114,34 @@ def import_files(
 
 
 @contextmanager
-def _files_at(paths: Sequence[str]) -> Iterator[list[Path]]:
-    """Yield the named files; standard input becomes a temporary one."""
+def _files_at(paths: Sequence[str], *, may_fetch: bool) -> Iterator[list[Path]]:
+    """Yield the named files; standard input and what an address has become temporary ones."""
     import shutil
     import sys
     import tempfile
+
+    addresses = [path for path in paths if path.lower().startswith(("https://", "http://"))]
+    if addresses and not may_fetch:
+        raise UsageError(
+            f"{addresses[0]!r} is an address; nothing was fetched or imported",
+            hint="Add `--allow-network` to fetch it.",
+        )
 
     with tempfile.TemporaryDirectory(prefix="familiar-") as scratch:
         copy = Path(scratch) / "stdin"
         if "-" in paths:
             with copy.open("wb") as stream:
                 shutil.copyfileobj(sys.stdin.buffer, stream)
-        yield [copy if path == "-" else Path(path).expanduser() for path in paths]
+        named = {"-": copy, **_fetch_all(addresses, Path(scratch))}
+        yield [named.get(path) or Path(path).expanduser() for path in paths]
+
+
+def _fetch_all(addresses: Sequence[str], directory: Path) -> dict[str, Path]:
+    if not addresses:
+        return {}
+    from familiar_cli.imports.address import fetch_file
+
+    return {address: fetch_file(address, directory) for address in addresses}
 
 
 def _choose_kind(out: Output, item: ImportItem) -> None:
