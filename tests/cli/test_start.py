@@ -11,6 +11,7 @@ import pytest
 from familiar_cli.actions.health import start
 from familiar_cli.base.config.home import list_familiars
 from familiar_cli.base.errors import ConfigError, UsageError
+from familiar_cli.cli.commands.start import _Wizard
 from tests.support import pages
 from tests.support.server import ChatServer
 from tests.support.world import data, home, run
@@ -67,6 +68,44 @@ def test_a_person_is_asked_for_a_card_a_model_and_a_name_and_again_after_a_mista
     assert "Ollama can find memories by meaning, with nomic-embed-text" in result.stderr
     assert data("config", "get", "llm.model")["value"] == "mistral-nemo"
     assert data("me")["name"] == "Robin"
+
+
+@pytest.mark.usefixtures("person")
+def test_an_address_may_be_typed_for_a_number_and_is_asked_for_again(monkeypatch, server) -> None:
+    monkeypatch.setattr(start, "SERVERS", {})
+    wrong = ("what", "http://127.0.0.1:9/v1")
+    lines = (CARD, *wrong, server.base_url, "2", "Robin", "n")
+    result = run("start", "--say", "Hello", stdin="\n".join(lines) + "\n")
+    assert result.exit_code == 0, result.stderr
+    assert "'what' is none of 1 to 3" in result.stderr
+    assert "Nothing answers at http://127.0.0.1:9/v1 yet" in result.stderr
+    assert data("config", "get", "llm.base_url")["value"] == server.base_url
+    assert data("config", "get", "llm.model")["value"] == "mistral-nemo"
+
+
+@pytest.mark.usefixtures("person")
+def test_a_wrong_address_is_told_and_asked_for_again(monkeypatch, server) -> None:
+    monkeypatch.setattr(start, "SERVERS", {})
+    lines = (CARD, "2", "127.0.0.1:80", "127.0.0.1:80", "m", server.base_url, "1", "Robin", "n")
+    result = run("start", "--say", "Hello", stdin="\n".join(lines) + "\n")
+    assert result.exit_code == 0, result.stderr
+    assert "begins with http" in result.stderr
+    assert data("config", "get", "llm.base_url")["value"] == server.base_url
+
+
+@pytest.mark.usefixtures("server", "person")
+def test_a_model_that_searches_by_meaning_is_offered(monkeypatch) -> None:
+    pulled = []
+    monkeypatch.setattr(
+        "familiar_cli.cli.commands.start._Wizard._do",
+        lambda self, *words, shown=False, do=_Wizard._do: (
+            pulled.append(words) if words[0] == "model" else do(self, *words, shown=shown)
+        ),
+    )
+    result = run("start", "--say", "Hello", stdin=f"{CARD}\n1\nRobin\n\n")
+    assert result.exit_code == 0
+    assert "23 MB" in result.stderr
+    assert pulled == [("model", "pull", "minilm-l6-v2")]
 
 
 @pytest.mark.usefixtures("server", "person")

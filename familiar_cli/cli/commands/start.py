@@ -69,6 +69,7 @@ def start(
         wizard.choose_model(preset, url, model)
         wizard.offer_embedder()
         wizard.choose_name(name)
+        wizard.offer_small_embedder()
     except (KeyboardInterrupt, EOFError):
         wizard.out.note("\nStopped. What was done stays; `familiar start` goes on from here.")
         raise typer.Exit(130) from None
@@ -196,10 +197,14 @@ class _Wizard(Struct):
             return
         others = ["a hosted model, with a key", "another server, by its address"]
         built_in = "the small model that comes with familiar: no set-up, but weak"
-        number = self._choose(
-            "Which model should answer?", [*words, *others, built_in], range(len(found) + 3)
+        from familiar_cli.cli.terminal.prompts import ask_number
+
+        number = ask_number(
+            "Which model should answer?", [*words, *others, built_in], takes_url=True
         )
-        if number < len(found):
+        if isinstance(number, str):
+            self._set_at(number)
+        elif number < len(found):
             self._set_served(found[number])
         elif number == len(found):
             self._ask_hosted()
@@ -216,16 +221,31 @@ class _Wizard(Struct):
         self._set_model(preset, "", ask_line("Name of the model", usual))
 
     def _ask_server(self) -> None:
+        from familiar_cli.cli.terminal.prompts import ask_line
+
+        self._set_at(ask_line("Address, up to /v1", "http://127.0.0.1:8000/v1"))
+
+    def _set_at(self, url: str) -> None:
+        """Use the server at an address; ask again where nothing answers, or where it is wrong."""
         from familiar_cli.actions.health.start import models_at
         from familiar_cli.cli.terminal.prompts import ask_line
 
-        url = ask_line("Address, up to /v1", "http://127.0.0.1:8000/v1")
-        found = run_async(models_at(url))
-        names = [one.model for one in found]
-        if not found:
-            self.out.note(f"Nothing answers at {url} yet.")
-        model = self._choose("Which model?", names, names) if names else ""
-        self._set_model("custom", url, model)
+        while True:
+            try:
+                found = run_async(models_at(url))
+                again = url
+                if not found:
+                    self.out.note(f"Nothing answers at {url} yet.")
+                    again = ask_line("Another address (Enter: keep this one)", url)
+                if again == url:
+                    names = [one.model for one in found]
+                    model = self._choose("Which model?", names, names) if names else ""
+                    self._set_model("custom", url, model or ask_line("Name of the model", ""))
+                    return
+                url = again
+            except FamiliarError as error:
+                self._tell(error)
+                url = ask_line("Address, up to /v1", "http://127.0.0.1:8000/v1")
 
     def _set_served(self, served: ServedModel) -> None:
         self._set_model(served.preset, served.base_url, served.model)
@@ -297,6 +317,26 @@ class _Wizard(Struct):
         if name.strip():
             self._do("me", "--name", name.strip())
 
+    def offer_small_embedder(self) -> None:
+        """Offer the model that searches by meaning, if none does yet."""
+        from familiar_cli.cli.terminal.prompts import ask_line
+
+        with self._open() as familiar:
+            wanted = familiar.config.embedding.model
+            if familiar.finder.embedder.embedder or wanted != "auto" or not self._asks:
+                return
+        self.out.note(
+            "Memories are found by their words so far. A small model (23 MB, runs here) also finds "
+            "them by meaning: “my dog” finds Biscuit."
+        )
+        try:
+            if ask_line("Download it? (y/n)", "y").lower() in {"y", "yes"}:
+                self._do("model", "pull", "minilm-l6-v2")
+        except EOFError:
+            return
+        except FamiliarError as error:
+            self._tell(error)
+
     def talk(self, say: str | None) -> None:
         """Chat, or send one message; without a terminal and a message, say how."""
         reply: dict[str, Any] = {}
@@ -325,7 +365,7 @@ class _Wizard(Struct):
 
         if len(words) == 1 or not self._asks:
             return values[0]
-        return values[ask_number(question, words)]
+        return values[int(ask_number(question, words))]
 
     def _open(self) -> Familiar:
         return Familiar.load_from_disk(self.home, self.familiar_id, self.out.warn)

@@ -183,10 +183,15 @@ def ask_hidden(question: str) -> str:
     return getpass(f"{question}: ", stream=sys.stderr)
 
 
-def ask_number(question: str, choices: Sequence[str]) -> int:
-    """Ask for a numbered choice until the answer is valid; return its index from 0.
+def ask_number(question: str, choices: Sequence[str], *, takes_url: bool = False) -> int | str:
+    """Ask for a numbered choice until the answer is valid; return its index from 0, or a URL.
 
     An empty line means the first one. Raises as `ask_line`.
+
+    Args:
+        question: The question.
+        choices: The choices.
+        takes_url: An address may be typed as well.
     """
     lines = "".join(f"  {number}  {harmless(one)}\n" for number, one in enumerate(choices, 1))
     _say_aside(f"{question}\n{lines}")
@@ -196,6 +201,9 @@ def ask_number(question: str, choices: Sequence[str]) -> int:
             return choices.index(answer)
         if answer.isascii() and answer.isdecimal() and 1 <= int(answer) <= len(choices):
             return int(answer) - 1
+        if takes_url and answer.startswith(("http://", "https://")):
+            return answer
+        _say_aside(f"{answer!r} is none of 1 to {len(choices)}.\n")
 
 
 def _ask_key(keys: Mapping[str, str]) -> str:
