@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import tomllib
 from dataclasses import MISSING, Field, fields
 from datetime import date
 from enum import Enum
@@ -61,6 +62,13 @@ def commands() -> str:
         for name in names:
             parts.extend(_pages(root.get_command(None, name), f"familiar {name}"))
     return "\n".join(parts)
+
+
+def copy_line() -> str:
+    """Return the line that says how to get a copy; empty while the project has no address."""
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    address = project.get("urls", {}).get("Repository", "")
+    return f"A copy: `git clone {address} familiar && cd familiar`.\n" if address else ""
 
 
 def list_pages(section: str) -> str:

@@ -334,6 +334,8 @@ def _familiar(out: Output, home: Path) -> dict[str, Any]:
     """Import the card and the lorebook, write a memory, and report it."""
     from importlib.resources import files
 
+    from familiar_cli.base.config.edit import set_values
+    from familiar_cli.base.config.home import FamiliarPaths
     from familiar_cli.familiar import Familiar
     from familiar_cli.imports.create import create_familiar
     from familiar_cli.imports.import_lorebook import import_lorebook
@@ -343,6 +345,7 @@ def _familiar(out: Output, home: Path) -> dict[str, Any]:
     shipped = files("familiar_cli.imports") / "demo"
     card = read_card(shipped.joinpath(CARD).read_bytes(), origin=CARD)
     made = create_familiar(home, card, lambda paths: Familiar(paths).memory)
+    set_values(FamiliarPaths(home / made.id).config, {"llm.temperature": "0"})  # no luck needed
     _show(out, f"1. A character card becomes Markdown  ({CARD})", files_page(made.written))
     with _load(home) as familiar:
         book = load_book(shipped.joinpath(LOREBOOK).read_bytes(), origin=LOREBOOK)
@@ -391,14 +394,15 @@ def _get_model(out: Output, familiar: Familiar) -> str:
 def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
     """Ask the questions, and show below each reply which memories it used."""
     from familiar_cli.actions.talk.why import explain_reply
-    from familiar_cli.cli.terminal.reply import ReplyPrinter
+    from familiar_cli.cli.terminal.reply import ReplyPrinter, note_slow_model
     from familiar_cli.context.trace import read_trace
     from familiar_cli.pages.context_page import reply_page
 
     slot, turns = familiar.models.slot(), []
     _show(out, f"4. Two questions  ({slot.model}, {slot.where})")
+    note_slow_model(out, familiar)
     if slot.model == SMALL_MODEL:
-        out.note("This model is tiny, so that it runs anywhere; it often misses what it was given.")
+        out.note("It is tiny, so that it runs anywhere, and too small to be good company.")
     for question, answer in QUESTIONS:
         _show(out, f"\n> {question}", bold=False)
         with ReplyPrinter(silent=out.as_json) as printer:

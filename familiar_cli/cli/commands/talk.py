@@ -245,8 +245,9 @@ def take_turn(
     if dry_run:
         show_prompt(out, familiar, said)
         return None
-    from familiar_cli.cli.terminal.reply import ReplyPrinter, begun_text
+    from familiar_cli.cli.terminal.reply import ReplyPrinter, begun_text, note_slow_model
 
+    note_slow_model(out, familiar)
     with ReplyPrinter(silent=out.as_json, begun=begun_text(said)) as printer:
         result = reply_to(familiar, said, printer, stream=stream, on_wait=out.note)
     out.warn(*result.notices)

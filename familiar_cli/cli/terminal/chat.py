@@ -28,6 +28,7 @@ from familiar_cli.cli.terminal.reply import (
     can_edit,
     finish_work,
     keys_kept,
+    note_slow_model,
     piped_lines,
     tell_error,
 )
@@ -496,6 +497,7 @@ class Conversation:
         self._name = self.familiar.name
         if self.interactive:
             self.familiar.finder.load_embedder(optimised=True)
+            note_slow_model(self.out, self.familiar)
             self.out.note("/help lists the commands; Ctrl-D ends the chat.")
         self._begin_in_channel()
         if self.said.off_record:

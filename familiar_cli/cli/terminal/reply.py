@@ -90,6 +90,13 @@ class ReplyPrinter:
             exact("\n")
 
 
+def note_slow_model(out: Output, familiar: Familiar) -> None:
+    """Say that a model inside the program takes its time."""
+    slot = familiar.models.slot()
+    if slot.preset == "local":
+        out.note(f"{slot.model} runs on this machine's processor; a reply takes 10 to 60 seconds.")
+
+
 def begun_text(said: Said) -> str:
     """Return the beginning of a reply that is continued."""
     return said.instead_of.content if said.instead_of and said.remake == "continue" else ""
