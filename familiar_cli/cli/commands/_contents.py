@@ -145,6 +145,7 @@ _CALLED: Final = {
     "memory rm": "rm delete remove",
     "model": "models download pull ollama llm provider providers",
     "people": "person contacts users friends",
+    "people forget": "forget forget-me erase",
     "review": "approve approvals pending plans diff apply",
     "search": "find grep query-memory lookup semantic",
     "serve": "server api openai proxy backend host",

@@ -14,6 +14,8 @@ from familiar_cli.cli.commands._base import App, output
 from familiar_cli.cli.commands._contents import CALLED, SECTIONS, first_screen
 from familiar_cli.pages.page import Columns, Indented, Name, PagePart, plain
 
+from familiar_cli.store.fts import content_words
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -51,12 +53,14 @@ def show_help(
         every: List every command.
     """
     out, root = output(ctx), ctx.find_root()
+    words = [word for text in words or () for word in text.split()]
     if not words:
         first = [row for rows in first_screen().values() for row in rows]
         rows = list(_list_commands(root)) if every else first
         out.answer({"commands": _row_data(rows)}, _whole_tree(root) if every else root.get_help())
         return
     text = _help_of(root, words)
+    words = words if text else content_words(" ".join(words))
     commands, pages = _find_commands(root, words), _find_pages(words)
     meant = [] if text or commands or pages else _words_meant(root, words)
     if meant:
@@ -143,7 +147,13 @@ def _find_pages(words: Sequence[str]) -> list[_Row]:
         places = (fold(title), fold(headings), fold(text))
         ranks = [n for n, place in enumerate(places) if all(_has_word(place, w) for w in wanted)]
         if ranks:
-            mentions = sum(places[2].count(word) for word in wanted)
+            # A word in the title or a heading says more than many in the text.
+            weights = (9, 3, 1)
+            mentions = sum(
+                weight * min(place.count(word), 3)
+                for weight, place in zip(weights, places, strict=True)
+                for word in wanted
+            )
             found.append((ranks[0], -mentions, str(path), title))
     return [(path, title) for _, _, path, title in sorted(found)[:_MOST_PAGES]]
 
