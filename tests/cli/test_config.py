@@ -138,9 +138,14 @@ def test_get_prints_the_value_and_nothing_else() -> None:
     assert (result.stdout, result.stderr, result.exit_code) == ("40\n", "", 0)
 
 
-def test_set_changes_the_file_and_shows_how(root) -> None:
+def test_set_changes_the_file_and_says_so_in_a_line(root) -> None:
+    assert run("config", "set", "name", "b").stdout == "Set name to 'b'.\n"
+    assert run("config", "unset", "name").stdout == "Removed name; its default applies.\n"
+
+
+def test_set_shows_the_change_where_it_is_asked_to(root) -> None:
     (root / "character.toml").write_text("# mine\nname = 'a'\n", encoding="utf-8")
-    result = run("config", "set", "name", "b")
+    result = run("config", "set", "name", "b", "--verbose")
     assert "-name = 'a'\n+name = \"b\"\n" in result.stdout
     assert run("config", "get", "name").stdout == "b\n"
     assert "# mine" in (root / "character.toml").read_text("utf-8")

@@ -73,8 +73,18 @@ def get(ctx: typer.Context, key: Key) -> None:
     base.output(ctx).answer(row.to_json(), value_words(row.value) if row.value != "" else "")
 
 
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the change as a diff.")]
+
+
 @config_app.command("set")
-def set_(ctx: typer.Context, key: Key, value: str, *, dry_run: DryRun = False) -> None:
+def set_(
+    ctx: typer.Context,
+    key: Key,
+    value: str,
+    *,
+    verbose: Verbose = False,
+    dry_run: DryRun = False,
+) -> None:
     """Change one setting in character.toml, keeping comments and order.
 
     \b
@@ -87,7 +97,8 @@ def set_(ctx: typer.Context, key: Key, value: str, *, dry_run: DryRun = False) -
         value (VALUE): New value.
     """
     edit = set_values(_path(ctx), {key: value}, dry_run=dry_run)
-    _show_edit(base.output(ctx), key, edit, dry_run)
+    done = f"Set {key} to {value!r}."
+    _show_edit(base.output(ctx), key, edit, dry_run, "" if verbose else done)
     if key == "embedding.base_url" and value and not dry_run:
         base.output(ctx).note(
             f"From now on texts of memory and turns, private ones too, are sent to {value} "
@@ -96,13 +107,17 @@ def set_(ctx: typer.Context, key: Key, value: str, *, dry_run: DryRun = False) -
 
 
 @config_app.command()
-def unset(ctx: typer.Context, key: Key, *, dry_run: DryRun = False) -> None:
+def unset(
+    ctx: typer.Context, key: Key, *, verbose: Verbose = False, dry_run: DryRun = False
+) -> None:
     """Remove one setting from character.toml, so that its default applies.
 
     \b
     familiar config unset llm.preset
     """
-    _show_edit(base.output(ctx), key, unset_values(_path(ctx), (key,), dry_run=dry_run), dry_run)
+    edit = unset_values(_path(ctx), (key,), dry_run=dry_run)
+    done = f"Removed {key}; its default applies."
+    _show_edit(base.output(ctx), key, edit, dry_run, "" if verbose else done)
 
 
 @config_app.command()
@@ -127,9 +142,11 @@ def _where(ctx: typer.Context) -> list[tuple[str, str, str]]:
     return [("home", str(home), chose_home), ("familiar", paths.id, chose_familiar)]
 
 
-def _show_edit(out: Output, key: str, edit: Edit, dry_run: bool) -> None:
+def _show_edit(out: Output, key: str, edit: Edit, dry_run: bool, done: str) -> None:
+    """Print what was done in a line; the change as a diff if `done` is empty, or nothing was."""
     data = {"key": key, "path": str(edit.path), "changed": edit.changes and not dry_run}
     text = edit.diff or f"{key} already has this value; nothing was changed\n"
+    text = f"{done}\n" if done and edit.changes and not dry_run else text
     out.answer(data | {"diff": edit.diff}, text)
     if edit.changes and dry_run:
         out.note("Nothing was changed (--dry-run).")

@@ -13,7 +13,6 @@ from familiar_cli.base.text import fold, nearest
 from familiar_cli.cli.commands._base import App, output
 from familiar_cli.cli.commands._contents import CALLED, SECTIONS, first_screen
 from familiar_cli.pages.page import Columns, Indented, Name, PagePart, plain
-
 from familiar_cli.store.fts import content_words
 
 if TYPE_CHECKING:
