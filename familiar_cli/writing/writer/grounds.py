@@ -379,6 +379,15 @@ class Grounds(Struct, frozen=True, dict=True):
         wanted -= self._stems_of_names
         return {n for n in turn_ids if n in turns and wanted & stems_of(turns[n].content)}
 
+    def unsaid_words(self, text: str, turn_ids: Iterable[int]) -> str:
+        """Return the first word of `text` that no person said in these turns; empty: all were.
+
+        Names of people and words of every line's form count as said.
+        """
+        said = (self.turns[n].content for n in turn_ids if self.turns[n].role == "user")
+        known = stems_of(" ".join(said)) | self._common | self._stems_of_names
+        return next((word for word in fts.words(text) if stems_of(word) - known), "")
+
     def says_more_than_names(self, text: str) -> bool:
         """Tell whether a line has any words besides names and numbers."""
         words = stems_of(text) - self._stems_of_names

@@ -33,6 +33,7 @@ from familiar_cli.writing.writer.applying import StepOutcome, applied_to, commit
 from familiar_cli.writing.writer.contract import Batch, WriterReport, parse_reply
 from familiar_cli.writing.writer.grounds import by_privacy, split_steps
 from familiar_cli.writing.writer.prompts import SHAPE, Questions
+from familiar_cli.writing.writer.quotes import quote_people
 from familiar_cli.writing.writer.rails import JudgedBatch, judge_operations
 from familiar_cli.writing.writer.runs import marker_text, reconcile_history
 from familiar_cli.writing.writer.settings import WriterSettings, expect_reply
@@ -218,6 +219,7 @@ class _WriterPass:
         self._fresh = {} if newest else outgoing.fresh_exchanges(self._history, now() - quiet)
         self._first_id, self._may_move = 0, True
         self.draft = Draft(self._store)
+        self._is_weak = False
         self.report = WriterReport(new_run_id())
         self.aliases = Aliases(self._store)
         self.questions = Questions(
@@ -326,12 +328,18 @@ class _WriterPass:
     async def _step(self, piece: Sequence[Turn]) -> None:
         """Ask about some turns, and commit the result together with the watermark."""
         verdicts = [await self._ask(batch) for batch in self.batches(piece)]
+        if self._mode == "apply" and any(map(is_weak, verdicts)):
+            self._mode, self._is_weak, self.draft = "review", True, Draft(self._store)
+            self.report.notices.append(
+                f"{self._model.name} is too weak to write alone; what it proposes waits for review."
+            )
         if self._mode == "apply":
             applied = self._commit(piece, verdicts)
         else:
             limit = self._store.limits.max_file_bytes
             applied = applied_to(self.draft.copy(), verdicts, limit)
-            self.draft = applied.held if self._mode == "review" else applied.draft
+            shows_doubtful = self._mode == "review" and not self._is_weak
+            self.draft = applied.held if shows_doubtful else applied.draft
             if self._mode == "review":
                 self._keep_plan(piece)
         self._tell(piece, verdicts, applied)
@@ -364,7 +372,8 @@ class _WriterPass:
             asked.system, asked.user, schema=asked.schema, shape=SHAPE, read=parse_reply
         )
         self.report.batches += 1
-        judged = judge_operations(parsed.operations, asked.grounds)
+        quoted = quote_people(asked.grounds) if asked.grounds.strict else []
+        judged = judge_operations([*parsed.operations, *quoted], asked.grounds)
         return replace(judged, refused=(*parsed.malformed, *judged.refused))
 
     def _commit(self, piece: Sequence[Turn], verdicts: Sequence[JudgedBatch]) -> StepOutcome:
@@ -447,6 +456,19 @@ class _WriterPass:
     def _note(self, entry: dict[str, Any]) -> None:
         if self._mode != "dry_run":
             self._runs.note(self.report.run, entry)
+
+
+_LEAST_JUDGED: Final = 4
+
+
+def is_weak(judged: JudgedBatch) -> bool:
+    """Tell whether a model must not write alone: it is small, or invents most of its lines."""
+    invented = sum(one.rail in _INVENTED for one in judged.refused)
+    lines = invented + sum(len(one.lines) for one in judged.operations)
+    return judged.grounds.strict or (lines >= _LEAST_JUDGED and 3 * invented > 2 * lines)
+
+
+_INVENTED: Final = frozenset({"unsupported", "language"})
 
 
 def _pass_outcome(report: WriterReport, mode: Mode) -> Any:  # noqa: ANN401

@@ -120,7 +120,8 @@ def judge_operations(operations: Sequence[Operation], grounds: Grounds) -> Judge
     held: list[Operation] = []
     for proposed in operations:
         try:
-            placed = _place_operation(_with_path(proposed, grounds, accepted), grounds)
+            at_path = _with_path(proposed, grounds, accepted)
+            placed = _place_operation(_as_fact(at_path) if grounds.strict else at_path, grounds)
             if placed.op == "supersede":
                 placed = _check_superseded(placed, grounds)
             for operation in _without_claims(placed, grounds):
@@ -222,6 +223,11 @@ def _are_wishes(operation: Operation) -> bool:
     """Tell whether lines state a person's lasting wishes for the familiar."""
     is_person = operation.rel_path.startswith(f"{layout.PEOPLE_DIR}/")
     return is_person and operation.kind == "said" and heading_in(operation.section) == "wishes"
+
+
+def _as_fact(operation: Operation) -> Operation:
+    """Turn a wish that a small model found into a fact; it mistakes anything for one."""
+    return replace(operation, section="") if _are_wishes(operation) else operation
 
 
 def _section_title(operation: Operation, phrases: Phrases) -> str:
@@ -368,14 +374,13 @@ def _not_recalled(line: ProposedLine, operation: Operation, grounds: Grounds) ->
 
 
 def _said_in_their_words(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:
-    """Refuse a small model's invention: a line that shares no word with the turns."""
-    if not grounds.strict or operation.kind == "felt":
+    """Refuse a small model's invention: a line with a word that no person said in its turns."""
+    if not grounds.strict or normal_line(line.text) in grounds.lines_of(operation.rel_path):
         return
     if not grounds.says_more_than_names(line.text):
         raise _RefusedError("blank", "it contains only names and numbers")
-    everything = [turn.id for turn in grounds.batch.turns]
-    if not grounds.support(line.text, everything, alone=True):
-        raise _RefusedError("unsupported", "none of its words was said in these turns")
+    if new := grounds.unsaid_words(_without_links(line.text), line.turns):
+        raise _RefusedError("unsupported", f"nobody said {new!r} in the turns it names")
 
 
 def _rewritten_from_something(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:

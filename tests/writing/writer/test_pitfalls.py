@@ -526,7 +526,36 @@ def test_a_small_model_may_only_use_words_that_were_said(world):
     report = world.write(reply(op(lines=lines)), reply_tokens=384)
 
     assert rails(report) == ["unsupported", "blank"]
-    assert "- Keeps bees. (Anna)" in world.read(ANNAS)
+    assert "+- Keeps bees. (Anna)" in report.diff
+
+
+def test_a_small_model_proposes_and_never_writes(world):
+    for words in ("I keep bees behind the house.", "Do you like honey?", "It is sunny today."):
+        world.say(words)
+    lines = ["Keeps bees.", "Anna loves the bees of Norway.", "It sounds like a good novel."]
+
+    report = world.write(reply(op(lines=lines, section="Standing wishes")), reply_tokens=384)
+
+    assert (report.outcome, bool(report.pending)) == ("review", True)
+    assert not world.store.exists(ANNAS)
+    assert rails(report) == ["unsupported", "unsupported"]
+    assert "wishes" not in report.diff.lower()
+    assert "+- “I keep bees behind the house.” (Anna)" in report.diff
+    assert "honey" not in report.diff
+    assert any("waits for review" in notice for notice in report.notices)
+    assert world.history.unsummarised_count() == 0
+
+
+def test_a_model_that_invents_most_lines_proposes_the_rest(world):
+    world.say("I keep bees behind the house.")
+    invented = ["Has a yacht in Monaco.", "Studied law in Vienna.", "Plays chess on Mondays."]
+
+    report = world.write(reply(op(lines=[*invented, "Keeps bees."])))
+
+    assert report.outcome == "review"
+    assert "+- Keeps bees. (Anna)" in report.diff
+    assert "yacht" not in report.diff
+    assert not world.store.exists(ANNAS)
 
 
 def test_several_creates_of_one_topic_wrote_one_bullet_three_times(world):

@@ -1,0 +1,59 @@
+"""Quotes of what people said about themselves, for models too weak to put it in words."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.base.text import one_line, split_sentences
+from familiar_cli.writing.writer.contract import Operation, ProposedLine
+from familiar_cli.writing.writer.grounds import stems_of
+
+if TYPE_CHECKING:
+    from familiar_cli.store.history.rows import Turn
+    from familiar_cli.writing.writer.grounds import Grounds
+
+_TURNS_OF_QUOTE: Final = 5
+_LEAST_STEMS: Final = 3
+_CHARS: Final = range(20, 200)
+_SELF: Final = re.compile(r"\b(?:I|I['’]\w+|my|we|our)\b", re.IGNORECASE)
+_ASKS: Final = re.compile(r"[?？؟]\W*\Z")
+
+
+def quote_people(grounds: Grounds) -> list[Operation]:
+    """Return additions to the files of people: the sentences that say most about them.
+
+    About one for five turns, each with the turn as its evidence.
+    """
+    ranked = sorted(
+        ((_weight(sentence), -turn.id, sentence, turn) for turn, sentence in _statements(grounds)),
+        key=lambda one: one[:2],
+        reverse=True,
+    )
+    most = 1 + len(grounds.batch.turns) // _TURNS_OF_QUOTE
+    chosen = [(turn, text) for weight, _, text, turn in ranked[:most] if weight >= _LEAST_STEMS]
+    return [
+        Operation(
+            "add_bullets", person.rel_path, (ProposedLine(f"“{one_line(text, 300)}”", (turn.id,)),)
+        )
+        for turn, text in sorted(chosen, key=lambda one: one[0].id)
+        for person in grounds.roster.who_said((turn.id,))
+    ]
+
+
+def _statements(grounds: Grounds) -> list[tuple[Turn, str]]:
+    """List the sentences in which people speak of themselves; in other languages, all."""
+    is_english = grounds.phrases.code == "en"
+    return [
+        (turn, sentence.strip())
+        for turn in grounds.batch.turns
+        if turn.role == "user"
+        for sentence in split_sentences(turn.content)
+        if len(sentence.strip()) in _CHARS
+        and not _ASKS.search(sentence)
+        and (not is_english or _SELF.search(sentence))
+    ]
+
+
+def _weight(sentence: str) -> int:
+    return len(stems_of(sentence))
