@@ -227,3 +227,44 @@ def test_help_names_every_command(root, serve) -> None:
     serve("One.")
     told = chat("/help").stderr
     assert [name for name in COMMANDS if name not in told] == []
+
+
+def test_remember_writes_the_last_message_with_its_turn_as_evidence(root, serve) -> None:
+    server = serve("Noted.")
+    result = chat("My boat is called Ladybird.", "/remember", "/memory people/cli-user.md")
+    assert "Remembered in people/cli-user.md" in result.stderr
+    page = (root / "memory" / "people" / "cli-user.md").read_text("utf-8")
+    assert "“My boat is called Ladybird.”" in page
+    assert "turns" in page.partition("Ladybird")[2].partition("\n")[0]
+    assert "Ladybird" in result.stdout
+    assert len(server.requests) == 1  # no model writes it
+
+
+def test_remembered_twice_it_stands_once(root, serve) -> None:
+    serve("Noted.")
+    result = chat("My boat is called Ladybird.", "/remember", "/remember", code=5)
+    assert "the file already says so" in result.stderr
+    page = (root / "memory" / "people" / "cli-user.md").read_text("utf-8")
+    assert page.count("Ladybird") == 1
+
+
+def test_remember_with_a_text_notes_it(root, serve) -> None:
+    serve()
+    chat("/remember Buy rope.")
+    assert "- Buy rope." in (root / "memory" / "notes.md").read_text("utf-8")
+
+
+def test_search_and_memory_show_what_is_known(root, serve) -> None:
+    serve("Aye.")
+    found = chat("The lantern is lit.", "/search lantern harbour", "/memory").stderr
+    assert "the harbour is closed" in found
+    assert "The lantern is lit." in found
+    assert "\nnotes.md\n" in found
+    assert "missing" in chat("/search", code=2).stderr
+
+
+def test_retry_swipe_and_forget_are_other_words(root, serve) -> None:
+    serve("One.", "Two.", "Three.")
+    assert chat("hello", "/retry", "/swipe", "/swipe 1").stdout.endswith("Three.\nOne.\n")
+    chat("/forget")
+    assert standing(root) == []

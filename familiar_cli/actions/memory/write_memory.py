@@ -49,6 +49,22 @@ def memory_writer(
     )
 
 
+def remember_turn(familiar: Familiar, turn_id: int) -> str:
+    """Write a message to memory at once, as a quote with its turn as evidence; return the file.
+
+    Raises:
+        NotFoundError: There is no such turn.
+        RefusedError: A rule refuses it, for example because memory holds it already.
+        ConfigError: Something is missing to talk to the writer's model.
+    """
+    turn = familiar.history.turn(turn_id)
+    if turn is None:
+        raise NotFoundError(
+            f"There is no turn {turn_id}; nothing was changed", hint="Run `familiar history show`."
+        )
+    return memory_writer(familiar).remember(turn)
+
+
 def of_channels(familiar: Familiar, channels: Sequence[str]) -> UnreadFilter:
     """Return a filter for turns of these channels, or of all if none is named.
 

@@ -34,7 +34,7 @@ from familiar_cli.cli.terminal.reply import (
 )
 from familiar_cli.pages.context_page import context_page, recall_page, reply_page, why_page
 from familiar_cli.pages.emit import Output, say
-from familiar_cli.pages.page import PagePart, print_page
+from familiar_cli.pages.page import PagePart, plain, print_page
 from familiar_cli.pages.stream import TURNS, StreamedText, show_past
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 
 _EXCERPT_CHARS: Final = 60
+_MOST_FOUND: Final = 5
+_MOST_LISTED: Final = 20
 _HELP: Final = """\
 Type a message; Alt-Enter or a backslash at the end of a line begins another line.
 Ctrl-C interrupts a reply and keeps what has arrived; on an empty line it ends the chat, like Ctrl-D.
@@ -229,6 +231,54 @@ def _set_note(chat: Conversation, argument: str) -> None:
     chat.out.note(f"Noted in {change_turns.take_note(chat.familiar, argument)}.")
 
 
+def _remember(chat: Conversation, argument: str) -> None:
+    """Write the last message of a person to memory; with a text, note that."""
+    if argument:
+        _set_note(chat, argument)
+        return
+    from familiar_cli.actions.memory.write_memory import remember_turn
+
+    _check_on_record(chat, "/remember")
+    said = change_turns.last_exchange(chat.familiar, chat.said.channel_id).said
+    rel_path = remember_turn(chat.familiar, said.id)
+    chat.out.note(f"Remembered in {rel_path}: {one_line(said.content, _EXCERPT_CHARS)}")
+
+
+def _search(chat: Conversation, argument: str) -> None:
+    """Show the best lines of memory, and what was said."""
+    from familiar_cli.actions.memory.search import search_past
+    from familiar_cli.store.search.types import SearchOptions
+
+    if not argument:
+        raise UsageError("What to search for is missing", hint="Type /search WORDS.")
+    familiar = chat.familiar
+    found = familiar.finder.search(argument, SearchOptions(k=_MOST_FOUND, viewer=OWNER)).hits
+    said = search_past(familiar, argument, k=_MOST_FOUND, viewer=familiar.privacy.glance()).hits
+    rows = [(hit.score, f"{hit.rel_path}:{hit.line}", hit.best) for hit in found]
+    rows += [(h.score, f"{h.channel}:{h.turns[0]}", f"{h.speaker}: {h.text}") for h in said]
+    best = sorted(rows, reverse=True)[:_MOST_FOUND]
+    chat.out.note(*(f"{place}  {one_line(text, _EXCERPT_CHARS)}" for _, place, text in best))
+    if not best:
+        chat.out.note(f"Nothing was found for {argument!r}.")
+
+
+def _show_memory(chat: Conversation, argument: str) -> None:
+    if argument:
+        chat.show_page(plain(chat.familiar.memory.read_file(argument)))
+        return
+    paths = list(_recalled_paths(chat))
+    chat.out.note(*paths[:_MOST_LISTED], "/memory PATH shows one; /search WORDS finds lines.")
+    if len(paths) > _MOST_LISTED:
+        chat.out.note(f"{len(paths) - _MOST_LISTED} more: `familiar memory ls`.")
+
+
+def _swipe(chat: Conversation, argument: str) -> int:
+    if not argument:
+        return _reply_again(chat, argument)
+    _choose_reply(chat, argument)
+    return 0
+
+
 def _show_recalled(chat: Conversation, _: str) -> None:
     found = recalled_pieces(chat.last_trace())
     if found:
@@ -272,8 +322,13 @@ COMMANDS: Final = {
     "/again": Command(_reply_again, "ask for another reply; the one before is kept"),
     "/continue": Command(_continue_reply, "continue the last reply from its end"),
     "/edit": Command(_edit_last, "change what you said last; a new reply is asked for"),
+    "/retry": Command(_reply_again, "the same as /again"),
     "/undo": Command(_undo_last, "withdraw the last exchange"),
+    "/forget": Command(_undo_last, "the same as /undo; `familiar memory rm` deletes a file"),
     "/choose": Command(_choose_reply, "choose one of several replies", "[N]", _reply_numbers),
+    "/swipe": Command(
+        _swipe, "ask for another reply, or choose the one with a number", "[N]", _reply_numbers
+    ),
     "/branch": Command(
         _make_branch, "continue in a new channel, from here or from a turn", "NAME [TURN]"
     ),
@@ -284,6 +339,9 @@ COMMANDS: Final = {
         _speak_as, "speak as somebody else, or as yourself again", "[NAME]", _people_names
     ),
     "/impersonate": Command(_draft_for_me, "let the model write your next line, unsent"),
+    "/remember": Command(_remember, "write what you said last to memory, or note a TEXT", "[TEXT]"),
+    "/search": Command(_search, "search memory, and what is not in it yet", "WORDS"),
+    "/memory": Command(_show_memory, "list memory, or show a file", "[PATH]", _recalled_paths),
     "/note": Command(_set_note, "add a line to notes.md in memory", "TEXT"),
     "/recall": Command(_show_recalled, "show what memory gave to the last reply"),
     "/why": Command(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec.structs import replace
 
-from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.errors import FamiliarError, RefusedError
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.base.who.identity import Author, Labels, Me, Who
 from familiar_cli.base.who.visibility import PrivacyRules, Viewer
@@ -33,7 +33,7 @@ from familiar_cli.writing.writer.applying import StepOutcome, applied_to, commit
 from familiar_cli.writing.writer.contract import Batch, WriterReport, parse_reply
 from familiar_cli.writing.writer.grounds import by_privacy, split_steps
 from familiar_cli.writing.writer.prompts import SHAPE, Questions
-from familiar_cli.writing.writer.quotes import quote_people
+from familiar_cli.writing.writer.quotes import quote_people, quote_turn
 from familiar_cli.writing.writer.rails import JudgedBatch, judge_operations
 from familiar_cli.writing.writer.runs import marker_text, reconcile_history
 from familiar_cli.writing.writer.settings import WriterSettings, expect_reply
@@ -136,6 +136,19 @@ class MemoryWriter:
         finally:
             made.end()
         return made.report
+
+    def remember(self, turn: Turn) -> str:
+        """Write a message to memory, word for word and without a model; return the file.
+
+        Raises:
+            RefusedError: A rule refuses it; the message says which.
+            FamiliarError: The memory cannot be used.
+        """
+        made = _WriterPass(self, "apply", ALL, newest=True)
+        try:
+            return made.remember(turn)
+        finally:
+            made.aliases.close()
 
     def estimate(
         self,
@@ -265,6 +278,18 @@ class _WriterPass:
         report.outcome = _pass_outcome(report, self._mode)
         if report.batches or report.error or self._asker.spent.calls:
             self._note({"end": iso(now()), **_record_end(report)})
+
+    def remember(self, turn: Turn) -> str:
+        """Write a message as a quote, with itself as evidence; see `MemoryWriter.remember`."""
+        for batch in self.batches([turn]):
+            grounds = self.questions.about(batch, self.draft).grounds
+            judged = judge_operations([quote_turn(grounds, turn)], grounds)
+            for refusal in judged.refused:
+                raise RefusedError(f"Turn {turn.id} was not written to memory: {refusal.reason}")
+            message = f"remember turn {turn.id}, run {self.report.run}"
+            commit_step(self._store, [judged], message, self.report.run, lambda *_: None)
+            return judged.operations[0].rel_path
+        raise RefusedError(f"Turn {turn.id} was replaced or withdrawn; nothing was written")
 
     async def read(
         self, turns: Iterator[Turn], most: int | None, on_step: Callable[[WriterReport], None]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from familiar_cli.writing.writer.grounds import Grounds
 
 _TURNS_OF_QUOTE: Final = 5
+_MOST_CHARS: Final = 500
 _LEAST_STEMS: Final = 3
 _CHARS: Final = range(20, 200)
 _SELF: Final = re.compile(r"\b(?:I|I['’]\w+|my|we|our)\b", re.IGNORECASE)
@@ -32,13 +33,22 @@ def quote_people(grounds: Grounds) -> list[Operation]:
     )
     most = 1 + len(grounds.batch.turns) // _TURNS_OF_QUOTE
     chosen = [(turn, text) for weight, _, text, turn in ranked[:most] if weight >= _LEAST_STEMS]
-    return [
-        Operation(
-            "add_bullets", person.rel_path, (ProposedLine(f"“{one_line(text, 300)}”", (turn.id,)),)
-        )
-        for turn, text in sorted(chosen, key=lambda one: one[0].id)
-        for person in grounds.roster.who_said((turn.id,))
-    ]
+    chosen.sort(key=lambda one: one[0].id)
+    return [quote_turn(grounds, turn, text) for turn, text in chosen]
+
+
+def quote_turn(grounds: Grounds, turn: Turn, text: str = "") -> Operation:
+    """Return the addition of a quote to its author's file, or to that of the session.
+
+    Args:
+        grounds: The evidence, which includes the turn.
+        turn: The turn.
+        text: The part to quote; empty for all.
+    """
+    quote = f"“{one_line(text or turn.content, _MOST_CHARS)}”"
+    people = [person.rel_path for person in grounds.roster.who_said((turn.id,))]
+    path = next(iter((*people, *grounds.sessions)))
+    return Operation("add_bullets", path, (ProposedLine(quote, (turn.id,)),))
 
 
 def _statements(grounds: Grounds) -> list[tuple[Turn, str]]:
