@@ -101,6 +101,11 @@ def typed(word: str, *, windows: bool = os.name == "nt") -> str:
     return shlex.quote(word)
 
 
+def hint_sentence(hint: str) -> str:
+    """Return a hint as a sentence; one that is only a command is put into one."""
+    return hint if "`" in hint or hint[:1].isupper() else f"Run `{hint}`."
+
+
 def counted(number: int, noun: str, many: str = "") -> str:
     """Format a number with its noun: `1 file`, `1,200 files`."""
     return f"{number:,} {noun if number == 1 else many or noun + 's'}"

@@ -118,10 +118,10 @@ class Cast(Struct, frozen=True):
             return ()
         mine = " or ".join(map(repr, own))
         if len(names) > 1:
-            return (f"nobody in it is taken for you, {mine}; `--me NAME` says who you are",)
+            return (f"nobody in it is treated as you, {mine}; `--me NAME` says who you are",)
         (name,) = names
         account = typed(f"{people[name].platform}:{people[name].user_id}")
-        told = f"{one_line(name)!r} is taken for somebody else than you, {mine}"
+        told = f"{one_line(name)!r} is treated as someone other than you, {mine}"
         remedy = f"add `--me {typed(name)}`, or afterwards `familiar me --also {account}`"
         return (f"{told}; if it is you, {remedy}",)
 
@@ -282,7 +282,7 @@ def cast_speakers(cast: Cast, people: Mapping[str, Author], *, origin: str) -> C
         account = f"{cast.user.platform}:{cast.user.user_id}"
         error = errors.RefusedError(
             f"Several people speak in {origin!r}: {_as_strings(rest)}. Which of them is {account!r}"
-            " cannot be told; nothing was imported",
+            " is unclear; nothing was imported",
             hint=f"Add `--me NAME`, for example `--me {typed(min(rest))}`.",
         )
         choices = ((name, f"{one_line(name)} is {account}") for name in sorted(rest)[:8])

@@ -532,7 +532,7 @@ def _visible_lines(familiar: Familiar, rel_path: str, viewer: Viewer) -> frozens
 
 
 _NOT_READ_AGAIN: Final = (
-    "The turns behind what was undone count as read. To have them read again:"
+    "Turns behind an undone change stay marked as read. To have them read again:"
     " `familiar write-memory --since WHEN` or `familiar write-memory --all`."
 )
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError, UsageError
-from familiar_cli.base.text import fold, fold_word, framed
+from familiar_cli.base.text import fold, fold_word, framed, hint_sentence
 from familiar_cli.base.times.clock import iso, to_zone
 from familiar_cli.store import fts
 from familiar_cli.store.history import recall as fulltext
@@ -98,13 +98,9 @@ def _result_notes(results: Sequence[SearchResult]) -> tuple[str, ...]:
     told = (
         note
         for result in results
-        for note in (*result.notes, result.hint and _suggest_next(result))
+        for note in (*result.notes, result.hint and hint_sentence(result.hint))
     )
     return tuple(dict.fromkeys(filter(None, told)))
-
-
-def _suggest_next(result: SearchResult) -> str:
-    return result.hint if "`" in result.hint else f"Run `{result.hint}`."
 
 
 METHODS: Final = ("auto", "hybrid", "lexical")

@@ -148,7 +148,7 @@ def restore(
     me: Annotated[bool, typer.Option("--me")] = False,
     identity: Identity = None,
 ) -> None:
-    """Restore familiars from a backup into a home where they are not.
+    """Restore familiars from a backup into a home that does not have them.
 
     The copy is an instance of its own, so it can sync with the original; after `backup --move` it
     is the same one.

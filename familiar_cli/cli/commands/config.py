@@ -34,7 +34,7 @@ Key = Annotated[str, typer.Argument(metavar="KEY", help="A setting, e.g. llm.pre
 
 @config_app.command()
 def show(ctx: typer.Context, key: Annotated[str | None, typer.Argument()] = None) -> None:
-    """Show what every setting comes to now, and where that comes from.
+    """Show the effective value of every setting, and where it comes from.
 
     \b
     familiar config show

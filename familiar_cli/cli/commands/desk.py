@@ -86,7 +86,7 @@ def list_todo(ctx: typer.Context, *, every: Closed = False) -> None:
 
 @todo_app.command("done")
 def finish_todo(ctx: typer.Context, item: ItemId, *, dry_run: DryRun = False) -> None:
-    """Mark a reminder or a task as done. One that comes again waits for its next time.
+    """Mark a reminder or a task as done. A recurring one waits for its next time.
 
     \b
     familiar todo done r1
@@ -324,7 +324,7 @@ def add_scheduled(
 ) -> None:
     """Add a job, run by `familiar daemon`, `serve` or `chat` while one of them runs.
 
-    Each time is dealt with once. No job runs commands of the system.
+    Each occurrence runs once. Jobs never run system commands.
 
     \b
     familiar job add "every day 8:00" --say "Good morning"
@@ -332,7 +332,7 @@ def add_scheduled(
     familiar job add "every 2 hours" --run sync --missed skip
 
     Args:
-        when (WHEN): How it comes again, e.g. `every day 8:00`.
+        when (WHEN): Recurrence, e.g. `every day 8:00`.
         say (TEXT): Write a message about this.
         run (PASS): Run write-memory, consolidate, sync or `distill short|mid|long`.
         channel (ID): Channel that the message goes to.
@@ -351,7 +351,7 @@ def add_scheduled(
 
 @job_app.command("ls")
 def list_scheduled(ctx: typer.Context) -> None:
-    """List the jobs, when each comes next, and how it ended the last time.
+    """List the jobs, when each runs next, and how its last run ended.
 
     \b
     familiar job ls
@@ -388,7 +388,7 @@ def remove_scheduled(ctx: typer.Context, job_id: JobId, *, dry_run: DryRun = Fal
 
 @job_app.command("run")
 def run_scheduled(ctx: typer.Context, job_id: JobId) -> None:
-    """Run a job now, beside its times.
+    """Run a job now, in addition to its schedule.
 
     \b
     familiar job run good-morning

@@ -260,7 +260,7 @@ def links(
 def pin(ctx: typer.Context, paths: list[str], *, dry_run: DryRun = False) -> None:
     """Include files in every prompt, by setting `pinned: true` in their front matter.
 
-    Prompts show them whole within `budget.pinned`; `familiar memory pins` tells which fit.
+    Prompts show them whole within `budget.pinned`; `familiar memory pins` shows which fit.
 
     \b
     familiar memory pin lore/rules.md
@@ -287,7 +287,7 @@ def unpin(ctx: typer.Context, paths: list[str], *, dry_run: DryRun = False) -> N
 
 @app.command()
 def pins(ctx: typer.Context) -> None:
-    """List the pinned files with their tokens, and tell which do not fit in `budget.pinned`.
+    """List the pinned files with their tokens, and show which do not fit in `budget.pinned`.
 
     \b
     familiar memory pins

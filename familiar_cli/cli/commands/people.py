@@ -302,7 +302,7 @@ def me(
 ) -> None:
     """Say who you are, or show it: your name, a description and pronouns.
 
-    They hold for all familiars of the home, in messages that name no other speaker. With
+    They apply to all familiars in the home, in messages that name no other speaker. With
     --familiar they hold for that familiar only, with --channel in that channel only. An empty
     value means none. {{user}} is your name, {{persona}} your description; where the character has
     no {{persona}}, every prompt includes the description.
@@ -435,7 +435,7 @@ def graph(
 ) -> None:
     """Show who and what somebody is related to; without NAME, list all relations.
 
-    Relations stand below `## Relations` in a file of `people/`, `topics/` or `places/`, one per
+    Relations are listed below `## Relations` in a file of `people/`, `topics/` or `places/`, one per
     line: `- sister of [Robin](discord-42.md) (since 2024-03)`.
 
     \b

@@ -9,7 +9,7 @@ import typer
 from msgspec.structs import asdict
 
 from familiar_cli.base.errors import FamiliarError, UsageError
-from familiar_cli.base.text import counted, one_line
+from familiar_cli.base.text import counted, hint_sentence, one_line
 from familiar_cli.cli.commands._base import App, day_of, familiar_of, output, text_or_stdin
 from familiar_cli.cli.commands._options import most
 from familiar_cli.cli.commands._options import since as since_option
@@ -262,7 +262,7 @@ def _tell_of_turns(out: Output, said: PastFound, min_score: float) -> None:
     if said.waiting:
         waiting = counted(said.waiting, "turn")
         out.note(f"Searched by words only: {waiting} without a vector yet.")
-        out.note("hint: run `familiar index build`")
+        out.note("hint: Run `familiar index build`.")
     if not said.hits:
         above = _above(min_score)
         out.note(f"Nothing was found in what was said{above}. See all: `familiar history ls`.")
@@ -275,7 +275,7 @@ def _above(min_score: float) -> str:
 def _tell(out: Output, found: SearchResult, min_score: float, *, has_turns: bool) -> None:
     out.note(*(note if note.endswith(".") else f"{note}." for note in found.notes))
     if found.hint:
-        out.note(f"hint: run `{found.hint}`" if "`" not in found.hint else f"hint: {found.hint}")
+        out.note(f"hint: {hint_sentence(found.hint)}")
     if not (found.hits or has_turns):
         out.note(
             f"Nothing was found by {found.method} search{_above(min_score)}. "

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 app = App(
     help="""Share one memory between several machines, through a git remote or a folder.
 
-    Without a command: merge the changes of other machines, and send those of this one.
+    Without a command: merge changes from other machines, and send this machine's.
 
     \b
     familiar sync remote add hub me@example.org:ada.git
@@ -56,7 +56,7 @@ def sync(
 
 @app.command()
 def pull(ctx: typer.Context, *, remote: OneRemote = None, dry_run: DryRun = False) -> None:
-    """Fetch and merge the changes of other machines; send nothing.
+    """Fetch and merge changes from other machines; send nothing.
 
     \b
     familiar sync pull
@@ -67,7 +67,7 @@ def pull(ctx: typer.Context, *, remote: OneRemote = None, dry_run: DryRun = Fals
 
 @app.command()
 def push(ctx: typer.Context, *, remote: OneRemote = None, dry_run: DryRun = False) -> None:
-    """Send the changes of this machine; merge nothing.
+    """Send this machine's changes; merge nothing.
 
     \b
     familiar sync push
@@ -210,9 +210,9 @@ Device = Annotated[
 
 @app.command()
 def devices(ctx: typer.Context) -> None:
-    """List the machines that share this familiar, and what is taken from each.
+    """List the machines that share this familiar, and what is accepted from each.
 
-    From a `new` machine, changes are taken, but not what it states about others' turns.
+    From a `new` machine, changes are accepted, but not what it states about others' turns.
 
     \b
     familiar sync devices
@@ -244,7 +244,7 @@ def allow(ctx: typer.Context, name: Device) -> None:
 
 @app.command()
 def block(ctx: typer.Context, name: Device) -> None:
-    """Take nothing more from a machine; what it sent before stays.
+    """Accept nothing more from a machine; what it sent before stays.
 
     \b
     familiar sync block old-phone-1a2b
@@ -289,7 +289,7 @@ def rekey(
     *,
     new_signing_key: Annotated[bool, typer.Option("--new-signing-key")] = False,
 ) -> None:
-    """Encrypt what this machine keeps in folders anew, with the key that is set now.
+    """Re-encrypt what this machine keeps in folders, with the key that is set now.
 
     Set the new key first, and list the file of the old one in sync.old_key_files.
 

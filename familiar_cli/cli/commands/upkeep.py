@@ -408,7 +408,8 @@ def build_index(ctx: typer.Context) -> None:
     if embedder is None:
         out.note(f"Words only: {familiar.finder.embedder.reason}.")
         if familiar.finder.embedder.hint:
-            out.note(f"hint: run `{familiar.finder.embedder.hint}`, then `familiar index build`")
+            out.note(f"hint: {hint_sentence(familiar.finder.embedder.hint)}")
+            out.note("Then run `familiar index build` again.")
     out.answer(built, built_text(built))
 
 
