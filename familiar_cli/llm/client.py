@@ -520,5 +520,5 @@ def _start_server(file: Path, slot: ResolvedSlot, key: str) -> Any:  # noqa: ANN
     except RuntimeError as error:
         raise ModelError(
             f"The model file {str(file)!r} could not be loaded: {error}",
-            hint="Run `familiar model ls --check`; `familiar model pull` replaces a damaged file.",
+            hint="Run `familiar model list --check`; `familiar model pull` replaces damaged files.",
         ) from error

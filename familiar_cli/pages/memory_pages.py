@@ -337,7 +337,7 @@ def summary_line(done: Tidied) -> str:
     new = ""
     if proposed := len(done.proposed):
         awaits = "awaits" if proposed == 1 else "await"
-        new = f" {counted(proposed, 'new plan')} {awaits} review: `familiar review ls`."
+        new = f" {counted(proposed, 'new plan')} {awaits} review: `familiar review list`."
     return f"{looked}: {counted(len(done.found), 'finding')}.{new or ' Nothing was changed.'}{more}"
 
 

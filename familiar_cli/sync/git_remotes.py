@@ -250,7 +250,7 @@ class GitRemote:
             raise errors.RemoteUnreachableError(
                 f"There is no git repository at {self.address!r}",
                 hint="Create an empty one on the server, or check the address: "
-                "`familiar sync remote ls`.",
+                "`familiar sync remote list`.",
             ) from error
         except SendPackError as error:
             raise errors.RemoteRefusedError(

@@ -341,7 +341,7 @@ class Remotes:
                 f"There is no remote {name!r}",
                 hint=f"Did you mean {guess!r}?"
                 if guess
-                else "List them: `familiar sync remote ls`.",
+                else "List them: `familiar sync remote list`.",
             )
         return {name: known[name]}
 

@@ -124,8 +124,8 @@ LOOK_S: Final = 60.0
 """How often it is looked whether a period or a digest is due."""
 REMIND_S: Final = 15.0
 """How often it is looked whether a reminder is due."""
-_REMINDING: Final = "todo ls"
-_JOBS: Final = "job ls"
+_REMINDING: Final = "todo list"
+_JOBS: Final = "job list"
 _LOOKING: Final = "history stats"  # commands that fail for the same reason
 _EMBEDDING: Final = "index build"
 

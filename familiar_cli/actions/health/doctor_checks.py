@@ -478,7 +478,7 @@ def journal(target: CheckTarget) -> Iterator[Diagnosis]:
         mark = read_mark(repository.path)
         if mark:
             check_mark(repository, mark)
-            mend = "The next command that uses memory completes it: `familiar memory ls`."
+            mend = "The next command that uses memory completes it: `familiar memory list`."
             yield warn("a change was interrupted before it was on disk", mend)
         else:
             yield from _compare_files(target, repository)

@@ -203,7 +203,7 @@ def remove_job(familiar: Familiar, job_id: str, *, dry_run: bool = False) -> Job
 
     jobs = {job.id: job for job in read_jobs(familiar)}
     if job_id not in jobs:
-        raise NotFoundError(f"There is no job {job_id!r}", hint="List them: `familiar job ls`.")
+        raise NotFoundError(f"There is no job {job_id!r}", hint="List them: `familiar job list`.")
     if not dry_run:
         document = tomlkit.parse(read_plain(familiar.paths.jobs).decode("utf-8-sig"))
         entries: Any = document["job"]
@@ -256,7 +256,7 @@ async def run_due_jobs(familiar: Familiar, tell: Callable[[Event], None]) -> flo
     try:
         jobs = read_jobs(familiar)
     except FamiliarError as error:
-        tell(failed("job ls", error, 0))
+        tell(failed("job list", error, 0))
         return float("inf")
     waits = [float("inf")]
     for job in jobs:
@@ -268,7 +268,7 @@ async def run_due_jobs(familiar: Familiar, tell: Callable[[Event], None]) -> flo
         except LockedError:
             pass  # another process is running it
         except FamiliarError as error:
-            tell(failed("job ls", error, familiar.passes.job(job.id).retry_in_s))
+            tell(failed("job list", error, familiar.passes.job(job.id).retry_in_s))
         waits.append(max(wait_s, familiar.passes.job(job.id).retry_in_s, 1.0))
     return min(waits)
 
@@ -302,7 +302,7 @@ async def run_job_now(familiar: Familiar, job_id: str) -> int | None:
     """
     job = next((job for job in read_jobs(familiar) if job.id == job_id), None)
     if job is None:
-        raise NotFoundError(f"There is no job {job_id!r}", hint="List them: `familiar job ls`.")
+        raise NotFoundError(f"There is no job {job_id!r}", hint="List them: `familiar job list`.")
     made: list[int | None] = []
 
     async def work() -> None:

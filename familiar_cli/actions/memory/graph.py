@@ -292,7 +292,7 @@ def _find_page(familiar: Familiar, graph: RelationIndex, name: str, *, thorough:
         )
     raise NotFoundError(
         f"No person, place or topic is called {name!r}",
-        hint="`familiar graph` lists all relations, `familiar people ls` everyone.",
+        hint="`familiar graph` lists all relations, `familiar people list` everyone.",
     )
 
 

@@ -78,7 +78,7 @@ def of_channels(familiar: Familiar, channels: Sequence[str]) -> UnreadFilter:
         if channel not in known:
             raise NotFoundError(
                 f"There are no turns in channel {channel!r}; nothing was written",
-                hint="Run `familiar history ls`.",
+                hint="Run `familiar history list`.",
             )
     return UnreadFilter(frozenset(channels))
 

@@ -106,7 +106,7 @@ def merge_files(
     if kept == other:
         raise UsageError(
             f"{kept!r} is already one person; nothing was changed",
-            hint="Give two people: `familiar people ls` lists them.",
+            hint="Give two people: `familiar people list` lists them.",
         )
     theirs = _person_text(draft, other, titles.get(other, ""))
     ours = _person_text(draft, kept, titles.get(kept, ""))
@@ -325,7 +325,7 @@ def _person_text(draft: Draft, slug: str, title: str = "") -> str:
     if text is None:
         raise NotFoundError(
             f"No file about {slug!r}; nothing was changed",
-            hint="Run `familiar people ls`.",
+            hint="Run `familiar people list`.",
         )
     return text
 

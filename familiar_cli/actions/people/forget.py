@@ -344,7 +344,7 @@ def forget_person(
     if not (forgetting.found.turns or forgetting.changes() or is_known):
         raise NotFoundError(
             f"Nothing is known about {person!r}; nothing was changed",
-            hint="Run `familiar people ls`.",
+            hint="Run `familiar people list`.",
         )
     report = forgetting.report(dry_run=dry_run)
     if not dry_run:
@@ -415,7 +415,9 @@ def export_person(familiar: Familiar, person: str, target: Path) -> dict[str, in
     forgetting = _Forgetting(familiar, ForgetOrder.for_accounts(accounts))
     changes = forgetting.changes()
     if not (forgetting.found.turns or changes):
-        raise NotFoundError(f"Nothing is known about {person!r}", hint="Run `familiar people ls`.")
+        raise NotFoundError(
+            f"Nothing is known about {person!r}", hint="Run `familiar people list`."
+        )
     target.mkdir(parents=True, exist_ok=True)
     wanted = sorted(forgetting.found.turns)
     turns = (familiar.history.turn(number) for number in wanted)

@@ -179,7 +179,7 @@ def find_person(familiar: Familiar, names: Aliases, person: str, *, loosely: boo
         return next(iter(called), slug or "")
     everyone = [name for entry in names.people() for name in (entry.slug, *entry.names)]
     guess = nearest(person, [*everyone, *(speaker.author.label for speaker in said.values())])
-    hint = f"Did you mean {guess!r}?" if guess else "Run `familiar people ls`."
+    hint = f"Did you mean {guess!r}?" if guess else "Run `familiar people list`."
     raise NotFoundError(f"No person is called {person!r}", hint=hint)
 
 

@@ -57,7 +57,7 @@ def replace_last_reply(familiar: Familiar, said: Said) -> Said:
     turns = in_pairs(familiar.history.recent(channel_id, _LAST, viewer=OWNER))
     if not turns:
         raise NotFoundError(
-            f"There are no turns in channel {channel_id!r}", hint="Run `familiar channel ls`."
+            f"There are no turns in channel {channel_id!r}", hint="Run `familiar channel list`."
         )
     last = turns[-1]
     question = _answered_turn(familiar, turns)

@@ -157,13 +157,13 @@ channel_app = base.group("List channels and change their settings.")
 ChannelId = Annotated[str, typer.Argument(metavar="ID", help="Channel id.")]
 
 
-@channel_app.command("ls")
+@channel_app.command("list")
 def list_channels(ctx: typer.Context) -> None:
     """List the channels that have turns or settings, most recently active first.
 
     \b
-    familiar channel ls
-    familiar channel ls --json
+    familiar channel list
+    familiar channel list --json
     """
     from familiar_cli.actions.talk.channels import channels_of
     from familiar_cli.pages.status_pages import channels_page
@@ -352,20 +352,20 @@ def _show_changes(
 model_app = base.group("Download, list, test and remove model files.")
 
 Names = Annotated[
-    list[str], typer.Argument(metavar="NAME...", help="Model name, as in `familiar model ls`.")
+    list[str], typer.Argument(metavar="NAME...", help="Model name, as in `familiar model list`.")
 ]
 Slot = Annotated[str, typer.Argument(metavar="[SLOT]", help="Slot of [llm].")]
 
 
-@model_app.command("ls")
+@model_app.command("list")
 def list_models(
     ctx: typer.Context, *, check: Annotated[bool, typer.Option("--check")] = False
 ) -> None:
     """List the available models, and which of them are on this machine.
 
     \b
-    familiar model ls
-    familiar model ls --check
+    familiar model list
+    familiar model list --check
 
     Args:
         check: Verify every file, and name those that are damaged.

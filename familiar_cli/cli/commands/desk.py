@@ -26,9 +26,9 @@ _LISTS = {"remind": REMINDERS, "task": TASKS}
 LETTERS = {"r": REMINDERS, "t": TASKS}
 
 Words = Annotated[str, typer.Argument(metavar="TEXT|-", help="Text; `-` reads standard input.")]
-JobId = Annotated[str, typer.Argument(metavar="ID", help="Id from `familiar job ls`.")]
+JobId = Annotated[str, typer.Argument(metavar="ID", help="Id from `familiar job list`.")]
 Number = Annotated[int, typer.Argument(metavar="N", help="Number in the list.")]
-ItemId = Annotated[str, typer.Argument(metavar="ID", help="Id from `familiar todo ls`, e.g. r1.")]
+ItemId = Annotated[str, typer.Argument(metavar="ID", help="Id from `familiar todo list`, e.g. r1.")]
 
 remind_app = base.group("Manage reminders; the familiar sees them when they are due.")
 task_app = base.group("Manage a task list; the familiar sees it at tier 4.")
@@ -68,13 +68,13 @@ def add_todo(
     _add(ctx, rel_path, text, due if at is None else at, dry_run=dry_run)
 
 
-@todo_app.command("ls")
+@todo_app.command("list")
 def list_todo(ctx: typer.Context, *, every: Closed = False) -> None:
     """List open reminders and tasks with their ids, and the notes.
 
     \b
-    familiar todo ls
-    familiar todo ls --all --json
+    familiar todo list
+    familiar todo list --all --json
     """
     from familiar_cli.pages.memory_pages import show_todo
 
@@ -188,7 +188,7 @@ def _share_command(name: str, command: Callable[..., None], examples: str) -> No
         app.command(name, help=f"{command.__doc__}\n\n\b{lines}")(command)
 
 
-_share_command("ls", list_items, "| --all --json")
+_share_command("list", list_items, "| --all --json")
 _share_command("done", mark_done, " 2")
 _share_command("drop", mark_dropped, " 3")
 
@@ -207,7 +207,7 @@ def _read_id(text: str) -> tuple[str, int]:
     if letter not in LETTERS or not (number.isascii() and number.isdecimal()):
         raise UsageError(
             f"{text!r} is not the id of a reminder (r1) or a task (t1); nothing was changed",
-            hint="List the ids: `familiar todo ls`.",
+            hint="List the ids: `familiar todo list`.",
         )
     return LETTERS[letter], int(number)
 
@@ -349,12 +349,12 @@ def add_scheduled(
     base.output(ctx).answer(row, f"{added.id}: {added.what}, {added.when}, next {row['next']}\n")
 
 
-@job_app.command("ls")
+@job_app.command("list")
 def list_scheduled(ctx: typer.Context) -> None:
     """List the jobs, when each runs next, and how its last run ended.
 
     \b
-    familiar job ls
+    familiar job list
     """
     from familiar_cli.actions.health.job_schedule import read_jobs
 

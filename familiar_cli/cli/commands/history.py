@@ -26,12 +26,12 @@ app = group("Read, search, count and export past turns.")
 _NOTHING = 'There are no turns yet: `familiar ask "Hello"`, or `familiar import-chat FILE`.'
 
 
-@app.command()
+@app.command("list")
 def ls(ctx: typer.Context) -> None:
     """List channels, with the number of turns and the time span of each.
 
     \b
-    familiar history ls
+    familiar history list
     """
     from familiar_cli.pages.history_page import channels_page
     from familiar_cli.store.history.statistics import channel_counts
@@ -282,7 +282,7 @@ def search(
         named = familiar.numbering.turn_names(kept.turn.id for hit in found for kept in hit.around)
     out.answer(found_data(query, found, named), lambda: found_page(query, found, labels, zone))
     if not found:
-        out.note("Nothing was found. `familiar history ls` lists all channels.")
+        out.note("Nothing was found. `familiar history list` lists all channels.")
 
 
 @app.command()
@@ -366,7 +366,7 @@ def _newest(familiar: Familiar, span: TurnFilter, last: int | None) -> list[Kept
         where = f" in channel {span.channel_id!r}" if span.channel_id else ""
         raise NotFoundError(
             f"There are no turns{where}{' in that time' if timed else ''}",
-            hint="Run `familiar history ls`.",
+            hint="Run `familiar history list`.",
         )
     return found
 

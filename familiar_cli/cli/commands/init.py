@@ -452,7 +452,7 @@ def _show(out: Output, title: str, *pages: Any, bold: bool = True) -> None:  # n
 def _farewell(out: Output, home: Path, *, kept: bool) -> None:
     where = "All of this was in a temporary directory, which has been deleted."
     if kept:
-        look = f"familiar memory ls --home {typed(str(home))}"
+        look = f"familiar memory list --home {typed(str(home))}"
         where = f"Everything is in {home}. Look around: `{look}`."
     out.note(
         f"\n{where}\n"

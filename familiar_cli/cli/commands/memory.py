@@ -29,13 +29,13 @@ Below = Annotated[str, typer.Argument(metavar="[DIR]", help="Only files below th
 All = Annotated[bool, typer.Option("--all", "-a", help="Include names that begin with a dot.")]
 
 
-@app.command()
+@app.command("list")
 def ls(ctx: typer.Context, directory: Below = "", *, everything: All = False) -> None:
     """List files: as a tree on a terminal, one path per line in a pipe.
 
     \b
-    familiar memory ls
-    familiar memory ls people
+    familiar memory list
+    familiar memory list people
     """
     out = output(ctx)
     familiar = familiar_of(ctx)
@@ -97,7 +97,7 @@ def grep(
     )
     _tell_skipped(out, found.skipped)
     if not found.hits:
-        out.note(f"No line matches {pattern!r}. List all files with `familiar memory ls`.")
+        out.note(f"No line matches {pattern!r}. List all files with `familiar memory list`.")
     paths = list(dict.fromkeys(hit.rel_path for hit in found.hits))
 
     def render() -> None:
@@ -130,7 +130,7 @@ def glob(ctx: typer.Context, pattern: str) -> None:
     out = output(ctx)
     found = familiar_of(ctx).memory.glob(pattern)
     if not found:
-        out.note(f"No file matches {pattern!r}. List all files with `familiar memory ls`.")
+        out.note(f"No file matches {pattern!r}. List all files with `familiar memory list`.")
     _lines(out, {"files": found}, found)
 
 

@@ -73,13 +73,13 @@ def list_by_default(ctx: typer.Context) -> None:
         ls(ctx)
 
 
-@app.command("ls")
+@app.command("list")
 def ls(ctx: typer.Context) -> None:
     """List everyone who has a file or has spoken, most recently seen first.
 
     \b
-    familiar people ls
-    familiar people ls --json
+    familiar people list
+    familiar people list --json
     """
     from familiar_cli.actions.people.people import people_of
     from familiar_cli.pages.memory_pages import people_page, shared_line
@@ -435,8 +435,8 @@ def graph(
 ) -> None:
     """Show who and what somebody is related to; without NAME, list all relations.
 
-    Relations are listed below `## Relations` in a file of `people/`, `topics/` or `places/`, one per
-    line: `- sister of [Robin](discord-42.md) (since 2024-03)`.
+    Relations are listed below `## Relations` in a file of `people/`, `topics/` or `places/`, one
+    per line: `- sister of [Robin](discord-42.md) (since 2024-03)`.
 
     \b
     familiar graph Mika

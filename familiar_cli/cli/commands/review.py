@@ -35,12 +35,12 @@ Hunks = Annotated[
 ]
 
 
-@app.command("ls")
+@app.command("list")
 def list_plans(ctx: typer.Context) -> None:
     """List plans awaiting review, oldest first.
 
     \b
-    familiar review ls
+    familiar review list
     """
     from familiar_cli.writing.review.pending import read_pending
     from familiar_cli.writing.review.waiting import pending_ids

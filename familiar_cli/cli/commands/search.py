@@ -265,7 +265,7 @@ def _tell_of_turns(out: Output, said: PastFound, min_score: float) -> None:
         out.note("hint: Run `familiar index build`.")
     if not said.hits:
         above = _above(min_score)
-        out.note(f"Nothing was found in what was said{above}. See all: `familiar history ls`.")
+        out.note(f"Nothing was found in what was said{above}. See all: `familiar history list`.")
 
 
 def _above(min_score: float) -> str:
@@ -279,7 +279,7 @@ def _tell(out: Output, found: SearchResult, min_score: float, *, has_turns: bool
     if not (found.hits or has_turns):
         out.note(
             f"Nothing was found by {found.method} search{_above(min_score)}. "
-            "--past searches what was said; `familiar memory ls` lists all files."
+            "--past searches what was said; `familiar memory list` lists all files."
         )
 
 

@@ -188,7 +188,7 @@ def add(
     out.note(f"This is token {grant.name!r}; it is not shown again.")
 
 
-@token_app.command()
+@token_app.command("list")
 def ls(ctx: typer.Context) -> None:
     """List the tokens, and what each opens.
 

@@ -12,12 +12,12 @@ from familiar_cli.cli.commands._base import App, familiar_of, globals_of, home_o
 list_app = App()
 
 
-@list_app.command("ls")
+@list_app.command("list")
 def list_familiars(ctx: typer.Context) -> None:
     """List the familiars; `*` marks the default one.
 
     \b
-    familiar ls
+    familiar list
     """
     from familiar_cli.pages.status_pages import list_page
 

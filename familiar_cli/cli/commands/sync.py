@@ -346,12 +346,12 @@ def add_remote(ctx: typer.Context, name: Name, address: str) -> None:
     out.note("Next: `familiar sync`")
 
 
-@remote.command("ls")
+@remote.command("list")
 def list_remotes(ctx: typer.Context) -> None:
     """List the remotes.
 
     \b
-    familiar sync remote ls
+    familiar sync remote list
     """
     from familiar_cli.actions.share.sync_decisions import remotes_of
 

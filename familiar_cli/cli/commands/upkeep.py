@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.base.errors import PartialError, RefusedError, UsageError
+from familiar_cli.base.text import hint_sentence
 from familiar_cli.cli.commands import _base as base
 from familiar_cli.cli.commands import _options
 from familiar_cli.pages import writing_pages

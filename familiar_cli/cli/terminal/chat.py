@@ -269,7 +269,7 @@ def _show_memory(chat: Conversation, argument: str) -> None:
     paths = list(_recalled_paths(chat))
     chat.out.note(*paths[:_MOST_LISTED], "/memory PATH shows one; /search WORDS finds lines.")
     if len(paths) > _MOST_LISTED:
-        chat.out.note(f"{len(paths) - _MOST_LISTED} more: `familiar memory ls`.")
+        chat.out.note(f"{len(paths) - _MOST_LISTED} more: `familiar memory list`.")
 
 
 def _swipe(chat: Conversation, argument: str) -> int:

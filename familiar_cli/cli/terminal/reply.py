@@ -201,7 +201,7 @@ _DOING: Final = {
     "index": "indexing memory",
     "jobs": "running jobs",
 }
-_DETAILS: Final = {"index": "index status", "jobs": "job ls"}
+_DETAILS: Final = {"index": "index status", "jobs": "job list"}
 _JOBS: Final = "jobs"
 _REASON_CHARS: Final = 120
 _LOOK_EVERY_S: Final = 5.0
@@ -273,9 +273,9 @@ class BackgroundNotices:
         if self._looked_s is not None and now_s - self._looked_s < _LOOK_EVERY_S:
             return
         self._looked_s = now_s
-        with suppress(FamiliarError, OSError):  # `familiar todo ls` reports the error
+        with suppress(FamiliarError, OSError):  # `familiar todo list` reports the error
             self._out.note(*map(reminder_line, fire_reminders(self._familiar, "chat")))
-        with suppress(FamiliarError, OSError):  # `familiar job ls` reports the error
+        with suppress(FamiliarError, OSError):  # `familiar job list` reports the error
             if has_due_jobs(self._familiar):
                 self._familiar.jobs.add(_JOBS, self._run_jobs)
                 self._familiar.jobs.start()

@@ -106,7 +106,7 @@ def _check_installed() -> None:
     except ImportError as error:
         raise NotFoundError(
             f"fastembed does not work here: {error}",
-            hint="Use a model of `familiar model ls`, or install fastembed with pip.",
+            hint="Use a model of `familiar model list`, or install fastembed with pip.",
         ) from error
     logger.disable("fastembed")  # our errors say what it would print
 
@@ -117,7 +117,7 @@ def _described(name: str, known: dict[str, Any]) -> Any:  # noqa: ANN401  # of s
         guess = nearest(name.lower(), known)
         raise NotFoundError(
             f"fastembed knows no such model: {name!r}",
-            hint=f"Did you mean {known[guess].model!r}?" if guess else "Run `familiar model ls`.",
+            hint=f"Did you mean {known[guess].model!r}?" if guess else "Run `familiar model list`.",
         )
     return found
 

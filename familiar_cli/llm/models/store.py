@@ -63,7 +63,7 @@ def find(name: str) -> Model:
         guess = nearest(name.lower(), CATALOG)
         raise NotFoundError(
             f"No such model in the catalog: {name!r}",
-            hint=f"Did you mean {guess!r}?" if guess else "Run `familiar model ls`.",
+            hint=f"Did you mean {guess!r}?" if guess else "Run `familiar model list`.",
         )
     return found
 

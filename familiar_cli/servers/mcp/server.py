@@ -403,7 +403,7 @@ _TOOL_OF: Final = {
     "history": "recent",
     "review": "plans_list",
     "memory undo": "memory_undo",
-    "memory ls": "memory_list",
+    "memory list": "memory_list",
     "memory append": "memory_edit",
     "memory cat": "memory_read",
     "search": "memory_search",

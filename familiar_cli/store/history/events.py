@@ -316,7 +316,7 @@ def branch_off(
     if known or has_turns(connection, channel_id):
         raise ConflictError(
             f"Channel {channel_id!r} exists already; nothing was changed",
-            hint="Choose another name for the branch; `familiar channel ls` lists all.",
+            hint="Choose another name for the branch; `familiar channel list` lists all.",
         )
     if not any(part.holds(turn) for part in parts_of(connection, parent)):
         raise NotFoundError(

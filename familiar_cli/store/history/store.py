@@ -645,7 +645,7 @@ def withdraw_channel(history: HistoryStore, channel_id: str, *, withdrawn: bool 
         (first,) = connection.execute(sql, (key,)).fetchone()
         if first is None:
             raise NotFoundError(
-                f"There are no turns in channel {channel_id!r}", hint="Run `familiar channel ls`."
+                f"There are no turns in channel {channel_id!r}", hint="Run `familiar channel list`."
             )
         sql = "SELECT 1 FROM channels_set_aside WHERE channel_id = ?"
         if bool(connection.execute(sql, (key,)).fetchone()) == withdrawn:

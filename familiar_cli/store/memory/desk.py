@@ -272,7 +272,7 @@ def find_item(items: tuple[DeskItem, ...], number: int, rel_path: str) -> DeskIt
     there = f"it has {len(items)}" if items else "it is empty"
     raise NotFoundError(
         f"{rel_path!r} has no item {number}: {there}; nothing was changed",
-        hint="List them: `familiar todo ls --all`.",
+        hint="List them: `familiar todo list --all`.",
     )
 
 

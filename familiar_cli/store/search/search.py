@@ -434,4 +434,6 @@ def _check_within(index: EmbeddingIndex, within: str) -> None:
 
     place = index.store.root / parse_path(within)
     if not place.exists():
-        raise NotFoundError(f"No such path in memory: {within!r}", hint="Run `familiar memory ls`.")
+        raise NotFoundError(
+            f"No such path in memory: {within!r}", hint="Run `familiar memory list`."
+        )

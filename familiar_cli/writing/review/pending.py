@@ -432,7 +432,7 @@ def turns_in_review(store: MemoryStore) -> int:
     """Count the turns that plans of the memory writer rest on; other plans rest on none."""
     spans: list[tuple[int, int]] = []
     for plan_id in pending_ids(store):
-        with suppress(errors.FamiliarError):  # `review ls` names a damaged one
+        with suppress(errors.FamiliarError):  # `review list` names a damaged one
             spans.append(read_pending(store, plan_id).turns)
     counted_to = count = 0
     for first, last in sorted(span for span in spans if span[0] > 0):
@@ -453,7 +453,7 @@ def read_pending(store: MemoryStore, plan_id: str) -> ReviewPlan:
         guess = nearest(plan_id, known)
         raise errors.NotFoundError(
             f"No such plan: {plan_id!r}",
-            hint=f"Did you mean {guess!r}?" if guess else "Run `familiar review ls`.",
+            hint=f"Did you mean {guess!r}?" if guess else "Run `familiar review list`.",
         )
     try:
         return _read_plan(

@@ -24,4 +24,4 @@ def waiting_words(plans: int, turns: int = 0) -> str:
         return ""
     rests = f", made from {counted(turns, 'turn')}," if turns else ""
     verb = "awaits" if plans == 1 else "await"
-    return f"{counted(plans, 'plan')}{rests} {verb} review: `familiar review ls`"
+    return f"{counted(plans, 'plan')}{rests} {verb} review: `familiar review list`"

@@ -93,7 +93,9 @@ def test_the_chats_of_somebody_elses_folder_are_not_mine(tmp_path) -> None:
     run("me", "--name", "Caroline")
     told = data("import-sillytavern", str(folder.root), "--dry-run", code=7)["familiars"]
     assert told == data("import-sillytavern", str(folder.root), code=7)["familiars"]
-    assert all("'Robin' is treated as someone other than you" in one["warnings"][-1] for one in told)
+    assert all(
+        "'Robin' is treated as someone other than you" in one["warnings"][-1] for one in told
+    )
 
 
 def test_of_several_people_i_am_who_i_say(ada, tmp_path) -> None:

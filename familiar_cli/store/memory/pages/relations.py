@@ -311,7 +311,9 @@ class Graph(Struct, frozen=True):
             NotFoundError: The file is not in the graph.
         """
         if rel_path not in self.files:
-            raise NotFoundError(f"No memory file at {rel_path!r}", hint="Run `familiar memory ls`.")
+            raise NotFoundError(
+                f"No memory file at {rel_path!r}", hint="Run `familiar memory list`."
+            )
         nearby: dict[str, list[tuple[str, Link]]] = {}
         for link in self.links:
             nearby.setdefault(link.source, []).append((link.target, link))

@@ -487,7 +487,7 @@ class Tree:
 
         def hint() -> str:  # on demand: most of those who look for a file go on without it
             meant = self._meant(rel_path)
-            return f"Did you mean {meant!r}?" if meant else "Run `familiar memory ls`."
+            return f"Did you mean {meant!r}?" if meant else "Run `familiar memory list`."
 
         return errors.NotFoundError(f"No memory {what} at {rel_path!r}", hint=hint)
 
@@ -506,7 +506,7 @@ class Tree:
             shown = rel_path or "."
             return errors.NotFoundError(
                 f"{shown!r} is a directory, not a file",
-                hint=f"Run `familiar memory ls {typed(shown)}`.",
+                hint=f"Run `familiar memory list {typed(shown)}`.",
             )
         return self.not_found(rel_path)
 

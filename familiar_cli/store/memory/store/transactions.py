@@ -411,7 +411,7 @@ def _check_expected(step: StagedStep, content: bytes | None) -> None:
     elif content is None:
         raise errors.ConflictError(
             f"{step.rel_path!r} was deleted after it was read; nothing was changed",
-            hint="Run `familiar memory ls`.",
+            hint="Run `familiar memory list`.",
         )
     elif sha256_of(content) != step.expect.lower():
         raise errors.ConflictError(

@@ -104,7 +104,7 @@ def list_dir(tree: Tree, rel_path: str, *, hidden: bool, limit: int) -> list[Mem
     if len(entries) > limit:
         raise TooManyResultsError(
             f"{clean or '.'!r} holds {len(entries):,} entries, more than the limit of {limit:,}",
-            hint="List it with `familiar memory ls`, or raise `max_results` in [memory].",
+            hint="List it with `familiar memory list`, or raise `max_results` in [memory].",
         )
     return entries
 
