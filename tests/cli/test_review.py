@@ -276,8 +276,8 @@ def test_a_narrow_terminal_shows_whole_lines_and_the_question(three):
     assert f"\n+About bees. <!-- turns {own(three)}:1 -->\n" in screen
 
 
-WAITS = "1 plan awaits review: `familiar review ls`"
-WAITS_FROM = "1 plan, made from 2 turns, awaits review: `familiar review ls`"
+WAITS = "1 plan awaits review: `familiar review list`"
+WAITS_FROM = "1 plan, made from 2 turns, awaits review: `familiar review list`"
 
 
 def test_a_plan_that_waits_is_told_by_status_and_doctor_with_its_turns(root):

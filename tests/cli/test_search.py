@@ -112,7 +112,7 @@ def test_nothing_found_says_so_and_is_no_failure(memory) -> None:
     assert (result.exit_code, result.stdout) == (0, "")
     assert (
         "Nothing was found by lexical search. --past searches what was said; "
-        "`familiar memory ls` lists all files." in result.stderr
+        "`familiar memory list` lists all files." in result.stderr
     )
 
 

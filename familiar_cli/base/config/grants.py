@@ -212,7 +212,7 @@ class GrantFile:
             gone = next((one for one in kept if one.name == name), None)
             if gone is None:
                 raise NotFoundError(
-                    f"There is no token {name!r}", hint="Run `familiar serve token ls`."
+                    f"There is no token {name!r}", hint="Run `familiar serve token list`."
                 )
             self._write([one for one in kept if one is not gone])
         return gone

@@ -193,7 +193,7 @@ def ls(ctx: typer.Context) -> None:
     """List the tokens, and what each opens.
 
     \b
-    familiar serve token ls
+    familiar serve token list
     """
     found = list(GrantFile(base.home_of(ctx)).grants().values())
     lines = [f"{one.name}  {', '.join(one.familiars)}  {', '.join(one.users)}" for one in found]
