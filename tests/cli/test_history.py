@@ -90,7 +90,7 @@ def test_search_with_json_has_marks_and_neighbours(root) -> None:
 def test_a_search_that_finds_nothing_says_where_to_look(root) -> None:
     result = run("history", "search", "zanzibar")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "familiar history ls" in result.stderr
+    assert "familiar history list" in result.stderr
 
 
 def test_stats_count_by_channel_person_and_month(root) -> None:

@@ -321,7 +321,7 @@ class TestMv:
         assert (memory / "notes.md").exists()
 
 
-@each("verb", ["ls", "cat", "grep", "glob", "write", "append", "rm", "mv"])
+@each("verb", ["list", "cat", "grep", "glob", "write", "append", "rm", "mv"])
 def test_every_help_has_an_example(verb) -> None:
     assert f"\n  familiar memory {verb} " in run("memory", verb, "--help").stdout.replace(
         f"familiar memory {verb}\n", f"familiar memory {verb} \n"

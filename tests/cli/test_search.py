@@ -43,7 +43,7 @@ def test_a_missing_model_is_named_once_with_the_command_that_adds_it(memory) -> 
     result = run("search", "tea")
     assert result.stderr == (
         "Searched by words only: no embedding model is on disk.\n"
-        "hint: run `familiar model pull minilm-l6-v2`\n"
+        "hint: Run `familiar model pull minilm-l6-v2`.\n"
     )
     assert run("search", "tea", "--quiet").stderr == ""
 

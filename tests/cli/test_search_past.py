@@ -110,7 +110,7 @@ def test_what_makes_no_sense_is_refused(ada, argv, code) -> None:
 def test_an_empty_past_says_where_to_look(ada) -> None:
     result = run("search", "zeppelin", "--past")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "familiar history ls" in result.stderr
+    assert "familiar history list" in result.stderr
 
 
 def test_turns_that_are_not_in_memory_yet_are_found_beside_it(ada) -> None:

@@ -114,7 +114,7 @@ async def test_what_stays_wrong_with_the_jobs_is_told_once(ada) -> None:
     for _ in range(3):
         await daemon._run_jobs()
     assert [event.kind for event in told] == ["failed"]
-    assert "job ls" in daemon.errors
+    assert "job list" in daemon.errors
     ada.paths.jobs.unlink()
     await daemon._run_jobs()
     assert daemon.errors == {}
