@@ -47,7 +47,7 @@ def export_chat(
     known = {*channels, *(branch.channel_id for branch in history.branches())}
     if channel_id is not None and channel_id not in known:
         raise NotFoundError(
-            f"There are no turns in channel {channel_id!r}", hint="Run `familiar history ls`."
+            f"There are no turns in channel {channel_id!r}", hint="Run `familiar history list`."
         )
     if chat_format == "jsonl":
         chosen = [channel_id] if channel_id is not None else sorted(channels)
