@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -312,3 +315,14 @@ def test_a_value_that_begins_with_a_dash_reaches_its_option() -> None:
         prompt = run("ask", "Hi", "--dry-run", f"--name={name}", "--json")
         assert prompt.exit_code == 0, prompt.output
         assert name.strip("- ") in json.dumps(json.loads(prompt.stdout)["data"]["messages"])
+
+
+def test_the_first_screen_fits_a_narrow_terminal() -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "familiar_cli", "--help"],
+        env=os.environ | {"COLUMNS": "40"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert max(map(len, shown.splitlines())) <= 40

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from collections.abc import Callable, Container, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,12 @@ _META = "familiar_cli.globals"
 _DASHED_TEXT = re.compile(r"-[^\s=]*\s|-\d")  # options contain no spaces and are not numbers
 _CLAUSE_END = re.compile(r"[:;,.](?:\s|$)")
 _DESCRIBED = re.compile(r"^    (\w+)(?: \((.+?)\))?: (.*(?:\n {8}.*)*)", re.MULTILINE)
+
+
+_COLUMNS = shutil.get_terminal_size().columns
+_CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]} | (
+    {"terminal_width": max(_COLUMNS, 20)} if _COLUMNS < 52 else {}  # noqa: PLR2004  # Click's least
+)
 
 
 class Globals(Struct):
@@ -190,14 +197,14 @@ class App(typer.Typer):
             add_completion=False,
             rich_markup_mode=None,
             pretty_exceptions_enable=False,
-            context_settings={"help_option_names": ["-h", "--help"]},
+            context_settings=_CONTEXT,
             **settings,
         )
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[..., Any]:  # noqa: ANN401
         """Register a command, as `typer.Typer.command` does."""
         settings.setdefault("cls", FamiliarCommand)
-        settings.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
+        settings.setdefault("context_settings", _CONTEXT)
         return super().command(name, **settings)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ from familiar_cli.cli.commands import _base as base
 from familiar_cli.cli.commands import _options
 from familiar_cli.pages import writing_pages
 from familiar_cli.pages.emit import Output, exact
-from familiar_cli.pages.progress import show_steps, show_totals, spinner
+from familiar_cli.pages.progress import FEW, show_steps, show_totals, spinner
 
 if TYPE_CHECKING:
     from familiar_cli.actions.memory.consolidate import Consolidating
@@ -291,6 +292,8 @@ def write_memory(
 
             def on_step(report: WriterReport) -> None:
                 show(f"writing memory: {report.turns_covered:,} turns done …")
+                if report.turns_covered >= FEW and not sys.stderr.isatty():  # for a log
+                    out.note(f"{report.turns_covered:,} turns done")
 
             writing = action.write_memory(
                 familiar,

@@ -336,11 +336,11 @@ COMMANDS: Final = {
         _change_channel, "go to another channel, or list all", "[NAME]", _channel_names
     ),
     "/as": Command(
-        _speak_as, "speak as somebody else, or as yourself again", "[NAME]", _people_names
+        _speak_as, "speak as someone else, or as yourself again", "[NAME]", _people_names
     ),
     "/impersonate": Command(_draft_for_me, "let the model write your next line, unsent"),
     "/remember": Command(_remember, "write what you said last to memory, or note a TEXT", "[TEXT]"),
-    "/search": Command(_search, "search memory, and what is not in it yet", "WORDS"),
+    "/search": Command(_search, "search memory, and what was said", "WORDS"),
     "/memory": Command(_show_memory, "list memory, or show a file", "[PATH]", _recalled_paths),
     "/note": Command(_set_note, "add a line to notes.md in memory", "TEXT"),
     "/recall": Command(_show_recalled, "show what memory gave to the last reply"),
