@@ -371,7 +371,7 @@ def me(
         out.note("Nothing was changed (--dry-run).")
         return
     out.answer(data, me_page(shown))
-    out.note(f"This holds {place.title}." if edit.changes else "Nothing was changed.")
+    out.note(f"This applies {place.title}." if edit.changes else "Nothing was changed.")
 
 
 def _familiar(ctx: typer.Context, channel: str | None) -> Familiar | None:
