@@ -527,7 +527,7 @@ def _check_alias(line: ProposedLine, operation: Operation, grounds: Grounds) -> 
     others += [slug for slug in grounds.others(name) if slug != person.slug]
     if others or key == key_of(grounds.name):
         raise _RefusedError(
-            "identity", "somebody else goes by that name; only an id tells who is who"
+            "identity", "someone else has that name; only an account tells them apart"
         )
     if not any(key in fold(words) for words in grounds.words_of(line.turns)):
         raise _RefusedError("evidence", "that name was not said in the turns it names")
