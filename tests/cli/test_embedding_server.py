@@ -61,6 +61,23 @@ def test_search_finds_what_only_means_the_same(home, server) -> None:
     assert (found["method"], found["model"]) == ("hybrid", f"bge-m3 at {server.base_url}")
 
 
+def test_a_small_memory_is_found_by_meaning_at_the_first_search(home, server) -> None:
+    for path in (home / "memory").rglob("*.md"):
+        if path.name not in {"alice.md", "bo.md"}:
+            path.unlink()
+    found = data("search", "parasol")
+    assert (found["method"], found["hits"][0]["rel_path"]) == ("hybrid", "alice.md")
+
+
+def test_a_silent_server_delays_the_first_search_once(home, server, monkeypatch) -> None:
+    monkeypatch.setattr(server_embedder, "QUESTION_S", 0.2)
+    server.hold.clear()
+    result = run("search", "umbrella")
+    server.hold.set()
+    assert "She lost her umbrella" in result.stdout
+    assert len(server.requests) <= 1
+
+
 def test_the_provider_can_be_named(home, server) -> None:
     run("config", "set", "embedding.provider", "openai")
     run("index", "build")

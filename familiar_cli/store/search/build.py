@@ -211,13 +211,10 @@ class EmbeddingIndex:
 
         An index without vectors, or with another model's, waits for a build unless one batch
         completes it. Where as many compute already as there are cores, it is left to the next
-        search. A server is not asked for what a person waits for. Errors are ignored, since words
-        are still found.
+        search. A server has a moment to answer. Errors are ignored, since words are still found.
         """
-        from familiar_cli.store.search.embedder import EmbedderError, is_remote
+        from familiar_cli.store.search.embedder import EmbedderError, in_a_hurry
 
-        if is_remote(embedder):
-            return
         waiting = count_waiting(connection)
         is_new = waiting <= BATCH and not schema.read_meta(connection, "model")
         if not waiting or not (is_new or has_vectors_of(connection, embedder)):
@@ -228,7 +225,10 @@ class EmbeddingIndex:
             with (
                 suppress(LockedError, EmbedderError, OSError, OperationalError),
                 locked(self.directory / "embedding.lock", 0),
+                in_a_hurry(),
             ):
+                if not embedder.dimension:
+                    embedder.load()
                 self._embed(connection, embedder, BATCH, None)
         finally:
             _CORES.release()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import threading
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.util import find_spec
@@ -122,6 +123,20 @@ def read_queries(embedder: Embedder, texts: Sequence[str]) -> Encoded:
     if _reads_tokens(embedder):
         return embedder.read_queries(texts)
     return Encoded(embedder.queries(texts), None, (0,) * len(texts))
+
+
+hurried: Final = ContextVar("hurried", default=False)
+"""Whether a person waits, so that a server is asked once and briefly."""
+
+
+@contextmanager
+def in_a_hurry() -> Iterator[None]:
+    """Ask servers once and briefly meanwhile."""
+    token = hurried.set(True)
+    try:
+        yield
+    finally:
+        hurried.reset(token)
 
 
 def is_remote(embedder: Embedder) -> bool:

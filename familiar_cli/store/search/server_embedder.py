@@ -20,7 +20,13 @@ from familiar_cli.base.files import read_object, write_whole
 from familiar_cli.base.times.clock import check_work_limit, stopwatch_s
 from familiar_cli.llm import wire
 from familiar_cli.llm.client import parse_object, wait_before_retry_s
-from familiar_cli.store.search.embedder import EmbedderError, Spec, name_with_prefix, normalise
+from familiar_cli.store.search.embedder import (
+    EmbedderError,
+    Spec,
+    hurried,
+    name_with_prefix,
+    normalise,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -102,7 +108,7 @@ class ServerEmbedder:
         Raises:
             EmbedderError: The server does not answer, or not with vectors.
         """
-        self._learn(is_patient=True)
+        self._learn(is_patient=not hurried.get())
 
     def _learn(self, *, is_patient: bool) -> None:
         if self.dimension:
@@ -122,7 +128,7 @@ class ServerEmbedder:
         for start in range(0, len(texts), _MOST_TEXTS):
             check_work_limit()
             some = texts[start : start + _MOST_TEXTS]
-            found.append(self._rows(some, self.server.passage_prefix, is_patient=True))
+            found.append(self._rows(some, self.server.passage_prefix, is_patient=not hurried.get()))
         return np.concatenate(found)
 
     def queries(self, texts: Sequence[str]) -> Matrix:
