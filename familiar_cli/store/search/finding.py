@@ -87,11 +87,11 @@ class Finder:
         Args:
             optimised: For long-running processes; see `OnnxEmbedder.load`.
         """
-        from familiar_cli.store.search.embedder import OnnxEmbedder  # noqa: PLC0415  # as above
+        from familiar_cli.store.search.embedder import OnnxEmbedder, is_remote  # noqa: PLC0415  # as above
 
         with self._opening_lock:  # first turns of several channels come from several threads
             embedder = self.embedder.embedder
-            if embedder is None or self._is_loaded & {True, optimised}:
+            if embedder is None or is_remote(embedder) or self._is_loaded & {True, optimised}:
                 return
             self._is_loaded.add(optimised)
         if not optimised and isinstance(embedder, OnnxEmbedder):
