@@ -260,7 +260,8 @@ def lines_that_ask(
     if not weights.asking:
         return frozenset()
     marks = ", ".join(f"'{mark}'" for mark in ASKS)
-    select = f"SELECT id FROM chunks WHERE substr(rtrim(text), -1) IN ({marks}) AND id IN"  # noqa: S608
+    end = "substr(rtrim(text, ' ' || char(9, 10, 13)), -1)"
+    select = f"SELECT id FROM chunks WHERE {end} IN ({marks}) AND id IN"  # noqa: S608
     return frozenset(id_ for (id_,) in rows_among(connection, select, [one.id for one in lines]))
 
 
