@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from familiar_cli.base import errors
-from familiar_cli.imports.cast import PLATFORM, SpeakerRole
+from familiar_cli.imports.cast import PLATFORM, SILLY_TAVERN, SpeakerRole
 from familiar_cli.imports.chat_times import date_messages
 from familiar_cli.imports.foreign_chat import ForeignChat, ForeignMessage, Reading
 from familiar_cli.imports.reading import read_chats, title_of_format
@@ -26,7 +26,7 @@ from familiar_cli.store.history import imports, matching, store
 from familiar_cli.store.history.matching import LineMatch
 from familiar_cli.store.history.rows import HEARD, IMPORTED, SERVED, Turn
 from familiar_cli.store.history.same_message import kept_words
-from familiar_cli.store.history.selection import publish_chat
+from familiar_cli.store.history.selection import own_chat, publish_chat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -233,7 +233,9 @@ class Bringing:
             if number % _BATCH == 0:
                 self._on_progress(self._chat.name, number)
         self._write(appender)
-        if self.done.imported and not self._is_one_to_one():
+        if self.done.imported and self._is_owners():
+            own_chat(self._history, self._channel, before + 1)
+        elif self.done.imported and not self._is_one_to_one():
             publish_chat(self._history, self._channel, before + 1)
         self._finish(appender, number + 1)
 
@@ -297,6 +299,17 @@ class Bringing:
         if old and number in self._changes.bare:
             self._bare.append((old.id, line))
         return False
+
+    def _is_owners(self) -> bool:
+        """Tell whether nobody speaks but whoever imports the chat, known only by a name.
+
+        The user of a SillyTavern chat is its owner, whatever the persona is called.
+        """
+        if len(self._people) > 1 or self._has_private:
+            return False
+        is_stranger = "person" in self._chat.roles.values()
+        is_named = all(platform == PLATFORM for platform, _ in self._people)
+        return self._chat.format == SILLY_TAVERN or (is_named and not is_stranger)
 
     def _is_one_to_one(self) -> bool:
         """Tell whether only one person with an account of their own speaks in the chat.

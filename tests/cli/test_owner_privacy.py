@@ -98,6 +98,19 @@ def test_a_section_is_told_to_one_person_alone(robin) -> None:
     assert "live in zanzibar" not in prompt("--as", "discord:77", "--channel", "y")
 
 
+def test_an_imported_chat_of_one_person_is_the_owners(robin, tmp_path) -> None:
+    chat = tmp_path / "Rob.jsonl"
+    lines = (
+        {"user_name": "Rob", "character_name": "ada", "create_date": "2026-1-2@03h04m05s"},
+        {"name": "Rob", "is_user": True, "mes": "A quokka lives in zanzibar.", "send_date": 1.7e12},
+        {"name": "ada", "is_user": False, "mes": "Quokkas like zanzibar.", "send_date": 1.7e12 + 9},
+    )
+    chat.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert run("import-chat", str(chat)).exit_code == 0
+    assert "quokka lives" in prompt()
+    assert "uokka" not in prompt(*ANNA).replace("quokkas and", "")
+
+
 def test_notes_may_be_the_owners(robin) -> None:
     page("topics/bees.md", "# Bees\n\nThe bees are kept by Bo.\n")
     assert run("config", "set", "privacy.notes", "owner").exit_code == 0

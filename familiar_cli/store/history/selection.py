@@ -84,6 +84,22 @@ def publish_chat(history: HistoryFile, channel_id: str, first_id: int) -> None:
         connection.execute(sql, (first_id, key))
 
 
+def own_chat(history: HistoryFile, channel_id: str, first_id: int) -> None:
+    """Mark the turns imported from `first_id` on as a conversation of the owner alone."""
+    with history.change() as connection:
+        key = pack(channel_id)
+        sql = (
+            "UPDATE only_speakers SET platform = 'cli', user_id = 'user' "
+            "WHERE channel_id = ? AND platform IS NOT NULL"
+        )
+        connection.execute(sql, (key,))
+        sql = (
+            "UPDATE one_to_one SET platform = 'cli', user_id = 'user' WHERE turn_id >= ? "
+            "AND turn_id IN (SELECT id FROM turns WHERE channel_id = ?)"
+        )
+        connection.execute(sql, (first_id, key))
+
+
 def only_speaker(history: HistoryFile, channel_id: str) -> tuple[bool, Author | None]:
     """Tell whether a channel has turns, and its only speaker, if there is just one.
 
