@@ -80,7 +80,8 @@ def test_nobody_of_another_name_is_taken_for_me(ada, tmp_path, file) -> None:
     assert account[0] != "cli"
     with Familiar.load_from_disk() as loaded:
         viewer = loaded.privacy.viewer_in("elsewhere", loaded.me().author)
-        assert loaded.history.recent(channel, 9, viewer=viewer) == []
+        is_of_silly_tavern = file == "c.jsonl"  # its user is the owner, whatever the persona
+        assert bool(loaded.history.recent(channel, 9, viewer=viewer)) == is_of_silly_tavern
 
     run("me", "--also", ":".join(account[:2]))
     again = data("import-chat", str(path), "--dry-run")["chats"][0]
