@@ -268,6 +268,9 @@ class ModelError(FamiliarError):
         message: What happened, and at which server.
         hint: What to type next.
         partial: Text received before the failure.
+
+    Attributes:
+        thinking: The model's reasoning before the failure.
     """
 
     exit_code = 6
@@ -276,6 +279,7 @@ class ModelError(FamiliarError):
     def __init__(self, message: str, *, hint: str | None = None, partial: str = "") -> None:
         super().__init__(message, hint=hint)
         self.partial = partial
+        self.thinking = ""
 
 
 class ModelUnreachableError(ModelError):

@@ -16,6 +16,7 @@ from familiar_cli.base.times.clock import now, to_ms
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.trace import Trace, TraceEncoder, write_trace
 from familiar_cli.context.turn import UNWATCHED, TurnResult, TurnRunner, Watcher
+from familiar_cli.llm.thinking import split_thinking
 from familiar_cli.store.history.rows import Turn, new_turn
 from familiar_cli.store.history.store import HistoryStore, keep_once, supersede_turn
 
@@ -107,6 +108,7 @@ def _is_under_way(head: dict[str, Any]) -> bool:
 
 
 def _keep_partial(history: HistoryStore, head: dict[str, Any], text: str) -> Turn | None:
+    text, _ = split_thinking(text, is_whole=False)
     question = history.turn(head["question"])
     later = history.recent(head["channel"], _LATER_TURNS, viewer=OWNER)
     is_kept = any(t.reply_to == head["question"] and t.content.startswith(text) for t in later)

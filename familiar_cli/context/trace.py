@@ -249,6 +249,7 @@ class Trace(Struct, frozen=True):
         tier: How much of the memory was used; the default in traces older than this key.
         budget_reason: What `budget_tokens` follows from; empty in traces older than this key.
         client: The request of a chat program as received; empty if there was none.
+        thinking: The model's reasoning, which is no part of the reply.
     """
 
     trace: int
@@ -280,6 +281,7 @@ class Trace(Struct, frozen=True):
     tier: int = DEFAULT_TIER
     budget_reason: str = ""
     client: str = ""
+    thinking: str = ""
 
     def __repr__(self) -> str:
         """Name the turn only: `asyncio.run` writes out what it returns."""

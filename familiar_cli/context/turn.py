@@ -15,13 +15,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from familiar_cli.base.config.schema import DEFAULT_TIER
-from familiar_cli.base.errors import BadReplyError, FamiliarError, UsageError
+from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.base.jobs import finish_in_thread
 from familiar_cli.base.languages import ENGLISH, Phrases
 from familiar_cli.base.who.identity import Labels, Me
 from familiar_cli.context.replies import GoingOn
 from familiar_cli.context.request import Assembled, ContextRequest
 from familiar_cli.context.trace import Trace, make_trace
+from familiar_cli.llm.asking import empty_reply
+from familiar_cli.llm.thinking import split_thinking
 from familiar_cli.store.history.rows import Turn, in_pairs, place_of
 from familiar_cli.store.memory.pages.lines import KnownTexts
 
@@ -136,15 +138,6 @@ def why_stopped(replied: Replied, model: ChatModel) -> list[str]:
         case "content_filter":
             return ["The server's content filter stopped the reply"]
     return []
-
-
-def no_words(name: str, replied: Replied) -> BadReplyError:
-    """Build the error for an empty reply."""
-    why = replied.completion.finish_reason
-    return BadReplyError(
-        f"The model {name!r} returned an empty reply" + (f" ({why})" if why else ""),
-        hint="`familiar context --last` shows what was sent.",
-    )
 
 
 _CALLS: Final = frozenset({"tool_calls", "function_call"})
@@ -279,14 +272,16 @@ class TurnRunner:
             raise
         except FamiliarError as error:
             trace = _with_calls(trace, prompt)
+            trace = replace(trace, thinking=getattr(error, "thinking", ""))
             raise await self._failed(error, listener.text, trace) from error
         if not replied.text.strip() and replied.completion.finish_reason not in _CALLS:
-            trace = _with_calls(trace, prompt)
-            raise await self._failed(no_words(model.name, replied), "", trace)
+            trace = replace(_with_calls(trace, prompt), thinking=replied.completion.thinking)
+            raise await self._failed(empty_reply(model, replied.completion), "", trace)
         listener.close(replied.text)
         return replied
 
     async def _keep_part(self, came: str, trace: Trace) -> TurnResult:
+        came, _ = split_thinking(came, is_whole=False)
         return await finish_in_thread(partial(self._keep_reply, came, trace, partial=True))
 
     async def _failed(self, error: FamiliarError, came: str, trace: Trace) -> FamiliarError:
@@ -309,6 +304,7 @@ class TurnRunner:
             finish_reason=completion.finish_reason,
             usage=completion.usage,
             raw_reply="" if completion.text == replied.text else completion.text,
+            thinking=completion.thinking,
         )
         trace = _with_calls(trace, replied)
         return self._keep_reply(replied.text, trace, partial=replied.is_cut)

@@ -13,6 +13,7 @@ from familiar_cli.base.errors import BadReplyError, RequestRefusedError, Unusabl
 from familiar_cli.base.markdown import code_in
 from familiar_cli.base.text import one_line, whole_sentences
 from familiar_cli.base.times.clock import stopwatch_s
+from familiar_cli.llm.thinking import split_thinking
 from familiar_cli.llm.types import (
     ChatModel,
     Completion,
@@ -188,7 +189,8 @@ def voice_excerpt(voice: str, room_tokens: int, count: Callable[[str], int]) -> 
 
 def _check_whole(completion: Completion) -> None:
     if completion.finish_reason == "length":
-        raise UnusableReplyError("it was cut off at the token limit")
+        spent = ", which its thinking used up" if completion.thinking else ""
+        raise UnusableReplyError(f"it was cut off at the token limit{spent}")
     if not completion.text.strip():
         raise UnusableReplyError("it is empty")
 
@@ -223,18 +225,41 @@ async def ask_side_model(
         calls[number] = replace(call, elapsed_ms=_ms_since(start_s), error=str(error))
         raise
     calls[number] = SideCall(
-        name, sent, done.text, done.model, done.finish_reason, done.usage, _ms_since(start_s), ""
+        name,
+        sent,
+        done.text,
+        done.model,
+        done.finish_reason,
+        done.usage,
+        _ms_since(start_s),
+        "",
+        done.thinking,
     )
     if not done.text.strip():
-        raise BadReplyError(f"{model.name!r} returned an empty reply")
+        raise empty_reply(model, done)
     return done
+
+
+def empty_reply(model: ChatModel, completion: Completion) -> BadReplyError:
+    """Build the error for an empty reply."""
+    why = completion.finish_reason
+    if why == "length" and completion.thinking:
+        return BadReplyError(
+            f"The model {model.name!r} used up its limit of {model.max_tokens:,} tokens with "
+            "thinking, and replied nothing",
+            hint="`familiar config set llm.max_tokens N` with a larger number leaves room for a "
+            "reply.",
+        )
+    return BadReplyError(
+        f"The model {model.name!r} returned an empty reply" + (f" ({why})" if why else ""),
+        hint="`familiar context --last` shows what was sent.",
+    )
 
 
 def _ms_since(start_s: float) -> float:
     return round(1000 * (stopwatch_s() - start_s), 3)
 
 
-_THINKING: Final = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _COMMA: Final = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
 _OPENING: Final = re.compile(r"[{\[]")
 _MOST_LOST: Final = 5  # most unterminated values to skip
@@ -245,7 +270,7 @@ def values_in(text: str) -> Iterator[Any]:
 
     Text that a model reasons in before its answer is ignored.
     """
-    for piece in _json_candidates(_THINKING.sub("", text).replace("\ufeff", "")):
+    for piece in _json_candidates(split_thinking(text)[0].replace("\ufeff", "")):
         yield _load_json(piece)
 
 

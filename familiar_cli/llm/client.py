@@ -7,8 +7,6 @@ client talks to it. A random key keeps other users of this machine out.
 from __future__ import annotations
 
 import asyncio
-import json
-import math
 import random
 import secrets
 import sys
@@ -22,182 +20,27 @@ from msgspec.structs import replace
 
 from familiar_cli.base.config import environment
 from familiar_cli.base.config.environment import install_command
-from familiar_cli.base.errors import BadReplyError, ModelError, ModelUnknownError
-from familiar_cli.base.text import nearest, one_line
+from familiar_cli.base.errors import ModelError, ModelUnknownError
+from familiar_cli.base.text import nearest
 from familiar_cli.llm import wire
+from familiar_cli.llm.event_stream import DONE, EventSplitter, ServerEvent
 from familiar_cli.llm.models.catalog import CATALOG
 from familiar_cli.llm.models.store import path_of
-from familiar_cli.llm.slots import PRESETS, ResolvedSlot, check_usable
-from familiar_cli.llm.types import Completion, Message, PreparedRequest, Slotted, Usage, make_body
+from familiar_cli.llm.reply import ErrorInReplyError, StreamedReply
+from familiar_cli.llm.slots import (
+    BEGINS_INSIDE,
+    PRESETS,
+    ResolvedSlot,
+    check_usable,
+    keep_thinking,
+)
+from familiar_cli.llm.types import Completion, Message, PreparedRequest, Slotted, make_body
 from familiar_cli.llm.wire import FailedError, Failure
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     import httpx
-
-
-DONE = "[DONE]"
-# Far above any reply; a server that never stops must not exhaust memory.
-MAX_REPLY_CHARS = 4_000_000
-MAX_NAME_CHARS = 200  # characters of a model name or a finish reason
-_LARGEST_COUNT = 2**53  # what JSON can say to everyone
-
-
-class ErrorInReplyError(Exception):
-    """The server reported an error inside a reply with HTTP status 200.
-
-    Args:
-        payload: The JSON object with the key `error`.
-    """
-
-    def __init__(self, payload: dict[str, Any]) -> None:
-        super().__init__("error in the reply")
-        self.payload = payload
-
-
-class StreamedReply:
-    """A reply being received. Reasoning, tool calls and unknown fields are ignored.
-
-    Args:
-        on_event: Called with each event, or with a reply that is not streamed, verbatim.
-    """
-
-    def __init__(self, on_event: Callable[[str], None] | None = None) -> None:
-        self._on_event = on_event
-        self.has_begun = False
-        self._pieces: list[str] = []
-        self._chars = 0
-        self._model = ""
-        self._usage: Usage | None = None
-        self.finish_reason: str | None = None
-        self.done = False
-
-    @property
-    def text(self) -> str:
-        """The text so far."""
-        return "".join(self._pieces)
-
-    @property
-    def complete(self) -> bool:
-        """Whether the server has ended the reply."""
-        return self.done or self.finish_reason is not None
-
-    def take_event(self, data: str) -> str:
-        """Add one event of a stream, and return its text.
-
-        Raises:
-            BadReplyError: It is not part of a reply.
-            ErrorInReplyError: It reports an error.
-        """
-        if data.strip() == DONE:
-            self.done = True
-        elif data.strip():
-            said = self._take(parse_object(data), "delta")
-            self._hand_on(data)
-            return said
-        return ""
-
-    def take_whole(self, body: str) -> str:
-        """Add a reply that is not streamed, and return its text.
-
-        Raises:
-            BadReplyError: It is not a reply.
-            ErrorInReplyError: It reports an error.
-        """
-        payload = parse_object(body)
-        if "choices" not in payload and not payload.get("error"):
-            raise BadReplyError(f"The server's response is not a reply: {_start_of(body)!r}")
-        said = self._take(payload, "message")
-        self.done = True
-        self._hand_on(body)
-        return said
-
-    def finished(self, asked_model: str) -> Completion:
-        """Return the completion; the model defaults to `asked_model`."""
-        return Completion(self.text, self.finish_reason, self._model or asked_model, self._usage)
-
-    def _hand_on(self, event: str) -> None:
-        self.has_begun = True
-        if self._on_event:
-            self._on_event(event)
-
-    def _take(self, payload: dict[str, Any], part: str) -> str:
-        choices = payload.get("choices")
-        choice = choices[0] if isinstance(choices, list) and choices else {}
-        choice = choice if isinstance(choice, dict) else {}
-        if payload.get("error") or choice.get("error"):
-            raise ErrorInReplyError({"error": payload.get("error") or choice["error"]})
-        if isinstance(payload.get("model"), str):
-            self._model = payload["model"][:MAX_NAME_CHARS]
-        self._usage = _read_usage(payload.get("usage")) or self._usage
-        message = choice.get(part)
-        text = _message_text(message.get("content")) if isinstance(message, dict) else ""
-        self._add(text)
-        if isinstance(choice.get("finish_reason"), str):
-            self.finish_reason = choice["finish_reason"][:MAX_NAME_CHARS]
-        return text
-
-    def _add(self, text: str) -> None:
-        if text:
-            self._pieces.append(text)
-        self._chars += len(text)
-        if self._chars > MAX_REPLY_CHARS:
-            raise BadReplyError(
-                f"The reply is longer than {MAX_REPLY_CHARS:,} characters; the rest was not read"
-            )
-
-
-def parse_object(text: str) -> dict[str, Any]:
-    """Parse `text` as a JSON object.
-
-    Raises:
-        BadReplyError: It is not one.
-    """
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise BadReplyError(f"The server did not send a JSON object: {_start_of(text)!r}")
-    return value
-
-
-def _start_of(text: str) -> str:
-    return one_line(text[:1000])  # a line's worth, even of megabytes
-
-
-def _message_text(content: object) -> str:
-    """Return the text of a message; some servers send it as a list of parts."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return ""
-    parts = (part.get("text") for part in content if isinstance(part, dict))
-    return "".join(part for part in parts if isinstance(part, str))
-
-
-def _read_usage(value: object) -> Usage | None:
-    if not isinstance(value, dict):
-        return None
-    prompt, completion = value.get("prompt_tokens"), value.get("completion_tokens")
-    return Usage(_read_count(prompt), _read_count(completion), _read_cost(value.get("cost")))
-
-
-def _read_count(value: object) -> int | None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        return None
-    return value if 0 <= value <= _LARGEST_COUNT else None
-
-
-def _read_cost(value: object) -> float | None:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
-    try:
-        cost = float(value)
-    except OverflowError:  # JSON numbers may have any size
-        return None
-    return cost if math.isfinite(cost) else None
 
 
 # If a server asks for a longer wait, do not retry: the user decides.
@@ -266,8 +109,8 @@ class LLMClient(Slotted):
             ConfigError: The configuration of the server is incomplete.
             ModelError: The reply is incomplete; `.partial` has the text received.
         """
-        if "httpx_sse" not in sys.modules:  # the time is not the server's, nor the loop's
-            for name in ("anyio", "httpcore", "httpx_sse"):
+        if "httpcore" not in sys.modules:  # the time is not the server's, nor the loop's
+            for name in ("anyio", "httpcore"):
                 await asyncio.to_thread(import_module, name)
         check_usable(self._slot)
         wire.check_allowed(self._slot)
@@ -295,19 +138,36 @@ class LLMClient(Slotted):
         on_event: Callable[[str], None] | None,
         deadline: float,
     ) -> Completion:
-        reply = StreamedReply(on_event)
+        reply = StreamedReply(on_event, begins_inside=self._slot.thinking == BEGINS_INSIDE)
         try:
             await self._listen(request, reply, on_text, deadline)
+            _pass_on(reply.close(), on_text)
         except ModelError as error:
-            error.partial = reply.text
+            _pass_on(reply.close(), on_text)
+            error.partial, error.thinking = reply.text, reply.thinking
             raise
         except FailedError as failed:
+            _pass_on(reply.close(), on_text)
             if not reply.complete:  # anything after the last text is not needed
                 failed.failure.error.partial = reply.text
+                failed.failure.error.thinking = reply.thinking
                 if reply.text or (on_event and reply.has_begun):
                     raise failed.failure.error from failed.__cause__
                 raise
+        self._learn_thinking(reply)
+        if reply.refusal:
+            raise wire.refusal(self._slot, reply.refusal, reply.text)
         return reply.finished(request.model)
+
+    def _learn_thinking(self, reply: StreamedReply) -> None:
+        """Remember how this model thinks, for its later replies."""
+        known = self._slot.thinking
+        kind = "marked" if reply.thinking else known or "none"
+        if reply.has_lone_end or known == BEGINS_INSIDE:
+            kind = BEGINS_INSIDE
+        if kind != known:
+            keep_thinking(self._slot.base_url, self._slot.model, kind)
+            self._slot = replace(self._slot, thinking=kind)
 
     async def _listen(
         self,
@@ -365,18 +225,42 @@ class LLMClient(Slotted):
             raise FailedError(
                 wire.from_status(self._slot, response.status_code, response.headers, body)
             )
-        content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if content_type == "text/event-stream":
-            async with aclosing(wire.read_events(self._slot, response)) as events:
-                async for event in events:
-                    yield reply.take_event(event)
-                    if reply.done:
-                        return
-            raise FailedError(Failure(wire.cut_off(self._slot, reply.text)))
-        if "json" not in content_type:
-            raise wire.not_a_chat_server(self._slot, content_type)
-        body = await wire.read_whole(self._slot, response)
-        yield reply.take_whole(body.decode("utf-8", errors="replace"))
+        splitter = EventSplitter()
+        async with aclosing(self._events(response, splitter)) as events:
+            async for event in events:
+                yield reply.take(event)
+                if reply.done:
+                    return
+        if not splitter.has_events:
+            raise wire.not_a_chat_server(self._slot, response, splitter.foreign_line)
+        raise FailedError(Failure(wire.cut_off(self._slot, reply.text, splitter.foreign_line)))
+
+    async def _events(
+        self, response: httpx.Response, splitter: EventSplitter
+    ) -> AsyncGenerator[ServerEvent]:
+        number = 0
+        try:
+            async with aclosing(wire.read_blocks(self._slot, response)) as blocks:
+                async for block in blocks:
+                    for event in splitter.feed(block):
+                        number += 1
+                        wire.check_events(self._slot, 0, number)
+                        yield event
+                    wire.check_events(self._slot, splitter.pending_bytes, number)
+                    if splitter.foreign_line and not splitter.has_events:
+                        break
+        except FailedError:  # what came may hold a whole event
+            for event in splitter.close():
+                if event.value is not None or event.text.strip() == DONE:
+                    yield event
+            raise
+        for event in splitter.close():
+            yield event
+
+
+def _pass_on(text: str, on_text: Callable[[str], None] | None) -> None:
+    if text and on_text:
+        on_text(text)
 
 
 def wait_before_retry_s(failure: Failure, asked: int, deadline: float) -> float | None:

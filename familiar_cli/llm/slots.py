@@ -8,6 +8,7 @@ server or model of its own.
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -153,11 +154,35 @@ def known_window(base_url: str, model: str) -> int:
 
 def keep_window(base_url: str, model: str, tokens: int) -> None:
     """Store the window reported for a model. Write errors are ignored, as it can be asked again."""
+    _keep_known(_windows_path(), _window_key(base_url, model), tokens)
+
+
+def _keep_known(path: Path, key: str, value: object) -> None:
     with suppress(OSError):
-        path = _windows_path()
-        kept = read_object(path) | {_window_key(base_url, model): tokens}
+        kept = read_object(path) | {key: value}
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(kept, indent=1, sort_keys=True), durable=False)
+
+
+BEGINS_INSIDE: Final = "begins inside"
+"""Of a model whose replies begin with reasoning that has no opening mark."""
+
+_THINKING_TOKENS: Final = 3072  # room for reasoning, beside that for the reply
+_THINKERS: Final = re.compile(
+    r"think|reason|magistral|\bqwq\b|\bqwen-?3(?!.*instruct)|gpt-oss|gpt-5|(?:^|[/:_-])[ro][134]\b",
+    re.IGNORECASE,
+)
+
+
+def known_thinking(base_url: str, model: str) -> str:
+    """Return how a model thinks: `none`, `marked` or `begins inside`; empty if it is not known."""
+    said = read_object(_thinking_path()).get(_window_key(base_url, model))
+    return said if isinstance(said, str) else ""
+
+
+def keep_thinking(base_url: str, model: str, kind: str) -> None:
+    """Store how a model was seen to think. Write errors are ignored, as it can be seen again."""
+    _keep_known(_thinking_path(), _window_key(base_url, model), kind)
 
 
 def is_window(value: object) -> bool:
@@ -167,6 +192,10 @@ def is_window(value: object) -> bool:
 
 def _windows_path() -> Path:
     return cache_dir() / "windows.json"
+
+
+def _thinking_path() -> Path:
+    return cache_dir() / "thinking.json"
 
 
 def _window_key(base_url: str, model: str) -> str:
@@ -188,6 +217,7 @@ class ResolvedSlot(Discreet, frozen=True):
         api_key: The key, or an empty string.
         api_key_env: Name of the variable for the key, or an empty string.
         context_tokens: Limit for prompt and reply together.
+        thinking: How the model thinks; see `known_thinking`.
         context_source: Source of that number: `setting`, `server`, `model` (the catalogue) or
             `preset`, which is a guess.
         max_tokens: Maximum tokens of one reply.
@@ -212,6 +242,7 @@ class ResolvedSlot(Discreet, frozen=True):
     deadline_s: float
     retries: int
     context_source: str = "preset"
+    thinking: str = ""
 
     @property
     def where(self) -> str:
@@ -272,6 +303,7 @@ def resolve_slot(settings: LLMSettings, slot: str = MAIN) -> ResolvedSlot:
     base_url = server_url(chosen.base_url or preset.base_url)
     model = chosen.model or preset.model
     context_tokens, context_source = _window_of(chosen, base_url, model)
+    thinking = known_thinking(base_url, model)
     return ResolvedSlot(
         slot=slot,
         preset=chosen.preset,
@@ -280,12 +312,13 @@ def resolve_slot(settings: LLMSettings, slot: str = MAIN) -> ResolvedSlot:
         api_key=environment.find_key(key_env),
         api_key_env=key_env,
         context_tokens=context_tokens,
-        max_tokens=chosen.max_tokens or preset.max_tokens,
+        max_tokens=chosen.max_tokens or _default_limit(preset, model, thinking, context_tokens),
         temperature=chosen.temperature,
         timeout_s=chosen.timeout_s,
         deadline_s=chosen.deadline_s,
         retries=chosen.retries,
         context_source=context_source,
+        thinking=thinking,
     )
 
 
@@ -299,6 +332,14 @@ def _window_of(chosen: SlotSettings, base_url: str, model: str) -> tuple[int, st
     if chosen.preset == "local" and model in CATALOG and CATALOG[model].context_tokens:
         return CATALOG[model].context_tokens, "model"
     return PRESETS[chosen.preset].context_tokens, "preset"
+
+
+def _default_limit(preset: Preset, model: str, thinking: str, context_tokens: int) -> int:
+    """Return the default for `max_tokens`, which is larger for a model that thinks."""
+    if thinking in {"", "none"} and not (not thinking and _THINKERS.search(model)):
+        return preset.max_tokens
+    room = context_tokens // 2  # the prompt needs the rest
+    return max(min(preset.max_tokens + _THINKING_TOKENS, room), preset.max_tokens)
 
 
 def check_usable(slot: ResolvedSlot) -> None:

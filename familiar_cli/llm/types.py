@@ -59,16 +59,18 @@ class Completion(Struct, frozen=True):
 
     Args:
         text: The model's text; may be empty.
-        finish_reason: Why it stopped: `stop`, `length` (cut at the token limit), `content_filter`,
-            or another value of the server; None if not stated.
+        finish_reason: Why it stopped, as OpenAI's API names it: `stop`, `length` (cut at the token
+            limit), `content_filter`, `tool_calls` or `function_call`; None if not known.
         model: The model that answered, as reported by the server.
         usage: Its cost, or None if the server did not report it.
+        thinking: The model's reasoning, which is no part of the text.
     """
 
     text: str
     finish_reason: str | None
     model: str
     usage: Usage | None
+    thinking: str = ""
 
 
 class SideCall(Struct, frozen=True):
@@ -82,6 +84,7 @@ class SideCall(Struct, frozen=True):
         usage: Its cost.
         elapsed_ms: Duration in milliseconds.
         error: Why there is no reply; empty if there is one.
+        thinking: The model's reasoning.
     """
 
     name: str
@@ -92,6 +95,7 @@ class SideCall(Struct, frozen=True):
     usage: Usage | None
     elapsed_ms: float
     error: str
+    thinking: str = ""
 
 
 class ChatModel(Protocol):

@@ -233,22 +233,39 @@ def encoding_failure(slot: ResolvedSlot, encoding: str) -> Failure:
     )
 
 
-def cut_off(slot: ResolvedSlot, partial: str) -> errors.CutOffError:
+def cut_off(slot: ResolvedSlot, partial: str, words: str = "") -> errors.CutOffError:
     """Build the error for a stream that ended before the reply was complete."""
+    said = f": {_quote(slot, words)}" if words else ""
     return errors.CutOffError(
-        f"The reply of {slot.where} stopped in the middle",
+        f"The reply of {slot.where} stopped in the middle{said}",
         hint="The server's log may say why.",
         partial=partial,
     )
 
 
-def not_a_chat_server(slot: ResolvedSlot, content_type: str) -> errors.BadReplyError:
-    """Build the error for a server that answers with a web page or the like."""
+def refusal(slot: ResolvedSlot, words: str, partial: str) -> errors.BadReplyError:
+    """Build the error for a model that refuses to reply."""
     return errors.BadReplyError(
-        f"{slot.where} is not an OpenAI-compatible server: it sent "
-        f"{one_line(content_type) or 'nothing'!r}",
+        f"The model {slot.model!r} refused to reply: {_quote(slot, words)}",
+        hint="Say it in other words, or use another model: `familiar config set llm.model NAME`.",
+        partial=partial,
+    )
+
+
+def not_a_chat_server(
+    slot: ResolvedSlot, response: httpx.Response, line: str
+) -> errors.BadReplyError:
+    """Build the error for a server that answers with a web page or the like."""
+    said = repr(_quote(slot, line)) if line else "nothing"
+    return errors.BadReplyError(
+        f"{slot.where} is not an OpenAI-compatible server: it sent {said} with status "
+        f"{response.status_code}",
         hint="Correct the address in `llm.base_url`; it usually ends in /v1.",
     )
+
+
+def _quote(slot: ResolvedSlot, words: str) -> str:
+    return one_line(_without_key(slot, words[:_PAYLOAD_CHARS]), _WORDS_CHARS)
 
 
 def retry_after_s(value: str | None) -> float | None:
@@ -405,7 +422,7 @@ async def read_whole(slot: ResolvedSlot, response: httpx.Response) -> bytes:
     Raises:
         FailedError: It is compressed, or larger than `MAX_OBJECT_BYTES`.
     """
-    pieces = [block async for block in _read_blocks(slot, response, MAX_OBJECT_BYTES)]
+    pieces = [block async for block in read_blocks(slot, response, MAX_OBJECT_BYTES)]
     return b"".join(pieces)
 
 
@@ -425,37 +442,35 @@ async def read_beginning(response: httpx.Response) -> bytes:
     return bytes(body[:MAX_ERROR_BYTES])
 
 
-async def read_events(slot: ResolvedSlot, response: httpx.Response) -> AsyncGenerator[str]:
-    """Yield the data of each event of a stream.
+async def read_blocks(
+    slot: ResolvedSlot, response: httpx.Response, max_bytes: int = 0
+) -> AsyncGenerator[bytes]:
+    """Yield the bytes of a response as they arrive.
 
     Raises:
-        FailedError: It is compressed, the stream is larger than `MAX_STREAM_BYTES`, or an event,
-            line or gap between events is larger than `MAX_OBJECT_BYTES`.
+        FailedError: It is compressed, or larger than `max_bytes`, by default `MAX_STREAM_BYTES`.
     """
-    import httpx  # noqa: PLC0415  # 0.13 s
-    from httpx_sse import EventSource  # noqa: PLC0415
+    if not _is_plain(response):
+        raise FailedError(encoding_failure(slot, response.headers["content-encoding"]))
+    read_bytes, most_bytes = 0, max_bytes or MAX_STREAM_BYTES
+    async with aclosing(_raw_blocks(response)) as blocks:
+        async for block in blocks:
+            read_bytes += len(block)
+            if read_bytes > most_bytes:
+                raise _too_large(slot, "The response", f"{most_bytes:,} bytes")
+            yield block
 
-    event_bytes = 0
 
-    class Bounded(httpx.AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            nonlocal event_bytes
-            async with aclosing(_read_blocks(slot, response, MAX_STREAM_BYTES)) as blocks:
-                async for block in blocks:
-                    event_bytes += len(block)
-                    if event_bytes > MAX_OBJECT_BYTES:
-                        raise _too_large(slot, "An event", f"{MAX_OBJECT_BYTES:,} bytes")
-                    yield block
+def check_events(slot: ResolvedSlot, pending_bytes: int, number: int) -> None:
+    """Check the size of an event that is not complete yet, and the number of events.
 
-    # Events are UTF-8, whatever charset the server names: some of Python's codecs decompress.
-    plain = httpx.Response(OK, headers={"content-type": "text/event-stream"}, stream=Bounded())
-    number = 0
-    async with aclosing(EventSource(plain).aiter_sse()) as found:
-        async for event in found:
-            event_bytes, number = 0, number + 1
-            if number > MAX_EVENTS:
-                raise _too_large(slot, "The response", f"{MAX_EVENTS:,} events")
-            yield event.data
+    Raises:
+        FailedError: It exceeds `MAX_OBJECT_BYTES`, or they exceed `MAX_EVENTS`.
+    """
+    if pending_bytes > MAX_OBJECT_BYTES:
+        raise _too_large(slot, "An event", f"{MAX_OBJECT_BYTES:,} bytes")
+    if number > MAX_EVENTS:
+        raise _too_large(slot, "The response", f"{MAX_EVENTS:,} events")
 
 
 def is_loopback(url: str) -> bool:
@@ -504,20 +519,6 @@ def _tls_context(trust_env: bool, trusted: tuple[object, ...] | None) -> ssl.SSL
     import httpx  # noqa: PLC0415
 
     return httpx.create_ssl_context(verify=trusted is not None, trust_env=trust_env)
-
-
-async def _read_blocks(
-    slot: ResolvedSlot, response: httpx.Response, max_bytes: int
-) -> AsyncGenerator[bytes]:
-    if not _is_plain(response):
-        raise FailedError(encoding_failure(slot, response.headers["content-encoding"]))
-    read_bytes = 0
-    async with aclosing(_raw_blocks(response)) as blocks:
-        async for block in blocks:
-            read_bytes += len(block)
-            if read_bytes > max_bytes:
-                raise _too_large(slot, "The response", f"{max_bytes:,} bytes")
-            yield block
 
 
 async def _raw_blocks(response: httpx.Response) -> AsyncGenerator[bytes]:

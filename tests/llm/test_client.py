@@ -418,8 +418,8 @@ async def test_a_server_of_another_kind_is_a_bad_reply(step) -> None:
         await ask(client(server))
 
 
-async def test_an_empty_stream_is_cut_off() -> None:
-    with ChatServer(Raw(b"")) as server, pytest.raises(CutOffError):
+async def test_an_empty_response_says_so() -> None:
+    with ChatServer(Raw(b"")) as server, pytest.raises(BadReplyError, match="sent nothing"):
         await ask(client(server))
 
 
@@ -542,7 +542,7 @@ def test_opening_connects_to_nothing(tmp_path) -> None:
 
 
 async def test_a_reply_without_end_is_cut(monkeypatch) -> None:
-    monkeypatch.setattr("familiar_cli.llm.client.MAX_REPLY_CHARS", 1000)
+    monkeypatch.setattr("familiar_cli.llm.reply.MAX_REPLY_CHARS", 1000)
     with (
         ChatServer(Say("blah " * 500)) as server,
         pytest.raises(BadReplyError, match="longer than 1,000") as caught,

@@ -9,7 +9,6 @@ import anyio
 import h11
 import httpcore
 import httpx
-import httpx_sse
 import pytest
 from msgspec.structs import replace
 
@@ -81,11 +80,6 @@ def test_every_exception_of_httpx_is_translated(name) -> None:
     failure = from_transport(SLOT, made(exceptions_of_httpx()[name]), "so far")
     assert type(failure.error) is EXPECTED[name]
     assert "Ollama at 127.0.0.1:11434" in str(failure.error)
-
-
-def test_the_exception_of_the_stream_reader_is_translated() -> None:
-    error = from_transport(SLOT, httpx_sse.SSEError("odd")).error
-    assert isinstance(error, ModelError)
 
 
 @each("error", [OSError(2, "no such file"), ValueError("x"), ImportError("y")])

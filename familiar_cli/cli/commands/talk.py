@@ -50,6 +50,9 @@ NoGreeting = Annotated[
 NoStream = Annotated[
     bool, typer.Option("--no-stream", help="Print a reply only when it is complete.")
 ]
+ShowThinking = Annotated[
+    bool, typer.Option("--show-thinking", help="Show the model's reasoning on stderr.")
+]
 MessageId = Annotated[
     str,
     typer.Option(
@@ -178,6 +181,7 @@ def ask(
     tier: Tier = None,
     off_record: Annotated[bool, typer.Option("--off-record")] = False,
     no_stream: NoStream = False,
+    show_thinking: ShowThinking = False,
     no_background: Annotated[bool, typer.Option("--no-background")] = False,
 ) -> None:
     """Send one message and print the reply. Only the reply goes to stdout.
@@ -208,7 +212,14 @@ def ask(
             reply_to=None if again_for is None else familiar.numbering.turn_number(again_for),
         )
         hint = hint_of_me(out, familiar, said)
-        result = take_turn(out, familiar, said, dry_run=dry_run, stream=not no_stream)
+        result = take_turn(
+            out,
+            familiar,
+            said,
+            dry_run=dry_run,
+            stream=not no_stream,
+            show_thinking=show_thinking,
+        )
         if result:
             if hint:
                 out.note(hint)
@@ -239,7 +250,13 @@ def show_prompt(out: Output, familiar: Familiar, said: Said) -> None:
 
 
 def take_turn(
-    out: Output, familiar: Familiar, said: Said, *, dry_run: bool, stream: bool
+    out: Output,
+    familiar: Familiar,
+    said: Said,
+    *,
+    dry_run: bool,
+    stream: bool,
+    show_thinking: bool = False,
 ) -> TurnResult | None:
     """Take a turn and print the reply, or print its prompt only."""
     if dry_run:
@@ -248,12 +265,18 @@ def take_turn(
     from familiar_cli.cli.terminal.reply import ReplyPrinter, begun_text, note_slow_model
 
     note_slow_model(out, familiar)
-    with ReplyPrinter(silent=out.as_json, begun=begun_text(said)) as printer:
+    # Nothing can be taken back from a pipe, and it is not known yet how this model thinks.
+    waits = not is_terminal() and not familiar.models.slot().thinking
+    with ReplyPrinter(silent=out.as_json, begun=begun_text(said), waits=waits) as printer:
         result = reply_to(familiar, said, printer, stream=stream, on_wait=out.note)
+    thinking = result.trace.thinking if show_thinking else ""
+    if thinking:
+        out.note(f"Thinking: {thinking}")
     out.warn(*result.notices)
     kept = {"id": result.turn, "reply_id": result.reply}
     names = familiar.numbering.turn_names(turn.id for turn in kept.values() if turn)
     data = result.to_json() | {key: turn and names[turn.id] for key, turn in kept.items()}
+    data |= {"thinking": thinking} if show_thinking else {}
     told = PartialError(f"Interrupted. {_what_is_kept(result)}")
     out.answer(data, None, [told] if result.interrupted else [], exit_code=130)
     return result
@@ -288,6 +311,7 @@ def again(
     tier: Tier = None,
     dry_run: DryRunUnasked = False,
     no_stream: NoStream = False,
+    show_thinking: ShowThinking = False,
 ) -> None:
     """Ask for another reply in place of a channel's last one, which is kept.
 
@@ -301,7 +325,8 @@ def again(
     """
     from familiar_cli.actions.talk.change_turns import again as asked_again
 
-    _remake(ctx, asked_again, channel, tier, dry_run=dry_run, stream=not no_stream)
+    how = {"dry_run": dry_run, "stream": not no_stream, "show_thinking": show_thinking}
+    _remake(ctx, asked_again, channel, tier, **how)
 
 
 def _remake(
@@ -309,16 +334,14 @@ def _remake(
     find: Callable[[Familiar, Said], Said],
     channel: str,
     tier: int | None,
-    *,
-    dry_run: bool,
-    stream: bool,
+    **how: bool,
 ) -> None:
     """Take the turn that `find` derives from a channel's last exchange."""
     from familiar_cli.context.types import Said
 
     with base.with_models(base.familiar_of(ctx)) as familiar:
         said = find(familiar, Said("", None, channel, tier=tier))
-        take_turn(base.output(ctx), familiar, said, dry_run=dry_run, stream=stream)
+        take_turn(base.output(ctx), familiar, said, **how)
 
 
 continue_app = base.App()
@@ -332,6 +355,7 @@ def continue_(
     tier: Tier = None,
     dry_run: DryRunUnasked = False,
     no_stream: NoStream = False,
+    show_thinking: ShowThinking = False,
 ) -> None:
     """Continue a channel's last reply, for example where it was cut off.
 
@@ -344,7 +368,8 @@ def continue_(
     """
     from familiar_cli.actions.talk.change_turns import go_on
 
-    _remake(ctx, go_on, channel, tier, dry_run=dry_run, stream=not no_stream)
+    how = {"dry_run": dry_run, "stream": not no_stream, "show_thinking": show_thinking}
+    _remake(ctx, go_on, channel, tier, **how)
 
 
 hear_app = base.App()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
 from collections import deque
@@ -13,6 +14,7 @@ from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.base.files import ON_WINDOWS
 from familiar_cli.base.text import counted, one_line
 from familiar_cli.familiar import Familiar
+from familiar_cli.llm.thinking import split_thinking
 from familiar_cli.pages.emit import Output, exact, print_error
 from familiar_cli.writing.review.waiting import waiting_words
 from familiar_cli.writing.writer.schedule import WRITER_SLOT
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.passes import Event
 
 PROMPT = "> "
+_HELD_S: Final = 1.5
 
 
 def can_edit() -> bool:
@@ -69,16 +72,22 @@ class ReplyPrinter:
     Args:
         silent: Print nothing.
         begun: Text before the first piece.
+        waits: Hold back the beginning for a moment, for reasoning that has no opening mark.
     """
 
-    def __init__(self, *, silent: bool = False, begun: str = "") -> None:
+    def __init__(self, *, silent: bool = False, begun: str = "", waits: bool = False) -> None:
         self._silent = silent
         self._begun = begun
         self._last = ""
+        self._held: list[str] | None = [] if waits else None
 
     def __call__(self, piece: str) -> None:
         """Print one piece."""
-        if piece and not self._silent:
+        if self._held is not None:
+            if not self._held:
+                asyncio.get_running_loop().call_later(_HELD_S, self._release)
+            self._held.append(piece)
+        elif piece and not self._silent:
             exact(self._begun + piece)
             self._begun, self._last = "", piece
 
@@ -86,8 +95,14 @@ class ReplyPrinter:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._release()
         if self._last and not self._last.endswith("\n"):
             exact("\n")
+
+    def _release(self) -> None:
+        if self._held is not None:
+            text, self._held = "".join(self._held), None
+            self(split_thinking(text, is_whole=False)[0])
 
 
 def note_slow_model(out: Output, familiar: Familiar) -> None:

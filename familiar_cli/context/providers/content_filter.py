@@ -14,6 +14,7 @@ from familiar_cli.base.jobs import in_thread
 from familiar_cli.base.markdown import scan
 from familiar_cli.base.text import cut_to, framed, sentence_ends, unfenced
 from familiar_cli.llm.asking import ask_side_model
+from familiar_cli.llm.thinking import split_thinking
 from familiar_cli.store.memory.layout import SELF_DIR, is_page
 
 if TYPE_CHECKING:
@@ -112,9 +113,6 @@ _MARK: Final = re.compile(
     r"^[ \t>*_#`-]*(answer|escalate)[*_`]*[ \t]*[:：][*_`]*", re.IGNORECASE | re.MULTILINE
 )
 _GREP: Final = re.compile(r"(?:^|[;\s])[*_`]*grep[*_`]*[ \t]*[:：][*_`]*[ \t]*", re.IGNORECASE)
-_THOUGHT: Final = re.compile(
-    r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE
-)
 _NOTHING: Final = frozenset(
     ("", "none", "empty", "nothing", "n/a", "no answer", "nothing relevant", "none relevant")
 )
@@ -145,7 +143,7 @@ def read_reply(text: str, *, is_cut: bool = False, forced: bool = False) -> Filt
         is_cut: The model was stopped at its limit.
         forced: An answer was requested; there is no further search.
     """
-    lines = scan(_THOUGHT.sub("", text))
+    lines = scan(split_thinking(text, is_whole=False)[0])
     said = "".join("\n" if line.is_fence else line.text for line in lines)
     parts = _marked_parts(said)
     if not parts:
