@@ -32,7 +32,7 @@ from familiar_cli.context.tiers import LOADED
 from familiar_cli.imports import foreign_files
 from familiar_cli.imports.lorebook_reading import MAX_ENTRIES
 from familiar_cli.llm import wire
-from familiar_cli.llm.client import MAX_REPLY_CHARS
+from familiar_cli.llm.reply import MAX_REPLY_CHARS
 from familiar_cli.store.memory.store.files import (
     MAX_NAME_BYTES,
     MAX_PATH_BYTES,
