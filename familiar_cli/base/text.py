@@ -106,6 +106,12 @@ def hint_sentence(hint: str) -> str:
     return hint if "`" in hint or hint[:1].isupper() else f"Run `{hint}`."
 
 
+def bare_lines(text: str) -> list[str]:
+    """Split a text at line feeds, without the line ends; U+2028 and the like are text."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
 def counted(number: int, noun: str, many: str = "") -> str:
     """Format a number with its noun: `1 file`, `1,200 files`."""
     return f"{number:,} {noun if number == 1 else many or noun + 's'}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict
 
-from familiar_cli.base.text import counted, harmless, one_line, shorten_list
+from familiar_cli.base.text import bare_lines, counted, harmless, one_line, shorten_list
 from familiar_cli.pages.emit import Output, exact
 from familiar_cli.pages.page import (
     Columns,
@@ -210,7 +210,7 @@ def diff_text(files: Iterable[FileDiff]) -> str:
 
 def diff_page(text: str) -> PagePart:
     """Render differences with colours."""
-    return Stack(*(plain(line, _STYLES.get(line[:1], "")) for line in text.splitlines()))
+    return Stack(*(plain(line, _STYLES.get(line[:1], "")) for line in bare_lines(text)))
 
 
 def blame_text(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import counted, one_line, shorten_list
+from familiar_cli.base.text import bare_lines, counted, one_line, shorten_list
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.pages.emit import Output, write_json
 from familiar_cli.pages.page import Columns, Name, PagePart, Stack, local_time, named_values, plain
@@ -263,7 +263,7 @@ class Narrator:
         from familiar_cli.pages.writing_pages import pass_notices, pass_text
 
         self.passes.append(report.to_json())
-        lines = [*pass_text(report).splitlines(), *pass_notices(report)]
+        lines = [*bare_lines(pass_text(report)), *pass_notices(report)]
         data = {"report": report.to_json()}
         self.event(Event("wrote", "\n".join(lines), WRITING, data))
 

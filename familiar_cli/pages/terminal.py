@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from familiar_cli.base.config.environment import pager_has_colour
-from familiar_cli.base.text import harmless
+from familiar_cli.base.text import bare_lines, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,7 +65,7 @@ def as_plain(*parts: RenderableType, encoding: str = "utf-8") -> str:
         _environ={},
     )
     plain.print(*parts, sep="\n")
-    return "".join(line.rstrip(" ") + "\n" for line in buffer.getvalue().splitlines())
+    return "".join(line.rstrip(" ") + "\n" for line in bare_lines(buffer.getvalue()))
 
 
 def plain(text: object, style: str = "") -> Text:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from familiar_cli.base.errors import OlderEpochError
+from familiar_cli.base.text import bare_lines
 from familiar_cli.store.history.forgetting import ForgetOrder
 from familiar_cli.store.journal.repository import (
     Repository,
@@ -59,7 +60,7 @@ def memory_orders(read: Read, head: str) -> tuple[ForgetOrder, ...]:
 def turn_orders(read: Read, head: str, instance: str) -> tuple[ForgetOrder, ...]:
     """Return the orders that an instance's turns comply with."""
     id_ = file_id(read, tree_and_parent(read(head))[0], orders_path(instance))
-    lines = read(id_).decode(errors="replace").splitlines() if id_ else ()
+    lines = bare_lines(read(id_).decode(errors="replace")) if id_ else ()
     return tuple(map(ForgetOrder.from_line, lines))
 
 

@@ -26,7 +26,7 @@ from familiar_cli.base.files import (
     write_own,
     write_whole,
 )
-from familiar_cli.base.text import Discreet, nearest
+from familiar_cli.base.text import Discreet, bare_lines, nearest
 from familiar_cli.store.journal.objects import is_id
 from familiar_cli.sync.journal_epochs import dead_commits
 
@@ -247,7 +247,7 @@ def find_login(url: str, *, ask: bool) -> Login | None:
     if token:
         return Login(parts.username or _ANY_USER, token)
     answer = _ask_git_credential("fill", _without_secrets(url), ask=ask)
-    found = dict(line.split("=", 1) for line in answer.splitlines() if "=" in line)
+    found = dict(line.split("=", 1) for line in bare_lines(answer) if "=" in line)
     if not found.get("password"):
         return None
     return Login(found.get("username", _ANY_USER), found["password"])

@@ -31,6 +31,7 @@ from msgspec import Struct
 from familiar_cli.base.config.environment import install_command
 from familiar_cli.base.errors import RemoteDamagedError, RemoteKeyError
 from familiar_cli.base.files import ON_WINDOWS, read_plain, why, write_own
+from familiar_cli.base.text import bare_lines
 from familiar_cli.store.journal.objects import is_id
 
 if TYPE_CHECKING:
@@ -276,7 +277,7 @@ def _parse_identities(age: ModuleType, secret: str) -> list[object]:
     try:
         if secret.lstrip().startswith(_PRIVATE):
             return [age.ssh.Identity.from_buffer(secret.encode())]
-        lines = [line.strip() for line in secret.splitlines()]
+        lines = [line.strip() for line in bare_lines(secret)]
         texts = [line for line in lines if line and not line.startswith("#")]
         return [age.x25519.Identity.from_str(text) for text in texts]
     except age.IdentityError as error:

@@ -15,6 +15,7 @@ from familiar_cli.actions.memory.fact_days import fact_days, pages_known, text_t
 from familiar_cli.actions.people.people import publish_names
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.markdown import without_marker
+from familiar_cli.base.text import bare_lines
 from familiar_cli.base.times.clock import now, to_utc, to_zone
 from familiar_cli.base.times.when import MONTHS, read_day
 from familiar_cli.base.who.identity import Author
@@ -510,7 +511,7 @@ def learned_from(
     since = min(turn.at for turn in turns).replace(microsecond=0)  # as commits tell the time
     for change in familiar.past.log(source=layout.MEMORY_WRITER, since=since, limit=_MOST_WRITTEN):
         for file in familiar.past.show(change.commit.id)[1]:
-            for line in file.diff.splitlines():
+            for line in bare_lines(file.diff):
                 named = wanted.intersection(turn_ids(line, numbering)) if line[:1] == "+" else ()
                 if not named:
                     continue
@@ -528,7 +529,7 @@ def _visible_lines(familiar: Familiar, rel_path: str, viewer: Viewer) -> frozens
         text = familiar.memory.read_file(rel_path)
     except FamiliarError:
         return frozenset()
-    return frozenset(visible_in(text, viewer, rel_path).splitlines())
+    return frozenset(bare_lines(visible_in(text, viewer, rel_path)))
 
 
 _NOT_READ_AGAIN: Final = (

@@ -15,7 +15,7 @@ from msgspec import Struct
 from familiar_cli.actions.people.people import find_person
 from familiar_cli.base.errors import ConflictError, FamiliarError, NotFoundError, RefusedError
 from familiar_cli.base.files import read_plain, read_record, remove, write_own, write_whole
-from familiar_cli.base.text import sha256_of
+from familiar_cli.base.text import bare_lines, sha256_of
 from familiar_cli.base.times.clock import iso
 from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history.forgetting import (
@@ -445,8 +445,8 @@ def export_person(familiar: Familiar, person: str, target: Path) -> dict[str, in
             place.parent.mkdir(parents=True, exist_ok=True)
             write_whole(place, content)
             continue
-        kept = after.decode(errors="replace").splitlines()
-        gone = [line for line in content.splitlines() if line.strip() and line not in kept]
+        kept = bare_lines(after.decode(errors="replace"))
+        gone = [line for line in bare_lines(content) if line.strip() and line not in kept]
         lines += [f"## {rel_path}", "", *gone, ""]
     about = f"# What {familiar.name} has noted\n\nLines of files about others and of days.\n\n"
     write_whole(target / "about.md", about + "\n".join(lines))

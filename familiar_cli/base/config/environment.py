@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.base.errors import ConfigError
 from familiar_cli.base.files import ON_WINDOWS, open_patiently
-from familiar_cli.base.text import typed
+from familiar_cli.base.text import bare_lines, typed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -265,7 +265,7 @@ def _uv_tool_command(receipt: Path, extra: str, packages: Sequence[str]) -> str:
 def _is_made_by_uv(prefix: Path) -> bool:
     try:
         return any(
-            line.startswith("uv =") for line in (prefix / "pyvenv.cfg").read_text().splitlines()
+            line.startswith("uv =") for line in bare_lines((prefix / "pyvenv.cfg").read_text())
         )
     except (OSError, ValueError):
         return False

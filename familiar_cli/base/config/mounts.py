@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.base.text import bare_lines
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -57,11 +59,11 @@ def _list_mounts() -> Iterator[tuple[str, str]]:
 
         done = subprocess.run(["/sbin/mount"], capture_output=True, text=True, check=False)
         listed = done.stdout
-        found = map(_MOUNT_LINE.match, listed.splitlines())
+        found = map(_MOUNT_LINE.match, bare_lines(listed))
         yield from ((match[1], match[2]) for match in found if match)
         return
     try:
-        lines = MOUNTINFO.read_text("utf-8", "surrogateescape").splitlines()
+        lines = bare_lines(MOUNTINFO.read_text("utf-8", "surrogateescape"))
     except OSError:
         return  # not Linux, or /proc is missing
     for line in lines:

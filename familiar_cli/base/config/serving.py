@@ -11,6 +11,7 @@ from familiar_cli.base.config.settings import load_settings
 from familiar_cli.base.config.values import SettingsTable, setting
 from familiar_cli.base.errors import BadInputError, ConfigError
 from familiar_cli.base.files import read_plain
+from familiar_cli.base.text import bare_lines
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -70,7 +71,7 @@ def read_tokens(path: Path) -> TokenFile:
             f"The tokens in {str(path)!r} cannot be read: {error}",
             hint="Write one token a line, e.g. with `openssl rand -hex 24`.",
         ) from error
-    lines = (line.strip() for line in text.splitlines())
+    lines = (line.strip() for line in bare_lines(text))
     marks = [line.rpartition(" ") for line in lines if line and not line.startswith("#")]
     tokens = tuple(
         token if before.strip() in {"", _OF_OWNER} else f"{before} {token}"

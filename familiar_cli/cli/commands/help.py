@@ -9,7 +9,7 @@ import typer
 
 import familiar_cli
 from familiar_cli.base.markdown import title_of
-from familiar_cli.base.text import fold, nearest
+from familiar_cli.base.text import bare_lines, fold, nearest
 from familiar_cli.cli.commands._base import App, output
 from familiar_cli.cli.commands._contents import CALLED, SECTIONS, first_screen
 from familiar_cli.pages.page import Columns, Indented, Name, PagePart, plain
@@ -142,7 +142,7 @@ def _find_pages(words: Sequence[str]) -> list[_Row]:
     for path in _list_pages():
         text = path.read_text("utf-8", errors="replace")
         title = title_of(text)
-        headings = "\n".join(line for line in text.splitlines() if line.startswith("#"))
+        headings = "\n".join(line for line in bare_lines(text) if line.startswith("#"))
         places = (fold(title), fold(headings), fold(text))
         ranks = [n for n, place in enumerate(places) if all(_has_word(place, w) for w in wanted)]
         if ranks:

@@ -9,7 +9,7 @@ import typer
 from msgspec.structs import asdict
 
 from familiar_cli.base.errors import FamiliarError, UsageError
-from familiar_cli.base.text import counted, hint_sentence, one_line
+from familiar_cli.base.text import bare_lines, counted, hint_sentence, one_line
 from familiar_cli.cli.commands._base import App, day_of, familiar_of, output, text_or_stdin
 from familiar_cli.cli.commands._options import most
 from familiar_cli.cli.commands._options import since as since_option
@@ -111,7 +111,7 @@ def _text_parts(hit: Hit | PastHit, query: str) -> Iterator[PagePart]:
     body = _HEADINGS.sub("", hit.text).strip() or hit.text.strip()
     best = hit.best.strip()
     if best not in body:  # it is the heading shown above
-        lines = [line for line in body.splitlines() if line.strip()]
+        lines = [line for line in bare_lines(body) if line.strip()]
         best = next((line for line in lines if any(match_spans(query, line))), lines[0])
     before, _, after = body.partition(best)
     around = "\n".join(filter(None, (before.strip(), after.strip())))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.base.config.environment import editor
 from familiar_cli.base.errors import BadInputError, FamiliarError
-from familiar_cli.base.text import harmless
+from familiar_cli.base.text import bare_lines, harmless
 from familiar_cli.pages.terminal import console, plain
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def ask_pieces(plan: ReviewPlan) -> tuple[set[PieceRef], set[PieceRef]]:
     for number, (file, hunk) in enumerate(plan.hunks, 1):
         new = " (new file)" if file.before is None else ""
         show.print(plain(f"\n[{number}/{most}] {file.rel_path}{new}", "bold"), soft_wrap=True)
-        for line in hunk.text.splitlines():
+        for line in bare_lines(hunk.text):
             show.print(_colour_line(line), soft_wrap=True)
         answer = _ask_key(_KEYS)
         if answer == "e" and not _ask_lines(number, hunk, take, reject):
@@ -151,7 +151,7 @@ def ask_pieces(plan: ReviewPlan) -> tuple[set[PieceRef], set[PieceRef]]:
 
 def _ask_lines(number: int, hunk: Hunk, take: set[PieceRef], reject: set[PieceRef]) -> bool:
     """Ask about each line of a piece; return whether to continue with the next piece."""
-    changed = [line for line in hunk.text.splitlines() if line[:1] in {"-", "+"}]
+    changed = [line for line in bare_lines(hunk.text) if line[:1] in {"-", "+"}]
     for line_number, line in enumerate(changed, 1):
         console(sys.stderr).print(_colour_line(line), soft_wrap=True)
         answer = _ask_key(_LINE_KEYS)

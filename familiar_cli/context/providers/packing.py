@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct, field
 
 from familiar_cli.base.languages import ENGLISH, Phrases
+from familiar_cli.base.markdown import split_lines
 from familiar_cli.base.text import USEFUL_TOKENS, framed, sentence_ends, whole_sentences
 from familiar_cli.store import fts
 from familiar_cli.store.memory.pages.lines import normal_line
@@ -382,7 +383,7 @@ def _part_spans(text: str) -> list[tuple[int, int]]:
     """Return the parts of a text: short paragraphs together, a long one by its sentences."""
     spans: list[tuple[int, int]] = []
     start = 0
-    for paragraph in text.splitlines(keepends=True):
+    for paragraph in split_lines(text):
         is_long = _size(paragraph) > 2 * PART_BYTES
         ends = (*sentence_ends(paragraph), len(paragraph)) if is_long else (len(paragraph),)
         begun = start

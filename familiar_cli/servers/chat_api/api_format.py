@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
-from familiar_cli.base.text import one_line, str_or_empty
+from familiar_cli.base.text import bare_lines, one_line, str_or_empty
 from familiar_cli.servers.api_errors import ApiError
 from familiar_cli.servers.chat_api.aligning import RequestLine
 from familiar_cli.store.history.same_message import kept_words, without_fence
@@ -247,7 +247,7 @@ _CHUNK: Final = "chat.completion.chunk"
 def encode_event(data: object) -> bytes:
     """Encode one server-sent event; a string is JSON already."""
     text = data if isinstance(data, str) else _dump_json(data)
-    return b"".join(b"data: " + line.encode() + b"\n" for line in text.splitlines()) + b"\n"
+    return b"".join(b"data: " + line.encode() + b"\n" for line in bare_lines(text)) + b"\n"
 
 
 def encode_body(data: object) -> bytes:

@@ -18,6 +18,7 @@ from familiar_cli.base.config.edit import set_values
 from familiar_cli.base.config.settings import Effective, effective_settings
 from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.markdown import bullet, without_marker
+from familiar_cli.base.text import bare_lines
 from familiar_cli.pages import writing_pages
 from familiar_cli.servers.web.asking import (
     Data,
@@ -260,7 +261,7 @@ def make_periods(asked: PageRequest) -> Redirect:
     """Make the days, weeks, months and years that are due."""
     report = asked.run(Consolidating(asked.familiar).consolidate(ConsolidationOptions()))
     told = (
-        *writing_pages.consolidation_text(report).splitlines(),
+        *bare_lines(writing_pages.consolidation_text(report)),
         *writing_pages.consolidation_notices(report),
         *map(str, report.failed),
     )
@@ -321,7 +322,7 @@ def sync_now(asked: PageRequest) -> Redirect:
 
     report = asyncio.run(sync(asked.familiar, None, SyncOptions(), wait_s=_WAIT_S))
     failed = [f"{name} was not synced: {error}" for name, (_, error) in report.failed.items()]
-    told = (*report_text(report).splitlines(), *report.notes, *(failed if report.done else ()))
+    told = (*bare_lines(report_text(report)), *report.notes, *(failed if report.done else ()))
     return Redirect(asked.to("sync"), told)
 
 

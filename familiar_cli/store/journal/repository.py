@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.files import TEMP_PREFIX, Disk, read_plain
-from familiar_cli.base.text import one_line, slugify
+from familiar_cli.base.text import bare_lines, one_line, slugify
 from familiar_cli.base.times.clock import since_1970
 from familiar_cli.store.journal import objects
 from familiar_cli.store.memory.layout import INDEX_DIR, RUN_ID, is_run_id
@@ -627,7 +627,7 @@ class Repository:
 
 def packed_refs(path: str) -> dict[str, str]:
     """Return a repository's packed refs. May raise OSError."""
-    lines = (read_text(os.path.join(path, "packed-refs")) or "").splitlines()
+    lines = bare_lines(read_text(os.path.join(path, "packed-refs")) or "")
     pairs = (line.split(" ", 1) for line in lines if not line.startswith(("#", "^")))
     return {pair[1]: pair[0] for pair in pairs if len(pair) > 1}
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from familiar_cli.base import sqlite
 from familiar_cli.base.errors import FamiliarError, LockedError
 from familiar_cli.base.files import ON_WINDOWS, TEMP_PREFIX, check_own, locked, remove
+from familiar_cli.base.text import bare_lines
 from familiar_cli.store.fts import TOKENIZER
 
 if TYPE_CHECKING:
@@ -384,7 +385,7 @@ def _create_tables(connection: sqlite3.Connection, reason: str) -> sqlite3.Conne
 
 def _schema_statements() -> Iterator[str]:
     statement = ""
-    for line in _TABLES.splitlines():
+    for line in bare_lines(_TABLES):
         statement += line + "\n"
         if sqlite3.complete_statement(statement):
             yield statement

@@ -13,6 +13,7 @@ from msgspec import Struct
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.languages import ENGLISH, Phrases
 from familiar_cli.base.markdown import TextLine, bullet, replace_spans, scan
+from familiar_cli.base.text import bare_lines
 from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages import lines as memory_lines
@@ -88,7 +89,7 @@ def words_in(folded: str) -> list[str]:
 
 
 def _split_wordings(wordings: str) -> set[str]:
-    return {w.strip() for line in wordings.splitlines() for w in line.split("|") if w.strip()}
+    return {w.strip() for line in bare_lines(wordings) for w in line.split("|") if w.strip()}
 
 
 def _bounded_wording(wording: str) -> str:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from familiar_cli.base import errors
 from familiar_cli.base.markdown import body_start, bullet
-from familiar_cli.base.text import nearest, sha256_of, unified_file
+from familiar_cli.base.text import bare_lines, nearest, sha256_of, unified_file
 from familiar_cli.store.history.imports import withdraw_doubles
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.merge.content import merge_onto
@@ -59,7 +59,7 @@ class DraftFile(Struct, frozen=True):
     @property
     def change(self) -> FileChange:
         """How much of it changes."""
-        old, new = _strip_common((self.before or "").splitlines(), self.after.splitlines())
+        old, new = _strip_common(bare_lines(self.before or ""), bare_lines(self.after))
         added = removed = 0
         for tag, a, b, c, d in difflib.SequenceMatcher(
             None, old, new, autojunk=False

@@ -172,6 +172,7 @@ def transcript_line(
     local = to_zone(turn.at, zone)
     at = f"{weekday_name(local)[:3]} {local:%Y-%m-%d %H:%M}"
     where = f" {framed(channel)}" if channel else ""
+    # Any line end could make a word look like the label of a speaker.
     words = "\n    ".join(unfenced(turn.content).splitlines())
     broken = " (broken off)" if turn.partial else ""
     return f"[{turn.id}] {at}{where} {who}: {words}{broken}"

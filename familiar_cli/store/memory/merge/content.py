@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 from msgspec import Struct, field
 
 from familiar_cli.base.errors import ConflictError
+from familiar_cli.base.markdown import split_lines
 from familiar_cli.base.text import changed_blocks, sha256_of, typed
 from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.store.memory.merge.blocks import (
@@ -527,8 +528,8 @@ def _merge_lists(base: str, ours: str, theirs: str) -> str | None:
         base and not _is_block(base)
     ):
         return None
-    began, mine, other = (text.splitlines(keepends=True)[1:] for text in (base, ours, theirs))
-    return ours.splitlines(keepends=True)[0] + "".join(_merge_items(began, mine, other))
+    began, mine, other = (split_lines(text)[1:] for text in (base, ours, theirs))
+    return split_lines(ours)[0] + "".join(_merge_items(began, mine, other))
 
 
 def _merge_items(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
@@ -542,7 +543,7 @@ def _merge_items(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]
 
 
 def _is_block(text: str) -> bool:
-    first, *items = text.splitlines(keepends=True)
+    first, *items = split_lines(text)
     return first.rstrip().endswith(":") and bool(items) and all(map(_ITEM.fullmatch, items))
 
 
