@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from familiar_cli.servers.mcp.http import Endpoint
     from familiar_cli.servers.web.site import Site
 
+_FOREIGN: Final = ("/v1/messages", "/v1/completions", "/api/chat", "/api/generate")
+"""Addresses of Anthropic's, Ollama's and OpenAI's other APIs."""
+
 CONNECTION: Final = "familiar.connection"
 """The key in a request's state of what tells its connection from all others."""
 
@@ -172,6 +175,7 @@ def make_app(
             Route("/familiar/chat", server.keep_chat, methods=["POST"]),
             Route("/familiar/events", server.events),
             Route("/v1/responses", server.responses, methods=["POST"]),
+            *(Route(path, server.foreign_api, methods=["POST"]) for path in _FOREIGN),
             Route("/v1/embeddings", server.embeddings, methods=["POST"]),
             Route("/mcp", endpoints, methods=["POST"]),
             Route("/mcp/{familiar}", endpoints, methods=["POST"]),

@@ -84,6 +84,11 @@ class SlotSettings(SettingsTable):
 class LLMSettings(SlotSettings):
     """`[llm]`: the model that speaks for the familiar, and the slots that differ from it."""
 
+    vision: str = setting(
+        "off",
+        "Whether to send the newest earlier pictures of a conversation again",
+        choices=("off", "on"),
+    )
     slots: dict[str, SlotSettings] = field(
         default_factory=dict, metadata={"each": SlotSettings, "names": SLOTS}
     )

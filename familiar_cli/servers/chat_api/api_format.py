@@ -11,10 +11,11 @@ from msgspec import Struct, field
 from familiar_cli.base.text import bare_lines, one_line, str_or_empty
 from familiar_cli.servers.api_errors import ApiError
 from familiar_cli.servers.chat_api.aligning import RequestLine
+from familiar_cli.store.history.attachments import picture_mark
 from familiar_cli.store.history.same_message import kept_words, without_fence
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from familiar_cli.context.trace import Trace
 
@@ -42,7 +43,8 @@ _OURS: Final = frozenset(
     }
 )
 _SPOKEN: Final = frozenset({"user", "assistant"})
-_IMAGE: Final = "[image]"
+MOST_PICTURES: Final = 8
+MOST_PICTURE_CHARS: Final = 12_000_000  # in base64: 9 million bytes
 _CHAT_START: Final = re.compile(r"\[Start a new (?:group )?chat\b[^\]\n]*\]", re.IGNORECASE)
 """What SillyTavern puts before a chat; its strict post-processing makes it a person's message."""
 
@@ -65,6 +67,9 @@ class ReplyRequest(Struct, frozen=True):
         stream: Whether to stream the reply.
         with_usage: Whether to report token counts at the end.
         person: The speaker named by the program, if any.
+        response: The request in the form of the Responses API; None if it came in the other one.
+        pictures: The pictures of the current message.
+        channel: The conversation that it names itself; empty if none.
     """
 
     model: str
@@ -76,6 +81,9 @@ class ReplyRequest(Struct, frozen=True):
     stream: bool
     with_usage: bool
     person: str | None = None
+    response: Mapping[str, Any] | None = None
+    pictures: tuple[Mapping[str, Any], ...] = ()
+    channel: str = ""
 
     @property
     def said(self) -> str:
@@ -112,21 +120,27 @@ class Sampling(Struct, frozen=True):
 
 
 def parse_request(
-    raw: bytes, familiars: Collection[str], *, is_transcript: bool = False
+    raw: bytes,
+    familiars: Collection[str],
+    *,
+    to_chat: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None,
+    is_transcript: bool = False,
 ) -> ReplyRequest:
-    """Parse the body of a chat completion request.
+    """Parse the body of a request for a reply.
 
     Args:
         raw: The body.
         familiars: Ids of the available familiars.
+        to_chat: Converts a body of another API to a chat completion request.
         is_transcript: Treat messages with the role `system` as said by a narrator, not as
             instructions of the program.
 
     Raises:
         ApiError: The body is invalid, or the model is unknown.
     """
-    body = parse_object(raw)
-    familiar_id = find_model(body, familiars)
+    given = parse_object(raw)
+    familiar_id = find_model(given, familiars)
+    body = to_chat(given) if to_chat else given
     model = body["model"]
     memory_only = model.endswith(MEMORY_SUFFIX)
     _check_body(body)
@@ -143,6 +157,8 @@ def parse_request(
         stream=body.get("stream") is True,
         with_usage=isinstance(options, dict) and options.get("include_usage") is True,
         person=body.get("user"),
+        response=given if to_chat else None,
+        pictures=newest_pictures(body["messages"]),
     )
 
 
@@ -233,21 +249,51 @@ def text_of(content: object) -> str:
     return "\n".join(filter(None, texts))
 
 
+def newest_pictures(messages: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    """Return the pictures of the last message of a person.
+
+    Raises:
+        ApiError: They are too many or too large.
+    """
+    said = next((m for m in reversed(messages) if m["role"] == "user"), None)
+    parts = said.get("content") if said else None
+    found = tuple(filter(is_picture, parts)) if isinstance(parts, list) else ()
+    if len(found) > MOST_PICTURES:
+        raise ApiError(413, f"A message can hold at most {MOST_PICTURES} pictures")
+    for part in found:
+        if len(picture_url(part)) > MOST_PICTURE_CHARS:
+            most = MOST_PICTURE_CHARS // 4 * 3
+            raise ApiError(413, f"A picture is larger than {most:,} bytes; send a smaller one")
+    return found
+
+
+def is_picture(part: object) -> bool:
+    """Tell whether a part of a message is a picture."""
+    return isinstance(part, dict) and part.get("type") == "image_url" and bool(picture_url(part))
+
+
+def picture_url(part: Mapping[str, Any]) -> str:
+    """Return the address of a picture, which may hold the picture itself."""
+    named = part.get("image_url")
+    return str_or_empty(named.get("url") if isinstance(named, dict) else named)
+
+
 def _part_text(part: Mapping[str, Any]) -> str:
     if part.get("type") == "image_url":
-        return _IMAGE
+        return picture_mark(picture_url(part))
     text = part.get("text")
     return text if isinstance(text, str) else ""
 
 
-DONE: Final = b"data: [DONE]\n\n"
 _CHUNK: Final = "chat.completion.chunk"
 
 
-def encode_event(data: object) -> bytes:
+def encode_event(data: object, name: str = "") -> bytes:
     """Encode one server-sent event; a string is JSON already."""
     text = data if isinstance(data, str) else _dump_json(data)
-    return b"".join(b"data: " + line.encode() + b"\n" for line in bare_lines(text)) + b"\n"
+    lines = [f"event: {name}"] if name else []
+    lines += [f"data: {line}" for line in bare_lines(text)]
+    return "\n".join((*lines, "", "")).encode()
 
 
 def encode_body(data: object) -> bytes:
@@ -256,32 +302,42 @@ def encode_body(data: object) -> bytes:
 
 
 class ReplyFormat:
-    """Builds the objects and chunks of one reply.
+    """Encodes one reply as Chat Completions do.
 
     Args:
-        reply_id: Id shared by all parts.
+        turn: Number of the turn, from which its id is made; None if nothing is kept.
         model: The requested model's name.
         created_s: Creation time in seconds since 1970.
+        with_usage: Whether the stream ends with token counts.
+
+    Attributes:
+        end: What closes a stream.
     """
 
-    def __init__(self, reply_id: str, model: str, created_s: int) -> None:
-        self._head = {"id": reply_id, "created": created_s, "model": model}
+    end = b"data: [DONE]\n\n"
 
-    def first(self) -> dict[str, Any]:
-        """Build the first chunk of a stream."""
+    def __init__(self, turn: int | None, model: str, created_s: int, *, with_usage: bool) -> None:
+        self._head = {"id": f"chatcmpl-{turn or 'unkept'}", "created": created_s, "model": model}
+        self._with_usage = with_usage
+
+    def first(self) -> bytes:
+        """Encode the beginning of a stream."""
         return self._chunk({"role": "assistant", "content": ""})
 
-    def piece(self, text: str) -> dict[str, Any]:
-        """Build the chunk for a piece of text."""
+    def piece(self, text: str) -> bytes:
+        """Encode a piece of text."""
         return self._chunk({"content": text})
 
-    def last(self, finish_reason: str) -> dict[str, Any]:
-        """Build the chunk that ends the text."""
-        return self._chunk({}, finish_reason)
+    def last(self, text: str, finish_reason: str, usage: dict[str, int]) -> bytes:
+        """Encode the end of a stream."""
+        del text
+        counts = {**self._head, "object": _CHUNK, "choices": [], "usage": usage}
+        ends = [self._chunk({}, finish_reason)]
+        return b"".join([*ends, encode_event(counts)] if self._with_usage else ends)
 
-    def counts(self, usage: dict[str, int]) -> dict[str, Any]:
-        """Build the chunk with the token counts."""
-        return {**self._head, "object": _CHUNK, "choices": [], "usage": usage}
+    def error(self, error: ApiError) -> bytes:
+        """Encode an error after the beginning of a stream."""
+        return encode_event(error.to_json())
 
     def whole(self, text: str, finish_reason: str, usage: dict[str, int]) -> dict[str, Any]:
         """Build a reply that is not streamed."""
@@ -289,18 +345,18 @@ class ReplyFormat:
         choice = {"index": 0, "message": message, "finish_reason": finish_reason, "logprobs": None}
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": usage}
 
-    def _chunk(self, delta: dict[str, str], finish_reason: str | None = None) -> dict[str, Any]:
+    def _chunk(self, delta: dict[str, str], finish_reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
-        return {**self._head, "object": _CHUNK, "choices": [choice]}
+        return encode_event({**self._head, "object": _CHUNK, "choices": [choice]})
 
 
-def usage_of(trace: Trace, reply_tokens: int) -> dict[str, int]:
+def usage_of(trace: Trace | None, reply_tokens: int) -> dict[str, int]:
     """Report a turn's token counts: the model server's, or else an estimate."""
-    told = trace.usage
+    told, used = (trace.usage, trace.used_tokens) if trace else (None, 0)
     prompt = told.prompt_tokens if told else None
     reply = told.completion_tokens if told else None
     counts = {
-        "prompt_tokens": trace.used_tokens if prompt is None else prompt,
+        "prompt_tokens": used if prompt is None else prompt,
         "completion_tokens": reply_tokens if reply is None else reply,
     }
     return {**counts, "total_tokens": sum(counts.values())}

@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from familiar_cli.actions.talk.client_chat import SOURCE, ClientChat
@@ -14,13 +15,22 @@ from familiar_cli.context.trace import Trace, TracedMessage
 from familiar_cli.context.types import Said
 from familiar_cli.servers.api_errors import respond_error, to_api_error
 from familiar_cli.servers.chat_api import api_format
-from familiar_cli.servers.chat_api.api_format import ReplyRequest, Sampling, text_of
+from familiar_cli.servers.chat_api.api_format import (
+    MOST_PICTURES,
+    ReplyRequest,
+    Sampling,
+    encode_event,
+    text_of,
+)
+from familiar_cli.servers.chat_api.responses_api import ResponseFormat
 from familiar_cli.servers.chat_api.speakers import ConversationLocks, RequestIdentity, key_of
 from familiar_cli.servers.connection import play_while_connected
+from familiar_cli.store.history.attachments import load_picture, pictures_in
 from familiar_cli.store.history.same_message import kept_words, without_fence
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from pathlib import Path
 
     from starlette.types import Receive, Scope, Send
 
@@ -39,18 +49,29 @@ _INTRO: Final = (
 
 
 class WithSampling:
-    """A chat model with the sampling settings of a chat program.
+    """A chat model with the sampling settings of a chat program, and with pictures.
 
     Args:
         sampling: The settings.
+        pictures: The pictures of the current message.
+        earlier: The directory of the familiar, to send the newest pictures of earlier turns as
+            well; None to send none of them.
     """
 
-    def __init__(self, model: ChatModel, sampling: Sampling) -> None:
+    def __init__(
+        self,
+        model: ChatModel,
+        sampling: Sampling,
+        pictures: Sequence[Mapping[str, Any]] = (),
+        earlier: Path | None = None,
+    ) -> None:
         self.name = model.name
         self.context_tokens = model.context_tokens
         self.max_tokens = sampling.max_tokens or model.max_tokens
         self._model = model
         self._sampling = sampling
+        self._pictures = pictures
+        self._earlier = earlier
 
     def prepare(self, messages: Sequence[Message], **how: Any) -> PreparedRequest:  # noqa: ANN401
         """Build the request; the program's settings take precedence over `how`."""
@@ -60,7 +81,31 @@ class WithSampling:
             value = getattr(wanted, name)
             if value is not None:
                 how[name] = value
-        return self._model.prepare(messages, **how, extra=extra)
+        sent = self._model.prepare(messages, **how, extra=extra)
+        if not self._pictures and self._earlier is None:
+            return sent
+        body = json.loads(sent.body)
+        body["messages"] = self._with_pictures(body["messages"])
+        return replace(sent, body=api_format.encode_body(body))
+
+    def _with_pictures(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Add pictures to the messages of people that mention them, the newest first."""
+        left, current = MOST_PICTURES, list(self._pictures)
+        for message in reversed(messages):
+            if message["role"] != "user" or not left:
+                continue
+            pictures = current or self._kept_pictures(message["content"])[:left]
+            current, left = [], left - len(pictures)
+            if pictures:
+                text = {"type": "text", "text": message["content"]}
+                message["content"] = [text, *pictures]
+        return messages
+
+    def _kept_pictures(self, text: str) -> list[dict[str, Any]]:
+        if self._earlier is None:
+            return []
+        urls = [load_picture(self._earlier, name) for name in pictures_in(text)]
+        return [{"type": "image_url", "image_url": {"url": url}} for url in urls if url]
 
     async def complete(
         self,
@@ -118,8 +163,26 @@ class ClientsPrompt(WithSampling):
     ) -> Completion:
         """Send `request` and return the reply to store, passing its events on as they arrive."""
         del on_event
-        reply = await self._model.complete(request, on_text, self._on_event)
+        events: list[str] = []
+        on_event = self._on_event if self._asked.stream else events.append
+        reply = await self._model.complete(request, on_text, on_event)
+        if not self._asked.stream:
+            self._on_event(_whole_event(events, reply))
         return replace(reply, text=kept_words(reply.text))
+
+
+def _whole_event(events: Sequence[str], reply: Completion) -> str:
+    """Return a reply as one object, also where the server streamed it unasked."""
+    last = json.loads(events[-1]) if events else {}
+    choices = last.get("choices")
+    if choices and "message" in choices[0]:
+        return events[-1]
+    usage = api_format.usage_of(None, 0) if reply.usage is None else to_builtins(reply.usage)
+    shape = api_format.ReplyFormat(
+        None, reply.model, int(last.get("created") or 0), with_usage=True
+    )
+    whole = shape.whole(reply.text, reply.finish_reason or "stop", usage)
+    return api_format.encode_body(whole).decode()
 
 
 def with_memory(messages: Sequence[Any], found: str, name: str) -> list[Any]:
@@ -289,10 +352,15 @@ _STREAM: Final = (
     (b"x-accel-buffering", b"no"),
 )
 _MOST_NAMED: Final = 20  # memories named in a header
+_BEGIN_S: Final = 0.7  # then a stream begins, whatever its reply waits for
+_BEAT_S: Final = 10.0  # most seconds of silence in a stream
+_BEAT: Final = b": waiting\n\n"
 
 
 class ReplyResponse:
     """An ASGI response that follows a turn until it ends or the client disconnects.
+
+    A stream begins within a second, and is never silent for long, so that no proxy gives up.
 
     Args:
         turn: The turn, which others may follow, too.
@@ -312,6 +380,7 @@ class ReplyResponse:
         created_s: int,
     ) -> None:
         self._events = turn.follow()
+        self._coming: asyncio.Future[TurnEvent] | None = None
         self._wanted = wanted
         self._counter = served.familiar.counter
         self._leave = leave
@@ -321,57 +390,75 @@ class ReplyResponse:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response."""
         del scope
-        await play_while_connected(receive, self._play(send), self._leave)
+        try:
+            await play_while_connected(receive, self._play(send), self._leave)
+        finally:
+            if self._coming:
+                self._coming.cancel()
 
     async def _play(self, send: Send) -> None:
-        first = await anext(self._events)
-        if isinstance(first, Trace):
-            self._trace = first
-            first = await anext(self._events)
-        if isinstance(first, ReplyEnd) and first.error:
-            await respond_error(send, to_api_error(first.error), self._headers())
-        elif self._wanted.asked.stream:
-            await self._stream(send, first)
+        is_stream = self._wanted.asked.stream
+        now = asyncio.get_running_loop().time
+        begin_s = now() + _BEGIN_S
+        event = await self._next(_BEGIN_S if is_stream else None)
+        if isinstance(event, Trace):
+            self._trace = event
+            event = await self._next(max(begin_s - now(), 0.01) if is_stream else None)
+        if isinstance(event, ReplyEnd) and event.error:
+            await respond_error(send, to_api_error(event.error), self._headers())
+        elif is_stream:
+            await self._stream(send, event)
         else:
-            await self._whole(send, first)
+            await self._whole(send, event)
 
-    async def _stream(self, send: Send, event: TurnEvent) -> None:
-        headers = [*_STREAM, *self._headers()]
+    async def _next(self, wait_s: float | None) -> TurnEvent | None:
+        """Return the next event; None if none comes in time."""
+        self._coming = self._coming or asyncio.ensure_future(anext(self._events))
+        done, _ = await asyncio.wait({self._coming}, timeout=wait_s)
+        if not done:
+            return None
+        coming, self._coming = self._coming, None
+        return coming.result()
+
+    async def _stream(self, send: Send, event: TurnEvent | None) -> None:
+        is_late = self._trace is None and not self._wanted.is_chore
+        headers = [*_STREAM, *(() if is_late else self._headers())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        shape = self._shape()
-        raw = self._is_raw
-        if not raw:
-            await _put_error(send, api_format.encode_event(shape.first()))
-        while isinstance(event, str):
-            await _put_error(send, api_format.encode_event(event if raw else shape.piece(event)))
-            event = await anext(self._events)
-        assert isinstance(event, ReplyEnd)
+        shape, pieces = None, list[str]()
+        if not is_late:
+            shape = self._shape()
+            await _put_body(send, b"" if self._is_raw else shape.first())
+        while not isinstance(event, ReplyEnd):
+            if isinstance(event, str):
+                pieces.append(event)
+                shape = shape or self._shape()
+                await _put_body(send, encode_event(event) if self._is_raw else shape.piece(event))
+            elif isinstance(event, Trace):
+                self._trace, shape = event, self._shape()
+                told = b"".join(b": %s: %s\n" % header for header in self._headers()) + b"\n"
+                await _put_body(send, told if self._is_raw else told + shape.first())
+            else:
+                await _put_body(send, _BEAT)
+            event = await self._next(_BEAT_S)
+        shape = shape or self._shape()
         if event.error:
-            await _put_error(send, api_format.encode_event(to_api_error(event.error).to_json()))
-        elif not raw and event.result:
-            reason = event.result.trace.finish_reason or "stop"
-            await _put_error(send, api_format.encode_event(shape.last(reason)))
-            if self._wanted.asked.with_usage:
-                await _put_error(send, api_format.encode_event(shape.counts(self._usage(event))))
-        await _put_error(send, api_format.DONE)
-        await send({"type": "http.response.body", "body": b""})
+            await _put_body(send, shape.error(to_api_error(event.error)))
+        elif not self._is_raw:
+            await _put_body(send, shape.last(*self._reply(event, pieces)))
+        await send({"type": "http.response.body", "body": shape.end})
 
-    async def _whole(self, send: Send, event: TurnEvent) -> None:
+    async def _whole(self, send: Send, event: TurnEvent | None) -> None:
         pieces: list[str] = []
-        while isinstance(event, str):
-            pieces.append(event)
-            event = await anext(self._events)
-        assert isinstance(event, ReplyEnd)
+        while not isinstance(event, ReplyEnd):
+            pieces += [event] if isinstance(event, str) else []
+            event = await self._next(None)
         if event.error:
             await respond_error(send, to_api_error(event.error), self._headers())
             return
         if self._is_raw:
             body = pieces[-1].encode() if pieces else b"{}"
         else:
-            assert event.result is not None
-            reason = event.result.trace.finish_reason or "stop"
-            whole = self._shape().whole(event.result.text, reason, self._usage(event))
-            body = api_format.encode_body(whole)
+            body = api_format.encode_body(self._shape().whole(*self._reply(event, pieces)))
         headers = [
             (b"content-type", b"application/json"),
             (b"content-length", str(len(body)).encode()),
@@ -383,24 +470,32 @@ class ReplyResponse:
     @property
     def _is_raw(self) -> bool:
         """Whether the pieces are events of the model server, which are passed on unchanged."""
-        return self._wanted.asked.memory_only or self._wanted.is_chore
+        return self._wanted.passes_events
 
     def _shape(self) -> api_format.ReplyFormat:
-        turn = self._trace.turn if self._trace else None
+        asked, turn = self._wanted.asked, self._trace.turn if self._trace else None
+        if asked.response is not None:
+            return ResponseFormat(turn, asked.model, self._created_s, asked.response)
         return api_format.ReplyFormat(
-            f"chatcmpl-{turn or 'unkept'}", self._wanted.asked.model, self._created_s
+            turn, asked.model, self._created_s, with_usage=asked.with_usage
         )
 
-    def _usage(self, event: ReplyEnd) -> dict[str, int]:
-        assert event.result is not None
-        tokens = self._counter.count(event.result.text)
-        return api_format.usage_of(event.result.trace, tokens)
+    def _reply(self, event: ReplyEnd, pieces: list[str]) -> tuple[str, str, dict[str, int]]:
+        """Return the text, the finish reason and the token counts of a reply."""
+        if event.result is None:  # a job of the program, which has no turn
+            text = "".join(pieces)
+            return text, "stop", api_format.usage_of(None, self._counter.count(text))
+        text, trace = event.result.text, event.result.trace
+        tokens = self._counter.count(text)
+        return text, trace.finish_reason or "stop", api_format.usage_of(trace, tokens)
 
     def _headers(self) -> list[tuple[bytes, bytes]]:
         """Describe the turn in headers, as far as the client may see it."""
         trace = self._trace
         if trace is None or trace.turn is None:
-            return [(b"x-familiar-kept", b"no")]
+            reason = self._wanted.unkept or (self._wanted.is_chore and "a job of the program")
+            why = [(b"x-familiar-reason", quote_header(reason))] if reason else []
+            return [(b"x-familiar-kept", b"no"), *why]
         recalled = list(dict.fromkeys(_recalled_sources(trace)))
         names = ",".join(recalled[:_MOST_NAMED])
         found = f"{len(recalled)}; {names}" if recalled else "0"
@@ -436,5 +531,5 @@ def _recalled_sources(trace: Trace) -> list[str]:
     return found
 
 
-async def _put_error(send: Send, body: bytes) -> None:
+async def _put_body(send: Send, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body, "more_body": True})

@@ -19,10 +19,12 @@ from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.text import slugify
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.base.who.identity import Author, Me, check_id
+from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports.cast import CHARACTERS, known_names
 from familiar_cli.servers.api_errors import ApiError, too_many_requests
 from familiar_cli.servers.chat_api import api_format, replying, speakers
+from familiar_cli.servers.chat_api.aligning import RequestLine
 from familiar_cli.servers.chat_api.api_format import (
     MOST_CHARS,
     find_model,
@@ -31,9 +33,17 @@ from familiar_cli.servers.chat_api.api_format import (
     parse_request,
     unknown_model,
 )
+from familiar_cli.servers.chat_api.clients import job_name
+from familiar_cli.servers.chat_api.responses_api import (
+    previous_turn,
+    to_chat_body,
+    unknown_response,
+)
 from familiar_cli.servers.chat_api.turns import TurnTable, turn_key
 from familiar_cli.servers.connection import watch_changes
 from familiar_cli.servers.limits import RequestBudget
+from familiar_cli.store.history.rows import place_of
+from familiar_cli.store.history.store import reply_to_turn
 from familiar_cli.store.search.embedder import EmbedderChoice, open_embedder
 
 if TYPE_CHECKING:
@@ -99,6 +109,7 @@ def _read_texts(given: object) -> list[str]:
 
 _JSON: Final = "application/json"
 _MOST_EVENTS: Final = 200
+_MOST_PREVIOUS: Final = 200  # turns before a response that continues them
 _EVENT_FIELDS: Final = {"after": "number of a turn", "channel": "channel id"}
 
 
@@ -158,7 +169,14 @@ class Server:
 
     async def chat(self, request: Request) -> replying.ReplyResponse:
         """Reply to a conversation."""
-        asked, headers = await self._asked(request), request.headers
+        return await self._reply(request, await self._asked(request))
+
+    async def responses(self, request: Request) -> replying.ReplyResponse:
+        """Reply to a conversation, as the Responses API has it."""
+        return await self._reply(request, await self._asked(request, to_chat=to_chat_body))
+
+    async def _reply(self, request: Request, asked: ReplyRequest) -> replying.ReplyResponse:
+        headers = request.headers
         lease = AsyncExitStack()
         served, wanted = await lease.enter_async_context(self._lease(asked, request))
         if wanted.is_chore and not asked.memory_only and not asked.lines:
@@ -186,8 +204,12 @@ class Server:
         """Store the newest exchange of a conversation that another model took part in."""
         asked = await self._asked(request, is_transcript=True)
         async with self._lease(asked, request) as (served, wanted):
-            is_job = speakers.is_client_job(wanted.asked.lines[:-1], request.headers)
-            if is_job or not wanted.is_kept or not replying.has_exchange(wanted.asked.lines):
+            lines = wanted.asked.lines[:-1]
+            if (
+                job_name(wanted.asked.body, lines, request.headers)
+                or not wanted.is_kept
+                or not replying.has_exchange(wanted.asked.lines)
+            ):
                 return JSONResponse({"kept": False, "turn": None, "reply_turn": None})
             kept = await replying.keep_exchange(served, wanted, self.turns.alone)
         return JSONResponse(kept)
@@ -251,22 +273,19 @@ class Server:
 
         return StreamingResponse(stream(), media_type="text/event-stream")
 
-    async def responses(self, request: Request) -> Response:
-        """Refuse OpenAI's Responses API, which some SDKs try first."""
-        del request
+    async def foreign_api(self, request: Request) -> Response:
+        """Refuse the APIs of other servers, naming the address to use."""
         raise ApiError(
             404,
-            "This server speaks the Chat Completions API only. Set your program to it: "
-            "`client.chat.completions` in OpenAI's SDK, `openai.chat(...)` in Vercel's `ai`, "
-            "`use_responses_api=False` in langchain-openai",
+            f"This server does not speak the API of {request.url.path!r}. Set your program to "
+            "OpenAI's: `/v1/chat/completions`, or `/v1/responses`",
             code="unsupported_api",
         )
 
-    async def _asked(self, request: Request, *, is_transcript: bool = False) -> ReplyRequest:
+    async def _asked(self, request: Request, **how: Any) -> ReplyRequest:  # noqa: ANN401
         _check_json(request)
         raw, ids = await request.body(), self._ids(request)
-        budget = RequestBudget.of(request.scope)
-        return await budget.work(lambda: parse_request(raw, ids, is_transcript=is_transcript))
+        return await RequestBudget.of(request.scope).work(lambda: parse_request(raw, ids, **how))
 
     def _ids(self, request: Request) -> Access:
         """List the ids of the familiars that a request may see."""
@@ -309,6 +328,10 @@ class Server:
             ApiError: The chat is with a character that is not a familiar here.
         """
         async with self.pool.lease(asked.familiar_id) as served:
+            if asked.response is not None:
+                asked = await RequestBudget.of(request.scope).work(
+                    lambda: _with_previous(served, asked)
+                )
             them = self._participants(served, asked, request.headers)
             other = them.foreign_character
             if not other or them.include_familiar:
@@ -343,17 +366,15 @@ class Server:
     ) -> speakers.RequestIdentity:
         person = speakers.resolve_speaker(served.familiar, headers, asked.person)
         asked = replace(asked, lines=tuple(them.attribute(line, person) for line in asked.lines))
-        is_job = speakers.is_client_job(asked.lines, headers) or speakers.is_connection_test(
-            asked.body
-        )
-        is_job = is_job or not asked.is_said
+        job = job_name(asked.body, asked.lines, headers)
+        job = job or ("" if asked.is_said else "the continuation of a reply")
         return speakers.RequestIdentity(
             asked,
             person,
-            speakers.resolve_channel(headers),
-            is_chore=is_job or bool(them.foreign_character),
+            speakers.resolve_channel(headers) or asked.channel,
+            job=job or (them.foreign_character and "a reply by another character"),
             message_id=speakers.resolve_message_id(headers),
-            is_kept=speakers.wants_keeping(headers),
+            unkept=speakers.unkept_by(headers, asked.response or asked.body),
             kind=speakers.resolve_kind(headers),
         )
 
@@ -371,6 +392,30 @@ class Server:
     async def aclose(self) -> None:
         """End the turns under way, storing what they produced."""
         await self.turns.aclose()
+
+
+def _with_previous(served: Served, asked: ReplyRequest) -> ReplyRequest:
+    """Put the turns that a request continues before its own messages.
+
+    Raises:
+        ApiError: There is no such turn.
+    """
+    number = previous_turn(asked.response or {})
+    if number is None:
+        return asked
+    history = served.familiar.history
+    turn = history.turn(number)
+    if turn is None:
+        raise unknown_response(f"resp_{number}")
+    reply = reply_to_turn(history, number, turn.channel_id)
+    end = (place_of(reply) if reply else number) + 1
+    past = history.recent(turn.channel_id, _MOST_PREVIOUS, end, viewer=OWNER)
+    lines = [RequestLine(one.role, one.content, author=one.author) for one in past]
+    messages = [{"role": line.role, "content": line.text} for line in lines]
+    own = asked.body["messages"]
+    at = 1 if own[0]["role"] == "system" else 0
+    body = {**asked.body, "messages": [*own[:at], *messages, *own[at:]]}
+    return replace(asked, lines=(*lines, *asked.lines), body=body, channel=turn.channel_id)
 
 
 def _made_at(home: Path, ids: Access) -> list[tuple[str, int]]:

@@ -25,6 +25,13 @@ from familiar_cli.base.who.identity import (
 )
 from familiar_cli.imports.cast import CHARACTERS, SILLY_TAVERN
 from familiar_cli.servers.api_errors import ApiError, from_error
+from familiar_cli.servers.chat_api.clients import (
+    CHANNEL,
+    KEEP,
+    MESSAGE,
+    OPEN_WEBUI_CHAT,
+    unkept_reason,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
@@ -36,17 +43,14 @@ if TYPE_CHECKING:
     from familiar_cli.servers.chat_api.api_format import ReplyRequest
 
 
-CHANNEL: Final = "X-Familiar-Channel"
 USER: Final = "X-Familiar-User"
 USER_NAME: Final = "X-Familiar-User-Name"
-MESSAGE: Final = "X-Familiar-Message"
 CHARACTER: Final = "X-Familiar-Character"
-KEEP: Final = "X-Familiar-Keep"
 KIND: Final = "X-Familiar-Kind"
 _OPEN_WEBUI_USER: Final = "X-OpenWebUI-User-Id"
 _OPEN_WEBUI_NAME: Final = "X-OpenWebUI-User-Name"
 _CHATS: Final = {  # header -> prefix of its channel ids
-    "X-OpenWebUI-Chat-Id": "open-webui",
+    OPEN_WEBUI_CHAT: "open-webui",
     "X-LibreChat-Conversation-Id": "librechat",
 }
 _SWITCH: Final = {
@@ -103,7 +107,7 @@ def resolve_channel(headers: Headers) -> str:
             return check_id(named, CHANNEL)
     for field, program in _CHATS.items():
         chat = _read_header(headers, field)
-        if chat and not is_placeholder(chat):
+        if chat and not is_placeholder(chat) and not unkept_reason(headers, {}):
             with _naming_field(field):
                 return check_id(f"{program}-{chat}", field)
     return ""
@@ -133,16 +137,18 @@ def resolve_kind(headers: Headers) -> str:
         return check_kind(named) if named else ""
 
 
-def wants_keeping(headers: Headers) -> bool:
-    """Tell whether to store a request; by default it is stored.
+def unkept_by(headers: Headers, body: Mapping[str, Any]) -> str:
+    """Return why a request is not stored; empty if it is, as by default.
 
     Raises:
         ApiError: The header is neither yes nor no.
     """
-    said = (_read_header(headers, KEEP) or "yes").lower()
+    said = (_read_header(headers, KEEP) or "").lower()
+    if not said:
+        return unkept_reason(headers, body)
     if said not in _SWITCH:
         raise ApiError(400, f"{KEEP} must be 'yes' or 'no'", param=KEEP)
-    return _SWITCH[said]
+    return "" if _SWITCH[said] else f"{KEEP} is no"
 
 
 def _read_header(headers: Headers, name: str) -> str | None:
@@ -280,66 +286,41 @@ def _author_named(platform: str, name: str) -> Author:
     return Author(platform, name, display_name=name)
 
 
-TYPE: Final = "X-Familiar-Type"
-"""What SillyTavern calls the kind of a generation."""
-
-_JOB_TYPES: Final = frozenset({"quiet", "impersonate"})
-_JOB: Final = re.compile(
-    r"""\s*(?:
-      \#\#\#\ Task:[ \t]*\r?\n                                             # Open WebUI
-        (?=.*(?:<chat_history>|\bchat\ history\b))
-        (?:Generate|Suggest|Analyze|Determine|Summarize|Create|You\ are\ an\ autocompletion)\b
-    | (?:Please\ )?(?:provide|generate|write|create)\ an?\ (?:very\ |extremely\ )?  # LibreChat
-        (?:concise|short|brief)[^\n.:!?]{0,40}\btitle\b[^\n.:!?]{0,20}
-        \b(?:this|the)\ (?:conversation|chat|dialogue)\b
-        (?=.*(?:\bonly\b|\bword|\bpunctuation\b|\bcase\b|:\s*\n))
-    | \[\s*(?:System\ note:\s*)?Pause\ (?:the|your)\ roleplay[.,]?\ (?:and\ )?   # SillyTavern
-        (?:Ignore|Summarize|Provide|Describe|Answer|Write|Generate)\b(?=.*\]\s*$)
-    | (?:Pause\ your\ roleplay|Ignore\ previous\ instructions)\.\s+
-        Summarize\ the\ most\ important\ facts\ and\ events\b
-    )""",
-    re.VERBOSE | re.IGNORECASE | re.DOTALL,
-)
-
-
-_TEST: Final = [{"role": "user", "content": "Hi"}]
-"""What SillyTavern's *Test Message* sends, with its samplers; its chats have instructions, too."""
-
-
-def is_connection_test(body: Mapping[str, Any]) -> bool:
-    """Tell whether a request is SillyTavern's *Test Message*."""
-    has_samplers = not {"top_p", "presence_penalty"}.isdisjoint(body)
-    return body.get("messages") == _TEST and body.get("stream") is not True and has_samplers
-
-
-def is_client_job(lines: tuple[RequestLine, ...], headers: Headers) -> bool:
-    """Tell whether a request is one of the program's own jobs, such as making a title."""
-    if headers.get(TYPE, "").strip().lower() in _JOB_TYPES:
-        return True
-    if CHANNEL in headers or MESSAGE in headers:
-        return False
-    return bool(lines) and _JOB.match(lines[-1].text) is not None
-
-
 class RequestIdentity(Struct, frozen=True):
     """The identity of a request: its author, conversation and message.
 
     Args:
         asked: The request.
         channel_id: The conversation named by the program; empty if none.
-        is_chore: Answer it, but store nothing.
+        job: The job of the program that it is: it is answered without memory, and nothing is
+            stored; empty if it is none.
         message_id: The message's id on its platform; empty if none.
-        is_kept: Store the message and the reply.
+        unkept: Why neither the message nor the reply is stored; empty if they are.
         kind: The conversation's kind; empty if not stated.
     """
 
     asked: ReplyRequest
     author: Author
     channel_id: str = ""
-    is_chore: bool = False
+    job: str = ""
     message_id: str = ""
-    is_kept: bool = True
+    unkept: str = ""
     kind: str = ""
+
+    @property
+    def is_chore(self) -> bool:
+        """Whether it is a job of the program."""
+        return bool(self.job)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the message and the reply are stored."""
+        return not self.unkept
+
+    @property
+    def passes_events(self) -> bool:
+        """Whether the events of the model server are passed on unchanged."""
+        return (self.asked.memory_only or self.is_chore) and self.asked.response is None
 
 
 def key_of(wanted: RequestIdentity) -> str:

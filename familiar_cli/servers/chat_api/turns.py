@@ -12,14 +12,18 @@ from familiar_cli.actions.talk.talk import Asking, LiveTurn, take_turn
 from familiar_cli.context.turn import TurnResult, Watcher
 from familiar_cli.context.types import Said
 from familiar_cli.llm.slots import check_usable
+from familiar_cli.servers.chat_api.api_format import picture_url
+from familiar_cli.servers.chat_api.clients import TYPE
 from familiar_cli.servers.chat_api.replying import ClientsPrompt, WithSampling, record_request
-from familiar_cli.servers.chat_api.speakers import TYPE, ConversationLocks, RequestIdentity, key_of
+from familiar_cli.servers.chat_api.speakers import ConversationLocks, RequestIdentity, key_of
+from familiar_cli.store.history.attachments import keep_pictures
 
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
     from starlette.datastructures import Headers
 
+    from familiar_cli.context.trace import Trace
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.servers.chat_api.conversations import Served
 
@@ -79,8 +83,8 @@ class ServedTurn(LiveTurn):
         """Send the program's request to the model as it is, without memory; nothing is stored."""
         familiar = self._served.familiar
         check_usable(familiar.models.slot())
-        model = ClientsPrompt(familiar.models.open(), self._wanted.asked, "", self._put)
-        await model.complete(model.prepare(()))
+        model = ClientsPrompt(familiar.models.open(), self._wanted.asked, "", self._on_event)
+        await model.complete(model.prepare(()), self._on_text)
 
     async def _take(self) -> TurnResult | None:
         if self._wanted.is_chore:
@@ -111,18 +115,31 @@ class ServedTurn(LiveTurn):
         return Asking(
             memory_only=asked.memory_only,
             model=self._model,
-            watcher=Watcher(lambda trace: record_request(trace, asked), self._put),
+            watcher=Watcher(self._amend, self._put),
         )
+
+    def _amend(self, trace: Trace) -> Trace:
+        """Store the pictures of a message that is about to be stored, and record the request."""
+        asked = self._wanted.asked
+        if self._wanted.is_kept:
+            keep_pictures(self._served.familiar.paths.root, map(picture_url, asked.pictures))
+        return record_request(trace, asked)
 
     def _model(self, model: ChatModel) -> ChatModel:
         asked = self._wanted.asked
         if asked.memory_only:
-            return ClientsPrompt(model, asked, self._served.familiar.name, self._put)
-        return WithSampling(model, asked.sampling)
+            return ClientsPrompt(model, asked, self._served.familiar.name, self._on_event)
+        familiar = self._served.familiar
+        earlier = familiar.paths.root if familiar.config.llm.vision == "on" else None
+        return WithSampling(model, asked.sampling, asked.pictures, earlier)
 
     def _on_text(self, text: str) -> None:
-        if not self._wanted.asked.memory_only:
+        if not self._wanted.passes_events:
             self._put(text)
+
+    def _on_event(self, event: str) -> None:
+        if self._wanted.passes_events:
+            self._put(event)
 
 
 class TurnTable:

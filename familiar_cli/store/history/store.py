@@ -330,6 +330,10 @@ class HistoryStore(HistoryFile):
             return next(iter(self.recent(channel_id, 1, viewer=OWNER)), None)
         return next(iter(self._rows(_SELECT + " ORDER BY id DESC LIMIT 1", (), to_turn)), None)
 
+    def mentions(self, text: str) -> bool:
+        """Tell whether any turn contains a text."""
+        return bool(self._number("SELECT 1 FROM turns WHERE instr(content, ?) LIMIT 1", (text,)))
+
     def newest_id(self) -> int:
         """Return the highest id of a turn; 0 without turns."""
         return self._number("SELECT coalesce(max(id), 0) FROM turns")

@@ -15,7 +15,7 @@ from familiar_cli.base.errors import UsageError
 from familiar_cli.base.who.identity import NEUTRAL, Author, check_id, parse_author
 from familiar_cli.context.types import Said
 from familiar_cli.servers.chat_api.aligning import RequestLine
-from familiar_cli.servers.chat_api.speakers import is_client_job
+from familiar_cli.servers.chat_api.clients import job_name
 from familiar_cli.store.history.store import HistoryStore
 from tests.support.cases import each
 from tests.support.serving import assistant, serving, user
@@ -216,15 +216,15 @@ def test_no_sentence_of_a_person_with_an_id_is_taken_for_a_clients_job() -> None
         )
         text = chance.choice([words, chance.choice(FIXED), f"{words}\n{chance.choice(FIXED)}"])
         named = chance.choice(["X-Familiar-Message", "X-Familiar-Channel"])
-        assert not is_client_job((RequestLine("user", text),), Headers({named: str(number)}))
+        assert not job_name({}, (RequestLine("user", text),), Headers({named: str(number)}))
 
 
 def test_without_headers_only_the_fixed_texts_of_programs_are_jobs() -> None:
     for opening in OPENINGS:
         for told in TOLD:
             line = RequestLine("user", f"{opening.strip()} {told} and my dog died.")
-            assert not is_client_job((line,), Headers()), line.text
-    assert all(is_client_job((RequestLine("user", text),), Headers()) for text in FIXED)
+            assert not job_name({}, (line,), Headers()), line.text
+    assert all(job_name({}, (RequestLine("user", text),), Headers()) for text in FIXED)
 
 
 @pytest.mark.parametrize("model", ["ada", "ada+memory"])

@@ -1,0 +1,209 @@
+"""The Responses API of OpenAI: its requests as chat requests, its replies and events."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.text import str_or_empty
+from familiar_cli.servers.api_errors import ApiError
+from familiar_cli.servers.chat_api.api_format import ReplyFormat, encode_event
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_PREVIOUS: Final = re.compile(r"resp_(\d{1,18})")
+_ROLES: Final = {"developer": "system"}
+_SAME: Final = ("model", "stream", "temperature", "top_p", "user", "metadata", "store", "stop")
+_INCOMPLETE: Final = {"length": "max_output_tokens", "content_filter": "content_filter"}
+
+
+def to_chat_body(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert the body of a request to that of a chat completion.
+
+    Raises:
+        ApiError: It has no input, or one that is not text or pictures.
+    """
+    messages: list[dict[str, Any]] = []
+    if instructions := str_or_empty(body.get("instructions")):
+        messages.append({"role": "system", "content": instructions})
+    messages += _input_messages(body.get("input"))
+    if not any(message["role"] == "user" for message in messages):
+        raise ApiError(
+            400, "'input' must be a text, or a list with a user's message", param="input"
+        )
+    chat = {key: body[key] for key in _SAME if body.get(key) is not None}
+    if (most := body.get("max_output_tokens")) is not None:
+        chat["max_completion_tokens"] = most
+    return {**chat, "messages": messages}
+
+
+def previous_turn(body: Mapping[str, Any]) -> int | None:
+    """Return the number of the turn that a request continues; None if it names none.
+
+    Raises:
+        ApiError: The id is none of ours.
+    """
+    named = body.get("previous_response_id")
+    if named is None:
+        return None
+    found = _PREVIOUS.fullmatch(named) if isinstance(named, str) else None
+    if found is None:
+        raise unknown_response(named)
+    return int(found[1])
+
+
+def unknown_response(named: object) -> ApiError:
+    """Build the error for a response that is not kept here."""
+    return ApiError(
+        404,
+        f"There is no response {str(named)[:100]!r}; one that was not kept cannot be continued",
+        code="previous_response_not_found",
+        param="previous_response_id",
+    )
+
+
+def _input_messages(given: object) -> Iterator[dict[str, Any]]:
+    if isinstance(given, str):
+        yield {"role": "user", "content": given}
+        return
+    if not isinstance(given, list):
+        raise ApiError(400, "'input' must be a text or a list", param="input")
+    for number, item in enumerate(given):
+        if not isinstance(item, dict):
+            raise ApiError(400, f"Item {number} of 'input' is not valid", param=f"input[{number}]")
+        role = item.get("role")
+        if isinstance(role, str) and item.get("type", "message") == "message":
+            content = item.get("content")
+            parts = list(map(_chat_part, content)) if isinstance(content, list) else content
+            yield {"role": _ROLES.get(role, role), "content": parts}
+
+
+def _chat_part(part: object) -> object:
+    """Convert a part of a message; one that is neither text nor picture stays as it is."""
+    if not isinstance(part, dict):
+        return part
+    if part.get("type") == "input_image" and isinstance(part.get("image_url"), str):
+        detail = {"detail": part["detail"]} if isinstance(part.get("detail"), str) else {}
+        return {"type": "image_url", "image_url": {"url": part["image_url"], **detail}}
+    if part.get("type") in {"input_text", "output_text", "text"}:
+        return {"type": "text", "text": str_or_empty(part.get("text"))}
+    return part
+
+
+class ResponseFormat(ReplyFormat):
+    """Encodes one reply as the Responses API does.
+
+    Args:
+        turn: Number of the turn, from which its id is made; None if nothing is kept.
+        model: The requested model's name.
+        created_s: Creation time in seconds since 1970.
+        asked: The body of the request.
+    """
+
+    end = b""
+
+    def __init__(
+        self, turn: int | None, model: str, created_s: int, asked: Mapping[str, Any]
+    ) -> None:
+        super().__init__(turn, model, created_s, with_usage=False)
+        name = turn or "unkept"
+        self._item_id = f"msg_{name}"
+        self._number = -1
+        self._response = {
+            "id": f"resp_{name}",
+            "object": "response",
+            "created_at": created_s,
+            "status": "in_progress",
+            "background": False,
+            "error": None,
+            "incomplete_details": None,
+            "instructions": asked.get("instructions"),
+            "max_output_tokens": asked.get("max_output_tokens"),
+            "metadata": asked.get("metadata") or {},
+            "model": model,
+            "output": [],
+            "parallel_tool_calls": True,
+            "previous_response_id": asked.get("previous_response_id"),
+            "reasoning": {"effort": None, "summary": None},
+            "store": asked.get("store") is not False,
+            "temperature": asked.get("temperature", 1.0),
+            "text": {"format": {"type": "text"}},
+            "tool_choice": "auto",
+            "tools": [],
+            "top_p": asked.get("top_p", 1.0),
+            "truncation": "disabled",
+            "usage": None,
+            "user": asked.get("user"),
+        }
+
+    def first(self) -> bytes:
+        """Encode the beginning of a stream."""
+        item = {**self._item("", "in_progress"), "content": []}
+        return b"".join(
+            (
+                self._event("response.created", response=self._response),
+                self._event("response.in_progress", response=self._response),
+                self._event("response.output_item.added", output_index=0, item=item),
+                self._event("response.content_part.added", **self._place, part=_text_part("")),
+            )
+        )
+
+    def piece(self, text: str) -> bytes:
+        """Encode a piece of text."""
+        return self._event("response.output_text.delta", **self._place, delta=text, logprobs=[])
+
+    def last(self, text: str, finish_reason: str, usage: dict[str, int]) -> bytes:
+        """Encode the end of a stream."""
+        whole = self.whole(text, finish_reason, usage)
+        ended = "response.incomplete" if whole["incomplete_details"] else "response.completed"
+        return b"".join(
+            (
+                self._event("response.output_text.done", **self._place, text=text, logprobs=[]),
+                self._event("response.content_part.done", **self._place, part=_text_part(text)),
+                self._event("response.output_item.done", output_index=0, item=whole["output"][0]),
+                self._event(ended, response=whole),
+            )
+        )
+
+    def error(self, error: ApiError) -> bytes:
+        """Encode an error after the beginning of a stream."""
+        told = {"code": error.code or "server_error", "message": str(error)}
+        failed = {**self._response, "status": "failed", "error": told}
+        return self._event("error", **told, param=error.param) + self._event(
+            "response.failed", response=failed
+        )
+
+    def whole(self, text: str, finish_reason: str, usage: dict[str, int]) -> dict[str, Any]:
+        """Build a reply that is not streamed."""
+        why = _INCOMPLETE.get(finish_reason)
+        status = "incomplete" if why else "completed"
+        return {
+            **self._response,
+            "status": status,
+            "incomplete_details": {"reason": why} if why else None,
+            "output": [self._item(text, status)],
+            "usage": {
+                "input_tokens": usage["prompt_tokens"],
+                "input_tokens_details": {"cached_tokens": 0},
+                "output_tokens": usage["completion_tokens"],
+                "output_tokens_details": {"reasoning_tokens": 0},
+                "total_tokens": usage["total_tokens"],
+            },
+        }
+
+    @property
+    def _place(self) -> dict[str, Any]:
+        return {"item_id": self._item_id, "output_index": 0, "content_index": 0}
+
+    def _item(self, text: str, status: str) -> dict[str, Any]:
+        head = {"id": self._item_id, "type": "message", "status": status, "role": "assistant"}
+        return {**head, "content": [_text_part(text)]}
+
+    def _event(self, kind: str, **fields: object) -> bytes:
+        self._number += 1
+        return encode_event({"type": kind, "sequence_number": self._number, **fields}, kind)
+
+
+def _text_part(text: str) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}

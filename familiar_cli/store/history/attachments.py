@@ -1,0 +1,107 @@
+"""Pictures of turns: files named by their hash, which the turn's text mentions.
+
+So a picture is as private as its turn, and goes when no turn mentions it any more.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from contextlib import suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.base.files import check_own, read_plain, remove, write_own
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from familiar_cli.store.history.store import HistoryStore
+
+DIRECTORY: Final = "attachments"
+_UNKNOWN: Final = "[image]"  # only its address is known, or it is not a picture
+_MARK: Final = re.compile(r"\[image ([0-9a-f]{16})\]")
+_DATA: Final = re.compile(
+    r"data:(image/[\w.+-]{1,40})(?:;[\w=.-]{1,80}){0,3};base64,", re.IGNORECASE
+)
+_ENDINGS: Final = {
+    "image/png": "png",
+    "image/jpeg": "jpg",
+    "image/webp": "webp",
+    "image/gif": "gif",
+}
+_KINDS: Final = {ending: kind for kind, ending in _ENDINGS.items()}
+
+
+def picture_mark(url: str) -> str:
+    """Return what stands for a picture in the text of a turn.
+
+    Args:
+        url: Its address; one that begins with `data:` holds the picture itself.
+    """
+    data = _decode(url)
+    return f"[image {_name_of(data)}]" if data else _UNKNOWN
+
+
+def pictures_in(text: str) -> list[str]:
+    """List the names of the pictures that a text mentions."""
+    return _MARK.findall(text)
+
+
+def keep_pictures(root: Path, urls: Iterable[str]) -> None:
+    """Store pictures in the directory of a familiar. Those with an address only are not fetched.
+
+    Raises:
+        FamiliarError: They cannot be written.
+    """
+    for url in urls:
+        data, label = _decode(url), _DATA.match(url)
+        if data and label:
+            ending = _ENDINGS.get(label[1].lower(), "img")
+            path = root / DIRECTORY / f"{_name_of(data)}.{ending}"
+            if not path.exists():
+                path.parent.mkdir(mode=0o700, exist_ok=True)
+                write_own(path, data)
+
+
+def load_picture(root: Path, name: str) -> str:
+    """Return a stored picture as an address that holds it; empty if it is not here."""
+    for path in sorted((root / DIRECTORY).glob(f"{name}.*")):
+        with suppress(OSError):
+            kind = _KINDS.get(path.suffix.removeprefix("."), "application/octet-stream")
+            return f"data:{kind};base64,{base64.b64encode(read_plain(path)).decode('ascii')}"
+    return ""
+
+
+def remove_unmentioned(root: Path, history: HistoryStore) -> int:
+    """Remove the pictures that no turn mentions; return their number.
+
+    Raises:
+        FamiliarError: The directory is not ours.
+    """
+    directory, gone = root / DIRECTORY, 0
+    if not directory.is_dir():
+        return 0
+    check_own(directory)
+    for path in directory.iterdir():
+        if not history.mentions(f"[image {path.stem}]"):
+            remove(path)
+            gone += 1
+    return gone
+
+
+def _decode(url: str) -> bytes:
+    """Return the picture in a `data:` address; nothing if there is none."""
+    label = _DATA.match(url)
+    if label is None:
+        return b""
+    try:
+        return base64.b64decode(url[label.end() :], validate=False)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _name_of(data: bytes) -> str:
+    return sha256(data).hexdigest()[:16]
