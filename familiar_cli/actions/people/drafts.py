@@ -12,6 +12,7 @@ from familiar_cli.base import markdown
 from familiar_cli.base.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.base.languages import ENGLISH, Phrases, heading_in
 from familiar_cli.base.markdown import body_start, split_lines, title_of
+from familiar_cli.base.text import bare_lines
 from familiar_cli.base.who.visibility import channel_scope, split_scope
 from familiar_cli.store.memory.aliases import (
     aliases_of,
@@ -260,7 +261,7 @@ def _with_head(ours: str, theirs: str) -> str:
         lines = [one.text for one in lead.lines if one.start >= start and one.start not in private]
         above = "".join(lines).strip("\ufeff \t\r\n")
     if findings.clashes:
-        lost = [line for line in pages[1].front.splitlines() if line not in front.splitlines()]
+        lost = [line for line in bare_lines(pages[1].front) if line not in bare_lines(front)]
         shown = "\n".join(lost).replace("--", "- -")
         above = f"<!-- front matter of the other file:\n{shown}\n-->\n\n{above}".strip()
     body = ours[len(pages[0].bom) + len(pages[0].front) :]

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.files import append, check_own, read_plain, write_own
-from familiar_cli.base.text import sha256_of
+from familiar_cli.base.text import bare_lines, sha256_of
 from familiar_cli.base.times.clock import iso
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages.lines import (
@@ -63,7 +63,7 @@ class Runs:
         path = self._directory / f"{run}{SUFFIX}"
         if not path.exists():
             return []
-        lines = read_plain(path).decode("utf-8").splitlines()
+        lines = bare_lines(read_plain(path).decode("utf-8"))
         return [json.loads(line) for line in lines]
 
     def keep_reply(self, run: str, text: str) -> Path:
