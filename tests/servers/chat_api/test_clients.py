@@ -135,10 +135,3 @@ def test_sillytavern_s_test_message_and_the_mark_of_a_new_chat_are_kept_nowhere(
     strict = [user("[Start a new Chat]"), assistant("Welcome, Anna."), user("Hi")]
     api.post(model="ada+memory", messages=strict, **test)
     assert said() == ["Welcome, Anna.", "Hi", "Reply 2 of the script."]
-
-
-def test_the_responses_api_is_refused_with_what_to_set(server) -> None:
-    api, _ = server
-    found = api.client.post("/v1/responses", json={"model": "ada", "input": "Hello"})
-    assert found.status_code == 404
-    assert "chat.completions" in found.json()["error"]["message"]
