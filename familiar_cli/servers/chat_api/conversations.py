@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import sqlite3
 import threading
@@ -23,6 +24,7 @@ from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.types import Said, Spoken
 from familiar_cli.servers.api_errors import ApiError
 from familiar_cli.servers.chat_api.aligning import KeptLine, Placement, RequestLine, align_lines
+from familiar_cli.servers.chat_api.threads import KIND as THREAD
 from familiar_cli.store.history import store
 from familiar_cli.store.history.rows import IMPORTED, Role, Turn
 from familiar_cli.store.history.same_message import are_alike, normal_words
@@ -140,7 +142,8 @@ _TRUSTED_LINES: Final = 3  # a run of this length beyond the greeting is no coin
 _TRUSTED_PAIR_CHARS: Final = 80  # nor are two lines of this length
 _KEEPING_BRANCHES: Final = ("open-webui-", "librechat-")  # points to which a person can go back
 _FROM_CLIENTS: Final = frozenset({SOURCE, IMPORTED, GREETING, EDIT})
-_MERGED_CHARS: Final = 40  # of a reply quoted in a person's message
+_MERGED_CHARS: Final = 20  # of a reply that a whole prompt holds with its question
+_LABEL: Final = re.compile(r"[^\n:]{1,60}: ?(?=\S)")
 
 
 class FoundConversation(Struct, frozen=True):
@@ -153,6 +156,8 @@ class FoundConversation(Struct, frozen=True):
         parent: The channel from which a new branch starts; None if no branch starts.
         is_correction: The lines that the branch does not share were edited or deleted in the
             program.
+        words: The current message, if it was found inside a whole prompt; otherwise empty.
+        is_unreadable: The message is a whole prompt, and the current message was not found in it.
     """
 
     channel_id: str
@@ -160,6 +165,8 @@ class FoundConversation(Struct, frozen=True):
     unknown: tuple[RequestLine, ...] = ()
     parent: str | None = None
     is_correction: bool = False
+    words: str = ""
+    is_unreadable: bool = False
 
 
 class Conversations:
@@ -179,6 +186,8 @@ class Conversations:
         author: Author,
         channel_id: str = "",
         message_id: str = "",
+        *,
+        kind: str = "",
     ) -> FoundConversation:
         """Find where the last of `lines` belongs.
 
@@ -190,15 +199,17 @@ class Conversations:
             lines: The request's lines; the last is the current message.
             channel_id: The conversation named by the program; empty if none.
             message_id: The message's id on its platform; empty if none.
+            kind: The conversation's kind, if it is known; who speaks in a group for the first time
+                takes part in it.
 
         Raises:
-            ApiError: The conversation is another person's, or the whole prompt came as one message.
+            ApiError: The conversation is another person's.
         """
         if channel_id:
             self.check_own(channel_id, author)
             channels = self._family(channel_id, author)
         else:
-            channels = self._candidates(lines, author)
+            channels = self._candidates(lines, author, is_group=kind == THREAD)
         known = self._with_id(lines[-1], author, channels, message_id)
         return known or self._by_words(lines, author, channels, channel_id, message_id)
 
@@ -210,6 +221,8 @@ class Conversations:
         channel_id: str,
         message_id: str,
     ) -> FoundConversation:
+        if merged := self._read_merged(lines, author, channel_id):
+            return merged
         best = None
         if len(lines) > 1 or not channel_id:
             best = self._best(lines, channels, is_named=bool(channel_id))
@@ -219,7 +232,6 @@ class Conversations:
             if channel_id or len(lines) > 1:
                 return FoundConversation(best[0])
         if not channel_id:
-            self._check_not_merged(lines)
             return FoundConversation(_new_channel(), unknown=tuple(lines[:-1]))
         kept = self._kept(channel_id, lines)
         if len(lines) > 1:
@@ -513,7 +525,9 @@ class Conversations:
             seen.add(channel_id)
         return f"{channel_id[: MAX_ID_CHARS - 7]}-{secrets.token_hex(3)}"
 
-    def _candidates(self, lines: Sequence[RequestLine], author: Author) -> list[str]:
+    def _candidates(
+        self, lines: Sequence[RequestLine], author: Author, *, is_group: bool = False
+    ) -> list[str]:
         looked_up = lines[-1 - _LOOKED_UP : -1] or lines[-1:]
         found: dict[str, None] = {}
         for channel_id in self._known.channels(looked_up):
@@ -521,7 +535,8 @@ class Conversations:
             found.update(dict.fromkeys(sorted(self._familiar.history.family(channel_id))))
             if len(found) >= _MOST_CHANNELS:
                 break
-        return [name for name in found if self._takes_part(name, author)]
+        fits = self._is_own if is_group else self._takes_part
+        return [name for name in found if fits(name, author)]
 
     def _takes_part(self, channel_id: str, author: Author) -> bool:
         """Tell whether an unnamed conversation may be a person's.
@@ -582,22 +597,36 @@ class Conversations:
         """Tell whether somebody may see a channel's turns in a reply."""
         return self._familiar.privacy.is_member(channel_id, author)
 
-    def _check_not_merged(self, lines: Sequence[RequestLine]) -> None:
-        """Check that the message is not a whole prompt that contains our own replies."""
-        if len(lines) > 1:
-            return
-        said = normal_words(lines[0].text)
+    def _read_merged(
+        self, lines: Sequence[RequestLine], author: Author, channel_id: str
+    ) -> FoundConversation | None:
+        """Find the current message in a whole prompt that came as one; None if it is not one.
+
+        A whole prompt holds a stored question with its reply. What follows the last reply is the
+        current message.
+        """
         last = self._familiar.history.last_turn()
-        for turn in self._familiar.history.since(last.id - _LEAST_TURNS, 50) if last else ():
-            reply = normal_words(turn.content)
-            if turn.role == "assistant" and len(reply) >= _MERGED_CHARS and reply in said:
-                raise ApiError(
-                    400,
-                    "The whole conversation came as one message, so the server cannot tell what "
-                    "is new in it. Turn off message merging in the chat program (SillyTavern: "
-                    "Prompt Post-Processing, None), or name the conversation in X-Familiar-Channel",
-                    code="merged_prompt",
-                )
+        if len(lines) > 1 or last is None:
+            return None
+        text = lines[0].text
+        for turn in reversed(self._familiar.history.since(last.id - _LEAST_TURNS, 50)):
+            reply = turn.content.strip()
+            at = text.rfind(reply) if len(reply) >= _MERGED_CHARS else -1
+            if turn.role != "assistant" or at < 0 or not self._takes_part(turn.channel_id, author):
+                continue
+            question = self._familiar.history.turn(turn.reply_to) if turn.reply_to else None
+            if question is None or question.content.strip() not in text[:at]:
+                continue
+            words = _without_label(text[at + len(reply) :].strip(), text[:at])
+            channel_id = channel_id or turn.channel_id
+            return FoundConversation(channel_id, words=words, is_unreadable=not words)
+        return None
+
+
+def _without_label(words: str, before: str) -> str:
+    """Remove a speaker's label in front of a message, if the text before it has the same one."""
+    label = _LABEL.match(words)
+    return words[label.end() :] if label and label[0].strip() in before else words
 
 
 def _lines_as_turns(

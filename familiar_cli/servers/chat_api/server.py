@@ -23,7 +23,7 @@ from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports.cast import CHARACTERS, known_names
 from familiar_cli.servers.api_errors import ApiError, too_many_requests
-from familiar_cli.servers.chat_api import api_format, replying, speakers
+from familiar_cli.servers.chat_api import api_format, replying, speakers, threads
 from familiar_cli.servers.chat_api.aligning import RequestLine
 from familiar_cli.servers.chat_api.api_format import (
     MOST_CHARS,
@@ -365,6 +365,12 @@ class Server:
         self, served: Served, asked: ReplyRequest, headers: Headers, them: speakers.ChatParticipants
     ) -> speakers.RequestIdentity:
         person = speakers.resolve_speaker(served.familiar, headers, asked.person)
+        thread = threads.read_thread(asked.body, asked.lines, them.is_own)
+        if thread:
+            asked = replace(asked, lines=thread)
+            them = speakers.in_thread(them, thread)
+            if not speakers.names_speaker(headers, asked.person):
+                person = speakers.author_named(thread[-1].name) or person
         asked = replace(asked, lines=tuple(them.attribute(line, person) for line in asked.lines))
         job = job_name(asked.body, asked.lines, headers)
         job = job or ("" if asked.is_said else "the continuation of a reply")
@@ -375,7 +381,7 @@ class Server:
             job=job or (them.foreign_character and "a reply by another character"),
             message_id=speakers.resolve_message_id(headers),
             unkept=speakers.unkept_by(headers, asked.response or asked.body),
-            kind=speakers.resolve_kind(headers),
+            kind=speakers.resolve_kind(headers) or (threads.KIND if thread else ""),
         )
 
     async def embeddings(self, request: Request) -> Response:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct
+from msgspec.structs import replace as replace_struct
 
 from familiar_cli.base.config.channel_kinds import check_kind
 from familiar_cli.base.config.home import who_speaks
@@ -284,6 +285,21 @@ def _own_instructions(body: Mapping[str, Any]) -> Iterator[str]:
 
 def _author_named(platform: str, name: str) -> Author:
     return Author(platform, name, display_name=name)
+
+
+def author_named(name: str) -> Author | None:
+    """Return the author that a program names without an account; None for an empty name."""
+    return _author_named(SILLY_TAVERN_PLATFORM, name) if clean_name(name) else None
+
+
+def names_speaker(headers: Headers, person: str | None) -> bool:
+    """Tell whether a request names its speaker's account."""
+    return person is not None or USER in headers or _OPEN_WEBUI_USER in headers
+
+
+def in_thread(them: ChatParticipants, thread: Sequence[RequestLine]) -> ChatParticipants:
+    """Return the participants of a chat whose newest line has its speaker's name."""
+    return replace_struct(them, person=thread[-1].name or them.person)
 
 
 class RequestIdentity(Struct, frozen=True):

@@ -101,12 +101,16 @@ class ServedTurn(LiveTurn):
         """Find and prepare the conversation, in a thread, since it uses the history."""
         wanted, conversations = self._wanted, self._served.conversations
         lines = wanted.asked.lines
-        found = conversations.find(lines, wanted.author, wanted.channel_id, wanted.message_id)
+        found = conversations.find(
+            lines, wanted.author, wanted.channel_id, wanted.message_id, kind=wanted.kind
+        )
         author = lines[-1].author or wanted.author
-        said = Said(wanted.asked.said, author, greeting=0, source=SOURCE, kind=wanted.kind)
+        said = Said(
+            found.words or wanted.asked.said, author, greeting=0, source=SOURCE, kind=wanted.kind
+        )
         if wanted.asked.memory_only:
             said = replace(said, beside=wanted.asked.texts)
-        if not wanted.is_kept:
+        if not wanted.is_kept or found.is_unreadable:
             return conversations.off_record(found, said, lines[:-1])
         return conversations.prepare(found, replace(said, message_id=wanted.message_id))
 

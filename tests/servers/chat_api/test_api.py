@@ -229,19 +229,6 @@ def test_a_title_job_never_becomes_a_memory(api, model, text, headers) -> None:
     assert turns() == []
 
 
-def test_a_merged_prompt_is_refused_once_it_holds_our_replies(serve) -> None:
-    live("ada")
-    said = "A reply that is long enough to be known among all others."
-    serve(said)
-    with serving() as server:
-        server.post(messages=[user("Card. Anna: Hello")])
-        merged = f"Card. Anna: Hello\nAda: {said}\nAnna: And?"
-        reply = server.post(messages=[user(merged)])
-    assert reply.status_code == 400
-    assert reply.json()["error"]["code"] == "merged_prompt"
-    assert len(turns()) == 2
-
-
 def test_tool_calls_are_relayed_with_memory_only(serve) -> None:
     live("ada")
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}

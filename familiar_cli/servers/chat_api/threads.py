@@ -1,0 +1,98 @@
+"""Conversations that come flattened into one text: read them as the lines they are.
+
+Open WebUI puts the thread of a channel into the instructions when somebody mentions a model. Some
+bots paste the last messages, each with its speaker's name, into the message itself.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.base.text import bare_lines, fold
+from familiar_cli.servers.chat_api.aligning import RequestLine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+KIND: Final = "thread"
+"""The kind of conversation that a thread is: everybody hears what is said there."""
+
+_THREAD: Final = re.compile(
+    r"You are (?P<name>[^\n]{1,200}?), participating in a threaded conversation\b.{0,200}?"
+    r"(?:Here's the thread history:\n+(?P<history>.*)\n+Continue the conversation naturally as "
+    r"(?P=name),|\Z)",
+    re.DOTALL,
+)
+_LABEL: Final = re.compile(r"((?:[^\n:\[\]<>.]|\.(?! )){1,60}): ?(?=\S)")
+_LEAST_PASTED: Final = 3  # lines; fewer are no thread
+_MOST_CHARS: Final = 200_000  # of a text that may be a thread
+
+
+def read_thread(
+    body: Mapping[str, Any], lines: Sequence[RequestLine], is_own: Callable[[str], bool]
+) -> tuple[RequestLine, ...]:
+    """Return the lines of a thread that came flattened; none if it is not one.
+
+    Args:
+        body: The request.
+        lines: Its lines.
+        is_own: Tells whether a name is the familiar's.
+    """
+    if len(lines) != 1 or lines[0].role != "user" or len(lines[0].text) > _MOST_CHARS:
+        return ()
+    for message in body["messages"]:
+        content = message.get("content") if message.get("role") == "system" else None
+        found = _THREAD.search(content[:_MOST_CHARS]) if isinstance(content, str) else None
+        if found:
+            return _channel_thread(found, lines[0], is_own)
+    return _pasted_thread(lines[0].text, is_own)
+
+
+def _channel_thread(
+    found: re.Match[str], said: RequestLine, is_own: Callable[[str], bool]
+) -> tuple[RequestLine, ...]:
+    """Return the thread of a channel of Open WebUI, and the message after it."""
+    names = {fold(found["name"])}
+    label = _LABEL.match(said.text)
+    newest = replace(said, text=said.text[label.end() :], name=label[1]) if label else said
+    past = list(
+        _labelled_lines(
+            (found["history"] or "").strip("\n").split("\n\n"),
+            "\n\n",
+            lambda name: fold(name) in names or is_own(name),
+        )
+    )
+    if past and (past[-1].name, past[-1].text.strip()) == (newest.name, newest.text.strip()):
+        past.pop()  # the thread may hold the message, too
+    return (*past, newest)
+
+
+def _pasted_thread(text: str, is_own: Callable[[str], bool]) -> tuple[RequestLine, ...]:
+    """Return the messages pasted into one text, which the familiar took part in."""
+    lines = bare_lines(text.strip())
+    if len(lines) > 1 and lines[0].rstrip().endswith(":"):
+        lines = lines[1:]  # "The last messages:"
+    if not lines or not _LABEL.match(lines[0]):
+        return ()
+    found = tuple(_labelled_lines(lines, "\n", is_own))
+    has_familiar = any(line.role == "assistant" for line in found)
+    is_thread = has_familiar and len(found) >= _LEAST_PASTED and found[-1].role == "user"
+    return found if is_thread else ()
+
+
+def _labelled_lines(
+    parts: Iterable[str], separator: str, is_own: Callable[[str], bool]
+) -> list[RequestLine]:
+    """Return the messages in parts of a text; a part without a name belongs to the one before."""
+    found: list[RequestLine] = []
+    for part in parts:
+        label = _LABEL.match(part)
+        if label:
+            name, text = label[1].strip(), part[label.end() :]
+            line = RequestLine("user", text, name)
+            found.append(RequestLine("assistant", text) if is_own(name) else line)
+        elif found and part.strip():
+            found[-1] = replace(found[-1], text=f"{found[-1].text}{separator}{part}")
+    return [replace(line, text=line.text.strip()) for line in found if line.text.strip()]

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import pytest
+
+from familiar_cli.store.history.store import HistoryStore
+from tests.servers.chat_api.test_api import turns
+from tests.support.serving import serving, user
+from tests.support.world import data, home, live
+
+SAID = "Plums, and nobody ever picks them."
+
+
+@pytest.fixture
+def api(serve):
+    live("ada")
+    scripted = serve(*(f"{SAID} ({n})" for n in range(1, 9)))
+    with serving() as server:
+        yield server, scripted
+
+
+def mention(server, name: str, words: str, *past: str, model: str = "ada"):
+    """Mention a model in a channel of Open WebUI."""
+    told = "You are Ada, participating in a threaded conversation. Be concise and conversational."
+    if past:
+        told += (
+            "Here's the thread history:\n\n\n" + "\n\n".join(past) + "\n\n\nContinue the "
+            "conversation naturally as Ada, addressing the most recent message while being aware "
+            "of the full context."
+        )
+    messages = [{"role": "system", "content": told}, user(f"{name}: {words}")]
+    return server.post(model=model, messages=messages)
+
+
+def channels() -> set[str]:
+    store = HistoryStore(home() / "ada" / "history.db")
+    try:
+        return {turn.channel_id for turn in store.after(0, 100)}
+    finally:
+        store.close()
+
+
+def test_mentions_in_a_thread_are_one_conversation(api) -> None:
+    server, scripted = api
+    first = mention(server, "Robin", "What grows there?", "Mia: We were at the old mill.")
+    mention(
+        server,
+        "Mia",
+        "Are they ripe?",
+        "Mia: We were at the old mill.",
+        "Robin: What grows there?",
+        f"Ada: {SAID} (1)",
+        "Mia: Plums!\n\nI love them.",
+    )
+    prompt = scripted.last.body.decode()
+    assert first.status_code == 200
+    assert len(channels()) == 1
+    assert "We were at the old mill." in prompt
+    assert [words for _, words in turns()] == [
+        "We were at the old mill.",
+        "What grows there?",
+        f"{SAID} (1)",
+        "Plums!\n\nI love them.",
+        "Are they ripe?",
+        f"{SAID} (2)",
+    ]
+
+
+def test_who_speaks_in_a_thread_is_told_by_name_and_is_not_the_owner(api) -> None:
+    server, _ = api
+    mention(server, "Robin", "What grows there?", "Mia: We were at the old mill.")
+    people = {turn["author"]["user_id"] for turn in _people()}
+    assert people == {"Mia", "Robin"}
+
+
+def _people() -> list[dict[str, dict[str, str]]]:
+    found = data("history", "show")["turns"]
+    return [turn for turn in found if turn["author"]]
+
+
+def test_a_thread_that_holds_the_message_itself_has_it_once(api) -> None:
+    server, _ = api
+    mention(server, "Robin", "Hello Ada", "Robin: Hello Ada")
+    assert [words for role, words in turns() if role == "user"] == ["Hello Ada"]
+
+
+def test_messages_pasted_into_one_are_a_thread(api) -> None:
+    server, _ = api
+    server.post(messages=[user("Recent messages:\nBob: Hi all\nAda: Hi Bob\nEve: What is ripe?")])
+    assert [words for _, words in turns()] == ["Hi all", "Hi Bob", "What is ripe?", f"{SAID} (1)"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Note: buy milk\nAlso: bread\nAnd: tea", "Bob: Hi\nEve: Hello\nBob: Bye", "Ada: do you hear?"],
+)
+def test_labels_alone_make_no_thread(api, text) -> None:
+    server, _ = api
+    server.post(messages=[user(text)])
+    assert turns()[0] == ("user", text)
+
+
+def test_the_newest_message_of_a_merged_prompt_is_kept_alone(api) -> None:
+    server, _ = api
+    server.post(messages=[user("Card. Anna: Hello")])
+    merged = f"Card. Anna: Hello\nAda: {SAID} (1)\nAnna: And pears?"
+    reply = server.post(messages=[user(merged)])
+    assert (reply.status_code, reply.headers["x-familiar-kept"]) == (200, "yes")
+    assert turns()[2] == ("user", "And pears?")
+    assert len(channels()) == 1
+
+
+def test_a_merged_prompt_without_a_new_message_is_answered_and_not_kept(api) -> None:
+    server, _ = api
+    server.post(messages=[user("Card. Anna: Hello")])
+    reply = server.post(messages=[user(f"Card. Anna: Hello\nAda: {SAID} (1)")])
+    assert (reply.status_code, reply.headers["x-familiar-kept"]) == (200, "no")
+    assert len(turns()) == 2
+
+
+def test_a_message_that_quotes_a_reply_is_kept_whole(api) -> None:
+    server, _ = api
+    server.post(messages=[user("What grows by the mill?")])
+    server.post(messages=[user(f"You said: {SAID} (1) But why?")])
+    assert turns()[2] == ("user", f"You said: {SAID} (1) But why?")
