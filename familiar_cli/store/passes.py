@@ -79,11 +79,8 @@ class PassFailure(Struct, frozen=True):
     @property
     def retry_in_s(self) -> float:
         """Seconds until it is retried; 0: now, also when the clock has been set back since."""
-        elapsed = clock.now() - clock.parse_iso(self.at)
-        if elapsed < timedelta():
-            return 0.0
         wait = RETRY_AFTER[min(self.attempts, len(RETRY_AFTER)) - 1]
-        return max((wait - elapsed).total_seconds(), 0.0)
+        return max(wait.total_seconds() - clock.elapsed_s(clock.parse_iso(self.at)), 0.0)
 
 
 class Failures:

@@ -9,12 +9,14 @@ instance that never comes back can be handed over.
 
 from __future__ import annotations
 
+import math
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from familiar_cli.base.sqlite import rows_among
+from familiar_cli.base.times import clock
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history import lines
 from familiar_cli.store.history import rows as turn_rows
@@ -142,7 +144,7 @@ def _newest_exchange(turns: Sequence[turn_rows.Turn], after: datetime) -> int | 
     """Return where the turns that may still change begin; None unless the last one is a reply."""
     if not turns or turns[-1].role != "assistant" or turns[-1].source == turn_rows.IMPORTED:
         return None
-    if turns[-1].at <= after:
+    if turns[-1].at <= after or clock.elapsed_s(turns[-1].at) == math.inf:
         return None
     replies = list(takewhile(lambda turn: turn.role == "assistant", reversed(turns)))
     question = turns[-len(replies) - 1 : -len(replies)]

@@ -21,7 +21,7 @@ from familiar_cli.base.config.home import check_here
 from familiar_cli.base.errors import ConfigError, FamiliarError, LockedError, RemoteUnreachableError
 from familiar_cli.base.jobs import in_thread
 from familiar_cli.base.text import counted
-from familiar_cli.base.times.clock import now, stopwatch_s
+from familiar_cli.base.times.clock import elapsed_s, stopwatch_s
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.passes import SYNCING, WRITING, Event, as_failure, failed, until_stopped
 from familiar_cli.sync.turns_outgoing import SAID_HERE, count_unread_turns
@@ -258,7 +258,7 @@ class Daemon:
         """Write the turns that are due; return the seconds until others are."""
         set_to, history = self._familiar.config.memory_writer, self._familiar.history
         newest = history.last_turn()
-        silence_s = (now() - newest.at).total_seconds() if newest else 0.0
+        silence_s = elapsed_s(newest.at) if newest else 0.0
         is_due = is_pass_due(
             waiting,
             silence_s,

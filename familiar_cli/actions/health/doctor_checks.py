@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
@@ -15,7 +16,7 @@ from familiar_cli.base.config.schema import EMBEDDERS, CharacterConfig
 from familiar_cli.base.files import check_own, is_plain
 from familiar_cli.base.languages import ENGLISH, FIRST_TURNS, language_in
 from familiar_cli.base.text import counted, fold, one_line, shorten_list
-from familiar_cli.base.times.clock import now
+from familiar_cli.base.times.clock import elapsed_s, iso, now, parse_iso
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.history.schema import foreign_objects, translate_errors
@@ -27,6 +28,7 @@ from familiar_cli.store.memory.store.store import MemoryStore, hold_lock, lock_h
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from datetime import datetime
     from pathlib import Path
 
     from familiar_cli.llm.slots import ResolvedSlot
@@ -425,6 +427,28 @@ def traces(target: CheckTarget) -> Iterator[Diagnosis]:
         yield ok(f"{len(trace_ids(target.paths.traces))} kept")
 
 
+def clock(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check that nothing was stored with a time that lies in the future."""
+    from familiar_cli.actions.health.job_schedule import read_jobs, read_state
+    from familiar_cli.store.passes import Failures
+
+    found: list[tuple[str, datetime]] = []
+    with Familiar(target.paths) as opened:
+        for job in read_jobs(opened):
+            last = read_state(opened, job).last or job.added
+            found.append((f"the last run of job {job.id!r}", parse_iso(last)))
+        if newest := opened.history.last_turn():
+            found.append((f"turn {newest.id}", newest.at))
+    found += [
+        (f"the failure of `{failure.command}`", parse_iso(failure.at))
+        for failure in Failures(target.paths.failures).all()
+    ]
+    wrong = [f"{what} ({iso(at)})" for what, at in found if elapsed_s(at) == math.inf]
+    if wrong:
+        detail = f"stored with a time in the future: {shorten_list(wrong, MOST_NAMED)}"
+        yield warn(detail, "Check the clock of this machine; nothing waits until then.")
+
+
 def keeping(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check whether background passes have failed and not succeeded since."""
     from familiar_cli.store.passes import SUMMARISING, Failures
@@ -562,5 +586,6 @@ FAMILIAR_CHECKS: Final[dict[str, Callable[[CheckTarget], Iterator[Diagnosis]]]] 
     "recall": recall,
     "meaning": meaning,
     "traces": traces,
+    "clock": clock,
     "keeping": keeping,
 }

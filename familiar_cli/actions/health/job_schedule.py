@@ -351,13 +351,15 @@ async def _make_files(familiar: Familiar, what: str) -> None:
 
 def _due_time(familiar: Familiar, job: Job) -> datetime | None:
     """Return the latest due time that was not handled, if any."""
-    state = read_state(familiar, job)
-    due = last_occurrence(job.rule, now(), familiar.zone, _first_day(familiar, job))
-    return due if due > parse_iso(state.last or job.added) else None
+    moment = now()
+    due = last_occurrence(job.rule, moment, familiar.zone, _first_day(familiar, job))
+    stored = map(parse_iso, filter(None, (read_state(familiar, job).last, job.added)))
+    handled = [at for at in stored if at <= moment]  # the clock may have been wrong
+    return due if not handled or due > max(handled) else None
 
 
 def _first_day(familiar: Familiar, job: Job) -> Any:  # noqa: ANN401  # a day, or a moment for hours
-    added = parse_iso(job.added).astimezone(familiar.zone)
+    added = min(parse_iso(job.added), now()).astimezone(familiar.zone)
     return added if job.rule.is_counted else added.date()
 
 

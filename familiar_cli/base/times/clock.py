@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,11 +17,21 @@ if TYPE_CHECKING:
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ROUND_YEARS: Final = 400  # period of the Gregorian calendar, including weekdays
 _ROUND_DAYS: Final = 146_097
+_TOLERANCE_S: Final = 60.0  # a clock may be set back a little
 
 
 def now() -> datetime:
     """Return the present in UTC, truncated to milliseconds."""
     return to_ms(datetime.now(UTC))
+
+
+def elapsed_s(moment: datetime) -> float:
+    """Return the seconds since a stored moment; infinite if it lies in the future.
+
+    Such a moment was stored while the clock was wrong; what waits for it must not wait until then.
+    """
+    seconds = (now() - moment).total_seconds()
+    return seconds if seconds > -_TOLERANCE_S else math.inf
 
 
 def to_ms(moment: datetime) -> datetime:

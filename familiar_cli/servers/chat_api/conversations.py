@@ -18,7 +18,7 @@ from familiar_cli.actions.talk.change_turns import EDIT, edit_turn
 from familiar_cli.actions.talk.client_chat import SOURCE
 from familiar_cli.base.files import remove
 from familiar_cli.base.sqlite import connect_derived, is_useless, transaction
-from familiar_cli.base.times.clock import now, to_ms
+from familiar_cli.base.times.clock import elapsed_s, now, to_ms
 from familiar_cli.base.who.identity import MAX_ID_CHARS, Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.types import Said, Spoken
@@ -450,7 +450,7 @@ class Conversations:
         if placement.question is None:
             return False
         question = self._familiar.history.turn(placement.question)
-        return question is not None and now() - question.at <= _SAME_QUESTION
+        return question is not None and elapsed_s(question.at) <= _SAME_QUESTION.total_seconds()
 
     def _settled(self, channel_id: str, placement: Placement) -> FoundConversation:
         if placement.step != "branch":

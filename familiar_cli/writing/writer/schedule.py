@@ -6,7 +6,7 @@ import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.base.times.clock import now
+from familiar_cli.base.times.clock import elapsed_s, now
 from familiar_cli.store.history import WRITER
 from familiar_cli.store.passes import RETRY_AFTER, as_failure
 from familiar_cli.sync import turns_outgoing as outgoing
@@ -45,7 +45,7 @@ def may_wait(history: HistoryStore, waiting: int, set_to: MemoryWriterSettings) 
     if not (set_to.wait_days and 0 < waiting < set_to.turn_threshold // _FEW):
         return False
     oldest = next(outgoing.unread_turns(history, SAID_HERE), None)
-    return oldest is not None and now() - oldest.at < timedelta(days=set_to.wait_days)
+    return oldest is not None and elapsed_s(oldest.at) < 86_400 * set_to.wait_days
 
 
 def due_turns(history: HistoryStore, set_to: MemoryWriterSettings, *, is_local: bool) -> int:

@@ -91,6 +91,35 @@ async def test_times_that_nobody_was_there_for_are_caught_up_with_once_or_skippe
     assert [read_state(ada, job).outcome for job in read_jobs(ada)] == ["done", "skipped"]
 
 
+async def test_a_run_with_a_wrong_clock_silences_no_job(ada, at, serve) -> None:
+    server = serve("Hello.")
+    add_job(ada, daily())
+    for moment in (datetime(2038, 1, 19, 9, 0, tzinfo=UTC), MORNING, MORNING + timedelta(days=1)):
+        at(moment)
+        await run_due_jobs(ada, lambda _: None)
+    assert len(server.requests) == 3
+    assert read_state(ada, read_jobs(ada)[0]).last == iso(MORNING + timedelta(days=1))
+    await ada.aclose()
+
+
+async def test_a_job_that_was_added_with_a_wrong_clock_runs(ada, at, serve) -> None:
+    server = serve("Hello.")
+    at(MORNING)
+    add_job(ada, daily(added="2038-01-19T09:00:00Z"))
+    await run_due_jobs(ada, lambda _: None)
+    assert len(server.requests) == 1
+    await ada.aclose()
+
+
+def test_the_doctor_names_a_time_that_lies_in_the_future(ada) -> None:
+    add_job(ada, daily(added="2199-01-19T09:00:00Z"))
+    ada.history.append("den", "user", "Hi", at=datetime(2199, 1, 1, tzinfo=UTC))
+    checks = {check["name"]: check for check in data("doctor")["checks"]}
+    assert checks["clock"]["verdict"] == "warn"
+    assert "'morning'" in checks["clock"]["detail"]
+    assert "turn 1" in checks["clock"]["detail"]
+
+
 async def test_a_model_that_fails_is_told_and_tried_again(ada, at, serve) -> None:
     server = serve(Fail(400, "no"), "Hello.")
     add_job(ada, daily())
