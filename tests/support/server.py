@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+import struct
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -92,12 +93,25 @@ class Raw:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+class Drop:
+    """The connection is reset, without an end."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """Bytes as they are, with pauses in seconds between them, and perhaps a `Drop`."""
+
+    steps: Sequence[bytes | float | Drop]
+    content_type: str | None = "text/event-stream"
+    status: int = 200
+
+
 @dataclass(frozen=True)
 class Garbage:
     """A status line that is no HTTP."""
 
 
-Step = Say | Fail | CutOff | Stall | Raw | Garbage | str
+Step = Say | Fail | CutOff | Stall | Raw | Script | Garbage | str
 
 
 def bad_key() -> Fail:
@@ -256,8 +270,29 @@ class _Handler(BaseHTTPRequestHandler):
                 self._stall(step)
             case Raw():
                 self._whole(step.status, step.body, step.content_type, step.headers)
+            case Script():
+                self._play(step)
             case Garbage():
                 self.wfile.write(b"\x00\x01 this is no HTTP\r\n\r\n")
+
+    def _play(self, script: Script) -> None:
+        self.send_response(script.status)
+        if script.content_type:
+            self.send_header("Content-Type", script.content_type)
+        self.send_header("Connection", "close")
+        self.end_headers()
+        for step in script.steps:
+            match step:
+                case bytes():
+                    self.wfile.write(step)
+                    self.wfile.flush()
+                case Drop():
+                    linger = struct.pack("ii", 1, 0)
+                    self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                    self.connection.close()
+                    return
+                case _:
+                    self.server.chat.closed.wait(step)
 
     def _stream(self, step: Say) -> None:
         self._begin("text/event-stream")
