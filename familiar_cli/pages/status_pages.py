@@ -295,6 +295,9 @@ _TEXT_CHARS: Final = 160
 def line_of(line: ServedLine, zone: tzinfo | None, *, names_familiar: bool = False) -> str:
     """Render a turn as one line: time, number, channel, how it was matched, speaker, text."""
     turn = line.turn
+    if line.reason:
+        named = f" {line.familiar}" if names_familiar else ""
+        return f"{turn.at.astimezone(zone):%H:%M:%S}{named} ({line.match})"
     cut = " (broke off)" if turn.partial else ""
     said = one_line(turn.content, _TEXT_CHARS)
     channel = one_line(turn.channel_id, 40)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,8 +14,9 @@ from msgspec.structs import replace
 
 from familiar_cli.base.config.home import who_speaks
 from familiar_cli.base.errors import FamiliarError, UsageError
-from familiar_cli.base.text import slugify
-from familiar_cli.base.times.clock import iso
+from familiar_cli.base.files import read_plain, write_own
+from familiar_cli.base.text import bare_lines, slugify
+from familiar_cli.base.times.clock import iso, now, parse_iso
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports.cast import Cast, known_names
@@ -153,16 +155,24 @@ _BATCH: Final = 200
 
 
 class ServedLine(Struct, frozen=True):
-    """A turn in the server's log: of which familiar, and who said it."""
+    """A turn in the server's log, or a request of which nothing was kept.
+
+    Args:
+        familiar: The familiar.
+        turn: The turn; of a request that was not kept, only its time is known.
+        who: Who said it.
+        reason: Why it was not kept; empty if it was.
+    """
 
     familiar: str
     turn: Turn
     who: str
+    reason: str = ""
 
     @property
     def match(self) -> str:
         """How it was matched: new, a reply, or an edit of a turn."""
-        return match_of(self.turn)
+        return f"not kept: {self.reason}" if self.reason else match_of(self.turn)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -199,6 +209,7 @@ class ServedLog:
         self._seen: dict[str, int] = {}
         self._stamps: dict[str, tuple[int, ...]] = {}
         self._unread: set[str] = set()
+        self._unkept_since: dict[str, str] = {}
 
     def newest(self, limit: int) -> list[ServedLine]:
         """Return the newest `limit` turns, oldest first."""
@@ -215,7 +226,8 @@ class ServedLog:
         """Read the familiars whose history has changed; of a new one, the newest `limit` turns."""
         for familiar_id in self._list_ids():
             database = self._home / familiar_id / "history.db"
-            stamp = tuple(map(_mtime_ns, (database, database.with_name("history.db-wal"))))
+            files = ("history.db", "history.db-wal", UNKEPT)
+            stamp = tuple(_mtime_ns(database.with_name(name)) for name in files)
             if self._stamps.get(familiar_id) == stamp:
                 continue
             self._stamps[familiar_id] = stamp
@@ -239,7 +251,44 @@ class ServedLog:
             seen = rows[-1][0]
         self._seen[familiar_id] = seen
         name = familiar.name if turns else ""
-        return (ServedLine(familiar_id, turn, _speaker(turn, name)) for turn in turns)
+        yield from (ServedLine(familiar_id, turn, _speaker(turn, name)) for turn in turns)
+        path = familiar.paths.root / UNKEPT
+        unkept = _read_unkept(path, self._unkept_since.get(familiar_id, ""))
+        if unkept:
+            self._unkept_since[familiar_id] = unkept[-1][0]
+        for at, reason in unkept[max(len(unkept) - limit, 0) :]:
+            turn = Turn(0, "", None, "user", "", parse_iso(at), "text", SOURCE, partial=False)
+            yield ServedLine(familiar_id, turn, "", reason)
+
+
+UNKEPT: Final = "unkept.jsonl"
+"""The file of a familiar with the requests of which nothing was kept: when, and why."""
+
+_MOST_UNKEPT_BYTES: Final = 64 * 1024
+
+
+def note_unkept(root: Path, reason: str) -> None:
+    """Note that a request was not kept, and why; nothing of the request itself.
+
+    A failure to write is ignored: it only costs a line of the log.
+    """
+    path = root / UNKEPT
+    line = json.dumps({"at": iso(now()), "reason": reason})
+    with suppress(OSError, FamiliarError):
+        known = read_plain(path).decode("utf-8", "replace") if path.exists() else ""
+        write_own(path, f"{known[-_MOST_UNKEPT_BYTES:]}{line}\n".encode(), durable=False)
+
+
+def _read_unkept(path: Path, since: str) -> list[tuple[str, str]]:
+    """List the times and reasons of requests that were not kept after a time."""
+    found = []
+    with suppress(OSError):
+        for line in bare_lines(read_plain(path).decode("utf-8", "replace")):
+            with suppress(ValueError, LookupError, TypeError):
+                record = json.loads(line)
+                parse_iso(record["at"])
+                found.append((record["at"], str(record["reason"])))
+    return [one for one in found if one[0] > since]
 
 
 def _mtime_ns(path: Path) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
 
-from familiar_cli.actions.talk.client_chat import SOURCE
+from familiar_cli.actions.talk.client_chat import SOURCE, note_unkept
 from familiar_cli.actions.talk.talk import Asking, LiveTurn, take_turn
 from familiar_cli.context.turn import TurnResult, Watcher
 from familiar_cli.context.types import Said
@@ -76,6 +76,7 @@ class ServedTurn(LiveTurn):
         self.key = key
         self.followers = 0
         self._wanted = wanted
+        self._unkept = wanted.unkept
         self._alone = alone
         super().__init__()
 
@@ -87,6 +88,12 @@ class ServedTurn(LiveTurn):
         await model.complete(model.prepare(()), self._on_text)
 
     async def _take(self) -> TurnResult | None:
+        result = await self._answer()
+        if reason := self._wanted.job or self._unkept:
+            await asyncio.to_thread(note_unkept, self._served.familiar.paths.root, reason)
+        return result
+
+    async def _answer(self) -> TurnResult | None:
         if self._wanted.is_chore:
             await self._do_chore()
             return None
@@ -110,7 +117,9 @@ class ServedTurn(LiveTurn):
         )
         if wanted.asked.memory_only:
             said = replace(said, beside=wanted.asked.texts)
-        if not wanted.is_kept or found.is_unreadable:
+        if found.is_unreadable:
+            self._unkept = "a whole prompt in which the current message was not found"
+        if self._unkept:
             return conversations.off_record(found, said, lines[:-1])
         return conversations.prepare(found, replace(said, message_id=wanted.message_id))
 
@@ -125,7 +134,7 @@ class ServedTurn(LiveTurn):
     def _amend(self, trace: Trace) -> Trace:
         """Store the pictures of a message that is about to be stored, and record the request."""
         asked = self._wanted.asked
-        if self._wanted.is_kept:
+        if not self._unkept:
             keep_pictures(self._served.familiar.paths.root, map(picture_url, asked.pictures))
         return record_request(trace, asked)
 
