@@ -13,7 +13,7 @@ from msgspec import Struct, to_builtins
 
 from familiar_cli.base.config.home import find_familiar, list_familiars
 from familiar_cli.base.errors import BadInputError, ConflictError, FamiliarError, NotFoundError
-from familiar_cli.base.files import patiently
+from familiar_cli.base.files import patiently, read_plain
 from familiar_cli.base.text import counted, one_line
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.base.who.visibility import OWNER, Viewer
@@ -26,6 +26,7 @@ from familiar_cli.imports.foreign_files import dump_json, write_lines, write_res
 from familiar_cli.imports.lorebook_shelf import shelved_books
 from familiar_cli.imports.vault import EXPORT_VERSION, MEMORY_DIR, TURNS_FILE
 from familiar_cli.imports.what_is_it import MANIFEST
+from familiar_cli.store.history.attachments import DIRECTORY, picture_files, pictures_in
 from familiar_cli.store.memory.layout import is_hidden, is_page, is_synced, scope_of_path
 from familiar_cli.store.memory.pages.visible_lines import visible_in
 
@@ -267,7 +268,17 @@ def _export_turns(familiar: Familiar, place: Path, channels: Sequence[str], view
         return 0
     name, me = familiar.name, familiar.me()
     lines = export_chat(familiar.history, None, "jsonl", familiar_name=name, me=me, viewer=viewer)
-    return write_lines(place / TURNS_FILE, lines) - 1
+    pictures: set[str] = set()
+
+    def noted() -> Iterator[str]:
+        for line in lines:
+            pictures.update(pictures_in(line))
+            yield line
+
+    count = write_lines(place / TURNS_FILE, noted()) - 1
+    for path in picture_files(familiar.paths.root, pictures):
+        _write(place, f"{DIRECTORY}/{path.name}", read_plain(path))
+    return count
 
 
 def _export_memory(familiar: Familiar, place: Path, viewer: Viewer, warnings: list[str]) -> int:

@@ -18,6 +18,7 @@ from familiar_cli.base.files import read_plain, read_record, remove, write_own, 
 from familiar_cli.base.text import bare_lines, sha256_of
 from familiar_cli.base.times.clock import iso
 from familiar_cli.base.who.identity import Author
+from familiar_cli.store.history.attachments import remove_unmentioned
 from familiar_cli.store.history.forgetting import (
     ForgetOrder,
     Forgotten,
@@ -267,6 +268,7 @@ class _Forgetting:
         self._rewrite_memory(built_on)
         bury_turns(self._familiar.history, self._order, self.found)
         self._remove_records()  # content indexed again meanwhile
+        remove_unmentioned(self._familiar.paths.root, self._familiar.history)
         _note_order(self._familiar, self._order)
         with suppress(OSError):
             os.utime(self._familiar.paths.config)  # makes servers open the familiar again

@@ -66,9 +66,14 @@ def keep_pictures(root: Path, urls: Iterable[str]) -> None:
                 write_own(path, data)
 
 
+def picture_files(root: Path, names: Iterable[str]) -> list[Path]:
+    """List the files of pictures, as far as they are here."""
+    return [path for name in sorted(names) for path in (root / DIRECTORY).glob(f"{name}.*")]
+
+
 def load_picture(root: Path, name: str) -> str:
     """Return a stored picture as an address that holds it; empty if it is not here."""
-    for path in sorted((root / DIRECTORY).glob(f"{name}.*")):
+    for path in picture_files(root, [name]):
         with suppress(OSError):
             kind = _KINDS.get(path.suffix.removeprefix("."), "application/octet-stream")
             return f"data:{kind};base64,{base64.b64encode(read_plain(path)).decode('ascii')}"

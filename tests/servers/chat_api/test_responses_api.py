@@ -8,7 +8,7 @@ import pytest
 from familiar_cli.store.history.attachments import picture_mark
 from tests.servers.chat_api.test_api import turns
 from tests.support.serving import assistant, serving, user
-from tests.support.world import home, live
+from tests.support.world import home, live, run
 
 PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5E"
@@ -136,3 +136,24 @@ def test_a_streamed_reply_is_one_json_event_on_each_data_line(api) -> None:
         json.loads(event)["choices"][0]["delta"].get("content", "") for event in data[:-1]
     )
     assert (said, data[-1]) == (f"Reply 1: {HOSTILE}", "[DONE]")
+
+
+def test_a_picture_is_exported_with_its_turn_and_goes_with_its_person(api, tmp_path) -> None:
+    server, _ = api
+    said = {"role": "user", "content": [{"type": "text", "text": "My cat"}, SHOWN]}
+    server.post(messages=[said], headers={"X-Familiar-User": "irc:bob"})
+    run("export", str(tmp_path / "out"))
+    assert len(list((tmp_path / "out").rglob("attachments/*.png"))) == 1
+    assert run("people", "forget", "irc:bob", "--yes").exit_code == 0
+    assert list((home() / "ada" / "attachments").iterdir()) == []
+
+
+def test_earlier_pictures_are_sent_again_when_the_setting_says_so(api) -> None:
+    server, scripted = api
+    said = {"role": "user", "content": [{"type": "text", "text": "My cat"}, SHOWN]}
+    run("config", "set", "llm.vision", "on")
+    server.post(messages=[said], headers={"X-Familiar-Channel": "den"})
+    server.post(messages=[user("What was it?")], headers={"X-Familiar-Channel": "den"})
+    sent = scripted.last.json()["messages"]
+    assert SHOWN in sent[1]["content"], sent
+    assert isinstance(sent[-1]["content"], str)
