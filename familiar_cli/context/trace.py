@@ -249,7 +249,7 @@ class Trace(Struct, frozen=True):
         tier: How much of the memory was used; the default in traces older than this key.
         budget_reason: What `budget_tokens` follows from; empty in traces older than this key.
         client: The request of a chat program as received; empty if there was none.
-        thinking: The model's reasoning, which is no part of the reply.
+        thinking: The model's reasoning, apart from the reply.
     """
 
     trace: int

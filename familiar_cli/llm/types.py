@@ -63,7 +63,7 @@ class Completion(Struct, frozen=True):
             limit), `content_filter`, `tool_calls` or `function_call`; None if not known.
         model: The model that answered, as reported by the server.
         usage: Its cost, or None if the server did not report it.
-        thinking: The model's reasoning, which is no part of the text.
+        thinking: The model's reasoning, apart from the text.
     """
 
     text: str
