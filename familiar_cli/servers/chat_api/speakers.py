@@ -289,7 +289,7 @@ def _author_named(platform: str, name: str) -> Author:
 
 def author_named(name: str) -> Author | None:
     """Return the author that a program names without an account; None for an empty name."""
-    return _author_named(SILLY_TAVERN_PLATFORM, name) if clean_name(name) else None
+    return _author_named(SILLY_TAVERN, name) if clean_name(name) else None
 
 
 def names_speaker(headers: Headers, person: str | None) -> bool:
