@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from msgspec import Struct
 
-from familiar_cli.base.text import counted, harmless, one_line
+from familiar_cli.base.text import bare_lines, counted, harmless, one_line
 from familiar_cli.pages.page import (
     Bar,
     Columns,
@@ -276,7 +276,7 @@ def reply_page(found: ReplyExplanation, *, whole: bool = False) -> PagePart:
     parts: list[PagePart] = [plain(found.sentence, "bold")]
     left = _PAGE_LINES - len(found.sentence) // _LINE_CHARS - len(found.problems)
     for number, one in enumerate(found.memories):
-        lines = [_clipped(line) for line in one.excerpt.splitlines()]
+        lines = [_clipped(line) for line in bare_lines(one.excerpt)]
         left -= len(lines) + 2
         if left < 0 and not whole:
             more = counted(len(found.memories) - number, "more memory", "more memories")

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from familiar_cli.actions.talk.sent import recalled_pieces
 from familiar_cli.base import markdown
 from familiar_cli.base.errors import FamiliarError
-from familiar_cli.base.text import one_line
+from familiar_cli.base.text import bare_lines, one_line
 from familiar_cli.base.times import clock
 from familiar_cli.base.times.when import MONTHS
 from familiar_cli.context.pipeline import UTTERANCE
@@ -180,7 +180,7 @@ class _Describer:
         """Describe one piece of the prompt."""
         text = _HEADING.sub("", piece.text).strip()
         described = self._describe(piece, text)
-        shown = self._lines_in_page(piece.rel_path, text) or text.splitlines()
+        shown = self._lines_in_page(piece.rel_path, text) or bare_lines(text)
         return replace(described, excerpt="\n".join(_best_lines(shown, self._question)))
 
     def _lines_in_page(self, rel_path: str | None, text: str) -> list[str]:
@@ -188,7 +188,7 @@ class _Describer:
         if rel_path is None or "\n" in text:
             return []
         try:
-            page = self._familiar.memory.read_head(rel_path, _HEAD_BYTES).text.splitlines()
+            page = bare_lines(self._familiar.memory.read_head(rel_path, _HEAD_BYTES).text)
         except FamiliarError:
             return []
         return [line for line in page if (words := _bare_line(line)) and words in text]
