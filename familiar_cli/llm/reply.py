@@ -6,6 +6,7 @@ it, and without any error. Only the choice with index 0 is read. Reasoning is ke
 
 from __future__ import annotations
 
+import json
 import math
 from typing import TYPE_CHECKING, Any, Final
 
@@ -120,7 +121,7 @@ class StreamedReply:
         if event.name == "error" and not isinstance(payload, dict):
             self._fail(event.text)
         if not isinstance(payload, dict):
-            raise BadReplyError(f"The server did not send a JSON object: {_start_of(event.text)!r}")
+            raise _no_object(event.text)
         self._check_error(payload, is_error=event.name == "error")
         if event.is_bare and _CONTENT.isdisjoint(payload):
             raise BadReplyError(f"The server's response is not a reply: {_start_of(event.text)!r}")
@@ -246,6 +247,25 @@ def _part_texts(words: object) -> Iterator[str]:
     for part in words if isinstance(words, list) else ():
         if isinstance(part, dict) and isinstance(part.get("text"), str):
             yield part["text"]
+
+
+def parse_object(text: str) -> dict[str, Any]:
+    """Parse `text` as a JSON object.
+
+    Raises:
+        BadReplyError: It is not one.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise _no_object(text)
+    return value
+
+
+def _no_object(text: str) -> BadReplyError:
+    return BadReplyError(f"The server did not send a JSON object: {_start_of(text)!r}")
 
 
 def _start_of(text: str) -> str:

@@ -19,7 +19,8 @@ from familiar_cli.base.errors import BadReplyError, ModelError, PromptTooLongErr
 from familiar_cli.base.files import read_object, write_whole
 from familiar_cli.base.times.clock import check_work_limit, stopwatch_s
 from familiar_cli.llm import wire
-from familiar_cli.llm.client import parse_object, wait_before_retry_s
+from familiar_cli.llm.client import wait_before_retry_s
+from familiar_cli.llm.reply import parse_object
 from familiar_cli.store.search.embedder import (
     EmbedderError,
     Spec,
