@@ -7,6 +7,7 @@ import json
 import shutil
 from dataclasses import dataclass
 from io import StringIO
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,8 @@ from familiar_cli.imports.export_card import FORMATS, CardFormat, export_card
 from familiar_cli.imports.export_lorebook import export_book
 from familiar_cli.imports.import_lorebook import import_lorebook
 from familiar_cli.imports.reading import load_book, read_card
-from familiar_cli.llm.client import ErrorInReplyError, StreamedReply
+from familiar_cli.llm.event_stream import EventSplitter
+from familiar_cli.llm.reply import ErrorInReplyError, StreamedReply
 from familiar_cli.llm.tokens import heuristic
 from familiar_cli.pages.context_page import context_page, messages_text
 from familiar_cli.pages.import_pages import card_page, findings_page, imported_book_page
@@ -312,10 +314,13 @@ def _reply(rng: Random, world: World) -> bytes:
 
 
 def _use_reply(raw: bytes, rng: Random, world: World) -> None:
-    for take in (StreamedReply.take_event, StreamedReply.take_whole):
-        reply = StreamedReply()
+    cut = rng.randrange(len(raw) + 1)
+    for blocks in ((b"data: ", raw[:cut], raw[cut:], b"\n\n"), (raw[:cut], raw[cut:])):
+        reply, splitter = StreamedReply(), EventSplitter()
         try:
-            take(reply, raw.decode("utf-8", errors="replace"))
+            for event in chain(*map(splitter.feed, blocks), splitter.close()):
+                reply.take(event)
+            reply.close()
         except ErrorInReplyError:
             continue
         except FamiliarError:

@@ -14,7 +14,8 @@ from familiar_cli.imports.export_card import export_card
 from familiar_cli.imports.export_lorebook import export_book
 from familiar_cli.imports.import_lorebook import import_lorebook
 from familiar_cli.imports.reading import read_book
-from familiar_cli.llm.client import StreamedReply
+from familiar_cli.llm.event_stream import ServerEvent
+from familiar_cli.llm.reply import StreamedReply
 from familiar_cli.store.memory.store.files import MAX_READ_BYTES
 from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.cards import as_json, v2
@@ -32,7 +33,8 @@ def store(tmp_path) -> MemoryStore:
 def test_a_cost_beyond_every_number_is_passed_over() -> None:
     reply = StreamedReply()
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "cost": 10**400}
-    reply.take_event(json.dumps({"choices": [{"delta": {"content": "Hi"}}], "usage": usage}))
+    value = {"choices": [{"delta": {"content": "Hi"}}], "usage": usage}
+    reply.take(ServerEvent(json.dumps(value), value))
     assert reply.finished("m").usage.cost is None
 
 
