@@ -18,7 +18,7 @@ _EDIT_MARK: Final = re.compile(r"\s\u200e?<[^<>:.]{5,60}>$")
 def _table() -> dict[str, list[str]]:
     text = (resources.files(__package__) / "notices.toml").read_text("utf-8")
     return {
-        name: [part for line in lines.strip().splitlines() for part in line.split("|")]
+        name: [part for line in bare_lines(lines.strip()) for part in line.split("|")]
         for name, lines in tomllib.loads(text).items()
     }
 
