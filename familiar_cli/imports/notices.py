@@ -8,6 +8,8 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
+from familiar_cli.base.text import bare_lines
+
 _MARK: Final = "\u200e"
 _PLACEHOLDER: Final = re.compile(r"<(?!attached\b)[^<>:]{3,80}>")
 _ATTACHED: Final = re.compile(r"<[^<>]{1,40}:[^<>]{1,200}>")
