@@ -351,9 +351,8 @@ class Distiller:
             last = parse_iso(made_at)
         except ValueError:
             return True
-        return last < last_occurrence(
-            self._digests[name].schedule, self._today.now, self._today.zone
-        )
+        due = last_occurrence(self._digests[name].schedule, self._today.now, self._today.zone)
+        return last < due or last > self._today.now  # made while the clock was wrong
 
     def _has_enough_new(self, name: Name, page: pages.MadePage, wanted: PlannedDigest) -> bool:
         """Tell whether a middle digest would gain enough new content.
@@ -368,7 +367,8 @@ class Distiller:
         since = _day_of(record)
         placed = [session_day(path, self._today.cutoff_hour) for path in short.sources]
         days = [one[0] for one in placed if one is not None]
-        is_old = self._today.now.date() - since > _MONTH if since < date.max else True
+        today = self._today.now.date()
+        is_old = since > today or today - since > _MONTH
         return is_old or len(days) < _FEW or sum(day > since for day in days) * 2 >= len(days)
 
     def _is_fresh(self, page: pages.MadePage, wanted: PlannedDigest) -> bool:

@@ -276,6 +276,16 @@ def test_the_middle_one_is_made_before_a_session_is_in_neither(life) -> None:
     assert distiller(life, now, long="off", budgets=few).due() == ["mid"]
 
 
+def test_a_digest_made_with_a_wrong_clock_does_not_wait_until_then(life) -> None:
+    week_of_sessions(life)
+    for name in ("short", "mid"):
+        make(life, name, datetime(2038, 1, 19, 4, 0, tzinfo=UTC))
+    life.session(MONDAY, "- Something new.\n", "morning")
+    assert distiller(life, long="off").due() == ["short"]
+    make(life, "short")
+    assert distiller(life, long="off").due() == ["mid"]
+
+
 def test_long_is_not_made_by_the_schedule_unless_switched_on(life) -> None:
     week_of_sessions(life)
     make(life, "short")
