@@ -421,7 +421,7 @@ class ReplyResponse:
         return coming.result()
 
     async def _stream(self, send: Send, event: TurnEvent | None) -> None:
-        is_late = self._trace is None and not self._wanted.is_chore
+        is_late = self._trace is None and self._wanted.is_kept and not self._wanted.is_chore
         headers = [*_STREAM, *(() if is_late else self._headers())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         shape, pieces = None, list[str]()
@@ -434,9 +434,11 @@ class ReplyResponse:
                 shape = shape or self._shape()
                 await _put_body(send, encode_event(event) if self._is_raw else shape.piece(event))
             elif isinstance(event, Trace):
-                self._trace, shape = event, self._shape()
-                told = b"".join(b": %s: %s\n" % header for header in self._headers()) + b"\n"
-                await _put_body(send, told if self._is_raw else told + shape.first())
+                self._trace = event
+                if shape is None:
+                    shape = self._shape()
+                    told = b"".join(b": %s: %s\n" % header for header in self._headers()) + b"\n"
+                    await _put_body(send, told if self._is_raw else told + shape.first())
             else:
                 await _put_body(send, _BEAT)
             event = await self._next(_BEAT_S)

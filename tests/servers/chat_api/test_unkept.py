@@ -106,6 +106,18 @@ def test_a_stream_begins_before_the_model_says_anything(serve, monkeypatch) -> N
     assert "Good " in reply.text
 
 
+def test_a_late_stream_says_what_is_kept(serve, monkeypatch) -> None:
+    monkeypatch.setattr(replying, "_BEGIN_S", 0.0)
+    live("ada")
+    serve(Script([0.3, GOOD + STOP]))
+    with serving() as server:
+        kept = server.post(messages=[user("Hi")], stream=True)
+        other = server.post(messages=[user("Ho")], stream=True, store=False)
+    assert "x-familiar-turn" in kept.headers or ": x-familiar-turn: 1" in kept.text
+    assert other.headers["x-familiar-kept"] == "no"
+    assert kept.text.count('"role":"assistant"') == other.text.count('"role":"assistant"') == 1
+
+
 def test_an_error_after_the_beginning_is_one_for_the_client_of_openai(serve, monkeypatch) -> None:
     monkeypatch.setattr(replying, "_BEGIN_S", 0.05)
     live("ada")
