@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, field
 
 from familiar_cli.base.text import bare_lines, one_line, str_or_empty
+from familiar_cli.llm.thinking import split_thinking
 from familiar_cli.servers.api_errors import ApiError
 from familiar_cli.servers.chat_api.aligning import RequestLine
 from familiar_cli.store.history.attachments import picture_mark
@@ -230,6 +231,8 @@ def _request_lines(messages: object, roles: frozenset[str]) -> tuple[RequestLine
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             raise ApiError(400, f"Message {number} is not valid", param=f"messages[{number}]")
         text = without_fence(text_of(message.get("content")))
+        if message["role"] == "assistant":
+            text, _ = split_thinking(text)
         chars += len(text)
         if chars > MOST_CHARS:
             raise ApiError(413, f"The messages hold more than {MOST_CHARS:,} characters")

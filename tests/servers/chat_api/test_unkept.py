@@ -71,6 +71,13 @@ def test_it_is_answered_and_leaves_no_turn(name, model, api) -> None:
     assert turns() == []
 
 
+def test_reasoning_that_a_client_sends_back_is_not_kept(api) -> None:
+    server, _ = api
+    said = {"role": "assistant", "content": "<think>zeppelin</think>Hello, Robin."}
+    server.post(messages=[user("Hi"), said, user("And now?")])
+    assert turns()[1] == ("assistant", "Hello, Robin.")
+
+
 def test_the_log_tells_why_nothing_was_kept(api) -> None:
     server, _ = api
     server.post(messages=[user("My secret")], headers={"X-OpenWebUI-Chat-Id": "local:abc"})
