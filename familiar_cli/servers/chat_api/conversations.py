@@ -26,7 +26,7 @@ from familiar_cli.servers.api_errors import ApiError
 from familiar_cli.servers.chat_api.aligning import KeptLine, Placement, RequestLine, align_lines
 from familiar_cli.servers.chat_api.threads import KIND as THREAD
 from familiar_cli.store.history import store
-from familiar_cli.store.history.rows import IMPORTED, Role, Turn
+from familiar_cli.store.history.rows import IMPORTED, Role, Turn, place_of
 from familiar_cli.store.history.same_message import are_alike, normal_words
 from familiar_cli.store.history.selection import TurnFilter, newest_turns, turns_from
 from familiar_cli.store.history.store import GREETING, HistoryStore, reply_to_turn, turn_of_message
@@ -241,6 +241,17 @@ class Conversations:
         placement = self._at_end(lines[-1], kept)
         is_allowed = placement and self._is_allowed(placement, lines[-1], author, message_id)
         return FoundConversation(channel_id, placement if is_allowed else None)
+
+    def past_of_turn(self, number: int) -> tuple[str, list[RequestLine]] | None:
+        """Return the channel of a turn, and its lines up to the reply; None without such a turn."""
+        history = self._familiar.history
+        turn = history.turn(number)
+        if turn is None:
+            return None
+        reply = reply_to_turn(history, number, turn.channel_id)
+        end = (place_of(reply) if reply else number) + 1
+        past = history.recent(turn.channel_id, _LEAST_TURNS, end, viewer=OWNER)
+        return turn.channel_id, [RequestLine(t.role, t.content, author=t.author) for t in past]
 
     def off_record(self, found: FoundConversation, said: Said, past: Sequence[RequestLine]) -> Said:
         """Prepare a message that is not stored, together with the program's messages before it.

@@ -19,12 +19,10 @@ from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.text import slugify
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.base.who.identity import Author, Me, check_id
-from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports.cast import CHARACTERS, known_names
 from familiar_cli.servers.api_errors import ApiError, too_many_requests
 from familiar_cli.servers.chat_api import api_format, replying, speakers, threads
-from familiar_cli.servers.chat_api.aligning import RequestLine
 from familiar_cli.servers.chat_api.api_format import (
     MOST_CHARS,
     find_model,
@@ -42,8 +40,6 @@ from familiar_cli.servers.chat_api.responses_api import (
 from familiar_cli.servers.chat_api.turns import TurnTable, turn_key
 from familiar_cli.servers.connection import watch_changes
 from familiar_cli.servers.limits import RequestBudget
-from familiar_cli.store.history.rows import place_of
-from familiar_cli.store.history.store import reply_to_turn
 from familiar_cli.store.search.embedder import EmbedderChoice, open_embedder
 
 if TYPE_CHECKING:
@@ -109,7 +105,6 @@ def _read_texts(given: object) -> list[str]:
 
 _JSON: Final = "application/json"
 _MOST_EVENTS: Final = 200
-_MOST_PREVIOUS: Final = 200  # turns before a response that continues them
 _EVENT_FIELDS: Final = {"after": "number of a turn", "channel": "channel id"}
 
 
@@ -409,19 +404,15 @@ def _with_previous(served: Served, asked: ReplyRequest) -> ReplyRequest:
     number = previous_turn(asked.response or {})
     if number is None:
         return asked
-    history = served.familiar.history
-    turn = history.turn(number)
-    if turn is None:
+    past = served.conversations.past_of_turn(number)
+    if past is None:
         raise unknown_response(f"resp_{number}")
-    reply = reply_to_turn(history, number, turn.channel_id)
-    end = (place_of(reply) if reply else number) + 1
-    past = history.recent(turn.channel_id, _MOST_PREVIOUS, end, viewer=OWNER)
-    lines = [RequestLine(one.role, one.content, author=one.author) for one in past]
+    channel_id, lines = past
     messages = [{"role": line.role, "content": line.text} for line in lines]
     own = asked.body["messages"]
     at = 1 if own[0]["role"] == "system" else 0
     body = {**asked.body, "messages": [*own[:at], *messages, *own[at:]]}
-    return replace(asked, lines=(*lines, *asked.lines), body=body, channel=turn.channel_id)
+    return replace(asked, lines=(*lines, *asked.lines), body=body, channel=channel_id)
 
 
 def _made_at(home: Path, ids: Access) -> list[tuple[str, int]]:
