@@ -331,6 +331,8 @@ class Server:
             other = them.foreign_character
             if not other or them.include_familiar:
                 wanted = self._wanted(served, asked, request.headers, them)
+                if asked.channel:  # before any of what was said there goes to a model
+                    served.conversations.check_own(asked.channel, wanted.author)
                 for author in {wanted.author, *(line.author for line in wanted.asked.lines)}:
                     if author and author.platform != CHARACTERS:
                         self._check_person(request, author, served.familiar.me())
