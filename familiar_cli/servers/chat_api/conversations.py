@@ -242,15 +242,21 @@ class Conversations:
         is_allowed = placement and self._is_allowed(placement, lines[-1], author, message_id)
         return FoundConversation(channel_id, placement if is_allowed else None)
 
-    def past_of_turn(self, number: int) -> tuple[str, list[RequestLine]] | None:
-        """Return the channel of a turn, and its lines up to the reply; None without such a turn."""
+    def past_of_turn(self, number: int, author: Author) -> tuple[str, list[RequestLine]] | None:
+        """Return the channel of a turn, and its lines up to the reply that `author` may see.
+
+        There is none if they do not see the turn.
+        """
         history = self._familiar.history
         turn = history.turn(number)
         if turn is None:
             return None
         reply = reply_to_turn(history, number, turn.channel_id)
         end = (place_of(reply) if reply else number) + 1
-        past = history.recent(turn.channel_id, _LEAST_TURNS, end, viewer=OWNER)
+        viewer = self._familiar.privacy.viewer_in(turn.channel_id, author)
+        past = history.recent(turn.channel_id, _LEAST_TURNS, end, viewer=viewer)
+        if number not in {one.id for one in past}:
+            return None
         return turn.channel_id, [RequestLine(t.role, t.content, author=t.author) for t in past]
 
     def off_record(self, found: FoundConversation, said: Said, past: Sequence[RequestLine]) -> Said:

@@ -325,7 +325,7 @@ class Server:
         async with self.pool.lease(asked.familiar_id) as served:
             if asked.response is not None:
                 asked = await RequestBudget.of(request.scope).work(
-                    lambda: _with_previous(served, asked)
+                    lambda: _with_previous(served, asked, request.headers)
                 )
             them = self._participants(served, asked, request.headers)
             other = them.foreign_character
@@ -397,7 +397,7 @@ class Server:
         await self.turns.aclose()
 
 
-def _with_previous(served: Served, asked: ReplyRequest) -> ReplyRequest:
+def _with_previous(served: Served, asked: ReplyRequest, headers: Headers) -> ReplyRequest:
     """Put the turns that a request continues before its own messages.
 
     Raises:
@@ -406,7 +406,8 @@ def _with_previous(served: Served, asked: ReplyRequest) -> ReplyRequest:
     number = previous_turn(asked.response or {})
     if number is None:
         return asked
-    past = served.conversations.past_of_turn(number)
+    author = speakers.resolve_speaker(served.familiar, headers, asked.person)
+    past = served.conversations.past_of_turn(number, author)
     if past is None:
         raise unknown_response(f"resp_{number}")
     channel_id, lines = past
