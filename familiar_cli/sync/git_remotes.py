@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from familiar_cli.base import errors
 from familiar_cli.base.config.environment import ssh_command
 from familiar_cli.base.files import Disk, SharedDisk, open_patiently, why
-from familiar_cli.base.text import one_line
+from familiar_cli.base.text import bare_lines, one_line
 from familiar_cli.store.journal.exchange import IncomingObjects, JournalExchange, new_objects
 from familiar_cli.store.journal.objects import PACK_FROM, Objects, is_id
 from familiar_cli.store.journal.repository import packed_refs, read_text, translate_errors
@@ -599,7 +599,7 @@ def _repository_at(path: str) -> str:
 
 def _is_plain_config(config: str) -> bool:
     """Tell whether a repository's settings name no program that git would run."""
-    lines = (line.strip().lower() for line in config.splitlines())
+    lines = (line.strip().lower() for line in bare_lines(config))
     return all(_PLAIN_SETTING.fullmatch(line) for line in lines if line)
 
 

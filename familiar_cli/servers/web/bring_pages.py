@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.config.home import cache_dir
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
+from familiar_cli.base.text import bare_lines
 from familiar_cli.servers.web.asking import PageRequest, Redirect, Shown, WebPage, http_status
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def take_file(asked: PageRequest) -> Shown | Redirect:
         return _page(asked, **shown, **place)
     shutil.rmtree(path.parent, ignore_errors=True)
     made = next((item.familiar for item in items if item.kind in _MAKES_FAMILIAR), "")
-    lines = tuple(line for line in told.splitlines() if line.strip())
+    lines = tuple(line for line in bare_lines(told) if line.strip())
     return Redirect(f"/f/{made}/" if made else asked.to("import"), (*lines, *problems))
 
 

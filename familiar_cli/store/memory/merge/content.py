@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from familiar_cli.base.errors import ConflictError
 from familiar_cli.base.markdown import split_lines
-from familiar_cli.base.text import changed_blocks, sha256_of, typed
+from familiar_cli.base.text import bare_lines, changed_blocks, sha256_of, typed
 from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.store.memory.merge.blocks import (
     LongLists,
@@ -507,7 +507,7 @@ def _values_of(*versions: str) -> list[str]:
         if flow := _FLOW.fullmatch(text):
             found += (one.strip() for one in _SPLIT.findall(flow[2]) if one.strip())
         elif text and _is_block(text):
-            found += (line.strip()[1:].strip() for line in text.splitlines()[1:])
+            found += (line.strip()[1:].strip() for line in bare_lines(text)[1:])
         elif scalar := _SCALAR.fullmatch(text):
             found.append(scalar[1].strip())
         else:
