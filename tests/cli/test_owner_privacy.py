@@ -7,7 +7,7 @@ import json
 import pytest
 
 from familiar_cli.llm.types import Completion, ScriptedModel
-from tests.support.world import home, live, run
+from tests.support.world import data, home, live, run
 
 ANNA = ("--as", "discord:42", "--name", "Anna", "--channel", "general")
 ASKED = "What do you know of zanzibar, of quokkas and of the bees?"
@@ -150,3 +150,12 @@ def test_a_third_person_makes_it_a_group_for_what_follows(robin) -> None:
     elsewhere = prompt("--as", "discord:77", "--channel", "lobby")
     assert "Hello all, zanzibar" in elsewhere
     assert "quokka in zanzibar" not in elsewhere
+
+
+def test_a_command_that_speaks_as_somebody_else_does_not_give_them_the_owners_room() -> None:
+    live("ada")
+    run("hear", "Good evening.", "--as", "discord:42", "--name", "Anna")
+    run("hear", "My locker code is 9313.")
+    shown = str(data("ask", "What is the locker code?", "--as", "discord:42", "--dry-run"))
+    assert "9313" not in shown
+    assert "9313" in str(data("ask", "What is the locker code?", "--dry-run"))

@@ -19,19 +19,20 @@ def ada(tmp_path):
     root = live("ada", lost="# Lost\n\nA green umbrella.\n")
     (root / "character.toml").write_text('name = "Ada"\ntimezone = "UTC"\n', "utf-8")
     bring(tmp_path, "train", "I lost my green umbrella.", "Then it goes into the ledger.")
-    bring(tmp_path, "secret", "My umbrella was a present.", "From whom?")
+    said_by = ("--as", "discord:9")
+    bring(tmp_path, "secret", "My umbrella was a present.", "From whom?", *said_by)
     assert run("channel", "set", "secret", "--kind", "dm").exit_code == 0
     return root
 
 
-def bring(tmp_path, channel, said, answer) -> None:
+def bring(tmp_path, channel, said, answer, *args) -> None:
     path = tmp_path / f"{channel}.jsonl"
     lines = [
         {"role": "user", "name": "Robin", "content": said, "at": "2023-06-19T20:00:00Z"},
         {"role": "assistant", "content": answer, "at": "2023-06-19T20:01:00Z"},
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    assert run("import-chat", str(path), "--channel", channel).exit_code == 0
+    assert run("import-chat", str(path), "--channel", channel, *args).exit_code == 0
 
 
 def texts(*argv) -> list[str]:

@@ -324,7 +324,7 @@ def test_for_an_imported_backlog_the_estimate_is_shown_first(serve):
 
     done = run("write-memory")
 
-    assert "Estimate: 4 turns in 1 question: about " in done.stderr
+    assert "Estimate: 4 turns in 2 questions: about " in done.stderr
     assert "4 turns done" in done.stderr
 
 

@@ -14,7 +14,7 @@ FILES = {
     "self/system_prompt.md": "# S\n\nI am protocols.",
     "self/post_history_instructions.md": "# P\n\nI am last.",
     "self/scenario.md": "# S\n\nI am scenario.",
-    "people/cli-anna.md": "# Anna\n\nI am user.",
+    "people/cli-user.md": "# Anna\n\nI am user.",
     "digest/short.md": "# Short\n\n## 2026-01-01\n\nI am short.",
     "digest/mid.md": "# Mid\n\nI am mid.",
     "digest/long.md": "# Long\n\nI am long.",
@@ -43,7 +43,7 @@ def root():
 
 
 def sent(*options: str) -> set[str]:
-    found = data("ask", "Hello", "--as", "cli:anna", "--dry-run", *options)
+    found = data("ask", "Hello", "--dry-run", *options)
     prompt = "\n".join(message["content"] for message in found["messages"])
     return {word for word in EVERY if f"I am {word}" in prompt}
 

@@ -239,7 +239,8 @@ CREATE TABLE owners (
 INSERT INTO owners VALUES ('cli', 'user');
 
 -- What the familiar says first is said to whoever speaks first; until then, to the owner. A branch
--- starts with the state of its parent at the branch point.
+-- starts with the state of its parent at the branch point. In `cli`, the owner's own room, what the
+-- owner says and is told stays theirs, also where a command spoke there as somebody else.
 CREATE TRIGGER only_speakers_are_noted AFTER INSERT ON turns
 BEGIN
     INSERT OR IGNORE INTO only_speakers SELECT NEW.channel_id,
@@ -264,6 +265,11 @@ BEGIN
         WHERE channel_id = NEW.channel_id AND platform IS NOT NULL
         AND (platform, user_id) != (NEW.author_platform, NEW.author_user_id)
         AND (NEW.author_platform, NEW.author_user_id) NOT IN owners;
+    INSERT OR IGNORE INTO one_to_one SELECT NEW.id, 'cli', 'user'
+        WHERE NEW.channel_id = 'cli' AND EXISTS (SELECT * FROM turns
+            WHERE id = iif(NEW.author_platform IS NULL,
+                (SELECT max(id) FROM turns WHERE channel_id = 'cli' AND id < NEW.id), NEW.id)
+            AND (author_platform, author_user_id) IN owners);
     INSERT OR IGNORE INTO one_to_one SELECT NEW.id, platform, user_id FROM only_speakers
         WHERE channel_id = NEW.channel_id AND platform IS NOT NULL;
 END;

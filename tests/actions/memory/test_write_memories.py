@@ -14,7 +14,7 @@ from familiar_cli.actions.memory.write_memories import (
     update_memory,
 )
 from familiar_cli.base.errors import NotFoundError, RefusedError, UsageError
-from familiar_cli.base.who.visibility import NOBODY
+from familiar_cli.base.who.visibility import NOBODY, OWNER
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.memory.pages.items import tag_bullets
 from tests.support.world import data, home, live, run
@@ -93,11 +93,12 @@ def test_a_day_gets_the_bullets_it_lacks_each_once(ada) -> None:
 
 
 def test_other_memories_that_are_there_are_not_overwritten(ada) -> None:
+    owners = replace(WRITES, viewer=OWNER)  # moments are the owner's
     place = MemoryAddress(granularity="significant", date="2026-01-31", slug="First Talk")
-    create_memory(ada, WRITES, place, "We met.")
+    create_memory(ada, owners, place, "We met.")
     with pytest.raises(RefusedError, match="already exists"):
-        create_memory(ada, WRITES, place, "We never met.")
-    assert create_memory(ada, WRITES, place, "We met.").outcome == "unchanged"
+        create_memory(ada, owners, place, "We never met.")
+    assert create_memory(ada, owners, place, "We met.").outcome == "unchanged"
 
 
 def test_who_took_part_stands_in_the_front_matter(ada) -> None:
