@@ -240,6 +240,8 @@ class Privacy(Struct, frozen=True):
         """
         if channel_id in rules.public or self.channels.declared_kind(channel_id) in SHARED_KINDS:
             return frozenset()
+        if channel_id == NEUTRAL.platform and author and author.slug in self.own:
+            return frozenset({OWNERS})  # their own room, whoever a command spoke as
         has_begun, only = only_speaker(self.history, channel_id)
         people = {who.slug for who in (only, author) if who}
         if has_begun and not only:
