@@ -143,6 +143,8 @@ _TRUSTED_PAIR_CHARS: Final = 80  # nor are two lines of this length
 _KEEPING_BRANCHES: Final = ("open-webui-", "librechat-")  # points to which a person can go back
 _FROM_CLIENTS: Final = frozenset({SOURCE, IMPORTED, GREETING, EDIT})
 _MERGED_CHARS: Final = 20  # of a reply that a whole prompt holds with its question
+_MOST_PLACES: Final = 50  # at which a message is looked for in a whole prompt
+_LABEL_CHARS: Final = 64
 _LABEL: Final = re.compile(r"[^\n:]{1,60}: ?(?=\S)")
 
 
@@ -221,7 +223,7 @@ class Conversations:
         channel_id: str,
         message_id: str,
     ) -> FoundConversation:
-        if merged := self._read_merged(lines, author, channel_id):
+        if not message_id and (merged := self._read_merged(lines, author, channel_id)):
             return merged
         best = None
         if len(lines) > 1 or not channel_id:
@@ -628,16 +630,31 @@ class Conversations:
         text = lines[0].text
         for turn in reversed(self._familiar.history.since(last.id - _LEAST_TURNS, 50)):
             reply = turn.content.strip()
-            at = text.rfind(reply) if len(reply) >= _MERGED_CHARS else -1
+            at = _find_message(text, reply) if len(reply) >= _MERGED_CHARS else -1
             if turn.role != "assistant" or at < 0 or not self._takes_part(turn.channel_id, author):
                 continue
             question = self._familiar.history.turn(turn.reply_to) if turn.reply_to else None
-            if question is None or question.content.strip() not in text[:at]:
+            if question is None or _find_message(text[:at], question.content.strip()) < 0:
                 continue
             words = _without_label(text[at + len(reply) :].strip(), text[:at])
             channel_id = channel_id or turn.channel_id
             return FoundConversation(channel_id, words=words, is_unreadable=not words)
         return None
+
+
+def _find_message(text: str, message: str) -> int:
+    """Find the last place where a message has lines of its own, after at most a label; else -1."""
+    at = len(text)
+    for _ in range(_MOST_PLACES):
+        at = text.rfind(message, 0, at + len(message) - 1)
+        if at < 0:
+            break
+        start = text.rfind("\n", max(at - _LABEL_CHARS, 0), at) + 1
+        label = _LABEL.match(text, start)
+        is_begun = at == start or (label is not None and label.end() == at)
+        if is_begun and text[at + len(message) :].partition("\n")[0].strip() == "":
+            return at
+    return -1
 
 
 def _without_label(words: str, before: str) -> str:

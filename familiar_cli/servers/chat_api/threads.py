@@ -20,11 +20,11 @@ KIND: Final = "thread"
 """The kind of conversation that a thread is: everybody hears what is said there."""
 
 _THREAD: Final = re.compile(
-    r"You are (?P<name>[^\n]{1,200}?), participating in a threaded conversation\b.{0,200}?"
-    r"(?:Here's the thread history:\n+(?P<history>.*)\n+Continue the conversation naturally as "
-    r"(?P=name),|\Z)",
-    re.DOTALL,
+    r"You are (?P<name>[^\n]{1,200}?), participating in a threaded conversation\b"
 )
+_HISTORY: Final = "Here's the thread history:\n"
+_END: Final = "\nContinue the conversation naturally as "
+_MOST_BETWEEN: Final = 250  # characters between the two, which tell how to reply
 _LABEL: Final = re.compile(r"((?:[^\n:\[\]<>.]|\.(?! )){1,60}): ?(?=\S)")
 _LEAST_PASTED: Final = 3  # lines; fewer are no thread
 _MOST_CHARS: Final = 200_000  # of a text that may be a thread
@@ -44,24 +44,35 @@ def read_thread(
         return ()
     for message in body["messages"]:
         content = message.get("content") if message.get("role") == "system" else None
-        found = _THREAD.search(content[:_MOST_CHARS]) if isinstance(content, str) else None
-        if found:
-            return _channel_thread(found, lines[0], is_own)
+        if isinstance(content, str) and (found := _find_thread(content[:_MOST_CHARS])):
+            return _channel_thread(*found, lines[0], is_own)
     return _pasted_thread(lines[0].text, is_own)
 
 
+def _find_thread(text: str) -> tuple[str, str] | None:
+    """Return the familiar's name and the thread in the instructions; None if there is none."""
+    found = _THREAD.search(text)
+    if found is None:
+        return None
+    name, start = found["name"], text.find(_HISTORY, found.end(), found.end() + _MOST_BETWEEN)
+    if start < 0:
+        return (name, "") if len(text) - found.end() <= _MOST_BETWEEN else None
+    end = text.rfind(f"{_END}{name},", start)
+    return (name, text[start + len(_HISTORY) : end]) if end >= 0 else None
+
+
 def _channel_thread(
-    found: re.Match[str], said: RequestLine, is_own: Callable[[str], bool]
+    name: str, history: str, said: RequestLine, is_own: Callable[[str], bool]
 ) -> tuple[RequestLine, ...]:
     """Return the thread of a channel of Open WebUI, and the message after it."""
-    names = {fold(found["name"])}
+    names = {fold(name)}
     label = _LABEL.match(said.text)
     newest = replace(said, text=said.text[label.end() :], name=label[1]) if label else said
     past = list(
         _labelled_lines(
-            (found["history"] or "").strip("\n").split("\n\n"),
+            history.strip("\n").split("\n\n"),
             "\n\n",
-            lambda name: fold(name) in names or is_own(name),
+            lambda one: fold(one) in names or is_own(one),
         )
     )
     if past and (past[-1].name, past[-1].text.strip()) == (newest.name, newest.text.strip()):

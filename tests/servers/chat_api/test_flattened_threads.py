@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 
+from familiar_cli.servers.chat_api.aligning import RequestLine
+from familiar_cli.servers.chat_api.threads import read_thread
 from familiar_cli.store.history.store import HistoryStore
 from tests.servers.chat_api.test_api import turns
 from tests.support.serving import serving, user
@@ -122,3 +126,29 @@ def test_a_message_that_quotes_a_reply_is_kept_whole(api) -> None:
     server.post(messages=[user("What grows by the mill?")])
     server.post(messages=[user(f"You said: {SAID} (1) But why?")])
     assert turns()[2] == ("user", f"You said: {SAID} (1) But why?")
+
+
+@pytest.mark.parametrize("rest", ["", " Why?"])
+def test_a_reply_quoted_within_a_line_makes_no_merged_prompt(api, rest) -> None:
+    server, _ = api
+    server.post(messages=[user("hi")])
+    said = f"This is what you told me: {SAID} (1){rest}"
+    reply = server.post(messages=[user(said)])
+    assert reply.headers["x-familiar-kept"] == "yes"
+    assert turns()[2] == ("user", said)
+
+
+def test_a_message_with_an_id_is_kept_whole(api) -> None:
+    server, _ = api
+    server.post(messages=[user("hi")])
+    said = f"hi\n{SAID} (1)\nWhy did you say that?"
+    server.post(messages=[user(said)], headers={"X-Familiar-Message": "m-2"})
+    assert turns()[2] == ("user", said)
+
+
+def test_instructions_of_blank_lines_are_read_at_once() -> None:
+    told = "You are Ada, participating in a threaded conversation. Here's the thread history:\n"
+    body = {"messages": [{"role": "system", "content": told + "\n" * 4_000}]}
+    begin_s = process_time()
+    assert read_thread(body, [RequestLine("user", "Hi")], "Ada".__eq__) == ()
+    assert process_time() - begin_s < 1
