@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.memory.store.store import MemoryStore
 
 MAX_NESTING: Final = 32
+MAX_ADDED_CHARS = 500_000  # by macros that stand for texts of the character
 MAX_DICE: Final = 1000
 # Unicode keeps these for a program's own use; they stand for names until all else is done, so that
 # nothing inside a name is ever read as a macro, and a comma in a name parts no list.
@@ -64,6 +65,7 @@ class Macros(Struct, frozen=True):
         persona: A description of the speaker; names are expanded in it.
         fields: Texts of the character by the macro that stands for each.
         value: Returns the value of any other macro; None if it has none.
+        spent: Characters that these texts and values have added so far; None for none.
     """
 
     char: str
@@ -73,6 +75,7 @@ class Macros(Struct, frozen=True):
     persona: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
     value: Callable[[str], str | None] = _no_value
+    spent: list[int] | None = None
 
     def expand(self, text: str, *, original: str | None = None) -> str:
         """Expand the macros in `text`; unknown ones stay.
@@ -83,6 +86,8 @@ class Macros(Struct, frozen=True):
         """
         if "{{" not in text and "<" not in text:
             return text
+        if self.spent is None:
+            return replace(self, spent=[0]).expand(text, original=original)
         if original is not None:
             text = _with_original(text, original)
         marked = _NAMES.sub(_escape_mark, _OWN.sub("\ufffd", text))
@@ -92,10 +97,14 @@ class Macros(Struct, frozen=True):
     def _lookup(self, body: str) -> str | None:
         """Return the value of a macro, in which nothing is read as a macro again."""
         name = body.strip().lower()
-        text = self.fields.get(name)
+        text, spent = self.fields.get(name), self.spent or [0]
+        spent[0] += 1 + len(text or "")
+        if spent[0] > MAX_ADDED_CHARS:  # texts that name each other grow without end
+            return None
         others = {other: said for other, said in self.fields.items() if other != name}
         inner = replace(self, fields=others)
         found = self.value(body) if text is None else inner.expand(text).strip()
+        spent[0] += len(found or "")
         return None if found is None else _OWN.sub("\ufffd", found)
 
     def _fill_names(self, text: str) -> str:

@@ -50,6 +50,8 @@ class LoreGates:
         self._macros = macros
         self._books: dict[str, dict[str, LoreSettings] | str] = {}
         self._reasons: dict[str, str] = {}
+        self._winners: dict[tuple[str, str], str] = {}  # by directory and group
+        self._slow: set[str] = set()  # expressions that took too long
         self._messages: list[tuple[str, bool]] = []  # newest last; whether a person said it
         self._read = -1
 
@@ -76,7 +78,7 @@ class LoreGates:
             self._forbidden(entry)
             or self._resting(entry, keys)
             or self._unlucky(entry_id, entry)
-            or self._other_of_group(book, entry_id, entry)
+            or self._other_of_group(directory, book, entry_id)
         )
 
     def _book(self, directory: str) -> dict[str, LoreSettings] | str:
@@ -153,24 +155,27 @@ class LoreGates:
             return ""
         return f"its probability is {entry.probability} %, and {drawn:.0f} was drawn for this turn"
 
-    def _other_of_group(
-        self, book: dict[str, LoreSettings], entry_id: str, entry: LoreSettings
-    ) -> str:
-        """Return which group another entry was drawn from: first among those that are named."""
-        for group in entry.groups:
-            members = {
-                key: one
-                for key, one in book.items()
-                if group in one.groups
-                and not self._forbidden(one)
-                and not self._resting(one, one.keys)
-                and not self._unlucky(key, one)
-            }
-            named = {key: one for key, one in members.items() if self._is_named(one)}
-            winner = self._winner(group, named or members)
-            if winner != entry_id:
+    def _other_of_group(self, directory: str, book: dict[str, LoreSettings], entry_id: str) -> str:
+        """Return which group another entry was drawn from."""
+        for group in book[entry_id].groups:
+            place = directory, group
+            if place not in self._winners:
+                self._winners[place] = self._winner(group, self._candidates(book, group))
+            if self._winners[place] != entry_id:
                 return f"another entry of its group {one_line(group, 40)!r} was drawn"
         return ""
+
+    def _candidates(self, book: dict[str, LoreSettings], group: str) -> dict[str, LoreSettings]:
+        """Return the entries from which a group draws: first those that are named."""
+        members = {
+            key: one
+            for key, one in book.items()
+            if group in one.groups
+            and not self._forbidden(one)
+            and not self._resting(one, one.keys)
+            and not self._unlucky(key, one)
+        }
+        return {key: one for key, one in members.items() if self._is_named(one)} or members
 
     def _winner(self, group: str, members: dict[str, LoreSettings]) -> str:
         preferred = [key for key, one in members.items() if one.is_preferred]
@@ -247,7 +252,7 @@ class LoreGates:
     def _matches(self, entry: LoreSettings, key: str, text: str) -> bool:
         """Tell whether a key occurs in `text`, as SillyTavern compares them."""
         if is_expression(key):
-            return _expression_matches(key.strip(), text)
+            return self._expression_matches(key.strip(), text)
         key = self._macros.expand(key).strip()
         if not key:
             return False
@@ -258,6 +263,22 @@ class LoreGates:
         return (
             re.search(rf"(?:^|[^0-9A-Za-z_]){re.escape(key)}(?:$|[^0-9A-Za-z_])", text) is not None
         )
+
+    def _expression_matches(self, key: str, text: str) -> bool:
+        """Tell whether a regular expression matches; once it takes too long, it does no more."""
+        import regex  # noqa: PLC0415  # few books have expressions
+
+        pattern, _, flags = key[1:].rpartition("/")
+        if len(pattern) > _MOST_EXPRESSION_CHARS or key in self._slow:
+            return False
+        wanted = sum(value for letter, value in _FLAGS.items() if letter in flags)
+        try:
+            return regex.search(pattern, text, flags=wanted, timeout=_EXPRESSION_S) is not None
+        except TimeoutError:
+            self._slow.add(key)
+        except (regex.error, ValueError):
+            pass
+        return False
 
     def _draw(self, name: str) -> float:
         """Draw a number in [0, 1), the same for one turn of a conversation."""
@@ -271,17 +292,3 @@ def _joined(texts: Iterable[str]) -> str:
 
 def _listed(keys: list[str]) -> str:
     return one_line(", ".join(map(repr, keys)), 120)
-
-
-def _expression_matches(key: str, text: str) -> bool:
-    """Tell whether a regular expression, bounded in length and time, matches."""
-    import regex  # noqa: PLC0415  # few books have expressions
-
-    pattern, _, flags = key[1:].rpartition("/")
-    if len(pattern) > _MOST_EXPRESSION_CHARS:
-        return False
-    wanted = sum(value for letter, value in _FLAGS.items() if letter in flags)
-    try:
-        return regex.search(pattern, text, flags=wanted, timeout=_EXPRESSION_S) is not None
-    except (regex.error, TimeoutError, ValueError):
-        return False

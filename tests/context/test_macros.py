@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.context.character import Macros
+from familiar_cli.context.character import MAX_ADDED_CHARS, Macros
 from tests.support.cases import each
 
 MACROS = Macros(char="Aria", user="Zoë", seed="turn 1", pick_seed="aria")
@@ -84,3 +84,11 @@ def test_text_without_known_macros_stays(text) -> None:
     assert Macros(char="Aria", user="Zoë").expand(text.replace("//", "/")) == text.replace(
         "//", "/"
     )
+
+
+def test_texts_that_name_each_other_do_not_grow_without_end() -> None:
+    names = ("description", "personality", "scenario", "mesexamples")
+    fields = {name: f"{{{{{names[n - 3]}}}}}" * 400 for n, name in enumerate(names)}
+    told = Macros("Ada", "Bo", fields=fields).expand("{{description}} {{char}}")
+    assert len(told) < 2 * MAX_ADDED_CHARS
+    assert told.endswith("Ada")
