@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _TOKEN: Final = re.compile(r"[\w-]{16,40}", re.ASCII)
 _MAKES_FAMILIAR: Final = frozenset({"card", "persona", "folder", "export"})
 _MOST_UPLOADS: Final = 20
+_NAME_CHARS: Final = 60  # of a file's name; a letter takes up to four bytes of 255
 _ANSWERS: Final = ("me", "character", "dates")
 
 
@@ -69,7 +70,7 @@ def _keep_upload(asked: PageRequest) -> Path:
     place = uploads / secrets.token_urlsafe(16)
     place.mkdir(mode=0o700)
     name = re.sub(r"[^\w. ()-]", "_", asked.file_name.replace("\\", "/").rpartition("/")[2])
-    path = place / (name.lstrip(".") or "file")
+    path = place / (name.lstrip(".")[-_NAME_CHARS:].lstrip(".") or "file")
     path.write_bytes(asked.file)
     return path
 

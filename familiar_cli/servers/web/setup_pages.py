@@ -87,11 +87,13 @@ def make_familiar(home: Path, fields: Mapping[str, str], raw: bytes, origin: str
     Raises:
         FamiliarError: A field is invalid; no familiar was created.
     """
+    from familiar_cli.actions.health.start import check_key
     from familiar_cli.actions.people.me import change_me, place_of_me
     from familiar_cli.base.text import slugify
     from familiar_cli.familiar import Familiar
 
-    chosen = read_model_fields(fields)
+    chosen, key = read_model_fields(fields), fields.get(KEY, "")
+    key = check_key(key) if key else ""
     name = fields.get("name", "")[:_MOST_NAME]
     made = create_familiar(
         home,
@@ -100,7 +102,7 @@ def make_familiar(home: Path, fields: Mapping[str, str], raw: bytes, origin: str
         familiar_id=slugify(name) or None if raw else None,
     )
     if any(chosen.values()):
-        keep_choice(home / made.id / "character.toml", chosen, fields.get(KEY, ""))
+        keep_choice(home / made.id / "character.toml", chosen, key)
     if fields.get("you"):
         change_me(None, place_of_me(home, None), {"name": fields["you"][:_MOST_NAME]})
     return made.id

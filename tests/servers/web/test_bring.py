@@ -69,3 +69,8 @@ def test_only_what_was_uploaded_is_imported(client, token) -> None:
 
 def test_no_file_is_an_error_on_the_page(client) -> None:
     assert client.post("/import", data={"do": "preview"}).status_code == 400
+
+
+def test_a_long_name_of_a_file_is_shortened(client) -> None:
+    page = upload(client, f"{'é' * 300}.png", png_card(v2(name="Mira")))
+    assert confirm(client, page).url.path == "/f/mira/"

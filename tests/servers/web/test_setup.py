@@ -62,6 +62,7 @@ def test_a_card_that_is_uploaded_counts_instead_of_the_template(client) -> None:
         ({"preset": "custom"}, "needs its address"),
         ({"template": "nobody"}, "nobody"),
         ({"base_url": "ftp:/x"}, "base_url"),
+        ({"key": "two words"}, "not a key"),
     ],
 )
 def test_what_cannot_be_used_is_said_and_nothing_is_made(client, wrong, said) -> None:
