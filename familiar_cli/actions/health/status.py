@@ -321,7 +321,7 @@ def _summary_of(familiar: Familiar) -> SummaryStatus:
     """Return the state of the summaries, including failed private ones. Creates no file."""
     if not is_plain(familiar.paths.history):
         return SummaryStatus()
-    from familiar_cli.store.history.summaries import PUBLIC
+    from familiar_cli.store.history.summaries import OWN, PUBLIC
     from familiar_cli.store.passes import summary_name
 
     summaries, rules = familiar.summaries, familiar.privacy.rules()
@@ -335,11 +335,11 @@ def _summary_of(familiar: Familiar) -> SummaryStatus:
             behind += summaries.count(scope, last_id, summaries.wanted(scope), -1, rules)
     finally:
         familiar.history.close()
-    public = newest[PUBLIC]
+    own = (found.last_turn_id for found in (newest[PUBLIC], newest.get(OWN)) if found)
     failures = (familiar.failures.of(summary_name(scope)) for scope in scopes)
     failed = next((failure for failure in failures if failure), None)
     return SummaryStatus(
-        last_turn=public.last_turn_id if public else None,
+        last_turn=max(own, default=None),
         behind=behind,
         cut=any(found.cut for found in newest.values() if found),
         failed=failed.message if failed else "",

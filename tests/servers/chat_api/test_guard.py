@@ -121,7 +121,7 @@ def test_a_token_is_needed_where_one_is_set(serve) -> None:
 def test_only_a_token_marked_as_the_owners_shows_what_is_private(serve, tmp_path) -> None:
     live("ada")
     serve("Noted.")
-    run("ask", "The word is zanzibar.", "--as", "discord:anna", "--channel", "a-new-chat")
+    run("ask", "The word is zanzibar.")
     file, other = tmp_path / "tokens", f"other-{TOKEN}"
     file.write_text(f"# mine\nowner {TOKEN}\n{other}\n", encoding="utf-8")
     found = read_tokens(file)
