@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.base.files import read_plain, remove
+from familiar_cli.base.text import fold_all
 from familiar_cli.base.times import clock
 from familiar_cli.store.journal.edits import list_absent, note_absent
 from familiar_cli.store.journal.exchange import new_objects
@@ -33,6 +34,7 @@ from familiar_cli.store.journal.repository import (
     walk_ancestors,
     with_entry,
 )
+from familiar_cli.store.memory.pages.erasing import free_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -277,6 +279,8 @@ class EpochWriter:
                 continue
             after = with_entry(after, name, None)
             if new:
+                if bare != name:
+                    bare = free_path(bare, set(fold_all(decode_tree(after))))
                 after = with_entry(after, bare, Entry(entry.is_dir, new))
         made = tree if after == before else self._keep(git_object("tree", after)).id
         self._trees[key] = made if after else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
+from dulwich.repo import Repo
 
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
@@ -38,9 +39,8 @@ def root():
             "people/discord-555": f"# {NAME}\n\nRows.\n",
         }
     )
-    (root / "jobs.toml").write_text(
-        f'[jobs.ask-{NAME.lower()}]\nrun = "message"\nevery = "1d"\nabout = "Ask {NAME}"\n'
-    )
+    for what in (f"Ask {NAME}", "Ask about the weather"):
+        assert run("job", "add", "every day 8:00", "--say", what).exit_code == 0
     for number in range(6):
         say(root, f"10{number}", f"Guest {number}", f"Hello, I am Guest {number}", CATCHPHRASE)
     say(root, "555", NAME, f"Hello, I am {NAME}", CATCHPHRASE)
@@ -69,6 +69,41 @@ def test_no_name_of_a_file_and_no_content_has_the_name(root) -> None:
     files = [path for path in root.rglob("*") if path.is_file()]
     assert [path for path in files if NAME.lower() in str(path).lower()] == []
     assert [path for path in files if NAME.lower().encode() in path.read_bytes().lower()] == []
+
+
+def test_jobs_about_others_still_run(root) -> None:
+    assert run("people", "forget", NAME, "--yes").exit_code == 0
+    assert [job["id"] for job in data("job", "list")["jobs"]] == ["ask-about-the-weather"]
+
+
+def test_a_damaged_file_of_jobs_is_one_error_before_anything_goes(root) -> None:
+    (root / "jobs.toml").write_text("[[job]\n")
+    told = run("people", "forget", NAME, "--yes")
+    assert told.exit_code == 3
+    assert "jobs.toml" in told.output
+    assert (root / "memory" / "people" / "discord-555.md").exists()
+
+
+def test_a_file_whose_name_they_lose_replaces_no_other_file(root) -> None:
+    topics = root / "memory" / "topics"
+    (topics / "boat.md").write_text("# Boat\n\nIt is red.\n")
+    for name in (f"{NAME}-boat", f"{NAME}s-boat"):
+        (topics / f"{name}.md").write_text(f"# Boat\n\nFrom {len(name)}.\n")
+    assert run("people", "forget", NAME, "--yes").exit_code == 0
+    assert (topics / "boat.md").read_text() == "# Boat\n\nIt is red.\n"
+    others = {(topics / f"boat-{number}.md").read_text() for number in (2, 3)}
+    assert others == {"# Boat\n\nFrom 15.\n", "# Boat\n\nFrom 16.\n"}
+    with closing(Repo(str(root / "journal.git"))) as repo:
+        was = repo[repo[repo.head()].parents[0]]
+        _, topics_id = repo[was.tree][b"topics"]
+        assert {b"boat.md", b"boat-2.md", b"boat-3.md"} <= set(repo[topics_id])
+
+
+def test_settings_whose_names_are_also_theirs_stay(root) -> None:
+    say(root, "777", "Max", "Hello, I am Max", CATCHPHRASE)
+    assert run("config", "set", "memory.max_results", "77").exit_code == 0
+    assert run("people", "forget", "discord:777", "--yes").exit_code == 0
+    assert "max_results = 77" in (root / "character.toml").read_text()
 
 
 def test_what_the_owner_says_in_their_room_stays(root) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, MutableSequence
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -13,9 +13,10 @@ import tomlkit
 from msgspec import Struct
 
 from familiar_cli.actions.people.people import find_person
+from familiar_cli.base.config.settings import all_settings, parse, read_text
 from familiar_cli.base.errors import ConflictError, FamiliarError, NotFoundError, RefusedError
 from familiar_cli.base.files import read_plain, read_record, remove, write_own, write_whole
-from familiar_cli.base.text import bare_lines, sha256_of
+from familiar_cli.base.text import bare_lines, fold, sha256_of
 from familiar_cli.base.times.clock import iso
 from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history.attachments import remove_unmentioned
@@ -32,9 +33,9 @@ from familiar_cli.store.history.lines import TurnName
 from familiar_cli.store.journal.repository import HUMAN, translate_errors
 from familiar_cli.store.memory.aliases import main_account, names_of, slug_in
 from familiar_cli.store.memory.layout import INDEX_DIR, LORE_DIR, PEOPLE_DIR, SELF_DIR
-from familiar_cli.store.memory.pages.erasing import PageEraser
+from familiar_cli.store.memory.pages.erasing import PageEraser, free_path
 from familiar_cli.store.memory.store.files import MISSING
-from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
+from familiar_cli.store.memory.store.store import hold_lock
 from familiar_cli.sync.journal_epochs import EpochWriter
 
 if TYPE_CHECKING:
@@ -114,10 +115,6 @@ def _people(familiar: Familiar) -> Iterator[tuple[str, str]]:
                 yield slug, familiar.memory.read_file(entry.rel_path)
 
 
-def _read_if_there(memory: MemoryStore, rel_path: str) -> bytes:
-    return memory.read_bytes(rel_path) if memory.exists(rel_path) else b""
-
-
 class _Forgetting:
     """Carries out one order in one familiar."""
 
@@ -175,47 +172,54 @@ class _Forgetting:
         found: dict[str, tuple[bytes, bytes | None]] = {}
         if not memory.root.is_dir():
             return found
-        for entry in memory.walk("", hidden=True).files:
+        files = memory.walk("", hidden=True).files
+        taken = {fold(entry.rel_path) for entry in files}
+        for entry in files:
             with suppress(FamiliarError):
                 before = memory.read_bytes(entry.rel_path)
                 after = self.eraser.cleaned(entry.rel_path, before)
                 renamed = self.eraser.renamed(entry.rel_path)
                 if after is not None and renamed != entry.rel_path:
-                    found[renamed] = (_read_if_there(memory, renamed), after)
+                    renamed = free_path(renamed, taken)
+                    taken.add(fold(renamed))
+                    found[renamed] = (b"", after)
                     after = None
                 if after != before:
                     found[entry.rel_path] = (before, after)
         return found
 
     def settings(self) -> dict[Path, str]:
-        """Return the settings and jobs that name the person, without these."""
+        """Return the settings and jobs that name the person, without these.
+
+        Raises:
+            ConfigError: One of the files is damaged.
+        """
         found: dict[Path, str] = {}
-        for path in (self._root / "jobs.toml", self._familiar.paths.config):
-            if path.is_file():
-                before = path.read_text("utf-8")
-                document = tomlkit.parse(before)
-                self._clear(document)
-                if (after := tomlkit.dumps(document)) != before:
-                    found[path] = after
+        for path in (self._familiar.paths.jobs, self._familiar.paths.config):
+            before = read_text(path)
+            parse(before, path)
+            document = tomlkit.parse(before)
+            self._clear(document)
+            if (after := tomlkit.dumps(document)) != before:
+                found[path] = after
         return found
 
     def _clear(self, table: MutableMapping[str, object]) -> None:
-        for key in list(table):
-            value = table[key]
-            if (isinstance(value, str) and self.eraser.mentions(value)) or self.eraser.renamed(
-                key
-            ) != key:
+        known = {part for key in all_settings() for part in key.split(".")}
+        for key, value in list(table.items()):
+            is_named = key not in known and self.eraser.renamed(key) != key
+            if is_named or (isinstance(value, str) and self.eraser.mentions(value)):
                 del table[key]
             elif isinstance(value, MutableMapping):
-                if table is not value and self._names_job(value):
-                    del table[key]
-                else:
-                    self._clear(value)
+                self._clear(value)
+            elif isinstance(value, MutableSequence):
+                for item in [item for item in value if self._is_named_in(item)]:
+                    value.remove(item)
 
-    def _names_job(self, table: MutableMapping[str, object]) -> bool:
-        """Tell whether a table is a job about the person: without its words it is none."""
-        texts = [value for value in table.values() if isinstance(value, str)]
-        return "run" in table and any(map(self.eraser.mentions, texts))
+    def _is_named_in(self, item: object) -> bool:
+        """Tell whether a text in a list, or a job, names the person: without it, it is none."""
+        texts = item.values() if isinstance(item, MutableMapping) else [item]
+        return any(isinstance(text, str) and self.eraser.mentions(text) for text in texts)
 
     def records(self) -> list[Path]:
         """List the derived files that name or quote the person, or are rebuilt anyway."""
@@ -252,7 +256,7 @@ class _Forgetting:
             len(self.found.replies),
             tuple(path for path, (_, after) in changes.items() if after is None),
             {p: len(b) - len(a) for p, (b, a) in changes.items() if a is not None and b}
-            | {path.name: len(path.read_text("utf-8")) - len(s) for path, s in settings.items()},
+            | {path.name: len(read_text(path)) - len(s) for path, s in settings.items()},
             len(self.records()),
             self.found.quoted,
             tuple(sorted(self.found.quotes)),
@@ -262,8 +266,9 @@ class _Forgetting:
 
     def carry_out(self, built_on: Collection[str]) -> None:
         """Erase the person: derived data first, the turns themselves last."""
+        settings = self.settings()  # a damaged file ends it before anything is removed
         self._remove_records()
-        for path, text in self.settings().items():
+        for path, text in settings.items():
             write_own(path, text.encode())
         self._rewrite_memory(built_on)
         bury_turns(self._familiar.history, self._order, self.found)

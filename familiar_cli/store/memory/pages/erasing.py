@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from itertools import chain, count
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from familiar_cli.base.markdown import body_start, split_lines
+from familiar_cli.base.text import fold
 from familiar_cli.base.who.visibility import person_scope
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages.lines import citations_in
 from familiar_cli.store.memory.pages.visible_lines import owned_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Container, Iterator
 
 _ARCHIVES: Final = frozenset(
     {layout.SESSIONS_DIR, layout.DIGEST_DIR, layout.SIGNIFICANT_DIR, *layout.PERIOD_DIRS}
@@ -24,6 +26,14 @@ _ARCHIVES: Final = frozenset(
 _OF_THE_FAMILIAR: Final = frozenset({layout.SELF_DIR, layout.LORE_DIR})
 _MADE_AGAIN: Final = frozenset({layout.PEOPLE_DIR, layout.SESSIONS_DIR, layout.CONFLICTS_DIR})
 _BEGINS: Final = re.compile(r"\s*(?:[-*+]\s|\d+[.)]\s|#{1,6}\s|>|<!--|---)")
+
+
+def free_path(rel_path: str, taken: Container[str]) -> str:
+    """Return a path, with a number if something else has it; `taken` is folded."""
+    directory, slash, name = rel_path.rpartition("/")
+    stem, dot, ending = name.rpartition(".") if "." in name else (name, "", "")
+    numbered = (f"{directory}{slash}{stem}-{number}{dot}{ending}" for number in count(2))
+    return next(path for path in chain((rel_path,), numbered) if fold(path) not in taken)
 
 
 class PageEraser(Struct, frozen=True, dict=True):
