@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from datetime import date, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -345,7 +346,7 @@ def _made_from(text: str, evidence: Evidence) -> frozenset[str]:
     record = _SOURCES.search(text, 0, markdown.body_start(text))
     try:
         sources = json.loads(record[1]) if record else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return frozenset({OWNERS})
     days = [day for path in sources for day in _days_of(path)]
     if not days:
@@ -417,10 +418,16 @@ def put_back(text: str, new: str, viewer: Viewer, rel_path: str = "") -> str:
         rel_path: Path of the page, as passed to `outward_text`.
 
     Raises:
-        RefusedError: The private parts could not be kept private.
+        RefusedError: The private parts could not be kept private, or something is published.
     """
-    if outward_text(text, viewer, rel_path) == new:
+    seen = outward_text(text, viewer, rel_path)
+    if seen == new:
         return text
+    if Counter(_PUBLISHED.findall(new)) - Counter(_PUBLISHED.findall(seen)):
+        raise RefusedError(
+            "A program cannot decide who is told a part of a file; nothing was changed",
+            hint="Leave out the mark; a person can run `familiar memory publish`.",
+        )
     start = _words_start(text)
     hidden = private_spans(text, viewer, rel_path)
     kept = "".join(text[max(first, start) : end] for first, end in hidden if end > start)

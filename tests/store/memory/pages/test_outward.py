@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from familiar_cli.base.errors import RefusedError
-from familiar_cli.base.who.visibility import NOBODY
+from familiar_cli.base.who.visibility import (
+    NOBODY,
+    OWNERS,
+    Evidence,
+    PrivacyRules,
+    Viewer,
+    person_scope,
+)
 from familiar_cli.store.memory.pages.visible_lines import (
     holds_back,
     outward_text,
@@ -53,3 +61,31 @@ def _private(page: str) -> str:
     for line in shown:
         left.remove(line)
     return "\n".join(left)
+
+
+RULES = PrivacyRules(
+    evidence=Evidence(
+        lambda texts: [frozenset({OWNERS} if "turn 5" in one else ()) for one in texts],
+        lambda *_: frozenset(),
+    )
+)
+BOB = Viewer(RULES, frozenset({person_scope("discord-bob")}))
+
+
+@pytest.mark.parametrize("to", ["", " @discord%2Dalice", " @discord%2Dbob"])
+def test_a_program_publishes_nothing_to_anybody(to) -> None:
+    page = "# Tea\n\n- green\n- secret <!-- turn 5 -->\n"
+    new = f"# Tea\n\n- green\n\n## Mine <!-- public{to} -->\n\n- x\n"
+    with pytest.raises(RefusedError):
+        put_back(page, new, BOB, "topics/tea.md")
+
+
+def test_what_a_person_published_can_be_edited_by_a_program() -> None:
+    page = "# Tea <!-- public -->\n\n- green <!-- turn 5 -->\n"
+    seen = outward_text(page, BOB, "topics/tea.md")
+    assert "- white" in put_back(page, seen + "- white\n", BOB, "topics/tea.md")
+
+
+def test_a_record_of_sources_that_is_nested_too_deeply_hides_the_page() -> None:
+    page = f'---\nsources: {{"a": {"[" * 100_000}}}\n---\n# Week\n\n- tea\n'
+    assert visible_in(page, BOB, "weekly/2026-W01.md") == ""
