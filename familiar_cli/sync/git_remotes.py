@@ -609,6 +609,8 @@ def _merge_checkout(directory: str, commit: str) -> str:
     if program is None:
         return "it is checked out there, and only git can update it"
     command = [program, "-C", directory, "-c", f"core.hooksPath={os.devnull}"]
+    # Where a hook of another repository runs this program, `GIT_DIR` names that one.
+    environment = {k: value for k, value in os.environ.items() if not k.startswith("GIT_")}
     try:
         done = subprocess.run(  # noqa: S603  # git itself
             [*command, "merge", "--ff-only", "--quiet", commit],
@@ -616,6 +618,7 @@ def _merge_checkout(directory: str, commit: str) -> str:
             text=True,
             timeout=_MERGE_S,
             check=False,
+            env=environment,
         )
     except (OSError, subprocess.SubprocessError, UnicodeError) as error:
         return one_line(str(error), _MESSAGE_CHARS)

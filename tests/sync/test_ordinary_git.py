@@ -258,6 +258,17 @@ def test_a_repository_with_a_first_commit_of_its_own_is_taken_in(laptop, tmp_pat
     desk.journal.repository.close()
 
 
+def test_a_hook_of_another_repository_does_not_change_which_one_is_meant(
+    laptop, tmp_path, monkeypatch
+) -> None:
+    site, other = hosted(tmp_path / "site"), hosted(tmp_path / "other")
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    laptop.sync(site)
+    monkeypatch.delenv("GIT_DIR")
+    assert git(site, "show", "main:topics/tea.md") == TEA
+    assert git(other, "log", "--format=%s") == "Initial commit\n"
+
+
 def test_settings_of_a_repository_that_name_a_program_keep_its_branch_as_it_is(
     laptop, tmp_path
 ) -> None:
