@@ -27,12 +27,18 @@ def is_copy(root: Path) -> bool:
 
     On file systems without stable inode numbers the change time alone decides.
     """
-    try:
-        known = files.read_plain(root / PLACE, _MOST_BYTES).decode().split()
-    except (OSError, UnicodeDecodeError):
+    known = _noted_place(root)
+    if len(known) != len(_place_of(root)):  # none, or a power cut left it empty
         note_place(root)
         return False
-    return not any(one == two for one, two in zip(known, _place_of(root), strict=False))
+    return not any(one == two for one, two in zip(known, _place_of(root), strict=True))
+
+
+def _noted_place(root: Path) -> list[str]:
+    try:
+        return files.read_plain(root / PLACE, _MOST_BYTES).decode().split()
+    except (OSError, UnicodeDecodeError):
+        return []
 
 
 def note_place(root: Path) -> None:
