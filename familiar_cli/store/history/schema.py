@@ -76,7 +76,7 @@ class HistoryFile:
         """Open a transaction: all changes made in it are committed, or none."""
         if self._before_change:
             self._before_change()
-        owners, self._owners = self._owners, None
+        owners = self._owners
         accounts = {(pack(one.platform), pack(one.user_id)) for one in owners()} if owners else None
         with self.use(create=True) as connection:
             (before,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
@@ -85,6 +85,7 @@ class HistoryFile:
                     connection.execute("DELETE FROM owners")
                     connection.executemany("INSERT INTO owners VALUES (?, ?)", accounts)
                 yield connection
+            self._owners = None  # what failed is done again
             if self._on_newest:
                 for (turn_id,) in connection.execute(_NEWEST_OWN, (before,)).fetchall():
                     self._on_newest(turn_id)

@@ -284,7 +284,7 @@ def _parse_vectors(slot: ResolvedSlot, raw: bytes, count: int) -> Matrix:
     try:
         entries = sorted(payload["data"], key=lambda one: one.get("index", 0))
         rows = np.array([one["embedding"] for one in entries], np.float32)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         rows = np.empty((0, 0), np.float32)
     if rows.shape[:1] != (count,) or rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():  # noqa: PLR2004
         raise BadReplyError(f"{slot.where} did not send one vector for each of {count} texts")

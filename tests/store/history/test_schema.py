@@ -8,6 +8,7 @@ from contextlib import closing
 import pytest
 
 from familiar_cli.base.errors import BadInputError, RefusedError
+from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.history.schema import APPLICATION_ID, VERSION
 from tests.support.cases import each
@@ -82,3 +83,12 @@ def test_an_empty_file_becomes_a_history(path) -> None:
 
     with closing(HistoryStore(path)) as store:
         assert store.append("cli", "user", "Hello").id == 1
+
+
+def test_the_owners_are_recorded_although_the_first_change_failed(path) -> None:
+    owner = Author("discord", "anna")
+    with closing(HistoryStore(path, owners=lambda: [owner])) as history:
+        with pytest.raises(ZeroDivisionError), history.change():
+            1 / 0  # noqa: B018
+        history.append("dm", "user", "hi", author=owner)
+        assert history.rows("SELECT * FROM owners") == [("discord", "anna")]

@@ -141,6 +141,7 @@ def test_too_many_at_once_are_halved(server, opened) -> None:
         {"data": [{"embedding": []}]},
         {"data": [{"embedding": ["x"]}]},
         {"data": [{"embedding": [float("nan")]}]},
+        {"data": [{"embedding": [10**400]}]},
         {"data": [{"index": None, "embedding": [1.0]}, {"index": 1, "embedding": [1.0, 2.0]}]},
         {"data": "no"},
         [],
