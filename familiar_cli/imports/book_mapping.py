@@ -54,7 +54,7 @@ class BookMapping(Struct, frozen=True):
         names = {name: data[name] for name in self.named if name in data}
         listed, key, _ = self.parents
         parents = [*object_list(data.get(listed)), *filter(self.is_parent, object_list(items))]
-        off = {parent.get(key) for parent in parents if self._is_off(parent)}
+        off = {str(parent.get(key) or "") for parent in parents if self._is_off(parent)}
         lore = [item for item in object_list(items) if not self.is_parent(item)]
         book = Lorebook(
             name=str(data.get("name") or ""),
@@ -66,7 +66,7 @@ class BookMapping(Struct, frozen=True):
         )
         return mend_converted(book)
 
-    def _entry(self, item: Mapping[str, Any], off: set[object]) -> LoreEntry:
+    def _entry(self, item: Mapping[str, Any], off: set[str]) -> LoreEntry:
         raw = dict(item)
         for name in self.comma_lists:
             if isinstance(raw.get(name), str):
@@ -77,7 +77,8 @@ class BookMapping(Struct, frozen=True):
         }
         used = [name for name in raw if self.known.get(name) in mapped]
         order = {"insertion_order": self.order(raw)}
-        if self._is_off(raw) or (self.parents[2] and raw.get(self.parents[2]) in off - {None, ""}):
+        above = str(raw.get(self.parents[2]) or "") if self.parents[2] else ""
+        if self._is_off(raw) or (above and above in off):
             mapped["enabled"] = False
         return LoreEntry("book", {**blank, **order, **mapped, **self._rest(raw, used)})
 

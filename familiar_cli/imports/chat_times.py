@@ -132,12 +132,12 @@ def _add_time(moment: datetime, by: timedelta) -> datetime:
 
 
 def _from_epoch(number: float) -> datetime | None:
-    if number in _UNKNOWN or not math.isfinite(number):
+    if number in _UNKNOWN:
         return None
     milliseconds = number if abs(number) >= _MILLISECONDS_FROM else number * 1000
     try:
         return _EPOCH + timedelta(milliseconds=math.floor(milliseconds))
-    except OverflowError:
+    except (OverflowError, ValueError):  # out of range, or no number
         return None
 
 

@@ -6,12 +6,12 @@ import re
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.base.text import one_line, str_or_empty
+from familiar_cli.base.text import counted, one_line, str_or_empty
 from familiar_cli.base.times.clock import since_1970
 from familiar_cli.imports.contract import ForeignMemories, ForeignMemory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 MOST_CHARS: Final = 2_000
 """Longest line; what is longer is cut, which a note says."""
@@ -27,8 +27,8 @@ _WRITTEN: Final = ("%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y", "%Y/%m/%d",
 def read_day(value: object) -> date | None:
     """Read the day of an ISO 8601 time, a date in English, or seconds since 1970; None if none."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        seconds = value / 1000 if abs(value) >= _MILLISECONDS_FROM else value
         try:
+            seconds = value / 1000 if abs(value) >= _MILLISECONDS_FROM else value
             return since_1970(seconds).date()
         except (ValueError, OverflowError, OSError):
             return None
@@ -82,13 +82,15 @@ def read_lines(text: str, *, about: str = "") -> Iterable[ForeignMemory]:
         is_open = True
     for number, day, said in kept:
         if any(map(str.isalnum, said)):
-            yield ForeignMemory(one_line(said, MOST_CHARS), number, day, about)
+            yield ForeignMemory(said, number, day, about)
 
 
 def build_memories(
     program: str, name: str, memories: Iterable[ForeignMemory], *notes: str
 ) -> ForeignMemories:
-    """Return memories that say something, each text once."""
+    """Return memories that say something, each text once; notes say what was cut or left out."""
+    memories = list(memories)
+    notes = (*notes, *_losses([one.text for one in memories]))
     seen: dict[tuple[str, str], ForeignMemory] = {}
     for one in memories:
         text = one_line(one.text, MOST_CHARS)
@@ -97,3 +99,12 @@ def build_memories(
                 (text, one.about), ForeignMemory(text, one.line, one.day, one_line(one.about, 80))
             )
     return ForeignMemories(program, name, tuple(seen.values()), notes)
+
+
+def _losses(texts: list[str]) -> Iterator[str]:
+    empty = sum(not text.strip() for text in texts)
+    long = sum(len(text) > MOST_CHARS for text in texts)
+    if empty:
+        yield f"{counted(empty, 'entry', 'entries')} without text left out"
+    if long:
+        yield f"{counted(long, 'memory', 'memories')} cut after {MOST_CHARS:,} characters"

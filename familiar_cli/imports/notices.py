@@ -13,7 +13,7 @@ from familiar_cli.base.text import bare_lines
 _MARK: Final = "\u200e"
 _PLACEHOLDER: Final = re.compile(r"<(?!attached\b)[^<>:]{3,80}>")
 _ATTACHED: Final = re.compile(r"<[^<>]{1,40}:[^<>]{1,200}>")
-_EDIT_MARK: Final = re.compile(r"\s\u200e?<[^<>:.]{5,60}>$")
+_EDIT_MARK: Final = re.compile(r"\s(\u200e?)<([^<>:]{5,60})>$")
 
 
 @cache
@@ -28,6 +28,11 @@ def _table() -> dict[str, list[str]]:
 @cache
 def _texts() -> frozenset[str]:
     return frozenset(_table()["texts"])
+
+
+@cache
+def _edits() -> frozenset[str]:
+    return frozenset(_table()["edits"])
 
 
 @cache
@@ -58,4 +63,7 @@ def is_about_somebody(name: str) -> bool:
 
 def without_edit_mark(text: str) -> str:
     """Return a text without the remark that it was edited, which the messenger added."""
-    return _EDIT_MARK.sub("", text)
+    found = _EDIT_MARK.search(text)
+    if not found or not (found[1] or found[2].casefold().rstrip(".。") in _edits()):
+        return text
+    return text[: found.start()]

@@ -24,7 +24,16 @@ from familiar_cli.base.files import open_patiently
 from familiar_cli.base.text import str_or_empty
 from familiar_cli.base.times.clock import now, since_1970, to_ms
 from familiar_cli.imports.containers import CardFile, open_container
-from familiar_cli.imports.foreign_files import MARKS, MAX_CARD_BYTES, MIB, no_constant, read_foreign
+from familiar_cli.imports.foreign_files import (
+    MARKS,
+    MAX_CARD_BYTES,
+    MIB,
+    check_depth,
+    no_constant,
+    parse_finite,
+    read_foreign,
+)
+from familiar_cli.imports.windows_text import LENIENT
 
 if TYPE_CHECKING:
     import os
@@ -355,6 +364,20 @@ def array_in(source: ForeignFile, name: str) -> int | None:
     return start + found.end() - 1 if found else None
 
 
+def object_head(source: ForeignFile, name: str) -> dict[str, Any]:
+    """Return what an object says before its array of a name; empty if it has none at its start."""
+    with source.open() as stream:
+        head = stream.read(_HEAD_BYTES)
+    found = re.search(rb'"%s"\s*:\s*\[' % name.encode(), head)
+    try:
+        about = _DECODER.decode((head[: found.end()] + b"]}").decode()) if found else None
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(about, dict) or not isinstance(about.pop(name, None), list):
+        return {}
+    return about
+
+
 class _Scan:
     """Finds brackets outside of strings, block by block."""
 
@@ -424,6 +447,7 @@ def read_object(number: int, raw: bytes) -> Row | Skip:
     try:
         text = raw.decode("utf-8").strip()
         value = _DECODER.decode(text)
+        _check_nesting(raw, value)
     except UnicodeDecodeError:
         return Skip(number, "it is not UTF-8")
     except RecursionError:
@@ -435,13 +459,23 @@ def read_object(number: int, raw: bytes) -> Row | Skip:
     return number, text, value
 
 
-_DECODER: Final = json.JSONDecoder(parse_constant=no_constant)
+def _check_nesting(raw: bytes, value: object) -> None:
+    """Raise `RecursionError` if a value nests deeper than whoever reads or writes it can go."""
+    if raw.count(b"[") + raw.count(b"{") > _MAX_NESTING:
+        try:
+            check_depth(value, origin="", max_depth=_MAX_NESTING)
+        except BadInputError as error:
+            raise RecursionError from error
+
+
+_MAX_NESTING: Final = 300  # trees of messages nest two levels for each message
+_DECODER: Final = json.JSONDecoder(parse_constant=no_constant, parse_float=parse_finite)
 
 
 def table_rows(source: ForeignFile) -> Iterator[tuple[int, dict[str, str]] | Skip]:
     """Yield line number and cells of each row of a CSV file with a header."""
     with source.open() as stream:
-        text = io.TextIOWrapper(stream, "utf-8", errors="replace", newline="")
+        text = io.TextIOWrapper(stream, "utf-8", errors=LENIENT, newline="")
         lines = iter(lambda: text.readline(16 * MIB), "")
         rows = csv.DictReader(line.replace("\0", "") for line in lines)
         csv.field_size_limit(16 * MIB)

@@ -17,6 +17,7 @@ from familiar_cli.base.times.clock import now
 from familiar_cli.imports.cast import is_role
 from familiar_cli.imports.foreign_files import MIB
 from familiar_cli.imports.notices import is_about_somebody, is_notice, without_edit_mark
+from familiar_cli.imports.windows_text import LENIENT
 from familiar_cli.imports.written_times import (
     CLOCK,
     STAMP,
@@ -39,31 +40,11 @@ if TYPE_CHECKING:
 MAX_LINE_CHARS: Final = 16 * MIB
 """Longest line that is read."""
 
-_LENIENT: Final = "familiar-windows-1252"
-
-
-def _as_windows(error: UnicodeError) -> tuple[str, int]:
-    """Decode bytes that are not valid UTF-8 as Windows-1252, as old programs wrote it."""
-    if not isinstance(error, UnicodeDecodeError):
-        raise error
-    raw = error.object[error.start : error.end]
-    return "".join(_byte_letter(byte) for byte in raw), error.end
-
-
-def _byte_letter(byte: int) -> str:
-    try:
-        return bytes((byte,)).decode("cp1252")
-    except UnicodeDecodeError:
-        return chr(byte)
-
-
-codecs.register_error(_LENIENT, _as_windows)
-
 
 def text_lines(source: ForeignFile) -> Iterator[tuple[int, str | None]]:
     """Yield number and text of each line, without its end; None if it is too long."""
     with source.open() as stream:
-        reader = io.TextIOWrapper(stream, "utf-8", errors=_LENIENT, newline=None)
+        reader = io.TextIOWrapper(stream, "utf-8", errors=LENIENT, newline=None)
         try:
             number = 0
             while line := reader.readline(MAX_LINE_CHARS):

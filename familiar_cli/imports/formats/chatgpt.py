@@ -77,7 +77,7 @@ def _line(found: dict[str, Any]) -> SourceMessage:
 def _is_hidden(found: dict[str, Any], role: str) -> bool:
     """Tell whether a message was hidden from people: tools, thoughts, and messages to tools."""
     marked = as_object(found.get("metadata")).get("is_visually_hidden_from_conversation")
-    spoken = as_object(found.get("content")).get("content_type") in _SPOKEN
+    spoken = str_or_empty(as_object(found.get("content")).get("content_type")) in _SPOKEN
     to_all = found.get("recipient") in (None, "all")
     return bool(role not in _ROLES or marked or found.get("weight") == 0 or not (spoken and to_all))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +10,15 @@ from familiar_cli.base.text import slugify, str_or_empty
 from familiar_cli.imports.contract import Format, Sighting, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.foreign_files import as_object, object_list
-from familiar_cli.imports.source import ForeignFile, Row, Skip, array_in, array_objects, table_rows
+from familiar_cli.imports.source import (
+    ForeignFile,
+    Row,
+    Skip,
+    array_in,
+    array_objects,
+    object_head,
+    table_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +26,6 @@ if TYPE_CHECKING:
     from familiar_cli.imports.foreign_chat import ForeignChat, Reading
 
 _PROGRAM: Final = Program("discord")
-_HEAD_BYTES: Final = 256 * 1024  # within which the messages begin
-_MESSAGES: Final = re.compile(rb'"messages"\s*:\s*\[')
 _SPOKEN: Final = frozenset(("Default", "Reply", "19", "20", "23", "ChatInputCommand"))
 """The types of messages that people write; all others are Discord's own."""
 
@@ -118,17 +123,7 @@ def _line(number: int, raw: str, value: dict[str, Any]) -> SourceMessage:
 
 def _head(source: ForeignFile) -> dict[str, Any] | None:
     """Read an export's header, before its messages; None if it is another file."""
-    with source.open() as stream:
-        start = stream.read(_HEAD_BYTES)
-    found = _MESSAGES.search(start)
-    if not found or b'"channel"' not in start[: found.start()]:
-        return None
-    try:
-        about = json.loads(start[: found.end()] + b"]}")
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(about, dict) or not isinstance(about.pop("messages", None), list):
-        return None
+    about = object_head(source, "messages")
     # The date and range of the export are not properties of the chat.
     for name in ("exportedAt", "dateRange"):
         about.pop(name, None)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.base.text import slugify, str_or_empty
 from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
-from familiar_cli.imports.foreign_files import as_object, object_list
-from familiar_cli.imports.source import ForeignFile, Skip, table_rows
+from familiar_cli.imports.foreign_files import as_object
+from familiar_cli.imports.source import ForeignFile, Skip, array_objects, table_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,12 +57,9 @@ def _channel(source: ForeignFile) -> dict[str, Any]:
 
 
 def _lines(source: ForeignFile) -> Iterator[SourceMessage | Skip]:
-    if source.shape == "array":
-        lines = [(n, one) for n, one in enumerate(object_list(source.value), start=1)]
-    else:
-        rows = list(table_rows(source))
-        yield from (row for row in rows if isinstance(row, Skip))
-        lines = [row for row in rows if not isinstance(row, Skip)]
+    rows = list(array_objects(source) if source.shape == "array" else table_rows(source))
+    yield from (row for row in rows if isinstance(row, Skip))
+    lines = [(row[0], row[-1]) for row in rows if not isinstance(row, Skip)]
     for number, row in sorted(lines, key=lambda line: str(line[1].get("Timestamp"))):
         yield _line(number, row)
 

@@ -5,6 +5,7 @@ A speaker becomes the display name of an author on the platform `legacy-discord`
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from contextlib import closing, contextmanager
 from datetime import UTC
@@ -126,7 +127,14 @@ def _turns(source: ForeignFile) -> Iterator[Values]:
         names = [column[0].lower() for column in rows.description]
         order = "id" if "id" in names else "rowid"
         for row in connection.execute(f"SELECT * FROM {table} ORDER BY {order}"):  # noqa: S608
-            yield dict(zip(names, row, strict=True))
+            yield dict(zip(names, map(_cell, row), strict=True))
+
+
+def _cell(value: object) -> object:
+    """Return a value as JSON can hold it."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @contextmanager

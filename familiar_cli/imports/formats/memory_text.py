@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.imports.contract import NO, Format, Sighting
 from familiar_cli.imports.memory_lists import build_memories, read_lines, split_dated
+from familiar_cli.imports.windows_text import LENIENT
 
 if TYPE_CHECKING:
     from familiar_cli.imports.source import ForeignFile
@@ -19,7 +20,7 @@ _DATED_SHARE: Final = 0.5
 
 
 def _text(source: ForeignFile) -> str:
-    return source.raw.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
+    return source.raw.decode("utf-8", LENIENT).removeprefix("\ufeff").replace("\r\n", "\n")
 
 
 def _sniff(source: ForeignFile) -> Sighting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,7 +10,7 @@ from familiar_cli.base.text import slugify, str_or_empty
 from familiar_cli.imports.contract import NO, Format, Sighting, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.foreign_files import as_object, object_list
-from familiar_cli.imports.source import ForeignFile, Row, Skip, array_in, array_objects
+from familiar_cli.imports.source import ForeignFile, Row, Skip, array_in, array_objects, object_head
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +22,7 @@ _TYPES: Final = (
     *("personal_chat", "bot_chat", "saved_messages", "private_group", "private_supergroup"),
     *("public_supergroup", "private_channel", "public_channel", "verification_codes", "replies"),
 )
+_CHATS: Final = re.compile(rb'"chats"\s*:\s*\{')
 _DELETED: Final = "Deleted Account"
 _SHOWN: Final = ("photo", "file", "contact_information", "location_information", "poll")
 
@@ -37,16 +39,24 @@ def _sniff(source: ForeignFile) -> Sighting:
 
 
 def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat | Skip]:
-    if '"list"' in source.start.decode("utf-8", "replace") or "chats" in as_object(source.value):
+    if _is_account(source):
         for row in array_objects(source, inside=array_in(source, "list"), depth=2):
             if isinstance(row, Skip):
                 yield row
                 continue
             yield build_chat(source, reading, _PROGRAM, _conversation(*_parts(row[2])))
         return
-    about, _ = _parts(as_object(source.value))
+    about = as_object(source.value) or object_head(source, "messages")
+    about, _ = _parts(about)
     rows_of = partial(array_objects, source, inside=array_in(source, "messages"))
     yield build_chat(source, reading, _PROGRAM, _conversation(about, rows_of))
+
+
+def _is_account(source: ForeignFile) -> bool:
+    """Tell whether a file has all chats of an account; a large one is judged by its start."""
+    if source.value is not None:
+        return "chats" in as_object(source.value)
+    return _CHATS.search(source.start) is not None
 
 
 def _parts(chat: dict[str, Any]) -> tuple[dict[str, Any], Callable[[], Iterable[Row | Skip]]]:
@@ -117,7 +127,11 @@ def _poll(poll: dict[str, Any]) -> Iterator[str]:
 def _plain(text: object) -> str:
     """Return the text of a message, which is a list where parts of it are formatted."""
     if isinstance(text, list):
-        return "".join(part if isinstance(part, str) else _plain(part) for part in text)
+        return "".join(map(_part, text))
+    return _part(text)
+
+
+def _part(text: object) -> str:
     return str_or_empty(text) or str_or_empty(as_object(text).get("text"))
 
 

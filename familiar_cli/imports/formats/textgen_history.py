@@ -25,8 +25,8 @@ def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
 
 
 def _lines(value: dict[str, Any]) -> Iterator[SourceMessage]:
-    shown: list[Any] = value["visible"] if isinstance(value["visible"], list) else []
-    for number, pair in enumerate(value["internal"]):
+    pairs, shown = (_list(value.get(name)) for name in ("internal", "visible"))
+    for number, pair in enumerate(pairs):
         seen = shown[number] if number < len(shown) else []
         for side, role in enumerate(_SIDES):
             text = _at(pair, side) or html.unescape(_at(seen, side))
@@ -36,6 +36,10 @@ def _lines(value: dict[str, Any]) -> Iterator[SourceMessage]:
                 others = tuple(str_or_empty(one.get("content")) for one in versions)
                 raw = {"pair": number, "role": role, "text": text, "metadata": about}
                 yield SourceMessage(text, role, time=about.get("timestamp"), raw=raw, others=others)
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _at(pair: object, side: int) -> str:

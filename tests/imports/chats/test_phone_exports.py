@@ -149,6 +149,22 @@ def test_words_beside_an_attachment_or_an_edit_are_words(tmp_path) -> None:
     assert not any(m.hidden for m in found)
 
 
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("ok <see you soon>", "ok <see you soon>"),
+        ("plum jam <two large jars>", "plum jam <two large jars>"),
+        ("At six. <This message was edited>", "At six."),
+        ("Um sechs. <Diese Nachricht wurde bearbeitet.>", "Um sechs."),
+        ("At six. \u200e<any words, in a language not listed>", "At six."),
+    ],
+)
+def test_only_a_messengers_remark_is_taken_off_a_message(tmp_path, written, text) -> None:
+    line = "28/03/2025, 21:25 - "
+    _, found = read(tmp_path, f"{line}Nell: {written}\n{line}Tess: Hi\n")
+    assert [m.text for m in found] == [text, "Hi"]
+
+
 def test_a_sentence_of_a_message_is_no_speaker(tmp_path) -> None:
     _, found = read(tmp_path, "Tess: You are late.\n\nNell: I ran.\n\nIt left: early.\n")
     assert [m.speaker for m in found] == ["Tess", "Nell"]

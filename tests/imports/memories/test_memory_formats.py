@@ -104,6 +104,7 @@ def test_a_programs_memories_are_read(name, value, format_name, expected) -> Non
         ("yesterday", None),
         ("", None),
         (True, None),
+        (10**400, None),
     ],
 )
 def test_a_day_is_read_or_there_is_none(text, day) -> None:
@@ -122,3 +123,19 @@ def test_an_indented_line_goes_on_and_a_heading_is_no_memory() -> None:
         ("Dislikes noise", 5),
         ("A paragraph.", 7),
     ]
+
+
+def test_what_is_cut_or_left_out_of_memories_is_told() -> None:
+    value = {"results": [*MEM0["results"], {"memory": 5}, {"memory": "long " * 500}]}
+    (found,) = read_memories(ForeignFile(None, "m.json", json.dumps(value).encode()))
+    assert found.notes == (
+        "1 entry without text left out",
+        "1 memory cut after 2,000 characters",
+    )
+    assert len(found.memories) == 2
+
+
+def test_old_text_that_is_not_utf8_keeps_its_letters() -> None:
+    raw = "[2025-03-04] - Runs a café\n".encode("cp1252")
+    (found,) = read_memories(ForeignFile(None, "m.txt", raw))
+    assert [one.text for one in found.memories] == ["Runs a café"]
