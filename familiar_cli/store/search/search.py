@@ -127,8 +127,10 @@ def _answer_query(
         fresh = index.refresh_by(connection, progress, options.refresh_s)
     if opened and opened.embedder and options.method != "lexical":
         index.embed_newest(connection, opened.embedder)
+    # Paths and numbers of all files tell of private ones.
+    notes = notes_on(fresh) if options.viewer.is_owner else []
     named = cache(partial(named_in, connection))  # a message is searched for, and for names
-    answer = _Asked(index, connection, query, options, opened, notes_on(fresh), named).answer()
+    answer = _Asked(index, connection, query, options, opened, notes, named).answer()
     answer = replace(answer, named=_named_paths(connection, options, named))
     if not fresh.unread or options.method == "dense":
         return replace(answer, unread=fresh.unread)
@@ -170,7 +172,7 @@ def _with_unindexed(
         hits=tuple(best),
         unread=len(files) - read,
         direct=read,
-        notes=(*found.notes, note),
+        notes=(*found.notes, *((note,) if options.viewer.is_owner else ())),
         hint="familiar index build",
     )
 

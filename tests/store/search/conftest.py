@@ -28,9 +28,8 @@ class World:
         path.write_bytes(text.encode() if isinstance(text, str) else text)
 
     def ask(self, query: str, embedder=None, **options):
-        return search_memory(
-            self.index, query, SearchOptions(viewer=OWNER, **options), EmbedderChoice(embedder)
-        )
+        wanted = SearchOptions(**{"viewer": OWNER, **options})
+        return search_memory(self.index, query, wanted, EmbedderChoice(embedder))
 
     def paths(self, query: str, embedder=None, **options) -> list[str]:
         return [hit.rel_path for hit in self.ask(query, embedder, **options).hits]

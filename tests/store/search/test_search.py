@@ -15,7 +15,7 @@ import pytest
 
 from familiar_cli.base import sqlite
 from familiar_cli.base.errors import NotFoundError, UsageError
-from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.base.who.visibility import NOBODY, OWNER
 from familiar_cli.store.search import rank, schema, search
 from familiar_cli.store.search.embedder import EmbedderChoice, EmbedderError
 from familiar_cli.store.search.search import asked_apart, search_memory
@@ -55,6 +55,13 @@ def test_files_that_are_not_indexed_yet_are_searched_for_the_words(world) -> Non
     assert (found.direct > 0, found.unread) == (True, 0)
     assert " of 4 files are indexed; " in found.notes[-1]
     assert found.hint == "familiar index build"
+
+
+def test_others_are_not_told_how_many_files_there_are(world) -> None:
+    world.put("a.md", "# Note\n\nOld tea.\n")
+    found = world.ask("quokka", refresh_s=0.0, viewer=NOBODY)
+    assert found.direct == 1
+    assert found.notes == ()
 
 
 def test_indexed_and_other_files_are_found_together(world) -> None:
