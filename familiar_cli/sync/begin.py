@@ -274,7 +274,11 @@ class _FirstFetch:
                     self._transport.fetch([id_], [], incoming)
                     found |= _orders(incoming, {ref: id_})
             outdated = self._outdated(found)
-        taken, problem = dict[str, str](), ""
+        taken = dict[str, str]()
+        problem = (
+            f"No branch with a memory at {self._transport.address!r} can be taken: their machines"
+            " have yet to forget a person"
+        )
         for ref, id_ in sorted(self._refs.items()):
             if ref in outdated:
                 continue

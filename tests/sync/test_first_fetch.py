@@ -10,6 +10,7 @@ import pytest
 from familiar_cli.base.errors import RemoteDamagedError
 from familiar_cli.store.journal import exchange as journal_exchange
 from familiar_cli.store.journal import git_program
+from familiar_cli.sync import begin
 from tests.support import remotes
 from tests.support.instances import Machine, adopt
 from tests.support.remotes import HAS_GIT, bare, git, http_server
@@ -97,6 +98,22 @@ def test_a_pack_that_lacks_an_object_is_refused(hub, phone, tmp_path, monkeypatc
         shutil.move(tmp_path / f"pack-{made}.{suffix}", pack)
     with_git(monkeypatch, program=program)
     with pytest.raises(RemoteDamagedError):
+        adopt(phone, hub)
+    assert phone.files() == {}
+
+
+def test_a_journal_below_a_directory_with_a_colon_is_known_to_git(hub, tmp_path, laptop) -> None:
+    home = tmp_path / 'a:b "c\\d'
+    shutil.copytree(hub, home)
+    program = git_program.GitProgram("git", str(tmp_path / "new"), str(home / "objects"))
+    program.check_connected([git(hub, "rev-parse", "main").strip()], [])
+
+
+def test_a_remote_of_machines_that_all_have_yet_to_forget_is_one_error(
+    hub, phone, monkeypatch
+) -> None:
+    monkeypatch.setattr(begin._FirstFetch, "_outdated", lambda self, _: set(self._refs))
+    with pytest.raises(RemoteDamagedError, match="yet to forget a person"):
         adopt(phone, hub)
     assert phone.files() == {}
 

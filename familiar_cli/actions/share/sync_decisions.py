@@ -238,13 +238,13 @@ async def accept_deletions(
 ) -> tuple[Sequence[LargeDeletion], Outcome]:
     """Merge pending changes that delete a large part of the memory.
 
+    Without any, turns that are lost are no longer reported.
+
     Args:
         engine: Its sync engine.
         instance: The machine whose changes are merged; None for all pending ones.
         wait_s: Maximum wait for a running sync of the same familiar.
         progress: Callback for short progress messages.
-
-    Turns that are lost are not reported any more.
 
     Returns:
         The pending merges, and the result of merging them.

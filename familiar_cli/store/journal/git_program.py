@@ -58,7 +58,7 @@ class GitProgram:
             **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
             "GIT_DIR": quarantine,
             "GIT_OBJECT_DIRECTORY": quarantine,
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": beside,
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _listed(beside),
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": os.devnull,
             "LC_ALL": "C",
@@ -149,6 +149,14 @@ class GitProgram:
 def find_git_program() -> str:
     """Return the path of an installed git; empty if there is none."""
     return shutil.which("git") or ""
+
+
+def _listed(path: str) -> str:
+    """Return a path as one item of a list; unquoted, git would split it at colons."""
+    if os.pathsep not in path and not path.startswith('"'):
+        return path
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _limit(pid: int) -> None:
