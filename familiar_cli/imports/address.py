@@ -6,7 +6,7 @@ import re
 import time
 from pathlib import Path, PurePosixPath
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import httpx
 
@@ -16,21 +16,22 @@ from familiar_cli.imports.foreign_files import MAX_FILE_BYTES, MIB
 _SILENCE_S: Final = 20.0
 _WHOLE_S: Final = 120.0
 _REDIRECTS: Final = 5
+_NAME_CHARS: Final = 60  # a letter takes up to four bytes, and a name has at most 255
 _PAGES: Final = "/characters/"  # of a site whose addresses show pages; its API has the card
 _SITE: Final = "chub"
 
 
 def fetch_file(address: str, directory: Path) -> Path:
-    """Fetch a file into a directory; return its path.
+    """Fetch a file into a directory, which is made; return its path.
 
     Raises:
         BadInputError: It is not there, is too large, or takes too long.
         FamiliarError: The address cannot be reached.
     """
-    name = re.sub(r"[^\w.-]", "_", unquote(PurePosixPath(urlsplit(address).path).name)) or "file"
-    path = directory / name[-100:].lstrip(".")
+    name = re.sub(r"[^\w.-]", "_", unquote(PurePosixPath(parse_address(address).path).name))
+    path = directory / (name[-_NAME_CHARS:].lstrip(".") or "file")
     try:
-        path.write_bytes(_fetch(address))
+        content = _fetch(address)
     except httpx.HTTPStatusError as error:
         raise BadInputError(
             f"{address!r} answered {error.response.status_code}; nothing was imported",
@@ -41,7 +42,23 @@ def fetch_file(address: str, directory: Path) -> Path:
             f"{address!r} cannot be reached: {error or type(error).__name__}; nothing was imported",
             hint="Check the network, or download the file elsewhere and import that.",
         ) from error
+    directory.mkdir(exist_ok=True)
+    path.write_bytes(content)
     return path
+
+
+def parse_address(address: str) -> SplitResult:
+    """Split an address into its parts.
+
+    Raises:
+        BadInputError: It is not valid.
+    """
+    try:
+        return urlsplit(address)
+    except ValueError as error:
+        raise BadInputError(
+            f"{address!r} is not an address: {error}; nothing was imported"
+        ) from error
 
 
 def _fetch(address: str) -> bytes:

@@ -67,3 +67,28 @@ def test_the_card_of_a_page_is_asked_of_its_sites_api() -> None:
         "https://api.chub.example/api/characters/somebody/ilse?full=true"
     )
     assert address._file_address("https://a.example/b.png") == "https://a.example/b.png"
+
+
+def test_two_addresses_with_the_same_file_name_are_both_imported() -> None:
+    with served(as_json(v2())) as one, served(as_json(v2(name="Mira"))) as other:
+        items = data("import", one, other, "--allow-network")["items"]
+    assert [item["familiar"] for item in items] == ["ilse", "mira"]
+
+
+def test_a_name_of_dots_or_of_many_letters_is_no_trouble(tmp_path) -> None:
+    with served(b"x") as place:
+        base = place.partition("/cards")[0]
+        for name in ("...", "é" * 200):
+            assert address.fetch_file(f"{base}/{name}", tmp_path / "1").read_bytes() == b"x"
+
+
+def test_what_is_no_address_is_an_error() -> None:
+    result = run("import", "http://[", "--allow-network")
+    assert "is not an address" in result.stderr
+    assert "nothing was imported" in result.stderr
+
+
+def test_offline_nothing_is_fetched(monkeypatch) -> None:
+    monkeypatch.setenv("FAMILIAR_OFFLINE", "1")
+    result = run("import", "https://cards.example/mira.png", "--allow-network")
+    assert (result.exit_code, "FAMILIAR_OFFLINE" in result.stderr) == (2, True)

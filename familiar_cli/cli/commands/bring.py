@@ -139,9 +139,19 @@ def _files_at(paths: Sequence[str], *, may_fetch: bool) -> Iterator[list[Path]]:
 def _fetch_all(addresses: Sequence[str], directory: Path) -> dict[str, Path]:
     if not addresses:
         return {}
-    from familiar_cli.imports.address import fetch_file
+    from familiar_cli.base.config import environment
+    from familiar_cli.imports.address import fetch_file, parse_address
+    from familiar_cli.llm.wire import is_loopback
 
-    return {address: fetch_file(address, directory) for address in addresses}
+    places = map(parse_address, addresses)
+    remote = [place.geturl() for place in places if not is_loopback(place.geturl())]
+    if remote and environment.offline():
+        raise UsageError(
+            f"{remote[0]!r} was not fetched, because {environment.OFFLINE} is set",
+            hint=f"Unset {environment.OFFLINE}, or download the file and import that.",
+        )
+    numbered = enumerate(dict.fromkeys(addresses))  # two may have the same file name
+    return {address: fetch_file(address, directory / str(n)) for n, address in numbered}
 
 
 def _choose_kind(out: Output, item: ImportItem) -> None:
