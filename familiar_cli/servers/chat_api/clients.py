@@ -85,10 +85,8 @@ _PATTERNS: Final = tuple(
 _OF_INSTRUCTIONS: Final = frozenset({"a scene tracker", "a scene summary", "a message summary"})
 """Jobs that some programs send as instructions, with the scene as a person's message."""
 
-_PROBES: Final = frozenset(
-    {"test from litellm", "what's 1 + 1?", "hey how's it going?", "hey, how's it going?"}
-)
-"""What LiteLLM's health check asks every model behind it."""
+_PROBES: Final = frozenset({"test from litellm", "What's 1 + 1?", "Hey how's it going?"})
+"""What LiteLLM's health check asks every model behind it, to the letter; people say it, too."""
 
 _TEST: Final = [{"role": "user", "content": "Hi"}]
 """What SillyTavern's *Test Message* sends, with its samplers; its chats have instructions, too."""
@@ -132,7 +130,7 @@ def _is_probe(body: Mapping[str, Any]) -> bool:
     if not isinstance(messages, list) or len(messages) != 1 or body.get("stream") is True:
         return False
     content = messages[0].get("content") if isinstance(messages[0], dict) else None
-    return isinstance(content, str) and content.strip().lower() in _PROBES
+    return isinstance(content, str) and content in _PROBES
 
 
 def _job_in_instructions(body: Mapping[str, Any], lines: Sequence[RequestLine]) -> str:

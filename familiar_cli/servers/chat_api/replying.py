@@ -174,13 +174,13 @@ class ClientsPrompt(WithSampling):
 def _whole_event(events: Sequence[str], reply: Completion) -> str:
     """Return a reply as one object, also where the server streamed it unasked."""
     last = json.loads(events[-1]) if events else {}
-    choices = last.get("choices")
-    if choices and "message" in choices[0]:
+    choices, created_s = last.get("choices"), last.get("created")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    if isinstance(first, dict) and "message" in first:
         return events[-1]
     usage = api_format.usage_of(None, 0) if reply.usage is None else to_builtins(reply.usage)
-    shape = api_format.ReplyFormat(
-        None, reply.model, int(last.get("created") or 0), with_usage=True
-    )
+    created_s = created_s if isinstance(created_s, int) else 0
+    shape = api_format.ReplyFormat(None, reply.model, created_s, with_usage=True)
     whole = shape.whole(reply.text, reply.finish_reason or "stop", usage)
     return api_format.encode_body(whole).decode()
 

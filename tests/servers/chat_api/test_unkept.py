@@ -20,6 +20,7 @@ UNKEPT = {
     "do not store": ([user("Hi")], {}, {"store": False}),
     "keep no": ([user("Hi")], {"X-Familiar-Keep": "no"}, {}),
     "health check": ([user("What's 1 + 1?")], {}, {}),
+    "greeting of a health check": ([user("Hey how's it going?")], {}, {"max_tokens": 5}),
     "older health check": ([user("test from litellm")], {}, {"max_tokens": 16}),
     "tracker": (
         [
@@ -90,6 +91,8 @@ def test_the_log_tells_why_nothing_was_kept(api) -> None:
     "text",
     [
         "What's 1 + 1? My niece asked me.",
+        "Hey, how's it going?",
+        "hey how's it going?",
         "You are a scene stealer, you know.",
         "Pause your roleplay for a second, my mother called.",
         "Analyze the following scene for me, please: a man walks in.",
