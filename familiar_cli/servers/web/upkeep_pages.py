@@ -381,12 +381,14 @@ def change_settings(asked: PageRequest) -> Shown | Redirect:
 def _change_settings(asked: PageRequest, fields: Mapping[str, str]) -> Shown | Redirect:
     config = asked.familiar.paths.config
     if asked.sent("do") == "controls":
-        set_values(config, {key: fields[key].strip() for key in _CONTROLS if key in fields})
+        known = {row.setting.key: str(row.value) for row in effective_settings(config)}
+        typed = {key: fields[key].strip() for key in _CONTROLS if key in fields}
+        set_values(config, {key: text for key, text in typed.items() if text != known.get(key)})
         return Redirect(asked.to("settings"), ("Kept.",))
-    typed, key = read_model_fields(fields), asked.sent(KEY)
+    chosen, key = read_model_fields(fields), asked.sent(KEY)
     if asked.sent("do") == "keep":
-        return Redirect(asked.to("settings"), tuple(keep_choice(config, typed, key)))
-    return _settings_page(asked, typed, try_choice(typed, key))
+        return Redirect(asked.to("settings"), tuple(keep_choice(config, chosen, key)))
+    return _settings_page(asked, chosen, try_choice(chosen, key))
 
 
 def _section_of(row: Effective) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -165,3 +167,14 @@ def test_settings_that_people_change_are_controls(client) -> None:
     wrong = client.post("/settings", data={"do": "controls", "timezone": "Mars/Oslo"})
     assert (wrong.status_code >= 400, "Mars/Oslo" in wrong.text) == (True, True)
     assert load_config(root / "character.toml").timezone == "Europe/Oslo"
+
+
+def test_controls_that_stay_as_they_are_are_not_written(client) -> None:
+    root = live("ada")
+    page = client.get("/settings").text.partition('value="keep"')[2]
+    fields = dict(re.findall(r'<input name="([\w.]+)" value="([^"]*)"', page))
+    client.post("/settings", data={**fields, "do": "controls", "timezone": "Europe/Oslo"})
+    assert len(fields) > 1
+    written = (root / "character.toml").read_text("utf-8")
+    assert "Europe/Oslo" in written
+    assert not [key for key in fields if key != "timezone" and key.rpartition(".")[2] in written]
