@@ -28,7 +28,7 @@ def in_second_person(words: str, names: Iterable[str]) -> str:
             rest = words[len(name) :]
             if re.match(r"['’]s\s", rest):
                 return _with_pronouns(f"Your{rest[2:]}")
-            if rest[:1].isspace():
+            if rest[:1].isspace() and not rest.lstrip()[:1].isupper():  # a name of somebody else
                 return _with_pronouns(f"You {_conjugate(rest.strip())}")
     return words
 

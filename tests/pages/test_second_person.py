@@ -20,6 +20,7 @@ from tests.support.cases import each
         ("Robin runs her own shop.", "You run your own shop."),
         ("Robin Ames lives in Oslo.", "You live in Oslo."),
         ("Robinson lives in Oslo.", "Robinson lives in Oslo."),
+        ("Robin Hood lives in a forest.", "Robin Hood lives in a forest."),
         ("The boat of Robin is red.", "The boat of Robin is red."),
     ],
 )
