@@ -29,7 +29,7 @@ from familiar_cli.imports.source import (
     ByteSpan,
     ForeignFile,
     Skip,
-    json_lines,
+    lines_or_whole,
     object_spans,
     read_object,
 )
@@ -135,7 +135,7 @@ def read_conversations(
 ) -> Iterator[ForeignChat | Skip]:
     """Yield the conversations in each object of a file, and a `Skip` for anything else."""
     if source.shape == "object" and source.value is None:
-        for row in json_lines(source):
+        for row in lines_or_whole(source):
             if isinstance(row, Skip):
                 yield row
             else:

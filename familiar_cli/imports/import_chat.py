@@ -660,8 +660,11 @@ def _is_other(file: Path | None, error: errors.FamiliarError) -> bool:
         return False
     if file.suffix.lower() in TEXT_SUFFIXES:
         return True
-    with as_source(file) as source:
-        return source.value is not None and not recognise(source, "chat")
+    try:
+        with as_source(file) as source:
+            return source.value is not None and not recognise(source, "chat")
+    except errors.FamiliarError:  # as has been said
+        return False
 
 
 def _text_lines(count: int, kind: str = "") -> str:

@@ -219,7 +219,7 @@ def first_object(source: ForeignFile) -> dict[str, Any]:
     if isinstance(source.value, dict) and source.shape != "array":
         return source.value
     rows: Iterable[Row | Skip] = (
-        array_objects(source) if source.shape == "array" else json_lines(source)
+        array_objects(source) if source.shape == "array" else lines_or_whole(source)
     )
     value = next((row[2] for row in readable_rows(islice(rows, _FIRST_ROWS))), None)
     if value is None:
@@ -442,6 +442,16 @@ def json_lines(source: ForeignFile) -> Iterator[Row | Skip]:
                 yield read_object(number, raw)
 
 
+def lines_or_whole(source: ForeignFile) -> Iterator[Row | Skip]:
+    """Yield the only object of a file that nests deeper than a card, else its JSON lines."""
+    if source.size_bytes <= MAX_CARD_BYTES:
+        whole = read_object(1, source.raw.removeprefix(codecs.BOM_UTF8))
+        if not isinstance(whole, Skip):
+            yield whole
+            return
+    yield from json_lines(source)
+
+
 def read_object(number: int, raw: bytes) -> Row | Skip:
     """Parse the JSON object in `raw`; a `Skip` with the reason if it is not one."""
     try:
@@ -468,7 +478,7 @@ def _check_nesting(raw: bytes, value: object) -> None:
             raise RecursionError from error
 
 
-_MAX_NESTING: Final = 300  # trees of messages nest two levels for each message
+_MAX_NESTING: Final = 600  # trees of messages nest two levels for each message
 _DECODER: Final = json.JSONDecoder(parse_constant=no_constant, parse_float=parse_finite)
 
 

@@ -77,6 +77,18 @@ def test_a_message_that_nests_too_deeply_is_named(tmp_path) -> None:
     assert (skip, message.text) == (Skip(1, "it nests too deeply"), "Hi")
 
 
+def test_a_long_tree_of_messages_over_many_lines_is_read(tmp_path) -> None:
+    tree: list[dict[str, object]] = []
+    for number in range(200, 0, -1):
+        above = str(number - 1) if number > 1 else None
+        message = {"messageId": str(number), "parentMessageId": above, "text": f"Line {number}"}
+        tree = [message | {"children": tree}]
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps({"conversationId": "c", "title": "T", "messages": tree}, indent=1))
+    ((chat, messages),) = read(path)
+    assert (chat.name, len(messages), messages[-1].text) == ("T", 200, "Line 200")
+
+
 def test_a_chat_called_list_is_no_account(tmp_path) -> None:
     path = tmp_path / "result.json"
     message = {"id": 1, "type": "message", "from": "Bo", "text": "Hi"}

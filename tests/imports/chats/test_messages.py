@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.base.errors import PartialError, RefusedError
+from familiar_cli.base.errors import PartialError
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.history.selection import TurnFilter, select_turns
@@ -98,54 +98,6 @@ def test_the_same_id_in_another_channel_is_another_message(store, tmp_path) -> N
     other = only(bring(store, tmp_path / "d.jsonl", channel="d"))
     assert other.imported == 1
     assert turn_of_message(store, "d", "x").channel_id == "d"
-
-
-def test_a_chat_with_ids_that_was_imported_before_ids_counted_is_known_again(
-    store, tmp_path
-) -> None:
-    lines = [line("ok", at=None, id="1"), line("ok", at=None, id="2"), line("no", id="3")]
-    piped(store, tmp_path, *lines)
-    store.close()
-    forget_ids(store.path)
-
-    lines[2] = line("now", id="3")
-    chat = piped(store, tmp_path, *lines, line("ok", at=None, id="4"))
-    assert (chat.imported, chat.already_there, chat.changed) == (1, 2, 1)
-    assert said(store, "c") == ["ok", "ok", "no", "ok"]
-
-
-def forget_ids(path):
-    """Make a history that an earlier version left without ids."""
-    with closing(sqlite3.connect(path)) as older:
-        older.executescript(
-            "DROP TABLE message_ids; DROP TABLE replies; PRAGMA user_version = 10;"
-            "ALTER TABLE turn_extras DROP COLUMN nth;"
-            "DROP INDEX chats_by_beginning; ALTER TABLE chats DROP COLUMN beginning;"
-            "DROP INDEX chats_by_name; DROP INDEX turns_by_beginning;"
-        )
-
-
-def test_a_history_of_an_earlier_version_on_a_disk_that_takes_no_writing_is_refused(
-    store, tmp_path, monkeypatch
-) -> None:
-    from familiar_cli.store.history import schema
-
-    piped(store, tmp_path, line("ok", id="1"))
-    store.close()
-    with closing(sqlite3.connect(store.path)) as older:
-        older.execute("PRAGMA user_version = 10")
-        older.commit()
-
-    def refused(*_):
-        raise read_only
-
-    with closing(sqlite3.connect(f"{store.path.as_uri()}?mode=ro", uri=True)) as only_read:
-        with pytest.raises(sqlite3.OperationalError) as caught:
-            only_read.execute("CREATE TABLE x (y)")
-        read_only = caught.value
-    monkeypatch.setattr(schema, "open_to_write", refused)
-    with pytest.raises(RefusedError, match="older format"):
-        said(store, "c")
 
 
 def test_what_is_known_of_a_turn_is_never_changed(store) -> None:

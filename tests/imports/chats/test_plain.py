@@ -80,7 +80,7 @@ def test_a_head_names_the_chat_and_its_channel(store, tmp_path) -> None:
         ({"role": "narrator"}, "its role is 'narrator'"),
         ({"role": None}, "its role is None"),
         ({"content": None}, "it has no text in 'content'"),
-        ({"content": ["a"]}, "it has no text in 'content'"),
+        ({"content": {"text": "a"}}, "it has no text in 'content'"),
     ],
 )
 def test_a_line_that_is_no_message_is_left_out(store, tmp_path, wrong, reason) -> None:
