@@ -258,6 +258,13 @@ def test_a_repository_with_a_first_commit_of_its_own_is_taken_in(laptop, tmp_pat
     desk.journal.repository.close()
 
 
+def test_a_memory_with_a_name_like_that_of_a_notice_arrives(laptop, desk, hub) -> None:
+    laptop.commit("advice", security="# Security\n\n- locks the door twice\n")
+    laptop.sync(hub)
+    desk.sync(hub)
+    assert desk.files()["security.md"] == laptop.files()["security.md"]
+
+
 def test_a_hook_of_another_repository_does_not_change_which_one_is_meant(
     laptop, tmp_path, monkeypatch
 ) -> None:

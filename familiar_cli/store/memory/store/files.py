@@ -135,14 +135,17 @@ NOT_MEMORY: Final = "it belongs to the git repository, not to the memory"
 """Reason of files that a hosting site or a git user puts at the top of a repository."""
 
 _OF_REPOSITORY: Final = re.compile(
-    r"(?:readme|licen[sc]e|copying|contributing|code_of_conduct|security)(?:\.\w+)?"
-    r"|\.gitattributes|\.gitmodules|\.mailmap|\.git(?:hub|lab|ea)/.+",
-    re.IGNORECASE | re.DOTALL,
+    r"(?:README|LICEN[SC]E|COPYING|CONTRIBUTING|CODE_OF_CONDUCT|SECURITY)(?:\.\w+)?"
+    r"|(?i:\.gitattributes|\.gitmodules|\.mailmap|\.git(?:hub|lab|ea)/.+)",
+    re.DOTALL,
 )
 
 
 def is_of_repository(rel_path: str) -> bool:
-    """Tell whether a file describes a git repository; it stays there, unless it was made here."""
+    """Tell whether a file describes a git repository; it stays there, unless it was made here.
+
+    Hosting sites write such names in capitals; `security.md` is a memory.
+    """
     return _OF_REPOSITORY.fullmatch(rel_path) is not None
 
 
