@@ -206,9 +206,9 @@ class Traces(Struct, frozen=True):
 
     def without_name(self, name: str) -> str:
         """Return the name of a file without theirs."""
-        stem, dot, ending = name.rpartition(".")
-        stem = stem if dot else name
-        for words in self.names:
+        whole, dot, ending = name.rpartition(".") if "." in name else (name, "", "")
+        stem = whole
+        for words in sorted(self.names, key=lambda words: (-len(words), words)):
             between = r"[\W_]*".join(map(re.escape, words))
             stem = re.sub(
                 rf"(?<![^\W\d_]){between}(?:['\u2019]?s)?(?![^\W\d_])",
@@ -217,10 +217,11 @@ class Traces(Struct, frozen=True):
                 flags=re.IGNORECASE,
             )
         bare = re.sub(r"([-_ ])[-_ ]+", r"\1", stem).strip("-_ ")
-        if bare == (name.rpartition(".")[0] if dot else name).strip("-_ "):
+        if bare == whole.strip("-_ "):
             return name
-        is_dated = re.fullmatch(r"\d{4}-\d{2}-\d{2}", bare)
-        return f"{bare}_memory{dot}{ending}" if is_dated else f"{bare or 'memory'}{dot}{ending}"
+        if re.fullmatch(r"\d{4}-\d{2}-\d{2}", bare):
+            bare += "_memory"
+        return f"{bare if bare.strip('.') else bare + 'memory'}{dot}{ending}"
 
     def is_quoted_in(self, words: list[str]) -> bool:
         """Tell whether a word sequence is a quotation of them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,6 +10,7 @@ from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history.forgetting import (
     TOMBSTONE,
     ForgetOrder,
+    Traces,
     bury_turns,
     find_forgotten,
     orders_of,
@@ -75,3 +77,21 @@ def test_no_digest_of_a_line_is_left_of_an_imported_chat(tmp_path) -> None:
     bring(store, later)
     assert store.rows("SELECT beginning FROM chats") == [(None,), (None,)]
     store.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "bare"),
+    [
+        ("zoe", "memory"),  # a directory
+        ("zoe-trip", "trip"),
+        ("zoe-lee-trip.md", "trip.md"),
+        ("zoes.md", "memory.md"),
+        ("2026-01-02_zoe.md", "2026-01-02_memory.md"),
+        (".zoe.json", ".memory.json"),
+        ("zoetrope.md", "zoetrope.md"),
+    ],
+)
+def test_nothing_of_a_name_is_left_in_the_name_of_a_file(name, bare) -> None:
+    traces = Traces(names=frozenset({("zoe",), ("zoe", "lee")}))
+    assert traces.without_name(name) == bare
+    assert traces.without_name(bare) == bare
