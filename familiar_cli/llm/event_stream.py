@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 DONE: Final = "[DONE]"
 _LINE_END: Final = re.compile(rb"\r\n?|\n")  # and no other: JSON strings may hold U+2028
 _FIELDS: Final = frozenset({"data", "event", "id", "retry"})
-_MOST_PARSED_BYTES: Final = 64 * 1024 * 1024  # of an object that has no end yet
+_HEAD_BYTES: Final = 64  # of a line, to know whether it begins an object
+_MOST_PARSED_BYTES: Final = 16 * 1024 * 1024  # of an object that has no end yet
 
 
 class ServerEvent(Struct, frozen=True):
@@ -124,10 +125,14 @@ class EventSplitter:
 
     def _take_open_object(self) -> Iterator[ServerEvent]:
         """Yield an object that is complete although no line end follows it."""
-        lines = [*self._object, self._line.decode("utf-8", "replace")]
-        if self._parsed_bytes > _MOST_PARSED_BYTES or lines[0].lstrip()[:1] not in {"{", "\ufeff"}:
+        if self._parsed_bytes > _MOST_PARSED_BYTES:
             return
-        text = "\n".join(lines)
+        begin = (
+            self._object[0] if self._object else self._line[:_HEAD_BYTES].decode("utf-8", "replace")
+        )
+        if begin.lstrip()[:1] not in {"{", "\ufeff"}:
+            return
+        text = "\n".join([*self._object, self._line.decode("utf-8", "replace")])
         self._parsed_bytes += len(text)
         parsed = _parse(text.removeprefix("\ufeff"))
         if parsed is not None:
