@@ -99,6 +99,15 @@ def test_a_file_whose_name_they_lose_replaces_no_other_file(root) -> None:
         assert {b"boat.md", b"boat-2.md", b"boat-3.md"} <= set(repo[topics_id])
 
 
+def test_a_directory_of_every_memory_keeps_its_name(root) -> None:
+    harbour = root / "memory" / "lore" / "harbour.md"
+    harbour.parent.mkdir(exist_ok=True)
+    harbour.write_text("# Harbour\n\nIt is old.\n")
+    say(root, "888", "Lore", "Hello, I am Lore", CATCHPHRASE)
+    assert run("people", "forget", "discord:888", "--yes").exit_code == 0
+    assert harbour.exists()
+
+
 def test_settings_whose_names_are_also_theirs_stay(root) -> None:
     say(root, "777", "Max", "Hello, I am Max", CATCHPHRASE)
     assert run("config", "set", "memory.max_results", "77").exit_code == 0

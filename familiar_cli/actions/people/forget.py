@@ -32,7 +32,13 @@ from familiar_cli.store.history.forgetting import (
 from familiar_cli.store.history.lines import TurnName
 from familiar_cli.store.journal.repository import HUMAN, translate_errors
 from familiar_cli.store.memory.aliases import main_account, names_of, slug_in
-from familiar_cli.store.memory.layout import INDEX_DIR, LORE_DIR, PEOPLE_DIR, SELF_DIR
+from familiar_cli.store.memory.layout import (
+    INDEX_DIR,
+    LORE_DIR,
+    PEOPLE_DIR,
+    SELF_DIR,
+    STANDARD_NAMES,
+)
 from familiar_cli.store.memory.pages.erasing import PageEraser, free_path
 from familiar_cli.store.memory.store.files import MISSING
 from familiar_cli.store.memory.store.store import hold_lock
@@ -131,7 +137,7 @@ class _Forgetting:
         self._traced = {str(number) for number in self.found.turns}
         traces = self.found.traces
         self.eraser = PageEraser(
-            self.slugs, self._is_cited, self._is_quoted, traces.are_in, traces.without_name
+            self.slugs, self._is_cited, self._is_quoted, traces.are_in, self._bare_name
         )
 
     def _distinct_names(self, pages: dict[str, str], known: Sequence[Author]) -> set[str]:
@@ -165,6 +171,9 @@ class _Forgetting:
     def _is_quoted(self, text: str) -> bool:
         words = words_of(text)
         return self.found.traces.is_named_in(words) or self.found.traces.is_quoted_in(words)
+
+    def _bare_name(self, name: str) -> str:
+        return name if name in STANDARD_NAMES else self.found.traces.without_name(name)
 
     def changes(self) -> dict[str, tuple[bytes, bytes | None]]:
         """Return the memory files that change, before and after."""

@@ -161,6 +161,12 @@ def digest_path(name: str) -> str:
 SCOPED_DIRS: Final = frozenset({SESSIONS_DIR, *PERIOD_DIRS, DIGEST_DIR})
 """Directories with a folder for each private scope."""
 
+STANDARD_NAMES: Final = frozenset(
+    {*SCOPED_DIRS, *_DESK, SELF_DIR, LORE_DIR, PEOPLE_DIR, PLACES_DIR, TOPICS_DIR}
+    | {SIGNIFICANT_DIR, CONFLICTS_DIR, INDEX_DIR, ALIASES_JSON, RELATION_KINDS}
+)
+"""Names that mean the same in every memory, also where a person is called so."""
+
 _OF_A_PERSON: Final = "@"
 _OF_A_CHANNEL: Final = "+"
 _IN_BASE32: Final = "="  # prefix of a shortened name; no other name starts with it
