@@ -1,4 +1,4 @@
-"""One table for everything that is said of finding: by kind of question, beside plain methods.
+"""The scoreboard of search: by kind of question, beside plain methods.
 
 `python -m benchmarks.scoreboard FILES… [--model minilm] [--questions N] [--out FILE]`
 takes files of LoCoMo, REALTALK, LongMemEval, BEAM or PersonaMem, in any mix. Each conversation has

@@ -156,8 +156,8 @@ def read_card_book(data: Any, *, origin: str) -> Lorebook:  # noqa: ANN401  # JS
 
 
 _NO_CHAT: Final = (
-    "SillyTavern, ChatGPT, Claude and Discord chats can be imported, plain JSON Lines, and texts "
-    "in which each message begins with `Name:`."
+    "Chats of SillyTavern, ChatGPT, Claude, Discord, Telegram, WhatsApp and other programs can be "
+    "imported, plain JSON Lines, and texts in which each message begins with `Name:`."
 )
 
 
