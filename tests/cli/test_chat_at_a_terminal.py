@@ -114,12 +114,12 @@ def test_what_a_model_writes_never_steers_the_terminal(root, serve) -> None:
 
 def test_it_opens_with_what_was_said_last_and_greets_only_once(root, serve) -> None:
     serve("One.")
-    run("chat", "--as", "cli:anna", "--name", "Anna", stdin="hello\n")
+    run("chat", "--name", "Anna", stdin="hello\n")
     with Tmux("chat") as terminal:
         screen = terminal.see_prompt()
         assert screen.count("Ahoy.") == 1
         assert f"{time.gmtime().tm_year} —" in screen
-        assert "Anna: hello" in screen
+        assert "You: hello" in screen
         assert "Ada Quill: One." in screen
         assert "\x1b[2m" in terminal.styled
 

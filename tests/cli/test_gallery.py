@@ -38,7 +38,7 @@ def set_up(body: str, tmp_path) -> None:
             source = tmp_path / f"{name}.{kind}"
             source.write_text(text, "utf-8")
             book = ("import-lorebook", str(source))
-            chat = ("import-chat", str(source), "--channel", name, "--as", "cli:robin")
+            chat = ("import-chat", str(source), "--channel", name)
             done(*(book if kind == "json" else chat))
     for command in re.findall(r"`familiar ([^`]+)`", body):
         done(*shlex.split(command))
@@ -51,7 +51,7 @@ def done(*argv: str) -> None:
 
 def memory_block(said: str) -> tuple[str, str]:
     """Return the memory in the prompt for what Robin says, and all of the prompt."""
-    asked = data("ask", said, "--dry-run", "--as", "cli:robin", "--name", "Robin")
+    asked = data("ask", said, "--dry-run", "--name", "Robin")
     kept = [p for p in asked["contributions"] if p["kept"] and p["source"].startswith(OF_MEMORY)]
     prompt = "\n".join(message["content"] for message in asked["messages"])
     assert all(piece["text"] in prompt for piece in kept)

@@ -76,7 +76,7 @@ def server(monkeypatch):
 
 
 def take(folder, *options):
-    return run("init", "--from-persona", str(folder), "--user", "discord:7", *options)
+    return run("init", "--from-persona", str(folder), "--user", "cli:user", *options)
 
 
 def tree(memory):
@@ -126,7 +126,7 @@ def test_nothing_is_lost_by_what_the_program_does_with_it(memory, folder, server
 
 
 def sent(*options: str) -> set[str]:
-    found = data("ask", "Hello", "--as", "discord:7", "--dry-run", *options)
+    found = data("ask", "Hello", "--dry-run", *options)
     prompt = "\n".join(message["content"] for message in found["messages"])
     assert (TASK in prompt) == (found["tier"] == 4)
     assert ('meta: {"weight": 0.5}' in prompt) == (found["tier"] == 4)
@@ -143,6 +143,15 @@ def test_a_tier_loads_what_the_persona_had_for_it_by_option_and_by_channel(tier)
     run("channel", "set", "deck", "tier", str(tier))
     assert sent("--channel", "deck") == wanted
     assert sent("--channel", "cabin") == OF_TIER[1] | OF_TIER[2]
+
+
+@pytest.mark.usefixtures("memory")
+def test_a_stranger_gets_the_persona_without_its_desk() -> None:
+    found = data("ask", "Hello", "--as", "discord:7", "--dry-run", "--tier", "4")
+    prompt = "\n".join(message["content"] for message in found["messages"])
+    assert TASK not in prompt
+    told = {word for word in WORDS if f"I am {word}" in prompt}
+    assert told == set().union(*OF_TIER.values()) - {"reminders", "scratch", "user"}
 
 
 def test_a_digest_that_came_with_the_persona_stays_when_one_is_made(memory, server) -> None:

@@ -9,6 +9,7 @@ import pytest
 from familiar_cli.actions.talk import prompt
 from familiar_cli.base import files
 from familiar_cli.store.history.store import HistoryStore
+from familiar_cli.store.search import search
 from tests.support.world import data, live, run
 
 BOOK = {
@@ -69,13 +70,14 @@ def put(root, name, text) -> None:
 
 @pytest.fixture
 def hurried(monkeypatch):
-    """A familiar whose prompts have no time to read anything new."""
+    """A familiar whose prompts have no time to read anything new, but for one file."""
     root = live("ada")
     put(root, "lamp", "# Lamp\n\nIt is lit.\n")
     (root / "character.toml").write_text("[context]\nprovider_deadline_s = 30\n", "utf-8")
     monkeypatch.setattr(files, "SETTLED_NS", -1)  # nobody changes a file twice within a moment here
     assert data("search", "lamp")["hits"]
     monkeypatch.setattr(prompt, "_REFRESH_SHARE", 0.0)
+    monkeypatch.setattr(search, "LEAST_DIRECT_S", 0.0)
     return root
 
 
@@ -84,7 +86,7 @@ def notices() -> str:
 
 
 def test_a_prompt_says_how_many_files_it_could_not_search_and_what_reads_them(hurried) -> None:
-    for name in ("a", "b"):
+    for name in ("a", "b", "c"):
         put(hurried, name, "A zither.\n")
     assert "2 files could not be searched in time; run `familiar index build`" in notices()
     assert "2 files could not be searched" in run("ask", "zither?", "--dry-run").stdout
@@ -103,7 +105,8 @@ def test_it_says_so_of_turns_as_well(hurried) -> None:
 
 
 def test_it_says_both_in_one_line(hurried) -> None:
-    put(hurried, "a", "A zither.\n")
+    for name in ("a", "b"):
+        put(hurried, name, "A zither.\n")
     history = HistoryStore(hurried / "history.db")
     history.append("den", "user", "The zither.")
     history.close()
