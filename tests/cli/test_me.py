@@ -147,12 +147,13 @@ def test_who_names_himself_later_is_the_same_person(serve) -> None:
     root = live("ada")
     fact = {**FACT, "file": "people/cli-user.md", "turns": [1]}
     server = serve("Hi.", "Hi.", json.dumps({"operations": [fact]}), "Hi.", "Hi.", NOTHING)
-    run("ask", "I like tea.")
-    run("ask", "Well?")
+    run("channel", "set", "den", "--kind", "text")
+    run("ask", "I like tea.", "--channel", "den")
+    run("ask", "Well?", "--channel", "den")
     assert run("write-memory").exit_code == 0
     run("me", "--name", "Anna")
-    run("ask", "And you?")
-    run("ask", "Hm.", "--as", "discord:7", "--name", "Bo")
+    run("ask", "And you?", "--channel", "den")
+    run("ask", "Hm.", "--channel", "den", "--as", "discord:7", "--name", "Bo")
 
     assert "Anna: I like tea." in str(server.last.json()["messages"])
     assert run("write-memory").exit_code == 0
