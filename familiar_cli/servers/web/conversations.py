@@ -30,6 +30,7 @@ _MOST: Final = 20
 _MOST_PEOPLE: Final = 12
 _MOST_NAMES: Final = 3
 _TITLE_CHARS: Final = 60
+_READ_CHARS: Final = 400  # of the first message, for a title
 _MADE_BY_PROGRAM: Final = re.compile(r"[0-9a-f]{8}|\d{5}", re.IGNORECASE)
 _FIRST_SAID: Final = (
     "SELECT content FROM turns WHERE channel_id = ? AND role = 'user' ORDER BY id LIMIT 1"
@@ -73,7 +74,7 @@ def title_of_channel(familiar: Familiar, channel_id: str) -> str:
     label = familiar.channels.label(channel_id)
     if channel_id in label and _MADE_BY_PROGRAM.search(channel_id):
         for (content,) in familiar.history.rows(_FIRST_SAID, (pack(channel_id),)):
-            return one_line(spoken_text(content), _TITLE_CHARS) or label
+            return one_line(spoken_text(content[:_READ_CHARS]), _TITLE_CHARS) or label
     return label if familiar.channels.declared_kind(channel_id) else label.lstrip("#")
 
 

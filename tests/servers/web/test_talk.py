@@ -12,6 +12,7 @@ import pytest
 
 from familiar_cli.actions.memory.due_work import DueWork
 from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.servers.web import conversations
 from familiar_cli.store.history import HistoryStore
 from tests.support.browsing import looking
 from tests.support.cards import v2
@@ -306,6 +307,15 @@ def test_a_conversation_that_only_a_program_named_has_its_first_words_as_title(
     serve("Hello.")
     say(client, "*waves* Where is **Leo**?", channel="openwebui:5f0c9a7e-11aa")
     assert '<b dir="auto">waves Where is Leo?</b>' in client.get("/chat").text
+
+
+def test_the_title_is_made_of_the_beginning_of_a_long_message(client, serve, monkeypatch) -> None:
+    serve("Hello.")
+    say(client, "*waves* " + "at the boat " * 300, channel="openwebui:5f0c9a7e-11aa")
+    read = []
+    monkeypatch.setattr(conversations, "spoken_text", lambda text: read.append(text) or text)
+    assert "*waves* at the boat at the boat" in client.get("/chat").text
+    assert 0 < sum(map(len, read)) < 1_000
 
 
 def test_each_day_has_a_heading_and_lines_have_times_alone(client, serve) -> None:
