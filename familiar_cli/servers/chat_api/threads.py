@@ -26,6 +26,11 @@ _HISTORY: Final = "Here's the thread history:\n"
 _END: Final = "\nContinue the conversation naturally as "
 _MOST_BETWEEN: Final = 250  # characters between the two, which tell how to reply
 _LABEL: Final = re.compile(r"((?:[^\n:\[\]<>.]|\.(?! )){1,60}): ?(?=\S)")
+_ASKING: Final = re.compile(
+    r"\?|\b(?:you|I|me|my|please|what|why|how|who|can|could|would)\b", re.IGNORECASE
+)
+"""In a line before pasted messages: a person's own words, which are kept with all that follows."""
+
 _LEAST_PASTED: Final = 3  # lines; fewer are no thread
 _MOST_CHARS: Final = 200_000  # of a text that may be a thread
 
@@ -83,7 +88,7 @@ def _channel_thread(
 def _pasted_thread(text: str, is_own: Callable[[str], bool]) -> tuple[RequestLine, ...]:
     """Return the messages pasted into one text, which the familiar took part in."""
     lines = bare_lines(text.strip())
-    if len(lines) > 1 and lines[0].rstrip().endswith(":"):
+    if len(lines) > 1 and lines[0].rstrip().endswith(":") and not _ASKING.search(lines[0]):
         lines = lines[1:]  # "The last messages:"
     if not lines or not _LABEL.match(lines[0]):
         return ()

@@ -95,7 +95,12 @@ def test_messages_pasted_into_one_are_a_thread(api) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Note: buy milk\nAlso: bread\nAnd: tea", "Bob: Hi\nEve: Hello\nBob: Bye", "Ada: do you hear?"],
+    [
+        "Note: buy milk\nAlso: bread\nAnd: tea",
+        "Bob: Hi\nEve: Hello\nBob: Bye",
+        "Ada: do you hear?",
+        "What do you make of this chat:\nBob: Hi all\nAda: Hi Bob\nEve: Bye",
+    ],
 )
 def test_labels_alone_make_no_thread(api, text) -> None:
     server, _ = api
