@@ -355,12 +355,22 @@ def array_objects(
 _HEAD_BYTES: Final = 256 * 1024  # within which the array of an object begins
 
 
-def array_in(source: ForeignFile, name: str) -> int | None:
-    """Return the byte offset of the array that an object's start has under a name."""
+def array_in(source: ForeignFile, name: str, *, of: str = "") -> int | None:
+    """Return the byte offset of the array that an object's start has under a name.
+
+    Args:
+        source: The file.
+        name: The array's name.
+        of: The name of the object that it is a member of, which may stand far behind the start.
+    """
     with source.open() as stream:
         start = stream.tell()
-        head = stream.read(_HEAD_BYTES)
-    found = re.search(rb'"%s"\s*:\s*\[' % name.encode(), head)
+        head = stream.read(MAX_CARD_BYTES if of else _HEAD_BYTES)
+    outer = re.search(rb'"%s"\s*:\s*\{' % of.encode(), head) if of else None
+    if of and not outer:
+        return None
+    pattern = re.compile(rb'"%s"\s*:\s*\[' % name.encode())
+    found = pattern.search(head, outer.end() if outer else 0)
     return start + found.end() - 1 if found else None
 
 

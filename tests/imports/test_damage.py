@@ -89,6 +89,24 @@ def test_a_long_tree_of_messages_over_many_lines_is_read(tmp_path) -> None:
     assert (chat.name, len(messages), messages[-1].text) == ("T", 200, "Line 200")
 
 
+@pytest.mark.parametrize("most_bytes", [None, 10_000])
+def test_an_accounts_chats_are_found_behind_its_contacts(tmp_path, monkeypatch, most_bytes) -> None:
+    if most_bytes:
+        monkeypatch.setattr(source, "MAX_CARD_BYTES", most_bytes)
+    message = {"id": 1, "type": "message", "from": "Bo", "text": "Hi"}
+    chat = {"name": "Ann", "type": "personal_chat", "id": 5, "messages": [message] * 100}
+    account = {
+        "about": "All your data",
+        "personal_information": {"first_name": "Robin"},
+        "contacts": {"about": "People", "list": [{"first_name": "Cy"}] * 200},
+        "chats": {"about": "Chats [all]", "list": [chat]},
+    }
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(account))
+    ((found, messages),) = read(path)
+    assert (found.name, len(messages)) == ("Ann", 100)
+
+
 def test_a_chat_called_list_is_no_account(tmp_path) -> None:
     path = tmp_path / "result.json"
     message = {"id": 1, "type": "message", "from": "Bo", "text": "Hi"}

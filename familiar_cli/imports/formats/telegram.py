@@ -22,7 +22,7 @@ _TYPES: Final = (
     *("personal_chat", "bot_chat", "saved_messages", "private_group", "private_supergroup"),
     *("public_supergroup", "private_channel", "public_channel", "verification_codes", "replies"),
 )
-_CHATS: Final = re.compile(rb'"chats"\s*:\s*\{')
+_ACCOUNT: Final = re.compile(rb'"(?:chats|personal_information)"\s*:\s*\{')
 _DELETED: Final = "Deleted Account"
 _SHOWN: Final = ("photo", "file", "contact_information", "location_information", "poll")
 
@@ -32,15 +32,14 @@ def _sniff(source: ForeignFile) -> Sighting:
         return NO
     head = source.start.decode("utf-8", "replace")
     is_chat = '"messages"' in head and any(f'"type": "{kind}"' in head for kind in _TYPES)
-    is_account = '"chats"' in head and '"list"' in head and '"messages"' in head
     value = as_object(source.value)
-    chats = as_object(value.get("chats")).get("list")
-    return certain_if(is_chat or is_account or value.get("type") in _TYPES or chats)
+    chats = as_object(value.get("chats")).get("list") if value else _is_account(source)
+    return certain_if(is_chat or value.get("type") in _TYPES or chats)
 
 
 def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat | Skip]:
     if _is_account(source):
-        for row in array_objects(source, inside=array_in(source, "list"), depth=2):
+        for row in array_objects(source, inside=array_in(source, "list", of="chats"), depth=2):
             if isinstance(row, Skip):
                 yield row
                 continue
@@ -55,8 +54,11 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat | Skip]
 def _is_account(source: ForeignFile) -> bool:
     """Tell whether a file has all chats of an account; a large one is judged by its start."""
     if source.value is not None:
-        return "chats" in as_object(source.value)
-    return _CHATS.search(source.start) is not None
+        return isinstance(as_object(as_object(source.value).get("chats")).get("list"), list)
+    return (
+        _ACCOUNT.search(source.start) is not None
+        and array_in(source, "list", of="chats") is not None
+    )
 
 
 def _parts(chat: dict[str, Any]) -> tuple[dict[str, Any], Callable[[], Iterable[Row | Skip]]]:
