@@ -580,7 +580,7 @@ class _Index:
             likely = [*places[following : following + _TRIED], *places[:_TRIED]]
             runs = [(self._run(lines, at, start, used), start) for start in likely]
             size, start = max(runs, key=lambda run: run[0], default=(0, 0))
-            is_greeting = start in self._starts and lines[at].person is None
+            is_greeting = start in self._starts and lines[at].person[0] is None
             if size - is_greeting < _RUN:
                 at += 1
                 continue
