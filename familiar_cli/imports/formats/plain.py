@@ -114,7 +114,7 @@ def _plain_message(
 ) -> ForeignMessage | Skip:
     role = _ROLES.get(str_or_empty(value.get("role")).lower())
     text = next((value[key] for key in _WORDS if key in value), None)
-    text = plain_text(text) if isinstance(text, list) else text
+    text = (plain_text(text) or None) if isinstance(text, list) else text
     if role is None:
         return Skip(line, f"its role is {value.get('role')!r:.40}, not user, assistant or system")
     if not isinstance(text, str):

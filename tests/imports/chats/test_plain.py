@@ -81,12 +81,19 @@ def test_a_head_names_the_chat_and_its_channel(store, tmp_path) -> None:
         ({"role": None}, "its role is None"),
         ({"content": None}, "it has no text in 'content'"),
         ({"content": {"text": "a"}}, "it has no text in 'content'"),
+        ({"content": [{"type": "image_url"}]}, "it has no text in 'content'"),
     ],
 )
 def test_a_line_that_is_no_message_is_left_out(store, tmp_path, wrong, reason) -> None:
     chat = only(bring(store, save(tmp_path / "c.jsonl", line("a"), line() | wrong)))
     assert (said(store, "c"), chat.skipped[0].line) == (["a"], 2)
     assert chat.skipped[0].reason.startswith(reason)
+
+
+def test_the_parts_of_a_message_are_one_text(store, tmp_path) -> None:
+    parts = ["a", {"type": "text", "text": "b"}, {"type": "image_url"}]
+    only(bring(store, save(tmp_path / "c.jsonl", line(parts))))
+    assert said(store, "c") == ["a\nb"]
 
 
 def test_plain_lines_come_out_as_they_came_in(store, tmp_path) -> None:
