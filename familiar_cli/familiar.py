@@ -451,6 +451,7 @@ class Familiar:
             before_change=self.settle_instance,
             on_newest=self._write_cursor,
         )
+        self.__dict__["history"] = history  # a change below asks for it again
         spooled = self.paths.root / "replying"
         if path.isdir(spooled):  # noqa: PTH112  # unlike `Path.is_dir`, never raises
             from familiar_cli.context.on_record import recover_replies

@@ -246,7 +246,7 @@ class TestAppend:
     def test_the_text_begins_a_line_of_its_own(self, memory) -> None:
         for line in ("- likes tea", "- quiet -q day", "-- \n", "last"):
             assert run("memory", "append", "log.md", line).exit_code == 0
-        assert text(memory / "log.md") == "- likes tea\n- quiet -q day\n-- \nlast"
+        assert text(memory / "log.md") == "- likes tea\n- quiet -q day\n-- \nlast\n"
 
     def test_options_stand_anywhere_around_a_text_with_a_dash(self, memory) -> None:
         for argv in (

@@ -21,10 +21,10 @@ SESSION = """
 init ada --from-card EX/cards/pomona-vale.json
 init bo --template keeper
 use ada
-ls
+list
 me --name Zelda
 job add "every day 8:00" --run sync
-job ls
+job list
 job run sync
 job rm sync
 backup OUT/copy
@@ -41,7 +41,9 @@ status
 doctor
 memory write topics/sea.md "# Sea\\n\\n- wide\\n"
 memory append notes.md "- a line"
-memory ls
+memory list
+memory unpublish notes.md
+memory publish notes.md
 memory cat notes.md
 memory grep line
 memory glob *.md
@@ -59,7 +61,7 @@ memory restore topics/sea.md --at HEAD
 memory rm topics/sea.md
 memory compact
 write-memory
-review ls
+review list
 review show
 review apply
 review reject
@@ -69,7 +71,7 @@ index status
 search sea
 todo add Sing --at "every friday"
 todo add Mend
-todo ls
+todo list
 todo done r1
 todo drop t1
 todo note x
@@ -77,11 +79,11 @@ todo note --clear
 help reminder
 start --say Hi
 remind add "Call Anna" --at friday
-remind ls
+remind list
 remind drop 1
 remind done 1
 task add Mend
-task ls
+task list
 task done 1
 task drop 1
 scratch add x
@@ -94,7 +96,7 @@ distill mid
 distill long
 distill status
 remember "The sea"
-people ls
+people list
 people show irc:anna
 people alias irc:anna Annie
 people rename-alias irc:anna Annie Ann
@@ -114,7 +116,7 @@ export-lorebook --out OUT/book.json
 import-chat EX/chats/postcards.jsonl
 import-sillytavern EX/sillytavern/default-user
 import-memories EX/memories
-history ls
+history list
 history show
 history edit 1 hey
 history withdraw 2
@@ -125,7 +127,7 @@ history stats
 history salvage
 history export --channel cli --out OUT/turns.jsonl
 sync remote add hub HUB
-sync remote ls
+sync remote list
 sync push
 sync pull
 sync status
@@ -135,16 +137,17 @@ sync devices
 sync allow x
 sync block x
 sync accept
+sync adopt main
 sync forget x
 sync remote rm hub
 serve log --no-follow
 serve token add --familiar ada --user *
-serve token ls
+serve token list
 serve token rm ada-1
 web --export OUT/page.html
 mcp
 daemon --once
-channel ls
+channel list
 channel show cli
 channel set cli --name x
 channel branch cli 1 new
@@ -154,7 +157,7 @@ config show
 config get name
 config unset timezone
 config path
-model ls
+model list
 model pull x
 model rm x
 model test

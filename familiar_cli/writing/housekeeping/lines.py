@@ -14,7 +14,7 @@ from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.languages import ENGLISH, Phrases
 from familiar_cli.base.markdown import TextLine, bullet, replace_spans, scan
 from familiar_cli.base.text import bare_lines
-from familiar_cli.base.who.visibility import NOBODY
+from familiar_cli.base.who.visibility import OWNERS, PrivacyRules, Viewer
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages import lines as memory_lines
 from familiar_cli.store.memory.pages import links as page_links
@@ -421,14 +421,17 @@ def read_corpus(
     )
 
 
+_OWNER_ALONE: Final = Viewer(PrivacyRules(), frozenset({OWNERS}))
+
+
 def quotes_private(store: MemoryStore, finding: Finding) -> bool:
-    """Tell whether a finding quotes private text; errs on the side of privacy."""
+    """Tell whether a finding quotes what others said in private; errs on the side of privacy."""
     for rel_path in {quote.rel_path for quote in finding.evidence}:
         try:
             text = store.read_file(rel_path)
         except FamiliarError:
             return True
-        starts = {start for start, _ in visible_lines.private_spans(text, NOBODY, rel_path)}
+        starts = {start for start, _ in visible_lines.private_spans(text, _OWNER_ALONE, rel_path)}
         private = {line.number for line in scan(text) if line.start in starts}
         if any(q.line in private for q in finding.evidence if q.rel_path == rel_path):
             return True
