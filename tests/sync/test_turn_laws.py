@@ -212,6 +212,20 @@ def exchange(machines: list[Machine]) -> None:
                 machine.hear(other)
 
 
+def test_a_greeting_that_was_told_belongs_to_one_person_everywhere(tmp_path) -> None:
+    here, there = machines = [Machine(tmp_path, name) for name in NAMES[:2]]
+    there.say("side", "Good day!!")
+    here.say("side", "Is somebody here")
+    here.say("side", "It is me.")
+    exchange(machines)
+    privacy = []
+    for machine in machines:
+        kept = list(select_turns(machine.history, TurnFilter(OWNER, "side")))
+        privacy.append({k.turn.content: k.turn.one_to_one for k in kept})
+    assert privacy[0] == privacy[1]
+    assert privacy[0]["Good day!!"] == Author("cli", "user")
+
+
 @pytest.fixture(scope="module")
 def scratch():
     root = Path(tempfile.mkdtemp())

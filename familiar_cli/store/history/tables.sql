@@ -238,9 +238,11 @@ CREATE TABLE owners (
 
 INSERT INTO owners VALUES ('cli', 'user');
 
--- What the familiar says first is said to whoever speaks first; until then, to the owner. A branch
--- starts with the state of its parent at the branch point. In `cli`, the owner's own room, what the
--- owner says and is told stays theirs, also where a command spoke there as somebody else.
+-- What the familiar says first is said to whoever speaks first; until then, to the owner. Once one
+-- machine has told another so, it stays so: whatever the order in which machines hear of speakers,
+-- they come to the same. A branch starts with the state of its parent at the branch point. In `cli`,
+-- the owner's own room, what the owner says and is told stays theirs, also where a command spoke
+-- there as somebody else.
 CREATE TRIGGER only_speakers_are_noted AFTER INSERT ON turns
 BEGIN
     INSERT OR IGNORE INTO only_speakers SELECT NEW.channel_id,
@@ -252,7 +254,10 @@ BEGIN
     INSERT OR REPLACE INTO one_to_one
         SELECT id, NEW.author_platform, NEW.author_user_id FROM turns
         WHERE NEW.author_platform IS NOT NULL AND turns.channel_id = NEW.channel_id
-        AND NEW.channel_id NOT IN (SELECT channel_id FROM only_speakers);
+        AND NEW.channel_id NOT IN (SELECT channel_id FROM only_speakers)
+        AND (id = NEW.id OR id NOT IN (SELECT turn_id FROM elsewhere) AND id >
+            (SELECT coalesce(max(CAST(value AS INTEGER)), 0) FROM sync_state
+            WHERE name = 'told' OR name GLOB 'formerly:*'));
     INSERT OR IGNORE INTO one_to_one SELECT NEW.id, 'cli', 'user'
         WHERE NEW.author_platform IS NULL
         AND NEW.channel_id NOT IN (SELECT channel_id FROM only_speakers);
