@@ -175,6 +175,8 @@ class GitRemote:
         if self._client is not None:
             with suppress(Exception):  # errors while closing are ignored
                 self._client.close()
+            if hasattr(self._client, "pool_manager"):
+                self._client.pool_manager.clear()
             self._client = None
 
     def _talk(self, work: Callable[[GitClient, str], T]) -> T:
@@ -216,6 +218,8 @@ class GitRemote:
                 self._client._timeout = TIMEOUT_S  # noqa: SLF001  # not handed on otherwise
             if hasattr(self._client, "_connect"):
                 self._keep_connections(self._client)
+            if hasattr(self._client, "pool_manager"):
+                self._keep_responses(self._client.pool_manager)
         return self._client, self._path
 
     def _keep_connections(self, client: Any) -> None:  # noqa: ANN401  # what dulwich keeps for itself
@@ -228,6 +232,17 @@ class GitRemote:
             return found
 
         client._connect = connected  # noqa: SLF001
+
+    def _keep_responses(self, pool: Any) -> None:  # noqa: ANN401  # one of several classes
+        """Record responses, since dulwich leaves those with an error open."""
+        request = pool.request
+
+        def requested(*args: object, **more: object) -> Any:  # noqa: ANN401
+            response = request(*args, **more)
+            self._connections.append(response)
+            return response
+
+        pool.request = requested
 
     def _hang_up(self) -> None:
         while self._connections:

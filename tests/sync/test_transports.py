@@ -241,6 +241,27 @@ def test_gits_own_helpers_open_a_remote(world, tmp_path, monkeypatch) -> None:
 
 
 @needs_git
+def test_a_refused_request_leaves_no_connection_open(world, tmp_path, monkeypatch) -> None:
+    from urllib3 import HTTPResponse, PoolManager
+
+    responses: list[HTTPResponse] = []
+    request = PoolManager.request
+
+    def requested(self, *args, **more):
+        responses.append(request(self, *args, **more))
+        return responses[-1]
+
+    monkeypatch.setattr(PoolManager, "request", requested)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "none"))
+    with http_server(tmp_path, login=("me", "pw")) as url:
+        hub = open_transport(read_address(f"{url}/hub.git"), exchange_of(world))
+        with pytest.raises(RemoteUnreachableError, match="requires a login"):
+            hub.refs()
+        hub.close()
+    assert [(response.status, response.closed) for response in responses] == [(401, True)]
+
+
+@needs_git
 def test_a_server_that_hangs_up_is_told_with_its_words(world, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("GIT_SSH_COMMAND", ssh_stand_in(tmp_path))
     transport = open_transport(read_address(f"ssh://localhost{tmp_path}/none"), exchange_of(world))
