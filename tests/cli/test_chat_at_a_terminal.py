@@ -124,6 +124,15 @@ def test_it_opens_with_what_was_said_last_and_greets_only_once(root, serve) -> N
         assert "\x1b[2m" in terminal.styled
 
 
+def test_an_answer_of_the_terminal_behind_enter_does_not_make_it_a_paste(root, serve) -> None:
+    server = serve("One.")
+    with Tmux("chat", columns=200) as terminal:
+        terminal.see_prompt()
+        terminal.type("a" * 1023 + "\r\x1b[5;3R")  # read 1024 at a time
+        terminal.see("One.")
+    assert server.last.json()["messages"][-1]["content"] == "a" * 1023
+
+
 def test_several_lines_are_one_message(root, serve) -> None:
     server = serve("One.")
     with Tmux("chat") as terminal:

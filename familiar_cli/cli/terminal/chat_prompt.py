@@ -191,8 +191,14 @@ class ChatPrompt:
         return keys
 
     def _is_paste(self, event: KeyPressEvent) -> bool:
-        """Tell whether more keys arrived together with this one, faster than anybody types."""
-        return bool(draft_keys(event.key_processor.input_queue)) or self._early.has_more()
+        """Tell whether more keys arrived together with this one, faster than anybody types.
+
+        What the terminal answers, such as where the cursor is, is no key.
+        """
+        has_more = bool(draft_keys(event.key_processor.input_queue))
+        waiting = self._early.waiting()
+        event.key_processor.feed_multiple(waiting)
+        return has_more or any(press.key != Keys.CPRResponse for press in waiting)
 
     def _watch(self) -> None:
         get_app().create_background_task(self._refresh_toolbar())
@@ -276,9 +282,11 @@ class EarlyKeys:
         store_typeahead(self.input, keys)
         return bool(keys)
 
-    def has_more(self) -> bool:
-        """Tell whether unread keys are waiting."""
-        return not ON_WINDOWS and bool(select.select([self.input.fileno()], [], [], 0)[0])
+    def waiting(self) -> list[KeyPress]:
+        """Read the keys that have come and were not read yet."""
+        if ON_WINDOWS or not select.select([self.input.fileno()], [], [], 0)[0]:
+            return []
+        return self.input.read_keys()
 
     def _keep(self) -> None:
         here, wake = self.input.fileno(), self._wake[0]
