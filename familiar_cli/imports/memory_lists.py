@@ -74,7 +74,7 @@ def read_lines(text: str, *, about: str = "") -> Iterable[ForeignMemory]:
             continue
         said = line[marker.end() :].strip() if marker else bare
         dated = split_dated(said)
-        if kept and is_open and not marker and not dated:
+        if kept and is_open and not (marker or dated or _DATED.match(said)):
             at, day, before = kept[-1]
             kept[-1] = (at, day, f"{before} {bare}")
             continue

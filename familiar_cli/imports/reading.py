@@ -247,6 +247,8 @@ def read_memories(source: ForeignFile) -> list[ForeignMemories]:
         BadInputError: The file holds no memories.
     """
     found = recognise(source, "memories")
+    if not found and source.shape != "text":
+        raise BadInputError(f"{source.name!r} holds no memories of a program that is known")
     chosen = found[0].format if found else load_format("memory-text")
     values = list(chosen.read(source, Reading()))
     damaged = next((one for one in values if isinstance(one, Skip) and one.damaged), None)

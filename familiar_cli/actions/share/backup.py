@@ -585,6 +585,8 @@ def restore(
         RemoteDamagedError: The backup is damaged; nothing was restored.
     """
     paths = FamiliarPaths(home / familiar_id)
+    if not familiar_id:
+        raise errors.NotFoundError(f"{target.address!r} holds no backup; nothing was restored")
     if paths.root.exists():
         raise errors.ConflictError(
             f"There is a familiar {familiar_id!r} in {str(home)!r} already; nothing was restored",
@@ -718,7 +720,6 @@ def familiars_to_back_up(home: Path, given: str | None) -> list[FamiliarPaths]:
     ids = [given] if given else list_familiars(home)
     missing = [one for one in ids if one not in list_familiars(home)]
     if missing or not ids:
-        raise errors.NotFoundError(
-            f"There is no familiar {(missing or ['at all'])[0]!r} in {str(home)!r}"
-        )
+        named = f"no familiar {missing[0]!r}" if missing else "no familiar"
+        raise errors.NotFoundError(f"There is {named} in {str(home)!r}; nothing was backed up")
     return [FamiliarPaths(home / one) for one in ids]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from datetime import date
 
+import pytest
+
+from familiar_cli.base.errors import BadInputError
 from familiar_cli.imports.memory_lists import read_day, read_lines, split_dated
 from familiar_cli.imports.reading import read_memories
 from familiar_cli.imports.registry import recognise
@@ -139,3 +142,13 @@ def test_old_text_that_is_not_utf8_keeps_its_letters() -> None:
     raw = "[2025-03-04] - Runs a café\n".encode("cp1252")
     (found,) = read_memories(ForeignFile(None, "m.txt", raw))
     assert [one.text for one in found.memories] == ["Runs a café"]
+
+
+def test_a_line_with_a_date_that_cannot_be_is_a_memory_of_its_own() -> None:
+    text = "[2025-03-05] - Has a cat.\n[2025-13-45] - Owns a boat.\n"
+    assert [one.text for one in read_lines(text)] == ["Has a cat.", "[2025-13-45] - Owns a boat."]
+
+
+def test_json_of_no_known_program_holds_no_memories() -> None:
+    with pytest.raises(BadInputError, match="holds no memories"):
+        read("x.json", {"name": "Tove"})
