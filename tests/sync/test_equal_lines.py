@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 
 import pytest
 
-from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.history.imports import Appender, ChatOrigin
 from familiar_cli.store.history.matching import ChatPlacement, IncomingLine
 from familiar_cli.store.history.rows import Turn
 from familiar_cli.sync.turns import take_in
-from tests.store.history.test_elsewhere import OLDER
 from tests.sync.test_turn_laws import ANNA, START, Machine, exchange
 
 ORIGIN = ChatOrigin("key", "plain", "chat.jsonl", "{}")
@@ -121,20 +117,3 @@ def test_lines_of_an_older_version_count_in_their_order(machines) -> None:
     take_in(lap.history, lap.name, "turns/old-d4/2026-03.jsonl", data)
     take_in(desk.history, desk.name, "turns/old-d4/2026-03.jsonl", data)
     assert_all_the_same([desk, lap], 2)
-
-
-def test_an_older_history_numbers_its_equal_lines(tmp_path) -> None:
-    path = tmp_path / "history.db"
-    turn = "INSERT INTO turns (id, channel_id, role, content, at_ms, modality, source) VALUES "
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript((OLDER / "v10.sql").read_text())
-        for number in range(101, 106):
-            connection.execute(f"{turn} ({number}, 'chat', 'user', 'x', 0, 'text', 'import-chat')")
-            values = (number, b"same" if number < 105 else b"other")
-            connection.execute("INSERT INTO turn_extras VALUES (?, 1, ?, 0, '{}')", values)
-        connection.execute("INSERT INTO elsewhere VALUES (102, 'desk-b2', 109, 1, '')")
-        connection.execute("INSERT INTO elsewhere VALUES (103, 'desk-b2', 108, 1, '')")
-        connection.commit()
-    with HistoryStore(path).use(create=True) as connection:
-        rows = connection.execute("SELECT turn_id, nth FROM turn_extras WHERE turn_id > 100")
-        assert dict(rows.fetchall()) == {101: 1, 102: 2, 103: 1, 104: 2, 105: 1}

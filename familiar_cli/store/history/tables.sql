@@ -271,7 +271,10 @@ BEGIN
         AND (platform, user_id) != (NEW.author_platform, NEW.author_user_id)
         AND (NEW.author_platform, NEW.author_user_id) NOT IN owners;
     INSERT OR IGNORE INTO one_to_one SELECT NEW.id, 'cli', 'user'
-        WHERE NEW.channel_id = 'cli' AND EXISTS (SELECT * FROM turns
+        WHERE NEW.channel_id = 'cli' AND EXISTS (SELECT * FROM only_speakers
+            WHERE channel_id = 'cli' AND platform IS NOT NULL
+            AND (platform, user_id) NOT IN owners)
+        AND EXISTS (SELECT * FROM turns
             WHERE id = iif(NEW.author_platform IS NULL,
                 (SELECT max(id) FROM turns WHERE channel_id = 'cli' AND id < NEW.id), NEW.id)
             AND (author_platform, author_user_id) IN owners);
