@@ -489,6 +489,8 @@ class Intake(Struct):
         values = (line.id, *name, self._given(line.after), line.more)
         self.connection.execute("INSERT INTO elsewhere VALUES (?, ?, ?, ?, ?)", values)
         leave_to_others(self.connection, line.id, line.id)
+        if line.one_to_one:  # whom a greeting was for may have become known there only
+            selection.note_origin(self.connection, line.id, line.channel, line.one_to_one)
         self._ids[name] = line.id
         self._is_parted = True
         return True
