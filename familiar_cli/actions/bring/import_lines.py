@@ -65,7 +65,7 @@ def import_lines(
 ) -> ImportedLines:
     """Import memories as a plan for review, or at once, in one change.
 
-    They are the owner's: nobody else is told of them.
+    They are private to the owner.
 
     Args:
         familiar: The familiar.

@@ -167,7 +167,7 @@ def pages_known(facts: list[DatedFact], day: date) -> list[tuple[str, int]]:
 
 
 def text_then(familiar: Familiar, rel_path: str, day: date) -> str | None:
-    """Return what a page says of what was known at the end of a day; None if nothing.
+    """Return the part of a page that was known at the end of a day, or None.
 
     It is the page of that day without what was said later. Lines that were written down after the
     day, but rest on what was said by then, stand under a heading of their own.

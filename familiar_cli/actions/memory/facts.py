@@ -301,7 +301,7 @@ def page_title(memory: MemoryStore, rel_path: str) -> str:
 _LEARNED: Final = {"memory_writer": "learned", "human": "written by you", "sync": "from elsewhere"}
 _MADE: Final = ("consolidation", "distill")
 _COUNTED: Final = frozenset({"summed up", "changed", "new page"})
-"""What is told after what was learned."""
+"""Kinds of changes that are listed after new facts."""
 
 
 class ChangeSentence(NamedTuple):

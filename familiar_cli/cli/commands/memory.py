@@ -332,7 +332,7 @@ def publish(
 
 @app.command()
 def unpublish(ctx: typer.Context, target: str, *, dry_run: DryRun = False) -> None:
-    """Keep a page or section to yourself: nobody else is told of it.
+    """Make a page or section private, so that only you can hear of it.
 
     \b
     familiar memory unpublish topics/surgery.md
