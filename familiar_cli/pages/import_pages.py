@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
-from familiar_cli.base.text import counted, harmless, one_line, shorten_list
+from familiar_cli.base.text import counted, harmless, one_line, shorten_list, typed
 from familiar_cli.base.times.clock import iso
 from familiar_cli.imports.reading import title_of_format
 from familiar_cli.imports.sillytavern import OUTCOMES, FamiliarInFolder, FileReport, ImportedFolder
@@ -287,6 +287,9 @@ def _speaker_words(one: SpeakerCount) -> str:
     return f"{one_line(one.name) or 'user'}{is_told.get(one.role, '')}"
 
 
+_PEOPLE: Final = frozenset({"me", "person"})
+
+
 def _chat_rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
     for title, number, about in (
         ("shared" if chat.branch_of else "already there", chat.already_there, ""),
@@ -307,6 +310,9 @@ def _chat_rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
         yield "left out", f"{_names_words(lines)}: {reason}"
     for note in chat.notes:
         yield "note", one_line(note, _NOTE_CHARS)
+    if chat.is_new and len({one.name for one in chat.speakers if one.role in _PEOPLE}) > 1:
+        private = f"`familiar channel set {typed(chat.channel)} --kind dm`"
+        yield "heard by", f"everybody, since several people speak in it; {private} makes it private"
     if chat.skipped_count > len(chat.skipped):
         yield "left out", f"{chat.skipped_count - len(chat.skipped):,} more"
 
