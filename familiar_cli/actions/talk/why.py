@@ -125,7 +125,10 @@ def explain_reply(familiar: Familiar, trace: Trace) -> ReplyExplanation:
         for report in trace.providers
         if report.verdict != "answered"
     )
-    return ReplyExplanation(trace.turn, _sentence_of(memories), memories, problems)
+    sentence = _sentence_of(memories)
+    if trace.error:
+        sentence = f"There is no complete reply: {one_line(trace.error, 160)}. {sentence}"
+    return ReplyExplanation(trace.turn, sentence, memories, problems)
 
 
 def _merge_same(memories: Iterable[UsedMemory]) -> list[UsedMemory]:

@@ -15,7 +15,7 @@ from familiar_cli.familiar import Familiar
 from familiar_cli.pages.context_page import reply_page
 from familiar_cli.store.history.store import HistoryStore
 from tests.support.traces import piece, trace
-from tests.support.world import home, live
+from tests.support.world import data, home, live, run
 
 ME, BO = Author("cli", "robin"), Author("discord", "7", display_name="Bo")
 
@@ -176,3 +176,12 @@ def test_a_page_is_at_most_25_lines_of_80_columns_and_counts_the_rest(familiar) 
     assert max(map(len, shown)) <= 80
     assert any("more memories: `familiar why --all`" in line for line in shown)
     assert long.splitlines()[-1] in shown_at(400, reply_page(found, whole=True))
+
+
+def test_where_the_model_failed_it_is_said_that_there_is_no_reply(tmp_path) -> None:
+    root = live("ada", tea="# Tea\n\nRobin drinks green tea.\n")
+    (root / "character.toml").write_text(
+        '[llm]\npreset = "custom"\nbase_url = "http://127.0.0.1:1/v1"\nmodel = "m"\nretries = 0\n'
+    )
+    assert run("ask", "Which tea?").exit_code == 6
+    assert data("why")["sentence"].startswith("There is no complete reply: ")
