@@ -375,3 +375,15 @@ def test_a_second_machine_keeps_the_familiar_s_id_and_the_remote_s_name(tmp_path
     (remote,) = second.data("sync", "status")["remotes"]
     assert (remote["name"], remote["ahead"]) == ("github", 0)
     assert "up to date" in second.run("sync", "status").stdout
+
+
+def test_a_second_machine_knows_the_name_of_the_character(tmp_path, hub) -> None:
+    card = tmp_path / "card.json"
+    fields = {"name": "Maren Holm", "description": "Keeps the lock.", "first_mes": "Mind the gate."}
+    card.write_text(json.dumps({"spec": "chara_card_v2", "data": fields}), encoding="utf-8")
+    one, other = Home(tmp_path / "one"), Home(tmp_path / "other")
+    one.run("init", "--from-card", str(card))
+    one.run("sync", "remote", "add", "hub", str(hub))
+    one.run("sync")
+    other.run("init", "--from-remote", str(hub))
+    assert [one["name"] for one in other.data("list")["familiars"]] == ["Maren Holm"]

@@ -523,7 +523,8 @@ def begin(
         ConflictError: A familiar with that id exists.
         FamiliarError: The remote is unreachable or empty; nothing is left here.
     """
-    from familiar_cli.base.config.edit import write_new
+    from familiar_cli.base.config.edit import put_values, write_new
+    from familiar_cli.base.config.schema import CharacterConfig
     from familiar_cli.imports.import_plan import new_familiar
     from familiar_cli.sync.epochs import memory_orders
 
@@ -560,12 +561,13 @@ def begin(
             progress("reading turns")
             engine_of(familiar).take_known_turns(told_name or HUB)
         familiar.journal.repository.close()
-        name = familiar.name
+        name = "" if familiar.name == paths.id else familiar.name
         familiar.close()
+        put_values(paths.config, {"name": name}, CharacterConfig)
         with suppress(FamiliarError):
             if told_id and not wanted:
                 return check_familiar_id(told_id)
-        return wanted or check_familiar_id(slugify("" if name == paths.id else name) or "familiar")
+        return wanted or check_familiar_id(slugify(name) or "familiar")
 
     made = new_familiar(home, fill, wanted or "familiar")
     familiar = Familiar(made, tell)
