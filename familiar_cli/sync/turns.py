@@ -7,12 +7,21 @@ of private channels and what a new machine must know of the familiar.
 from __future__ import annotations
 
 import json
+import os
 import re
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.base.config.channel_kinds import PRIVATE_KINDS
 from familiar_cli.base.errors import BadInputError
+from familiar_cli.base.files import read_plain
 from familiar_cli.base.times import clock
+from familiar_cli.store.history.attachments import (
+    DIRECTORY,
+    FILE,
+    is_mentioned,
+    put_picture,
+    stored_pictures,
+)
 from familiar_cli.store.history.forgetting import orders_of
 from familiar_cli.store.history.lines import BadLineError, ThroughLine, encode_line, parse_line
 from familiar_cli.store.journal.objects import git_object
@@ -24,6 +33,7 @@ from familiar_cli.store.journal.repository import (
     translate_errors,
 )
 from familiar_cli.store.memory.layout import SYNC
+from familiar_cli.store.memory.store.files import MOST_RECORDED_BYTES
 from familiar_cli.sync import turns_incoming as incoming
 from familiar_cli.sync.epochs import orders_path
 from familiar_cli.sync.journal_past import JournalPast
@@ -31,9 +41,10 @@ from familiar_cli.sync.remotes import TURNS_REFS, local_ref, set_local_ref
 from familiar_cli.sync.turns_outgoing import outgoing_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from contextlib import AbstractContextManager
     from datetime import datetime
+    from pathlib import Path
 
     from familiar_cli.base.config.channel import ChannelConfigs
     from familiar_cli.store.history.store import HistoryStore
@@ -53,9 +64,10 @@ def take_turns(
     """
     ref = TAKEN + instance
     before = local_ref(repository, ref)
-    if before == commit:
-        return 0
     past = JournalPast(repository, "")
+    if before == commit:
+        turns.take_pictures(past, commit)
+        return 0
     known = past.tree(before).items() if before else set()
     files = past.tree(commit)
     channels = files.get(_channels_path(instance))
@@ -65,6 +77,7 @@ def take_turns(
     for path, id_ in sorted(files.items() - known):
         if path.startswith(f"turns/{instance}/"):
             count += turns.take_in(own, path, past.read(id_))
+    turns.take_pictures(past, commit)
     with translate_errors(repository.path):
         set_local_ref(repository, ref, commit)
     return count
@@ -102,9 +115,14 @@ def turns_commit(
     about = git_object("blob", turns.about)
     if files.get(_about_path(own)) != about.id and about.content and (blobs or head):
         blobs[_about_path(own)] = about
-    if dry_run or not blobs:
+    pictures = turns.new_pictures({*files, *_elsewhere(repository, past)})
+    if dry_run or not (blobs or pictures):
         return head, turn_count(lines)
     ids = {path: blob.id for path, blob in blobs.items()}
+    with lock(), translate_errors(repository.path):
+        for path, picture in pictures.items():  # one at a time: together they may fill the memory
+            ids[path] = (blob := git_object("blob", read_plain(picture))).id
+            repository.objects.write([blob])
     tree, made = rewrite_tree(repository.tree, repository.tree_of(head), ids)
     commit = encode_commit(
         tree,
@@ -119,6 +137,14 @@ def turns_commit(
         repository.objects.keep()
         set_local_ref(repository, ref, commit.id)
     return commit.id, 0
+
+
+def _elsewhere(repository: Repository, past: JournalPast) -> Iterator[str]:
+    """Yield the paths of what other instances have sent."""
+    directory = os.path.join(repository.path, *TAKEN.split("/"))
+    for instance in os.listdir(directory) if os.path.isdir(directory) else ():
+        if commit := local_ref(repository, TAKEN + instance):
+            yield from past.tree(commit)
 
 
 def read_abouts(repository: Repository, refs: Mapping[str, str]) -> list[bytes]:
@@ -299,10 +325,18 @@ class HistoryConversations:
         history: The turns.
         configs: Settings of channels, including their privacy.
         about: JSON that tells a new machine about the familiar.
+        pictures: The familiar's directory if pictures of turns are synced, too; else None.
     """
 
-    def __init__(self, history: HistoryStore, configs: ChannelConfigs, about: bytes = b"") -> None:
+    def __init__(
+        self,
+        history: HistoryStore,
+        configs: ChannelConfigs,
+        about: bytes = b"",
+        pictures: Path | None = None,
+    ) -> None:
         self.history = history
+        self._pictures = pictures
         self._configs = configs
         self.about = about
         self._untrusted: Collection[str] = ()
@@ -336,6 +370,36 @@ class HistoryConversations:
             self.history, own, rel_path, data[through:], through, scope_of=self._scope_of
         )
         return taken.turns
+
+    def new_pictures(self, known: Collection[str]) -> dict[str, Path]:
+        """Return the pictures to send, by path; see `stored_pictures`.
+
+        Args:
+            known: Paths of what this instance and others have sent.
+        """
+        found = stored_pictures(self._pictures) if self._pictures else {}
+        return {
+            path: file
+            for path, file in found.items()
+            if path not in known
+            and file.stat().st_size <= MOST_RECORDED_BYTES
+            and is_mentioned(file.stem, self.history)
+        }
+
+    def take_pictures(self, past: JournalPast, commit: str) -> None:
+        """Store the pictures that another instance has sent and a turn here mentions.
+
+        Raises:
+            FamiliarError: They cannot be written.
+        """
+        if self._pictures is None:
+            return
+        known = stored_pictures(self._pictures)
+        for path, id_ in past.tree(commit).items():
+            directory, _, name = path.rpartition("/")
+            is_new = directory == DIRECTORY and FILE.fullmatch(name) and path not in known
+            if is_new and is_mentioned(name.partition(".")[0], self.history):
+                put_picture(self._pictures / path, past.read(id_))
 
     def orders(self) -> bytes:
         """Encode the forget orders that these turns comply with."""

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from base64 import b64encode
 
 import pytest
 
+from familiar_cli.store.history.attachments import (
+    DIRECTORY,
+    keep_pictures,
+    picture_mark,
+    stored_pictures,
+)
+from familiar_cli.store.memory.store.files import MOST_RECORDED_BYTES
 from tests.cli.test_sync import Home
 from tests.support.remotes import HAS_GIT, bare, bare_by_hand
 
@@ -151,3 +159,34 @@ def test_a_file_that_is_too_large_stays_here_is_named_and_stops_nothing(
         home.run("sync")
     assert "- later" in second.files()["notes.md"].decode()
     assert "film.bin" not in second.files()
+
+
+def test_pictures_travel_only_if_set_and_go_with_their_person(first, hub, tmp_path) -> None:
+    shown = f"data:image/png;base64,{b64encode(b'a cat').decode()}"
+    keep_pictures(first.path / "ada", [shown])
+    say(first, f"Look {picture_mark(shown)}", "irc:bob")
+    large = first.path / "ada" / DIRECTORY / f"{'0' * 16}.png"
+    first.run("sync")
+    second = Home(tmp_path / "second")
+    second.run("init", "ada", "--from-remote", str(hub))
+    second.run("config", "set", "sync.attachments", "on")
+    second.run("sync")
+    assert not stored_pictures(second.path / "ada")
+
+    first.run("config", "set", "sync.attachments", "on")
+    with large.open("wb") as file:
+        file.truncate(MOST_RECORDED_BYTES + 1)
+    assert f"not synced: {DIRECTORY}/{large.name}" in first.run("sync", exit_code=7).stdout
+    large.unlink()
+    second.run("sync")
+    (found,) = stored_pictures(second.path / "ada").values()
+    assert found.read_bytes() == b"a cat"
+    second.run("sync")
+    first.run("sync")
+    assert "nothing" in second.run("sync").stdout
+
+    first.run("people", "forget", "irc:bob", "--yes")
+    for home in (first, second, first):
+        home.run("sync")
+    assert not stored_pictures(second.path / "ada")
+    assert not stored_pictures(first.path / "ada")

@@ -322,7 +322,8 @@ def engine_of(
         carry_out_order(familiar, order, heads)
 
     about = _describe_familiar(familiar)
-    turns = HistoryConversations(familiar.history, familiar.channels, about)
+    pictures = familiar.paths.root if familiar.config.sync.attachments == "on" else None
+    turns = HistoryConversations(familiar.history, familiar.channels, about, pictures)
     return SyncEngine(
         familiar.memory,
         familiar.journal.repository,

@@ -16,6 +16,7 @@ from familiar_cli.base.errors import (
 )
 from familiar_cli.base.files import is_plain
 from familiar_cli.base.text import counted, sha256_of, typed, unified
+from familiar_cli.store.history.attachments import stored_pictures
 from familiar_cli.store.journal.edits import too_large_files
 from familiar_cli.store.memory.layout import CONFLICTS_LIST
 from familiar_cli.store.memory.merge.files import Conflict, conflicts_in, list_text
@@ -185,7 +186,12 @@ def _own_problems(familiar: Familiar) -> Iterator[str]:
     newest = read_cursor(familiar.paths.root, found.id) if found else 0
     if newest > history.newest_own():
         yield f"history.db is older than turn {newest}; the next turn or sync takes a new id"
-    for path, size in too_large_files(familiar.journal.repository).items():
+    large = too_large_files(familiar.journal.repository)
+    if familiar.config.sync.attachments == "on":
+        stored = stored_pictures(familiar.paths.root).items()
+        sizes = {path: file.stat().st_size for path, file in stored}
+        large |= {path: size for path, size in sizes.items() if size > MOST_RECORDED_BYTES}
+    for path, size in large.items():
         yield (
             f"not synced: {path} has {size:,} bytes, over the limit of {MOST_RECORDED_BYTES:,};"
             " it stays here"

@@ -423,6 +423,9 @@ class SyncSettings(SettingsTable):
     """`[sync]`: one memory on several machines."""
 
     turns: str = setting("on", "Whether conversations travel, too", choices=ON_OFF)
+    attachments: str = setting(
+        "off", "Whether the pictures of conversations travel with them", choices=ON_OFF
+    )
     interval_s: float = setting(
         300.0, "How often the daemon and the server sync, in seconds; 0: never", minimum=0
     )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 DIRECTORY: Final = "attachments"
 _UNKNOWN: Final = "[image]"  # only its address is known, or it is not a picture
 _MARK: Final = re.compile(r"\[image ([0-9a-f]{16})\]")
+FILE: Final = re.compile(r"([0-9a-f]{16})\.(?:png|jpg|webp|gif|img)")
 _DATA: Final = re.compile(
     r"data:(image/[\w.+-]{1,40})(?:;[\w=.-]{1,80}){0,3};base64,", re.IGNORECASE
 )
@@ -60,10 +61,25 @@ def keep_pictures(root: Path, urls: Iterable[str]) -> None:
         data, label = _decode(url), _DATA.match(url)
         if data and label:
             ending = _ENDINGS.get(label[1].lower(), "img")
-            path = root / DIRECTORY / f"{_name_of(data)}.{ending}"
-            if not path.exists():
-                path.parent.mkdir(mode=0o700, exist_ok=True)
-                write_own(path, data)
+            put_picture(root / DIRECTORY / f"{_name_of(data)}.{ending}", data)
+
+
+def put_picture(path: Path, data: bytes) -> None:
+    """Store a picture unless it is here, or its name is not the one of its content.
+
+    Raises:
+        FamiliarError: It cannot be written.
+    """
+    if path.stem == _name_of(data) and not path.exists():
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        write_own(path, data)
+
+
+def stored_pictures(root: Path) -> dict[str, Path]:
+    """Return all stored pictures by their path below the familiar's directory, sorted."""
+    directory = root / DIRECTORY
+    found = sorted(directory.iterdir()) if directory.is_dir() else []
+    return {f"{DIRECTORY}/{path.name}": path for path in found if FILE.fullmatch(path.name)}
 
 
 def picture_files(root: Path, names: Iterable[str]) -> list[Path]:
@@ -80,6 +96,11 @@ def load_picture(root: Path, name: str) -> str:
     return ""
 
 
+def is_mentioned(name: str, history: HistoryStore) -> bool:
+    """Tell whether a turn mentions a picture."""
+    return history.mentions(f"[image {name}]")
+
+
 def remove_unmentioned(root: Path, history: HistoryStore) -> int:
     """Remove the pictures that no turn mentions; return their number.
 
@@ -91,7 +112,7 @@ def remove_unmentioned(root: Path, history: HistoryStore) -> int:
         return 0
     check_own(directory)
     for path in directory.iterdir():
-        if not history.mentions(f"[image {path.stem}]"):
+        if not is_mentioned(path.stem, history):
             remove(path)
             gone += 1
     return gone
