@@ -1,7 +1,9 @@
 """Separate a model's reasoning from its reply, where the server leaves it in the text.
 
 Models mark their reasoning in different ways. Where the prompt's template ends in the opening mark,
-only the closing one arrives, and everything before it is reasoning. Marks in code are text.
+only the closing one arrives, and everything before it is reasoning. Marks in code are text, and so
+are those that a story may hold: words such as `<thought>` after its beginning, and a lone closing
+mark within a sentence.
 """
 
 from __future__ import annotations
@@ -19,7 +21,12 @@ _PAIRS: Final = (
     ("<|channel|>analysis<|message|>", "<|start|>assistant<|channel|>final<|message|>"),  # gpt-oss
     ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
 )
+_WORDS: Final = frozenset(["<thought>", "<reason>", "<reasoning>"])
+"""Opening marks that also occur in stories; only at the beginning of a reply, these are marks."""
+_SENTENCE_ENDS: Final = tuple("\n.!?…。！？")
+_AFTER_SENTENCE: Final = " \t\"'”’»)]*"
 _OPENING: Final = frozenset(opening for opening, _ in _PAIRS)
+_CLOSING: Final = dict(_PAIRS)
 _MARKS: Final = _OPENING.union(closing for _, closing in _PAIRS)
 _MARK: Final = re.compile(
     "|".join(map(re.escape, sorted(_MARKS, key=len, reverse=True))), re.IGNORECASE
@@ -46,6 +53,8 @@ class ThinkingFilter:
         self.has_lone_end = False
         self._is_inside = begins_inside
         self._opened_by = ""  # the mark; empty if the reply began inside
+        self._closed_by = ""
+        self._nested: set[str] = set()  # closing marks of other ones within the reasoning
         self._opened_late = False  # after text, so it may be text itself
         self._waiting = ""
         self._text: list[str] = []
@@ -53,6 +62,7 @@ class ThinkingFilter:
         self._thinking: list[str] = []
         self._swallows_space = False
         self._code = _CodeState()
+        self._closes_text: set[str] = set()  # closing marks whose opening ones were text
 
     @property
     def text(self) -> str:
@@ -68,10 +78,13 @@ class ThinkingFilter:
     def __call__(self, piece: str) -> str:
         """Take one piece; return what may be shown now."""
         text, self._waiting = self._waiting + piece, ""
-        shown: list[str] = []
-        at = 0
+        shown, at = list[str](), 0
         for found in _MARK.finditer(text):
-            shown += [self._add(text[at : found.start()]), self._take_mark(found[0])]
+            shown.append(self._add(text[at : found.start()]))
+            at = found.start()
+            if found.end() == len(text) and not self._is_inside:  # what follows is needed, too
+                break
+            shown.append(self._take_mark(found[0], text[found.end() :][:1]))
             at = found.end()
         end = at + _start_of_mark(text[at:])
         self._waiting = text[end:]
@@ -84,34 +97,72 @@ class ThinkingFilter:
             is_whole: The model ended it. Then reasoning without an end was text, unless the reply
                 began with its mark.
         """
-        shown = self._add(self._waiting)
-        self._waiting = ""
+        text, self._waiting = self._waiting, ""
+        shown = self._take_mark(text, "") if text.lower() in _MARKS else self._add(text)
         if self._is_inside and is_whole and (self._opened_late or not self._opened_by):
             text, self._block = self._opened_by + "".join(self._block), []
             self._is_inside = False
             shown += self._add(text)
         return shown
 
-    def _take_mark(self, mark: str) -> str:
+    def _take_mark(self, mark: str, following: str) -> str:
         opens = mark.lower() in _OPENING
         if self._is_inside:
             if opens:
                 self._block.append(mark)
+                self._nested |= {_CLOSING[mark.lower()]} - {self._closed_by}
+            elif mark.lower() in self._nested:
+                self._block.append(mark)
+                self._nested.remove(mark.lower())
             else:
                 self._thinking += [*self._block, "\n"]
-                self._block = []
+                self._block, self._nested = [], set()
                 self._is_inside, self._swallows_space = False, True
             return ""
-        if self._code.is_inside:
+        before = self._end_of_text()
+        if self._is_text(mark.lower(), before, following):
             return self._add(mark)
         if opens:
             self._is_inside, self._opened_by = True, mark
-            self._opened_late = any(map(str.strip, self._text))
+            self._closed_by = _CLOSING[mark.lower()]
+            self._opened_late = bool(before)
+            return ""
+        if self._thinking and not before:  # closed twice
             return ""
         self._thinking += [*self._text, "\n"]
         self._text, self._code = [], _CodeState()
-        self.has_lone_end = self._swallows_space = True
+        self.has_lone_end, self._swallows_space = bool(before), True
         return mark
+
+    def _is_text(self, mark: str, before: str, following: str) -> bool:
+        """Tell whether a mark is part of the reply.
+
+        Args:
+            before: The end of the reply before it; empty if that is blank.
+            following: The next character; empty at the end.
+        """
+        if self._code.is_inside:
+            return True
+        if mark in _OPENING:
+            is_text = mark in _WORDS and bool(before)
+            self._closes_text |= {_CLOSING[mark]} if is_text else set()
+            return is_text
+        if mark in self._closes_text or (self._thinking and before):
+            return True
+        is_quoted = not before[-1:].isalnum() and following.strip() and not following.isalnum()
+        follows_sentence = before.rstrip(_AFTER_SENTENCE).endswith(_SENTENCE_ENDS)
+        is_within = before and following != "\n" and not follows_sentence
+        return bool(is_within and (before[-1:] in {" ", "\t"} or is_quoted))
+
+    def _end_of_text(self) -> str:
+        if not any(map(str.strip, self._text)):
+            return ""
+        end = ""
+        for part in reversed(self._text):
+            end = part[-_LONGEST:] + end
+            if len(end) >= _LONGEST:
+                break
+        return end[-_LONGEST:]
 
     def _add(self, text: str) -> str:
         """Add text to the reply or to the reasoning; return the former."""

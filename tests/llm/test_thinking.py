@@ -10,6 +10,9 @@ PARTS = st.sampled_from(
     [
         "<think>",
         "</think>",
+        "<thought>",
+        "</thought>",
+        ".",
         "<thi",
         "nk>",
         "[THINK]",
@@ -44,6 +47,11 @@ def test_it_does_not_matter_how_a_reply_is_cut_into_pieces(parts, data) -> None:
         "```\n<think>\n</think>\n```",
         "I think <b>so</b>; a<think b.",
         "They call it <think> and never end it.",
+        'He wrote "</think>" on the wall. She laughed.',
+        "*types </think> and leans back* Well?",
+        "The last tag is </think>",
+        "She smiles. <thought>He is kind.</thought> Tea?",
+        "She smiles.\n<reason>He is kind.\n</reason>\nTea?",
     ],
 )
 def test_what_only_looks_like_reasoning_is_text(text) -> None:
@@ -57,8 +65,14 @@ def test_what_only_looks_like_reasoning_is_text(text) -> None:
         ("a</think>b", "b", "a"),
         ("<think>a</think>b<think>c</think>d", "bd", "a\nc"),
         ("<think>a", "", "a"),
-        ("<think>a <reasoning>b</reasoning> c</think>d", "d", "a <reasoning>b\nc"),
+        ("<think>a <reasoning>b</reasoning> c</think>d", "d", "a <reasoning>b</reasoning> c"),
+        ("<think>a <reasoning> <think> b</think>c", "c", "a <reasoning> <think> b"),
         ("  <think></think> b", "b", ""),
+        ("<thought>a</thought>b", "b", "a"),
+        ("A. </think> B", "B", "A."),
+        ('He says "yes"</think>b', "b", 'He says "yes"'),
+        ("a\n</think>\n</think>\nb", "b", "a"),
+        ("<think>a</think>b </think> c", "b </think> c", "a"),
     ],
 )
 def test_reasoning_is_split_off(text, said, thought) -> None:
