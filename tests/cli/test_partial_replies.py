@@ -50,10 +50,11 @@ def test_reasoning_is_in_no_output_no_turn_and_no_later_request(text, serve) -> 
     assert trace["thinking"] == "zeppelin"
 
 
-def test_reasoning_is_shown_when_asked_for(serve) -> None:
+@each(("argv", "stdin"), [(("ask", "Hi"), None), (("chat",), "Hi\n")])
+def test_reasoning_is_shown_when_asked_for(argv, stdin, serve) -> None:
     live("ada")
     serve(Script([pieces("<think>zeppelin</think>Hello")]))
-    result = run("ask", "Hi", "--show-thinking")
+    result = run(*argv, "--show-thinking", stdin=stdin)
     assert (result.stdout, "Thinking: zeppelin" in result.stderr) == ("Hello\n", True)
 
 

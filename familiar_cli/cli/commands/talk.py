@@ -262,21 +262,24 @@ def take_turn(
     if dry_run:
         show_prompt(out, familiar, said)
         return None
-    from familiar_cli.cli.terminal.reply import ReplyPrinter, begun_text, note_slow_model
+    from familiar_cli.cli.terminal.reply import (
+        ReplyPrinter,
+        begun_text,
+        note_slow_model,
+        tell_thinking,
+    )
 
     note_slow_model(out, familiar)
     # Nothing can be taken back from a pipe, and it is not known yet how this model thinks.
     waits = not is_terminal() and not familiar.models.slot().thinking
     with ReplyPrinter(silent=out.as_json, begun=begun_text(said), waits=waits) as printer:
         result = reply_to(familiar, said, printer, stream=stream, on_wait=out.note)
-    thinking = result.trace.thinking if show_thinking else ""
-    if thinking:
-        out.note(f"Thinking: {thinking}")
+    thinking = tell_thinking(out, result) if show_thinking else {}
     out.warn(*result.notices)
     kept = {"id": result.turn, "reply_id": result.reply}
     names = familiar.numbering.turn_names(turn.id for turn in kept.values() if turn)
     data = result.to_json() | {key: turn and names[turn.id] for key, turn in kept.items()}
-    data |= {"thinking": thinking} if show_thinking else {}
+    data |= thinking
     told = PartialError(f"Interrupted. {_what_is_kept(result)}")
     out.answer(data, None, [told] if result.interrupted else [], exit_code=130)
     return result
@@ -443,6 +446,7 @@ def chat(
     tier: Tier = None,
     off_record: Annotated[bool, typer.Option("--off-record")] = False,
     no_stream: NoStream = False,
+    show_thinking: ShowThinking = False,
 ) -> None:
     """Chat interactively: each message you type is sent, and the reply is printed.
 
@@ -472,7 +476,7 @@ def chat(
         if hint := hint_of_me(out, familiar, said):
             out.note(hint)
         reply = partial(reply_to, familiar, stream=not no_stream, in_chat=is_terminal())
-        talk = Conversation(familiar, said, out, reply, is_terminal())
+        talk = Conversation(familiar, said, out, reply, is_terminal(), show_thinking)
         code = talk.run()
     if code:
         raise typer.Exit(code)

@@ -31,6 +31,7 @@ from familiar_cli.cli.terminal.reply import (
     note_slow_model,
     piped_lines,
     tell_error,
+    tell_thinking,
 )
 from familiar_cli.pages.context_page import context_page, recall_page, reply_page, why_page
 from familiar_cli.pages.emit import Output, say
@@ -376,6 +377,7 @@ class Conversation:
             and returns the partial result.
         interactive: A person is typing: errors are reported and the conversation continues. From a
             pipe, the first error ends it.
+        shows_thinking: Print the model's reasoning after each reply.
 
     Attributes:
         draft: Text to put into the line editor next, unsent.
@@ -388,6 +390,7 @@ class Conversation:
     out: Output
     take_turn: Callable[..., TurnResult]
     interactive: bool = False
+    shows_thinking: bool = False
     draft: str = ""
     edited: Turn | None = None
     is_over: bool = False
@@ -675,8 +678,9 @@ class Conversation:
             self.said = replace(self.said, remembered=remembered)
 
     def _tell(self, result: TurnResult) -> int:
+        thinking = tell_thinking(self.out, result) if self.shows_thinking else {}
         if self.out.as_json:
-            self.out.answer(result.to_json(), "")
+            self.out.answer(result.to_json() | thinking, "")
         self.out.warn(*result.notices)
         if not result.interrupted:
             self._tell_memories(result)

@@ -117,6 +117,13 @@ def begun_text(said: Said) -> str:
     return said.instead_of.content if said.instead_of and said.remake == "continue" else ""
 
 
+def tell_thinking(out: Output, result: TurnResult) -> dict[str, str]:
+    """Print the reasoning behind a reply on stderr; return it as a field for `--json`."""
+    if result.trace.thinking:
+        out.note(f"Thinking: {result.trace.thinking}")
+    return {"thinking": result.trace.thinking}
+
+
 class SpokenReply:
     """Shows a reply to a person who waits for it: the speaker, then the text.
 
