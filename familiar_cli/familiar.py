@@ -7,6 +7,7 @@ turns, `write_memory` writes memory.
 from __future__ import annotations
 
 from functools import cached_property, partial
+from itertools import chain
 from threading import RLock
 from typing import TYPE_CHECKING, Self
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.passes import Failures, PassCosts, Passes
     from familiar_cli.store.search.build import EmbeddingIndex
     from familiar_cli.store.search.finding import Finder
+    from familiar_cli.sync.forget_orders import ForgetPlace
     from familiar_cli.sync.journal_past import FilePasts
     from familiar_cli.writing.writer.runs import Runs
 
@@ -67,6 +69,7 @@ class Familiar:
         self.published = 0
         self._is_settled = False
         self._settling = RLock()
+        self._is_forgetting = False
 
     def __enter__(self) -> Self:
         return self
@@ -315,7 +318,7 @@ class Familiar:
             index = self.index if there.is_dir() else None
             index_changes(lambda: index, self.finder.note_changes)(rel_paths)
 
-        return MemoryStore(
+        memory = MemoryStore(
             self.paths.memory,
             limits=limits,
             lock_path=self.paths.lock,
@@ -324,6 +327,9 @@ class Familiar:
             on_change=note_changes,
             before_change=self._before_change,
         )
+        self.__dict__["memory"] = memory
+        self._finish_forgetting()
+        return memory
 
     @cached_property
     def index(self) -> EmbeddingIndex:
@@ -458,7 +464,45 @@ class Familiar:
 
             for reply in recover_replies(history, spooled):
                 self.tell(f"The reply as turn {reply.id} broke off when its process was killed")
+        self._finish_forgetting()
         return history
+
+    @property
+    def forget_place(self) -> ForgetPlace:
+        """The parts in which a person is forgotten."""
+        from familiar_cli.sync.forget_orders import ForgetPlace
+
+        owners = ((one.account.user_id, one.account.username, one.name) for one in self.me().owners)
+        return ForgetPlace(
+            self.paths,
+            self.memory,
+            self.history,
+            self.channels,
+            self.journal.repository,
+            self.instance,
+            (self.name, self.paths.id, *filter(None, chain.from_iterable(owners))),
+        )
+
+    def _finish_forgetting(self) -> None:
+        """Finish forgetting a person if that was cut off."""
+        from os import path
+
+        if not path.exists(self.paths.forgetting):  # noqa: PTH110  # unlike `Path`, never raises
+            return
+        from familiar_cli.base.errors import FamiliarError
+        from familiar_cli.sync.forget_orders import finish_forgetting
+
+        with self._settling:
+            if self._is_forgetting:
+                return
+            self._is_forgetting = True
+            try:
+                if finish_forgetting(lambda: self.forget_place, self.paths):
+                    self.tell("Forgetting a person had been cut off, and is finished now")
+            except (FamiliarError, OSError) as error:
+                self.tell(f"Forgetting a person was cut off, and cannot be finished: {error}")
+            finally:
+                self._is_forgetting = False
 
     @cached_property
     def counter(self) -> TokenCounter:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from familiar_cli.actions.memory.housekeep import FindingWithPlan, Tidied
     from familiar_cli.actions.memory.pins import PinnedFiles
     from familiar_cli.actions.memory.search import IndexBuilt, TurnsStatus
-    from familiar_cli.actions.people.forget import ForgetReport
+    from familiar_cli.actions.people.forget import ForgetReport, WordLoss
     from familiar_cli.actions.people.people import KnownPerson
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.journal.exchange import Compacted
@@ -288,13 +288,23 @@ def forgotten_text(report: ForgetReport) -> str:
         for path, count in report.changed.items()
     ]
     if report.to_others:
-        numbers = ", ".join(map(str, report.to_others))
-        lines.append(f"Of the replies, these are to others, but name or quote them: {numbers}")
+        many = counted(len(report.to_others), "reply", "replies")
+        lose = "loses" if len(report.to_others) == 1 else "lose"
+        lines.append(f"{many} to others {lose} a name or a quotation, and nothing else:")
+        lines += [f"  turn {one.turn}: {_loss_text(one)}" for one in report.to_others]
     if report.quoting:
         numbers = ", ".join(map(str, report.quoting))
         lines.append(f"Turns of others that name or quote them, and stay as they are: {numbers}")
         lines.append("Add --turn N for each of them that is to lose its words, too.")
+    if report.remaining:
+        where = shorten_list((harmless(path) for path in report.remaining), 10)
+        lines.append(f"A word like their name remains in: {where}")
     return "\n".join(lines) + "\n"
+
+
+def _loss_text(loss: WordLoss) -> str:
+    words = ", ".join(f'"{harmless(one_line(text))}"' for text in loss.words)
+    return f"{words or counted(loss.chars, 'character')} ({loss.why})"
 
 
 def shared_line(named: Named) -> str:

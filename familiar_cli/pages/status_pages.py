@@ -67,6 +67,7 @@ def list_page(rows: Sequence[ListedFamiliar]) -> PagePart:
 def _status_lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
     name = f" ({status.name})" if status.name else ""
     yield "familiar", status.familiar + name
+    yield from (("problem", problem) for problem in status.problems)
     yield from _waiting_lines(status, zone)
     yield "directory", status.root
     model = status.model or "none chosen: `familiar config set llm.model NAME`"

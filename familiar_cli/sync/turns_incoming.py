@@ -17,6 +17,7 @@ from familiar_cli.store.history.forgetting import (
     as_tombstone,
     is_forgotten,
     is_tombstone,
+    lacks_words,
     uncount_forgotten,
 )
 from familiar_cli.store.history.rows import COLUMNS, Turn, pack, to_row, to_turn, unpack
@@ -475,7 +476,7 @@ class Intake(Struct):
             return False
         row = self.connection.execute(_KNOWN, (known,)).fetchone()
         here, there = to_turn(row), _turn_of_line(line)
-        if replace(here, id=0) != there and not (is_tombstone(here) or is_tombstone(there)):
+        if replace(here, id=0) != there and not (lacks_words(here) or lacks_words(there)):
             raise InstanceTwiceError(name)
         return True
 

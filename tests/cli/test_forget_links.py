@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from contextlib import closing
+from urllib.parse import unquote
 
 import pytest
 from dulwich.repo import Repo
 
+from familiar_cli.base.errors import ConflictError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history.store import HistoryStore
+from familiar_cli.sync.forget_orders import Forgetting
 from tests.support.world import data, live, run
 
 CATCHPHRASE = "Wonderful splendiferous morning, wanderer! Whatever shall we discover today?"
@@ -28,6 +31,17 @@ def replies(root) -> dict[int, str]:
         channels = [one.channel_id for one in history.channels()]
         turns = [turn for one in channels for turn in history.recent(one, 99, viewer=OWNER)]
         return {turn.id: turn.content for turn in turns if turn.role == "assistant"}
+
+
+def leftovers(root) -> list[str]:
+    """Return where the name stands, in names of files and in contents, journal included."""
+    name = NAME.lower()
+    files = [path for path in root.rglob("*") if path.is_file()]
+    found = [str(p) for p in files if name in unquote(str(p)).lower()]
+    found += [str(p) for p in files if name.encode() in p.read_bytes().lower()]
+    with closing(Repo(str(root / "journal.git"))) as repo:
+        contents = ((id_, repo[id_].as_raw_string().lower()) for id_ in repo.object_store)
+        return found + [str(id_) for id_, content in contents if name.encode() in content]
 
 
 @pytest.fixture
@@ -56,19 +70,77 @@ def test_replies_to_others_stay_byte_for_byte(root) -> None:
     assert len(changed) == 1
 
 
-def test_a_quotation_that_nobody_else_said_is_told_before_and_goes(root) -> None:
-    say(root, "100", "Guest 0", "What did she say?", f"She said: Hello, I am {NAME}")
-    told = data("people", "forget", NAME, "--dry-run")
-    assert len(told["to_others"]) == 1
-    shown = run("people", "forget", NAME, "--dry-run")
-    assert "are to others, but name or quote them" in shown.output
+def test_a_reply_to_others_loses_only_the_name_and_what_it_quotes(root) -> None:
+    say(root, "555", NAME, "My parrot sings at dawn", CATCHPHRASE)
+    say(root, "100", "Guest 0", "What did she say?", f"So: {NAME}'s parrot sings at dawn! Nice.")
+    number = max(replies(root))
+    told = data("people", "forget", NAME, "--dry-run")["to_others"]
+    lost = {"turn": number, "why": "name, quotation", "chars": 32}
+    assert told == [{**lost, "words": [f"{NAME}'s", "parrot sings at dawn"]}]
+    shown = run("people", "forget", NAME, "--dry-run").output
+    assert "1 reply to others loses a name or a quotation, and nothing else" in shown
+    assert data("people", "forget", NAME, "--yes")["to_others"] == [{**lost, "words": []}]
+    assert replies(root)[number] == "So: [forgotten] [forgotten]! Nice."
 
 
 def test_no_name_of_a_file_and_no_content_has_the_name(root) -> None:
     assert run("people", "forget", NAME, "--yes").exit_code == 0
-    files = [path for path in root.rglob("*") if path.is_file()]
-    assert [path for path in files if NAME.lower() in str(path).lower()] == []
-    assert [path for path in files if NAME.lower().encode() in path.read_bytes().lower()] == []
+    assert leftovers(root) == []
+
+
+@pytest.mark.parametrize(
+    ("step", "of"),
+    [
+        ("_announce", 1),
+        ("_remove_records", 1),
+        ("_rewrite_memory", 1),
+        ("_remove_records", 2),
+        ("_announce", 2),
+    ],
+)
+def test_whoever_opens_it_next_finishes_what_was_cut_off(root, step, of, monkeypatch) -> None:
+    calls = []
+
+    def breaks(self, *args) -> None:
+        calls.append(step)
+        if len(calls) == of:
+            raise KeyboardInterrupt
+        whole(self, *args)
+
+    whole = getattr(Forgetting, step)
+    with monkeypatch.context() as patch:
+        patch.setattr(Forgetting, step, breaks)
+        assert run("people", "forget", NAME, "--yes").exit_code == 130
+    assert (result := run("memory", "ls")).exit_code == 0, result.output
+    assert leftovers(root) == []
+    assert not (root / ".forgetting.json").exists()
+    assert run("hear", "Hi", "--as", "discord:555", "--channel", "x").exit_code == 5
+
+
+def test_an_order_that_cannot_be_finished_is_named(root, monkeypatch) -> None:
+    def breaks(self, *_) -> None:
+        raise ConflictError("The memory kept changing")
+
+    monkeypatch.setattr(Forgetting, "_rewrite_memory", breaks)
+    assert run("people", "forget", NAME, "--yes").exit_code == 5
+    (problem,) = data("status")["problems"]
+    assert "Forgetting a person was cut off" in problem
+    told = data("doctor", code=7)["checks"]
+    assert "Forgetting a person was cut off" in str(told)
+    assert NAME not in problem + str(told)
+
+
+def test_a_channel_named_after_them_keeps_its_settings_under_another_name(root) -> None:
+    channel = f"{NAME}'s birthday"
+    assert run("channel", "set", channel, "--kind", "private").exit_code == 0
+    note = f"Be kind.\nAsk {NAME}."
+    assert run("channel", "set", channel, "author_note.text", note).exit_code == 0
+    assert run("hear", "Hi", "--channel", channel, "--as", "discord:100").exit_code == 0
+    assert run("people", "forget", NAME, "--yes").exit_code == 0
+    assert leftovers(root) == []
+    (file,) = [p for p in (root / "channels").iterdir() if "Be kind." in p.read_text()]
+    assert file.name.startswith("forgotten-")
+    assert 'kind = "private"' in file.read_text()
 
 
 def test_jobs_about_others_still_run(root) -> None:
@@ -108,11 +180,15 @@ def test_a_directory_of_every_memory_keeps_its_name(root) -> None:
     assert harbour.exists()
 
 
-def test_settings_whose_names_are_also_theirs_stay(root) -> None:
-    say(root, "777", "Max", "Hello, I am Max", CATCHPHRASE)
-    assert run("config", "set", "memory.max_results", "77").exit_code == 0
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [("Max", "memory.max_results", "77"), ("Owner", "privacy.notes", "owner")],
+)
+def test_settings_that_are_only_called_like_them_stay(root, name, key, value) -> None:
+    say(root, "777", name, f"Hello, I am {name}", CATCHPHRASE)
+    assert run("config", "set", key, value).exit_code == 0
     assert run("people", "forget", "discord:777", "--yes").exit_code == 0
-    assert "max_results = 77" in (root / "character.toml").read_text()
+    assert data("config", "get", key)["value"] == {"77": 77}.get(value, value)
 
 
 def test_what_the_owner_says_in_their_room_stays(root) -> None:

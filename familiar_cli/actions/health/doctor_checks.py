@@ -302,6 +302,15 @@ def history(target: CheckTarget) -> Iterator[Diagnosis]:
         )
 
 
+def forgetting(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Check whether everybody who was to be forgotten is."""
+    from familiar_cli.sync.forget_orders import unfinished_forgetting
+
+    if unfinished_forgetting(target.paths):
+        mend = "Any command that opens the familiar finishes it, or says what is in the way."
+        yield fail("Forgetting a person was cut off, and is not finished", mend)
+
+
 def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check whether memory rests on turns that were replaced or withdrawn."""
     from familiar_cli.writing.housekeeping.lines import Options
@@ -582,6 +591,7 @@ FAMILIAR_CHECKS: Final[dict[str, Callable[[CheckTarget], Iterator[Diagnosis]]]] 
     "privacy": privacy,
     "lock": lock,
     "history": history,
+    "forgetting": forgetting,
     "withdrawn": withdrawn,
     "recall": recall,
     "meaning": meaning,

@@ -15,7 +15,7 @@ from familiar_cli.familiar import Familiar
 from familiar_cli.store.memory.layout import REMINDERS, TASKS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from familiar_cli.store.history.rows import Turn
@@ -135,6 +135,7 @@ class FamiliarStatus(Struct, frozen=True):
         turns_in_review: Number of turns that they rest on.
         costs: Costs of each background pass.
         turns_without_vector: Number of turns that lack a vector, if there is a model.
+        problems: What was cut off, or is damaged, with the command that helps.
     """
 
     familiar: str
@@ -161,6 +162,7 @@ class FamiliarStatus(Struct, frozen=True):
     turns_in_review: int = 0
     turns_without_vector: int = 0
     costs: tuple[CostStatus, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 class ListedFamiliar(Struct, frozen=True):
@@ -212,7 +214,19 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
         turns_in_review=turns_in_review(familiar.memory),
         costs=_costs_of(familiar),
         turns_without_vector=_count_without_vector(familiar) if past.turns else 0,
+        problems=tuple(problems_of(familiar.paths)),
     )
+
+
+def problems_of(paths: FamiliarPaths) -> Iterator[str]:
+    """Yield what was cut off, or is damaged, with the command that helps."""
+    from familiar_cli.sync.forget_orders import unfinished_forgetting
+
+    if unfinished_forgetting(paths):
+        yield (
+            "Forgetting a person was cut off: the next command that opens the familiar finishes "
+            "it, or says what is in the way"
+        )
 
 
 def _or_else(default: T, read: Callable[[], T]) -> T:

@@ -54,7 +54,7 @@ _HISTORY: Final = "history.db"
 _SKIPPED_DIRS: Final = frozenset({"memory/.index", "recall", "replying", "runs/locks"})
 _SKIPPED: Final = re.compile(
     r"(.*/)?([^/]*\.lock(\.next|\.holder)?|\.lock\.(next|holder)|\.tmp-familiar-[^/]*)"
-    r"|moved\.txt|instance\.place|history\.cursor|history\.db-(wal|shm|journal)"
+    r"|moved\.txt|\.forgetting\.json|instance\.place|history\.cursor|history\.db-(wal|shm|journal)"
     r"|served\.sqlite.*|\.backups/.*"
 )
 

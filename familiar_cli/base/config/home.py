@@ -80,6 +80,9 @@ class FamiliarPaths(Struct, frozen=True):
         """`me.toml` of the home: its owners."""
         return self.root.parent / ME_FILE
 
+    forgetting = _FamiliarFile(".forgetting.json")
+    """`.forgetting.json`: whom the familiar is forgetting, until it is done."""
+
     channels = _FamiliarFile("channels")
     """Settings files of individual channels."""
 

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from familiar_cli.base.errors import BadInputError, ForgottenPersonError
 from familiar_cli.base.sqlite import rows_among
-from familiar_cli.base.text import fold
 from familiar_cli.base.who.identity import Author
+from familiar_cli.store.history.likeness import TOMBSTONE, NameForms, Traces, runs_of, words_of
 from familiar_cli.store.history.lines import TurnLine, TurnName, local_ids, own_instance, turn_names
 from familiar_cli.store.history.rows import Turn, pack, to_author, unpack
 
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
+    from familiar_cli.store.history.likeness import Loss
     from familiar_cli.store.history.schema import HistoryFile
-
-TOMBSTONE: Final = "[forgotten]"
-"""The words of a turn whose author, or the one it replied to, was forgotten."""
 
 PLATFORM: Final = "forgotten"
 """The platform of whoever was forgotten; the user id is that of the order."""
@@ -40,11 +38,8 @@ _LOST: Final = "forgotten-words:"  # prefix of the keyed hash of forgotten words
 _LINE: Final = re.compile(
     r"([0-9a-f]{12}) ([0-9a-f]{32}) ([0-9a-f]{64}(?:,[0-9a-f]{64})*)((?: [a-z0-9-]+:[0-9]{1,16})*)"
 )
-_WORD: Final = re.compile(r"\w+")
-_RUN: Final = 4  # consecutive words that count as a quotation if one is rare
 _RARE_CHARS: Final = 5
 _RARE_TURNS: Final = 2  # other turns that may contain a rare word
-_LEAST_NAME_CHARS: Final = 3
 _TELLING_CHARS: Final = 20  # minimum words to recognise a line, whoever it is attributed to
 _TRUNCATE_TRIES: Final = 20
 
@@ -153,8 +148,13 @@ def check_may_speak(connection: sqlite3.Connection, author: Author | None) -> No
 
 
 def is_tombstone(turn: Turn) -> bool:
-    """Tell whether a turn lost its words because somebody was forgotten."""
+    """Tell whether a turn lost all of its words because somebody was forgotten."""
     return turn.content == TOMBSTONE
+
+
+def lacks_words(turn: Turn) -> bool:
+    """Tell whether a turn lost some of its words, or all, because somebody was forgotten."""
+    return TOMBSTONE in turn.content
 
 
 def as_tombstone(connection: sqlite3.Connection, line: TurnLine) -> TurnLine:
@@ -171,81 +171,17 @@ def as_tombstone(connection: sqlite3.Connection, line: TurnLine) -> TurnLine:
     )
 
 
-def accounts_covered(history: HistoryFile, order: ForgetOrder) -> list[Author]:
-    """Return an order's accounts that have turns, with every name they used."""
+def accounts_of(history: HistoryFile) -> list[Author]:
+    """Return all accounts that have turns, with every name they used."""
     sql = (
         "SELECT DISTINCT author_platform, author_user_id, author_username, author_display_name "
         "FROM turns WHERE author_platform IS NOT NULL"
     )
-    found = map(to_author, history.rows(sql))
-    return [author for author in found if order.covers(author)]
-
-
-class Traces(Struct, frozen=True):
-    """Evidence by which unattributed text is recognised as a forgotten person's.
-
-    Args:
-        names: Their names, case-folded, as word sequences.
-        words: Words that only they used.
-        runs: Word sequences from their turns or from replies to them.
-    """
-
-    names: frozenset[tuple[str, ...]] = frozenset()
-    words: frozenset[str] = frozenset()
-    runs: frozenset[tuple[str, ...]] = frozenset()
-
-    def is_named_in(self, words: list[str]) -> bool:
-        """Tell whether a word sequence names them, also as in `ZoesCat` or `zoes-cat`."""
-        parts = [part for word in words for part in word.split("_") if part]
-        bare = [part.removesuffix("s") for part in parts]
-        return any(
-            not self.names.isdisjoint(_runs(some, length))
-            for length in {len(name) for name in self.names}
-            for some in (words, parts, bare)
-        )
-
-    def without_name(self, name: str) -> str:
-        """Return the name of a file without theirs."""
-        whole, dot, ending = name.rpartition(".") if "." in name else (name, "", "")
-        stem = whole
-        for words in sorted(self.names, key=lambda words: (-len(words), words)):
-            between = r"[\W_]*".join(map(re.escape, words))
-            stem = re.sub(
-                rf"(?<![^\W\d_]){between}(?:['\u2019]?s)?(?![^\W\d_])",
-                "",
-                stem,
-                flags=re.IGNORECASE,
-            )
-        bare = re.sub(r"([-_ ])[-_ ]+", r"\1", stem).strip("-_ ")
-        if bare == whole.strip("-_ "):
-            return name
-        if re.fullmatch(r"\d{4}-\d{2}-\d{2}", bare):
-            bare += "_memory"
-        return f"{bare if bare.strip('.') else bare + 'memory'}{dot}{ending}"
-
-    def is_quoted_in(self, words: list[str]) -> bool:
-        """Tell whether a word sequence is a quotation of them."""
-        return not self.runs.isdisjoint(_runs(words, _RUN))
-
-    def are_in(self, text: str) -> bool:
-        """Tell whether a text names or quotes them, or contains a word that only they used."""
-        words = words_of(text)
-        return (
-            not self.words.isdisjoint(words) or self.is_named_in(words) or self.is_quoted_in(words)
-        )
-
-
-def words_of(text: str) -> list[str]:
-    """Split a text into case-folded words."""
-    return _WORD.findall(fold(text))
+    return [author for row in history.rows(sql) if (author := to_author(row))]
 
 
 def _bare_words(text: str) -> str:
     return " ".join(words_of(text))
-
-
-def _runs(words: list[str], length: int) -> Iterator[tuple[str, ...]]:
-    return (tuple(words[at : at + length]) for at in range(len(words) - length + 1))
 
 
 class Forgotten(Struct, frozen=True):
@@ -253,17 +189,17 @@ class Forgotten(Struct, frozen=True):
 
     Args:
         said: Their own turns.
-        replies: The familiar's turns that reply to them or quote them.
-        quotes: Those among them that reply to others, but name or quote them.
+        replies: The familiar's turns that reply to them.
+        to_others: What its replies to others lose, by turn: only a name or a quotation.
         quoted: Turns of others that name or quote them, left for a person to decide on.
-        channels: New name of each channel in which nobody else spoke.
+        channels: New name of each channel in which nobody else spoke, or that has their name.
         names: Shared ids of all turns that lose their words.
         traces: Evidence by which their words are recognised.
     """
 
     said: frozenset[int] = frozenset()
     replies: frozenset[int] = frozenset()
-    quotes: frozenset[int] = frozenset()
+    to_others: Mapping[int, tuple[Loss, ...]] = field(default_factory=dict)
     quoted: tuple[int, ...] = ()
     channels: Mapping[str, str] = field(default_factory=dict)
     names: frozenset[TurnName] = frozenset()
@@ -274,9 +210,14 @@ class Forgotten(Struct, frozen=True):
         """All turns that lose their words."""
         return self.said | self.replies
 
+    @property
+    def changed(self) -> frozenset[int]:
+        """All turns that lose words, if only some."""
+        return self.turns | self.to_others.keys()
+
 
 def find_forgotten(
-    history: HistoryFile, order: ForgetOrder, own: str, names: Iterable[str], common: Iterable[str]
+    history: HistoryFile, order: ForgetOrder, own: str, names: NameForms, common: Iterable[str]
 ) -> Forgotten:
     """Find the turns that an order affects, changing nothing.
 
@@ -285,23 +226,23 @@ def find_forgotten(
         names: The person's names.
         common: Texts whose words identify nobody, such as lore.
     """
-    accounts = {(a.platform, a.user_id) for a in accounts_covered(history, order)}
+    accounts = {(a.platform, a.user_id) for a in accounts_of(history) if order.covers(a)}
     with history.use(create=False) as connection:
         said = set(_said_by(connection, accounts))
         others = local_ids(connection, own, filter(None, map(_turn_name, order.turns)))
         said |= set(others.values())
         replies = _replies_to(connection, said, accounts)
-        found, quoted, quotes = _read_traces(connection, said, replies, names, common)
-        replies |= quotes
         replies |= _alternatives(connection, replies) - said
+        found = _read_traces(connection, said, replies, names, common)
+        quoted, to_others = _others_affected(connection, said | replies, found)
         before = own or own_instance(connection)
         turns = said | replies
         return Forgotten(
             frozenset(said),
             frozenset(replies),
-            frozenset(quotes),
-            tuple(turn for turn in quoted if turn not in turns),
-            _own_channels(connection, order, accounts),
+            to_others,
+            tuple(quoted),
+            _channels_to_rename(connection, order, accounts, found),
             frozenset(turn_names(connection, before, turns).values()),
             found,
         )
@@ -366,82 +307,81 @@ def _read_traces(
     connection: sqlite3.Connection,
     said: AbstractSet[int],
     replies: AbstractSet[int],
-    names: Iterable[str],
+    names: NameForms,
     common: Iterable[str],
-) -> tuple[Traces, list[int], set[int]]:
-    """Return the traces of somebody, and the turns of others and of the familiar that match."""
-    texts = [
-        words_of(unpack(row[0]))
-        for row in rows_among(connection, "SELECT content FROM turns WHERE id IN", said | replies)
-        if row[0] != TOMBSTONE
-    ]
-    counted = Counter[str](dict.fromkeys((w for t in texts for w in t), 0))
+) -> Traces:
+    """Return by what texts of somebody, or about them, are recognised."""
+    texts = {
+        turn_id: words_of(unpack(content))
+        for turn_id, content in rows_among(
+            connection, "SELECT id, content FROM turns WHERE id IN", said | replies
+        )
+        if content != TOMBSTONE
+    }
+    counted = Counter[str](dict.fromkeys((w for t in texts.values() for w in t), 0))
+    own = {run for turn in said & texts.keys() for run in runs_of(texts[turn])}
+    told = Counter[tuple[str, ...]]()
     for text in common:
         counted.update(dict.fromkeys(counted.keys() & set(words_of(text)), _RARE_TURNS + 1))
-    for _, _, words in _other_turns(connection, said | replies):
+        names = names.without_ordinary(text)
+    for _, _, content in _other_turns(connection, said | replies):
+        words = words_of(content)
         counted.update(counted.keys() & set(words))
+        told.update(own.intersection(runs_of(words)))
+        names = names.without_ordinary(content)
     rare = {w for w, n in counted.items() if n <= _RARE_TURNS and len(w) >= _RARE_CHARS}
-    runs = {run for text in texts for run in _runs(text, _RUN) if not rare.isdisjoint(run)}
-    called = (tuple(words_of(name)) for name in names)
-    traces = Traces(
-        frozenset(one for one in called if len("".join(one)) >= _LEAST_NAME_CHARS),
+    runs = {r for t in texts.values() for r in runs_of(t) if not rare.isdisjoint(r)}
+    return Traces(
+        names,
         frozenset(word for word in rare if not counted[word]),
         frozenset(runs),
+        frozenset(run for run in own & runs if told[run] <= _RARE_TURNS),
     )
-    quoting = _turns_quoting(connection, said, replies, rare)
+
+
+def _others_affected(
+    connection: sqlite3.Connection, without: AbstractSet[int], traces: Traces
+) -> tuple[list[int], dict[int, tuple[Loss, ...]]]:
+    """Return others' turns that name or quote somebody, and what replies to others lose."""
     quoted: list[int] = []
-    quotes: set[int] = set()
-    for turn_id, role, words in _other_turns(connection, said | replies):
-        if turn_id in quoting or traces.is_named_in(words):
-            quotes.add(turn_id) if role == "assistant" else quoted.append(turn_id)
-    return traces, quoted, quotes
-
-
-def _turns_quoting(
-    connection: sqlite3.Connection,
-    said: AbstractSet[int],
-    replies: AbstractSet[int],
-    rare: AbstractSet[str],
-) -> set[int]:
-    """Return the turns with a run of words that somebody said and few others did.
-
-    What the familiar told them, it may have told others: that quotes nobody.
-    """
-    own = {
-        run
-        for row in rows_among(connection, "SELECT content FROM turns WHERE id IN", said)
-        for run in _runs(words_of(unpack(row[0])), _RUN)
-        if row[0] != TOMBSTONE and not rare.isdisjoint(run)
-    }
-    found: dict[tuple[str, ...], set[int]] = {}
-    for turn_id, _, words in _other_turns(connection, said | replies):
-        for run in own.intersection(_runs(words, _RUN)):
-            found.setdefault(run, set()).add(turn_id)
-    return set().union(*(turns for turns in found.values() if len(turns) <= _RARE_TURNS))
+    replies: dict[int, tuple[Loss, ...]] = {}
+    for turn_id, role, content in _other_turns(connection, without):
+        if losses := tuple(traces.losses(content)):
+            if role == "assistant":
+                replies[turn_id] = losses
+            else:
+                quoted.append(turn_id)
+    return quoted, replies
 
 
 def _other_turns(
     connection: sqlite3.Connection, without: AbstractSet[int]
-) -> Iterator[tuple[int, str, list[str]]]:
+) -> Iterator[tuple[int, str, str]]:
     sql = "SELECT id, role, content FROM turns ORDER BY id"
     for turn_id, role, content in connection.execute(sql):
         if turn_id not in without:
-            yield turn_id, role, words_of(unpack(content))
+            yield turn_id, role, unpack(content)
 
 
-def _own_channels(
-    connection: sqlite3.Connection, order: ForgetOrder, accounts: AbstractSet[tuple[str, str]]
+def _channels_to_rename(
+    connection: sqlite3.Connection,
+    order: ForgetOrder,
+    accounts: AbstractSet[tuple[str, str]],
+    traces: Traces,
 ) -> dict[str, str]:
-    """Return the channels in which only these accounts spoke, with their new names."""
+    """Return the channels in which only these accounts spoke, or that are named after them."""
     people: dict[str, set[tuple[str, str]]] = {}
-    sql = (
-        "SELECT DISTINCT channel_id, author_platform, author_user_id FROM turns "
-        "WHERE author_platform IS NOT NULL"
-    )
+    sql = "SELECT DISTINCT channel_id, author_platform, author_user_id FROM turns"
     for channel, platform, user_id in connection.execute(sql):
-        people.setdefault(unpack(channel), set()).add((unpack(platform), unpack(user_id)))
-    alone = (channel for channel, found in people.items() if found <= accounts)
-    return {channel: f"{PLATFORM}-{order.keyed_hash(channel)[:16]}" for channel in alone}
+        found = people.setdefault(unpack(channel), set())
+        if platform is not None:
+            found.add((unpack(platform), unpack(user_id)))
+    named = (
+        channel
+        for channel, found in people.items()
+        if (found and found <= accounts) or traces.is_named_in(channel)
+    )
+    return {channel: f"{PLATFORM}-{order.keyed_hash(channel)[:16]}" for channel in named}
 
 
 _CHANNEL_COLUMNS: Final = (
@@ -523,7 +463,7 @@ class _unguarded:  # noqa: N801  # reads as what it does
 def _remember_words(connection: sqlite3.Connection, order: ForgetOrder, found: Forgotten) -> None:
     """Store a keyed hash of each turn, so that clients cannot bring it back."""
     sql = "SELECT content FROM turns WHERE id IN"
-    for (content,) in list(rows_among(connection, sql, found.turns)):
+    for (content,) in list(rows_among(connection, sql, found.changed)):
         words = _bare_words(unpack(content))
         if words and content != TOMBSTONE:
             name = _LOST + order.keyed_hash(words)
@@ -536,22 +476,31 @@ def _bury(connection: sqlite3.Connection, order: ForgetOrder, found: Forgotten) 
         f"UPDATE turns SET content = '{TOMBSTONE}', hidden = 1 WHERE id = ?",  # noqa: S608
         buried,
     )
+    sql = "SELECT id, content FROM turns WHERE id IN"
+    connection.executemany(
+        "UPDATE turns SET content = ? WHERE id = ?",
+        [
+            (pack(found.traces.redacted(unpack(content))), turn_id)
+            for turn_id, content in list(rows_among(connection, sql, found.to_others))
+        ],
+    )
     who = (order.pseudonym.platform, order.pseudonym.user_id)
     connection.executemany(
         "UPDATE turns SET author_platform = ?, author_user_id = ?, author_username = NULL, "
         "author_display_name = NULL WHERE id = ? AND author_platform IS NOT NULL",
         [(*who, turn_id) for turn_id in found.turns],
     )
+    changed = [(turn_id,) for turn_id in found.changed]
     for sql in (
         "UPDATE turn_extras SET raw = '{}', identity = randomblob(16) WHERE turn_id = ?",
         "UPDATE elsewhere SET more = '' WHERE turn_id = ?",
-        "UPDATE set_aside SET hidden = NULL WHERE turn_id = ?",
         "DELETE FROM unread WHERE turn_id = ?",
     ):
-        connection.executemany(sql, buried)
+        connection.executemany(sql, changed)
+    connection.executemany("UPDATE set_aside SET hidden = NULL WHERE turn_id = ?", buried)
     connection.execute("UPDATE chats SET beginning = NULL")  # a plain hash of a line
-    if found.turns:
-        first = (min(found.turns),)
+    if changed:
+        first = min(changed)
         connection.execute("DELETE FROM summaries WHERE last_turn_id >= ?", first)
     connection.execute("DELETE FROM turn_files")  # every file of turns is rewritten
     connection.execute("DELETE FROM lines_waiting")

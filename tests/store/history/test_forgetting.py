@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history.forgetting import (
-    TOMBSTONE,
     ForgetOrder,
-    Traces,
     bury_turns,
     find_forgotten,
     orders_of,
 )
+from familiar_cli.store.history.likeness import TOMBSTONE, NameForms
 from familiar_cli.store.history.store import HistoryStore
 from tests.support.chats import HEAD, bring, robin, save, yuzu
 
@@ -31,7 +29,7 @@ def test_turns_of_others_stay_byte_for_byte(tmp_path_factory, said) -> None:
     sql = "SELECT * FROM turns WHERE author_user_id IS NOT '0' ORDER BY id"
     before, count = store.rows(sql), len(store.after(0, 99))
     order = ForgetOrder.for_accounts(PEOPLE[:1])
-    bury_turns(store, order, find_forgotten(store, order, "", ["Person0"], ()))
+    bury_turns(store, order, find_forgotten(store, order, "", NameForms.of(["Person0"]), ()))
     ids = {row[0] for row in before}
     kept = [row for row in store.rows("SELECT * FROM turns ORDER BY id") if row[0] in ids]
     assert kept == before
@@ -56,7 +54,7 @@ def test_triggers_guard_the_turns_afterwards(tmp_path) -> None:
     sql = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY name"
     before = store.rows(sql)
     order = ForgetOrder.for_accounts(PEOPLE[:1])
-    bury_turns(store, order, find_forgotten(store, order, "", (), ()))
+    bury_turns(store, order, find_forgotten(store, order, "", NameForms(), ()))
     assert store.rows(sql) == before != []
     assert b"a secret" not in (tmp_path / "history.db").read_bytes()
     store.close()
@@ -70,28 +68,10 @@ def test_no_digest_of_a_line_is_left_of_an_imported_chat(tmp_path) -> None:
     )
     assert beginning
     order = ForgetOrder.for_accounts([Author("sillytavern", author)])
-    bury_turns(store, order, find_forgotten(store, order, "", (), ()))
+    bury_turns(store, order, find_forgotten(store, order, "", NameForms(), ()))
     assert store.rows("SELECT beginning FROM chats") == [(None,)]
     assert store.rows("SELECT 1 FROM turn_extras WHERE identity = ?", (identity,)) == []
     later = save(tmp_path / "later.jsonl", HEAD, robin("another secret"), yuzu("Good evening."))
     bring(store, later)
     assert store.rows("SELECT beginning FROM chats") == [(None,), (None,)]
     store.close()
-
-
-@pytest.mark.parametrize(
-    ("name", "bare"),
-    [
-        ("zoe", "memory"),  # a directory
-        ("zoe-trip", "trip"),
-        ("zoe-lee-trip.md", "trip.md"),
-        ("zoes.md", "memory.md"),
-        ("2026-01-02_zoe.md", "2026-01-02_memory.md"),
-        (".zoe.json", ".memory.json"),
-        ("zoetrope.md", "zoetrope.md"),
-    ],
-)
-def test_nothing_of_a_name_is_left_in_the_name_of_a_file(name, bare) -> None:
-    traces = Traces(names=frozenset({("zoe",), ("zoe", "lee")}))
-    assert traces.without_name(name) == bare
-    assert traces.without_name(bare) == bare

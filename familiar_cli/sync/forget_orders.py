@@ -1,0 +1,419 @@
+"""Carry out orders to forget people: here, from another machine, or cut off before.
+
+What is being forgotten stands in `.forgetting.json` until it is done: whoever opens the familiar
+after a crash finishes it. Until then it holds names, since the pages that tell them go first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import MutableMapping, MutableSequence
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+import tomlkit
+from msgspec import Struct, to_builtins
+
+from familiar_cli.base.config.schema import ChannelConfig, CharacterConfig
+from familiar_cli.base.config.settings import all_settings, parse, read_text
+from familiar_cli.base.errors import ConflictError, FamiliarError, LockedError
+from familiar_cli.base.files import locked, read_plain, read_record, remove, write_own
+from familiar_cli.base.text import fold, sha256_of
+from familiar_cli.base.who.identity import Author
+from familiar_cli.store.history.attachments import remove_unmentioned
+from familiar_cli.store.history.forgetting import (
+    ForgetOrder,
+    Forgotten,
+    accounts_of,
+    bury_turns,
+    find_forgotten,
+)
+from familiar_cli.store.history.likeness import NameForms
+from familiar_cli.store.history.lines import TurnName
+from familiar_cli.store.journal.repository import HUMAN, Repository, translate_errors
+from familiar_cli.store.memory.aliases import names_of, slug_in
+from familiar_cli.store.memory.layout import (
+    INDEX_DIR,
+    LORE_DIR,
+    PEOPLE_DIR,
+    SELF_DIR,
+    STANDARD_NAMES,
+)
+from familiar_cli.store.memory.pages.erasing import PageEraser, free_path
+from familiar_cli.store.memory.store.files import MISSING
+from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
+from familiar_cli.sync.journal_epochs import EpochWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from familiar_cli.base.config.channel import ChannelConfigs
+    from familiar_cli.base.config.home import FamiliarPaths, Instance
+    from familiar_cli.base.config.values import Setting
+    from familiar_cli.store.history.store import HistoryStore
+
+ORDERS_FILE: Final = ".forgotten.json"
+"""In the home: the orders of each familiar, so that they outlive a restored backup."""
+
+_KNOWN_FILE: Final = "served.sqlite"  # of the server
+_DERIVED: Final = ("recall", "replying", ".backups", f"memory/{INDEX_DIR}")
+_RECORDS: Final = ("traces", "runs", "quarantine")
+_TRIES: Final = 5
+_NOT_ABOUT_PEOPLE: Final = frozenset({"llm", "embedding"})  # names of models and servers
+
+
+class ForgetPlace(Struct, frozen=True):
+    """The parts of a familiar in which somebody is forgotten.
+
+    Args:
+        others: What the familiar and its owners are called.
+    """
+
+    paths: FamiliarPaths
+    memory: MemoryStore
+    history: HistoryStore
+    channels: ChannelConfigs
+    repository: Repository
+    instance: Instance
+    others: tuple[str, ...]
+
+
+class UnfinishedForgetting(Struct, frozen=True):
+    """An order that is being carried out.
+
+    Args:
+        order: The order, in one line.
+        slugs: The person's accounts.
+        names: What they are called.
+        channels: Files of channels that lose their name.
+        built_on: Versions of the memory in which it was carried out elsewhere.
+    """
+
+    order: str
+    slugs: tuple[str, ...]
+    names: tuple[str, ...]
+    channels: tuple[str, ...] = ()
+    built_on: tuple[str, ...] = ()
+
+
+def unfinished_forgetting(paths: FamiliarPaths) -> UnfinishedForgetting | None:
+    """Return the order that is being carried out, or was cut off; None if there is none."""
+    return read_record(paths.forgetting, UnfinishedForgetting)
+
+
+def people_pages(memory: MemoryStore) -> Iterator[tuple[str, str]]:
+    """Yield the slug and the text of each person's file."""
+    for entry in memory.walk(PEOPLE_DIR, missing_ok=True).files:
+        slug = slug_in(entry.rel_path)
+        if slug:
+            with suppress(FamiliarError):
+                yield slug, memory.read_file(entry.rel_path)
+
+
+class Forgetting:
+    """Carries out one order in one familiar."""
+
+    def __init__(
+        self, place: ForgetPlace, order: ForgetOrder, begun: UnfinishedForgetting | None = None
+    ) -> None:
+        self._place = place
+        self.order = order
+        self._root = place.paths.root
+        pages = dict(people_pages(place.memory))
+        accounts = accounts_of(place.history)
+        covered = {s for s in pages if order.covers(Author.from_slug(s))}
+        covered |= {a.slug for a in accounts if order.covers(a)}
+        self.slugs = frozenset(covered.union(begun.slugs if begun else ()))
+        self._names = list(begun.names if begun else ())
+        self._old_files = begun.channels if begun else ()
+        others = ["user", "char", *place.others]
+        for slug, text in pages.items():
+            (self._names if slug in self.slugs else others).extend(names_of(text))
+        for author in accounts:
+            known = filter(None, (author.username, author.display_name, author.user_id))
+            (self._names if author.slug in self.slugs else others).extend(known)
+        self.found = self._find(NameForms.of(self._names, others, self.slugs))
+        self._traced = {str(number) for number in self.found.changed}
+        traces = self.found.traces
+        self.eraser = PageEraser(
+            self.slugs, self._is_cited, self._is_quoted, traces.are_in, self._bare_name
+        )
+
+    def _find(self, names: NameForms) -> Forgotten:
+        memory = self._place.memory
+        common = [
+            memory.read_file(entry.rel_path)
+            for directory in (SELF_DIR, LORE_DIR)
+            if memory.exists(directory)
+            for entry in memory.walk(directory).files
+            if entry.rel_path.endswith(".md")
+        ]
+        instance = self._place.instance.id
+        return find_forgotten(self._place.history, self.order, instance, names, common)
+
+    def _is_cited(self, instance: str, number: int) -> bool:
+        return TurnName(instance or self._place.instance.began, number) in self.found.names
+
+    def _is_quoted(self, text: str) -> bool:
+        return self.found.traces.is_named_in(text) or self.found.traces.is_quoted_in(text)
+
+    def _bare_name(self, name: str) -> str:
+        return name if name in STANDARD_NAMES else self.found.traces.without_name(name)
+
+    def changes(self) -> dict[str, tuple[bytes, bytes | None]]:
+        """Return the memory files that change, before and after."""
+        memory = self._place.memory
+        found: dict[str, tuple[bytes, bytes | None]] = {}
+        if not memory.root.is_dir():
+            return found
+        files = memory.walk("", hidden=True).files
+        taken = {fold(entry.rel_path) for entry in files}
+        for entry in files:
+            with suppress(FamiliarError):
+                before = memory.read_bytes(entry.rel_path)
+                after = self.eraser.cleaned(entry.rel_path, before)
+                renamed = self.eraser.renamed(entry.rel_path)
+                if after is not None and renamed != entry.rel_path:
+                    renamed = free_path(renamed, taken)
+                    taken.add(fold(renamed))
+                    found[renamed] = (b"", after)
+                    after = None
+                if after != before:
+                    found[entry.rel_path] = (before, after)
+        return found
+
+    def remaining(self) -> list[str]:
+        """List the files of memory that still have a word like their name afterwards."""
+        names = self.found.traces.names
+        changes = self.changes()
+        found: list[str] = []
+        for entry in self._place.memory.walk("", missing_ok=True).files:
+            _, after = changes.get(entry.rel_path, (b"", b"-"))
+            with suppress(FamiliarError):
+                if after is not None and entry.rel_path.endswith(".md"):
+                    if entry.rel_path not in changes:
+                        after = self._place.memory.read_bytes(entry.rel_path)
+                    if names.may_be_in(after.decode(errors="replace")):
+                        found.append(entry.rel_path)
+        return found
+
+    def settings(self) -> dict[Path, str]:
+        """Return the settings and jobs that name the person, without these.
+
+        Raises:
+            ConfigError: One of the files is damaged.
+        """
+        paths = self._place.paths
+        renamed = self._renamed_channels()
+        found: dict[Path, str] = {}
+        for path in (paths.jobs, paths.config, *sorted(paths.channels.glob("*.toml"))):
+            before = read_text(path)
+            parse(before, path)
+            document = tomlkit.parse(before)
+            self._clear(document)
+            lines = tomlkit.dumps(document).splitlines(keepends=True)
+            comments = {line for line in lines if line.startswith("#")}
+            gone = {line for line in comments if path in renamed or self.eraser.mentions(line)}
+            after = "".join(line for line in lines if line not in gone)
+            if after != before or path in renamed:
+                found[path] = after
+        return found
+
+    def _renamed_channels(self) -> dict[Path, Path]:
+        """Return the settings files of channels that lose their name, with their new paths."""
+        channels = self._place.channels
+        found = ((channels.path(old), new) for old, new in self.found.channels.items() if old)
+        return {old: channels.path(new) for old, new in found if old.exists()}
+
+    def _clear(self, table: MutableMapping[str, Any], prefix: str = "") -> None:
+        """Remove what names the person from settings; values that are none of a text stay."""
+        known = {part for key in _known_settings() for part in key.split(".")}
+        for key, value in list(table.items()):
+            setting = _known_settings().get(f"{prefix}{key}")
+            if (not prefix and key in _NOT_ABOUT_PEOPLE) or (setting and value in setting.choices):
+                continue
+            if key not in known and self.eraser.renamed(key) != key:
+                del table[key]
+            elif isinstance(value, str) and self.eraser.mentions(value):
+                kept = [line for line in value.split("\n") if not self.eraser.mentions(line)]
+                if any(line.strip() for line in kept):
+                    table[key] = "\n".join(kept)
+                else:
+                    del table[key]
+            elif isinstance(value, MutableMapping):
+                self._clear(value, f"{prefix}{key}.")
+            elif isinstance(value, MutableSequence):
+                for item in [item for item in value if self._is_named_in(item)]:
+                    value.remove(item)
+
+    def _is_named_in(self, item: object) -> bool:
+        """Tell whether a text in a list, or a job, names the person: without it, it is none."""
+        texts = item.values() if isinstance(item, MutableMapping) else [item]
+        return any(isinstance(text, str) and self.eraser.mentions(text) for text in texts)
+
+    def records(self) -> list[Path]:
+        """List the derived files that name or quote the person, or are rebuilt anyway."""
+        found = [self._root / name for name in _DERIVED]
+        found += self._root.glob(f"{_KNOWN_FILE}*")
+        for directory in (*_RECORDS, ".consolidation-parts"):
+            found += filter(self._is_theirs, (self._root / directory).rglob("*"))
+        for pattern in ("*.json", ".consolidation*"):
+            found += filter(self._is_theirs, self._root.glob(pattern))
+        found += self._channel_files()
+        return [path for path in found if path.exists() and path != self._place.paths.forgetting]
+
+    def _channel_files(self) -> Iterator[Path]:
+        """Yield what belongs to channels that lose their name, but their settings."""
+        paths, names = self._place.paths, self.found.channels
+        yield from map(paths.channel_lock, names)
+        stems = {self._place.channels.path(old).stem for old in names if old}
+        for path in paths.channels.rglob("*"):
+            is_own = path.name.partition(".")[0] in stems
+            if path.suffix != ".toml" and (is_own or self.eraser.mentions(unquote(path.name))):
+                yield path
+
+    def _is_theirs(self, path: Path) -> bool:
+        if not path.is_file():
+            return False
+        if path.parent.name == "traces" and path.stem in self._traced:
+            return True
+        try:
+            text = read_plain(path).decode(errors="replace")
+        except OSError:
+            return False
+        with suppress(ValueError):
+            text = json.dumps(json.loads(text), ensure_ascii=False)
+        return self.eraser.mentions(f"{unquote(path.name)}\n{text}".replace("\\n", "\n"))
+
+    def carry_out(self, built_on: Collection[str] = ()) -> None:
+        """Erase the person: derived data first, the turns themselves last.
+
+        If it is cut off, whoever opens the familiar next finishes it.
+
+        Raises:
+            LockedError: Another process is forgetting somebody here.
+            FamiliarError: Something cannot be written.
+        """
+        paths = self._place.paths
+        settings = self.settings()  # a damaged file ends it before anything is removed
+        with _only_one_order(paths):
+            renamed = self._renamed_channels()
+            begun = UnfinishedForgetting(
+                self.order.to_line(),
+                tuple(sorted(self.slugs)),
+                tuple(self._names),
+                tuple({*self._old_files, *(path.name for path in renamed)}),
+                tuple(built_on),
+            )
+            write_own(paths.forgetting, json.dumps(to_builtins(begun)).encode())
+            _note_order(paths, self.order)
+            self._announce()
+            self._remove_records()
+            for path, text in settings.items():
+                write_own(renamed.get(path, path), text.encode())
+            self._rewrite_memory(built_on)
+            bury_turns(self._place.history, self.order, self.found)
+            for name in begun.channels:  # which kept private channels so until they were renamed
+                remove(paths.channels / name)
+            self._remove_records()  # content indexed again meanwhile
+            remove_unmentioned(self._root, self._place.history)
+            remove(paths.forgetting)
+            self._announce()
+
+    def _announce(self) -> None:
+        """Make servers open the familiar again."""
+        with suppress(OSError):
+            os.utime(self._place.paths.config)
+
+    def _remove_records(self) -> None:
+        for path in self.records():
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                remove(path)
+
+    def _rewrite_memory(self, built_on: Collection[str]) -> None:
+        memory, repository = self._place.memory, self._place.repository
+        for _ in range(_TRIES):
+            memory.catch_up()
+            changes = self.changes()
+            if changes:
+                with memory.transaction(HUMAN, "forget a person") as tx:
+                    for path, (before, after) in changes.items():
+                        if after is None:
+                            tx.delete(path, expect=sha256_of(before))
+                        else:
+                            expect = sha256_of(before) if before else MISSING
+                            tx.write(path, after, expect=expect, any_size=True)
+            with hold_lock(memory.lock_path, memory.lock_timeout_s):
+                if self.changes():  # they were written about meanwhile
+                    continue
+                if repository.exists:
+                    signature = self._place.instance
+                    with translate_errors(repository.path):
+                        EpochWriter(repository, self.eraser).begin(
+                            self.order.to_line(),
+                            instance="" if signature.is_first else signature.id,
+                            built_on=built_on,
+                        )
+                return
+        raise ConflictError(
+            "The memory kept changing, so not everything was forgotten",
+            hint="Run the same command again while nobody is talking to the familiar.",
+        )
+
+
+@cache
+def _known_settings() -> dict[str, Setting]:
+    return {**all_settings(ChannelConfig), **all_settings(CharacterConfig)}
+
+
+def _only_one_order(paths: FamiliarPaths) -> AbstractContextManager[None]:
+    return locked(paths.root / ".forgetting.lock", 0, what="what is known of people")
+
+
+def finish_forgetting(place: Callable[[], ForgetPlace], paths: FamiliarPaths) -> bool:
+    """Finish an order that was cut off; False if a process is still carrying it out.
+
+    Raises:
+        FamiliarError: It cannot be finished; the next opening tries again.
+    """
+    try:
+        with _only_one_order(paths):
+            begun = unfinished_forgetting(paths)
+    except LockedError:
+        return False
+    if begun is None:  # done meanwhile, or damaged: it holds nothing that could be finished
+        return True
+    order = ForgetOrder.from_line(begun.order)
+    Forgetting(place(), order, begun).carry_out(begun.built_on)
+    return True
+
+
+def known_orders(paths: FamiliarPaths) -> list[ForgetOrder]:
+    """Return the orders that the home has for a familiar.
+
+    Raises:
+        BadInputError: An order is invalid.
+    """
+    return [ForgetOrder.from_line(line) for line in _read_orders(paths).get(paths.id, [])]
+
+
+def _read_orders(paths: FamiliarPaths) -> dict[str, list[str]]:
+    return read_record(paths.root.parent / ORDERS_FILE, dict[str, list[str]]) or {}
+
+
+def _note_order(paths: FamiliarPaths, order: ForgetOrder) -> None:
+    """Record an order in the home as well."""
+    known = _read_orders(paths)
+    lines = known.setdefault(paths.id, [])
+    if order.to_line() not in lines:
+        lines.append(order.to_line())
+        content = (json.dumps(known, indent=1) + "\n").encode()
+        write_own(paths.root.parent / ORDERS_FILE, content)
