@@ -6,32 +6,80 @@ through the conversation again, so a swipe or a branch counts once and no state 
 
 from __future__ import annotations
 
-import re
+import json
+from bisect import bisect_left
+from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError
-from familiar_cli.base.text import fold, one_line, slugify
-from familiar_cli.store.memory.pages.front_matter import LorePage, is_expression
-from familiar_cli.store.memory.pages.lore_settings import LoreSettings, load_lore_settings
+from familiar_cli.base.text import counted, fold, one_line, slugify
+from familiar_cli.context.lore_keys import KeyMatcher, Messages
+from familiar_cli.store.memory.layout import CARD_JSON, LORE_DIR
+from familiar_cli.store.memory.pages.front_matter import LorePage, parse_lore
+from familiar_cli.store.memory.pages.lore_settings import (
+    LORE_SETTINGS,
+    LoreSettings,
+    load_lore_settings,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from familiar_cli.context.character import Macros
     from familiar_cli.context.request import ContextRequest
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.memory.store.store import MemoryStore
 
-_PREFIX: Final = "its book keeps it back now: "
+KEPT_BACK: Final = "its book keeps it back now"
 _MOST_MESSAGES: Final = 5_000
-_MOST_EXPRESSION_CHARS: Final = 1_000
-_EXPRESSION_S: Final = 0.05
 _PERCENT: Final = 100
-_FLAGS: Final = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL}
-_ANY, _NOT_ALL, _NOT_ANY, _ALL = range(4)
-_REPLY: Final = frozenset({"normal", "swipe", "regenerate"})
-_CONTINUED: Final = frozenset({"continue"})
+_KINDS: Final = {
+    "normal": frozenset({"normal"}),
+    "again": frozenset({"swipe", "regenerate"}),
+    "continue": frozenset({"continue"}),
+}
+"""SillyTavern's kinds of generation, by ours."""
+
+_Book = dict[str, LoreSettings]
+
+
+class _Rest(Struct):
+    """Until which message an entry stays after a match, and until which it rests; 0 for neither."""
+
+    stays_until: int = 0
+    rests_until: int = 0
+
+    def come_to(self, place: int, entry: LoreSettings, said: Sequence[int]) -> None:
+        """End what is over at the message number `place`; after it stayed, an entry rests.
+
+        Args:
+            said: The numbers of the messages at which entries are shown.
+        """
+        if self.stays_until and place >= self.stays_until:
+            ended = next(iter(said[bisect_left(said, self.stays_until) :]), place)
+            if entry.cooldown and not entry.is_single:
+                self.rests_until = min(ended, place) + entry.cooldown
+            self.stays_until = 0
+        if place >= self.rests_until:
+            self.rests_until = 0
+
+    def match(self, place: int, entry: LoreSettings) -> None:
+        """Note that an entry was shown at the message number `place`."""
+        if entry.is_single:
+            self.rests_until = self.rests_until or 10 * _MOST_MESSAGES
+        if entry.sticky and not self.stays_until:
+            self.stays_until = place + entry.sticky
+        if entry.cooldown and not self.rests_until:
+            self.rests_until = place + entry.cooldown
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the entry rests."""
+        return self.rests_until > 0 and not self.stays_until
 
 
 class LoreGates:
@@ -48,247 +96,360 @@ class LoreGates:
         self._history = history
         self._request = request
         self._macros = macros
-        self._books: dict[str, dict[str, LoreSettings] | str] = {}
+        self._books: dict[str, _Book | str] = {}
         self._reasons: dict[str, str] = {}
-        self._winners: dict[tuple[str, str], str] = {}  # by directory and group
-        self._slow: set[str] = set()  # expressions that took too long
-        self._messages: list[tuple[str, bool]] = []  # newest last; whether a person said it
+        self._winners: dict[tuple[str, str, int], str] = {}  # by directory, group and place
+        self._rests: dict[tuple[str, str], _Rest] = {}
+        self._pages: dict[tuple[str, str], LoreSettings] = {}
+        self._places: list[int] = []  # of what people said, from 1
+        self._replies: list[int] = []
         self._read = -1
+        self._keys = KeyMatcher(macros.expand, self._beside)
 
     def reason(self, rel_path: str, page: LorePage) -> str:
         """Return why an entry is kept back, and what would open it; empty if it is not."""
         if page.entry_id is None:
             return ""
         if rel_path not in self._reasons:
-            found = self._closed(rel_path.rpartition("/")[0], page.entry_id, page)
-            self._reasons[rel_path] = found and _PREFIX + found
+            try:
+                found = self._closed(rel_path, page.entry_id, page)
+            except FamiliarError as error:  # a damaged book, or a slow expression
+                found = str(error)
+            self._reasons[rel_path] = found and f"{KEPT_BACK}: {found}"
         return self._reasons[rel_path]
 
-    def _closed(self, directory: str, entry_id: str, page: LorePage) -> str:
-        book = self._book(directory)
-        if isinstance(book, str):
-            return book
-        entry = book.get(entry_id)
-        if entry is None:
+    def settings(self, rel_path: str, page: LorePage) -> LoreSettings | None:
+        """Return the settings of an entry; None without any.
+
+        Raises:
+            FamiliarError: Its book is damaged.
+        """
+        return self._book_of(rel_path, page.entry_id)[1].get(page.entry_id or "")
+
+    def _closed(self, rel_path: str, entry_id: str, page: LorePage) -> str:
+        directory, book = self._book_of(rel_path, entry_id)
+        if entry_id not in book:
             return ""
-        keys = page.keys or entry.keys
-        if not (keys or entry.is_constant or entry.is_vectorized or page.pinned):
-            return "it has no keys, and is neither constant nor vectorized"
+        entry = book[entry_id]
+        entry = book[entry_id] = replace(entry, keys=page.keys or entry.keys, path=rel_path)
+        if not (entry.keys or entry.is_constant or entry.is_vectorized or page.pinned):
+            return "it has no keys, and is neither constant nor vectorized; a key opens it"
+        if not (entry.scan_depth or entry.is_constant or entry.is_vectorized or page.pinned):
+            return "it looks for its keys in no message (scan depth 0); it can be pinned"
+        now = self._count(entry)
         return (
-            self._forbidden(entry)
-            or self._resting(entry, keys)
-            or self._unlucky(entry_id, entry)
-            or self._other_of_group(directory, book, entry_id)
+            self._forbidden(entry, now)
+            or self._resting(directory, book, entry_id, now)
+            or self._wrong_words(entry, now)
+            or self._alone(directory, book, entry_id, now)
+            or self._other_of_group(directory, book, entry_id, now)
+            or self._unlucky(entry_id, entry, now)
         )
 
-    def _book(self, directory: str) -> dict[str, LoreSettings] | str:
+    def _book_of(self, rel_path: str, entry_id: str | None) -> tuple[str, _Book]:
+        """Return the book that has an entry, with its directory: the page may have been moved."""
+        own = rel_path.rpartition("/")[0]
+        if entry_id is None or entry_id in self._book(own):
+            return own, self._book(own)
+        walk = self._store.walk(LORE_DIR, hidden=True, missing_ok=True)
+        paths = (entry.rel_path.rpartition("/") for entry in walk.files)
+        others = sorted(where for where, _, name in paths if name == LORE_SETTINGS)
+        found = next((where for where in others if entry_id in self._book(where)), own)
+        return found, self._book(found)
+
+    def _book(self, directory: str) -> _Book:
         if directory not in self._books:
             try:
                 self._books[directory] = load_lore_settings(self._store, directory)
             except FamiliarError as error:
                 self._books[directory] = str(error)
-        return self._books[directory]
+        book = self._books[directory]
+        if isinstance(book, str):
+            raise FamiliarError(book)
+        return book
 
-    def _forbidden(self, entry: LoreSettings) -> str:
-        """Return why the settings forbid an entry at this point of the conversation."""
+    def _forbidden(self, entry: LoreSettings, place: int) -> str:
+        """Return why the settings forbid an entry at a message, whatever it says."""
         return (
-            ("its decorator `@@dont_activate`" if entry.is_off else "")
+            ("its decorator `@@dont_activate` forbids it always" if entry.is_off else "")
             or self._wrong_kind(entry)
             or self._wrong_character(entry)
-            or self._too_early(entry)
-            or self._wrong_words(entry, self._scanned(entry, None))
+            or self._too_early(entry, place)
         )
 
     def _wrong_kind(self, entry: LoreSettings) -> str:
-        kinds = _CONTINUED if self._request.begun else _REPLY
-        if not entry.triggers or entry.triggers & kinds:
+        kind = "continue" if self._request.begun else "again" if self._request.is_again else ""
+        if not entry.triggers or entry.triggers & _KINDS[kind or "normal"]:
             return ""
-        return f"it is only for: {', '.join(sorted(entry.triggers))}"
+        return f"it is only for replies of the kind {', '.join(sorted(entry.triggers))}"
 
     def _wrong_character(self, entry: LoreSettings) -> str:
-        if not entry.characters:
-            return ""
         own = {fold(self._macros.char), fold(self._request.familiar_id)}
         named = {fold(name) for name in entry.characters}
         named |= {fold(slugify(name)) for name in entry.characters}
-        if bool(own & named) != entry.excludes_characters:
-            return ""
-        names = one_line(", ".join(entry.characters), 80)
-        return f"it is {'not ' if entry.excludes_characters else 'only '}for {names}"
-
-    def _too_early(self, entry: LoreSettings) -> str:
-        least = max(entry.delay, entry.after)
-        if not (least or entry.every):
-            return ""
-        said = self._count(_MOST_MESSAGES if entry.every else least)
-        if said < least:
-            return f"it waits for message {least}, and this is message {said}"
-        if entry.every and said % entry.every:
-            return f"it is due at each {entry.every}th message, and this is message {said}"
+        tags = {fold(tag) for tag in entry.tags}
+        own_tags = {fold(str(tag)) for tag in self._card.get("tags") or ()} if tags else set()
+        for wanted, held in ((named, own), (tags, own_tags)):
+            if wanted and bool(wanted & held) == entry.excludes_characters:
+                names = one_line(", ".join(entry.characters + entry.tags), 80)
+                return f"it is {'not ' if entry.excludes_characters else 'only '}for {names}"
         return ""
 
-    def _wrong_words(self, entry: LoreSettings, text: str) -> str:
-        for key in entry.exclude_keys:
-            if self._matches(entry, key, text):
-                return f"{key!r} was said (`@@exclude_keys`)"
-        if not entry.secondary or entry.is_constant:
-            return ""
-        held = [key for key in entry.secondary if self._matches(entry, key, text)]
-        lacked = [key for key in entry.secondary if key not in held]
-        match entry.logic:
-            case 1:  # NOT ALL
-                return "" if lacked else f"all of these were said: {_listed(held)} (NOT ALL)"
-            case 2:  # NOT ANY
-                return f"{held[0]!r} was said (NOT ANY)" if held else ""
-            case 3:  # AND ALL
-                return f"{lacked[0]!r} was not said (AND ALL)" if lacked else ""
-            case _:
-                return "" if held else f"none of these was said: {_listed(lacked)} (AND ANY)"
+    def _too_early(self, entry: LoreSettings, place: int) -> str:
+        if place < entry.delay:
+            return f"it waits for message {entry.delay}, and this is message {place}"
+        replies = bisect_left(self._replies, place)
+        if replies < entry.after:
+            return f"it waits for {entry.after} replies, and there are {replies}"
+        if entry.every and (not replies or replies % entry.every):
+            return f"it is due after each {entry.every} replies, and there are {replies}"
+        return ""
 
-    def _unlucky(self, entry_id: str, entry: LoreSettings) -> str:
+    def _wrong_words(self, entry: LoreSettings, place: int) -> str:
+        for key in entry.exclude_keys:
+            if self._keys.occurs(entry, key, place):
+                return f"{key!r} was said (`@@exclude_keys`){_until(entry, 'no longer ')}"
+        if entry.is_constant:
+            return ""
+        if entry.required and not self._any_occurs(entry, entry.required, place):
+            words = _listed(entry.required)
+            return f"none of these was said: {words} (`@@additional_keys`){_until(entry)}"
+        held = [key for key in entry.secondary if self._keys.occurs(entry, key, place)]
+        lacked = [key for key in entry.secondary if key not in held]
+        why = _wrong_logic(entry.logic, held, lacked) if entry.secondary else ""
+        is_not = entry.logic in {1, 2}
+        return why and f"{why}{_until(entry, 'no longer ' if is_not else '')}"
+
+    def _any_occurs(self, entry: LoreSettings, keys: Iterable[str], place: int) -> bool:
+        return any(self._keys.occurs(entry, key, place) for key in keys)
+
+    def _is_named(self, entry: LoreSettings, place: int) -> bool:
+        """Tell whether the words said would show an entry."""
+        if entry.is_constant:
+            return not self._wrong_words(entry, place)
+        is_said = self._any_occurs(entry, entry.keys, place)
+        return is_said and not self._wrong_words(entry, place)
+
+    def _alone(self, directory: str, book: _Book, entry_id: str, now: int) -> str:
+        """Return whether an entry waits for others whose text may bring it."""
+        if not book[entry_id].is_delayed:
+            return ""
+        for key, one in book.items():
+            if one.is_delayed or not one.spreads or self._forbidden(one, now):
+                continue
+            is_named = self._is_named(one, now) and self._with_page(directory, book, key).path
+            if is_named and not self._resting(directory, book, key, now):
+                return ""
+        return "it waits until another entry of its book is named (delay until recursion)"
+
+    def _unlucky(self, entry_id: str, entry: LoreSettings, place: int) -> str:
         if entry.probability >= _PERCENT:
             return ""
         if not entry.probability:
-            return "its probability is 0 %"
-        drawn = self._draw(entry_id) * _PERCENT
+            return "its probability is 0 %, so nothing opens it but another one in its book"
+        drawn = self._draw(entry_id, place) * _PERCENT
         if drawn < entry.probability:
             return ""
-        return f"its probability is {entry.probability} %, and {drawn:.0f} was drawn for this turn"
+        chance = f"{entry.probability} %"
+        return f"its probability is {chance}, and {drawn:.0f} was drawn; each message draws again"
 
-    def _other_of_group(self, directory: str, book: dict[str, LoreSettings], entry_id: str) -> str:
+    def _other_of_group(self, directory: str, book: _Book, entry_id: str, place: int) -> str:
         """Return which group another entry was drawn from."""
         for group in book[entry_id].groups:
-            place = directory, group
-            if place not in self._winners:
-                self._winners[place] = self._winner(group, self._candidates(book, group))
-            if self._winners[place] != entry_id:
-                return f"another entry of its group {one_line(group, 40)!r} was drawn"
+            key = directory, group, place
+            if key not in self._winners:
+                self._winners[key] = self._winner(directory, book, group, place)
+            if self._winners[key] != entry_id:
+                name = one_line(group, 40)
+                return f"another entry of its group {name!r} was drawn for this message"
         return ""
 
-    def _candidates(self, book: dict[str, LoreSettings], group: str) -> dict[str, LoreSettings]:
-        """Return the entries from which a group draws: first those that are named."""
+    def _winner(self, directory: str, book: _Book, group: str, place: int) -> str:
+        """Draw an entry of a group: among those that are named, else among all that may be."""
         members = {
-            key: one
-            for key, one in book.items()
-            if group in one.groups
-            and not self._forbidden(one)
-            and not self._resting(one, one.keys)
-            and not self._unlucky(key, one)
+            key: self._with_page(directory, book, key)
+            for key, one in sorted(book.items(), key=lambda item: (-item[1].order, item[1].place))
+            if group in one.groups and not self._forbidden(one, place)
         }
-        return {key: one for key, one in members.items() if self._is_named(one)} or members
-
-    def _winner(self, group: str, members: dict[str, LoreSettings]) -> str:
+        members = {key: one for key, one in members.items() if one.path}
+        rests = {key: self._rest_at(directory, book, key, place) for key in members}
+        members = {key: one for key, one in members.items() if not rests[key].is_on}
+        named = {key: one for key, one in members.items() if self._is_named(one, place)}
+        if staying := [key for key in members if rests[key].stays_until]:
+            return staying[0]
+        at_once = {key: one for key, one in named.items() if not one.is_delayed}
+        members = (
+            at_once
+            or named
+            or {k: e for k, e in members.items() if not self._wrong_words(e, place)}
+        )
+        scores = {key: self._score(one, place) for key, one in members.items()}
+        if any(one.is_scored for one in members.values()):
+            best = max(scores.values())
+            members = {k: e for k, e in members.items() if not e.is_scored or scores[k] == best}
         preferred = [key for key, one in members.items() if one.is_preferred]
-        if preferred:
-            return max(preferred, key=lambda key: (members[key].order, key))
-        left = self._draw(group) * sum(one.weight for one in members.values())
-        for key in sorted(members):
-            left -= members[key].weight
+        left = self._draw(group, place) * sum(one.weight for one in members.values())
+        for key, one in members.items() if not preferred else ():
+            left -= one.weight
             if left < 0:
                 return key
-        return min(members, default="")
+        return next(iter(preferred or members), "")
 
-    def _resting(self, entry: LoreSettings, keys: tuple[str, ...]) -> str:
+    def _with_page(self, directory: str, book: _Book, entry_id: str) -> LoreSettings:
+        """Return the settings with what a person has changed; without a path if it is off."""
+        if (directory, entry_id) not in self._pages:
+            entry = book[entry_id]
+            try:
+                page = parse_lore(self._store.read_file(entry.path))
+                path, keys = entry.path if page.enabled else "", page.keys or entry.keys
+            except FamiliarError:
+                path, keys = "", entry.keys
+            self._pages[directory, entry_id] = replace(entry, keys=keys, path=path)
+        return self._pages[directory, entry_id]
+
+    def _score(self, entry: LoreSettings, place: int) -> int:
+        """Count the keys of an entry that were said, as SillyTavern compares a group."""
+        said = sum(self._keys.occurs(entry, key, place) for key in entry.keys)
+        more = sum(self._keys.occurs(entry, key, place) for key in entry.secondary)
+        counts = entry.logic == 0 or (entry.logic == 3 and more == len(entry.secondary))  # noqa: PLR2004
+        return said + more if said and counts else said
+
+    def _resting(self, directory: str, book: _Book, entry_id: str, now: int) -> str:
         """Return whether an entry rests after a match earlier in the conversation."""
-        if not (entry.cooldown or entry.is_single):
+        entry = book[entry_id]
+        if not self._rest_at(directory, book, entry_id, now).is_on:
             return ""
-        now = self._count(_MOST_MESSAGES)
-        sticky_until = resting_until = 0
-        for place in range(1, now):
-            _, is_said = self._messages[place - 1]
-            if not is_said or place <= sticky_until:
-                continue
-            if sticky_until and entry.cooldown:
-                resting_until, sticky_until = place + entry.cooldown, 0
-            if place <= resting_until or not self._was_matched(entry, keys, place):
-                continue
-            if entry.is_single:
-                return "it was named before (`@@dont_activate_after_match`)"
-            sticky_until = place + entry.sticky if entry.sticky else 0
-            resting_until = 0 if entry.sticky else place + entry.cooldown
-        is_over = 0 < sticky_until < now  # with this message, its rest begins
-        if now > resting_until and not (is_over and entry.cooldown):
-            return ""
-        return f"it rests for {entry.cooldown} messages after it was named (cooldown)"
+        if entry.is_single:
+            return "it was named before in this conversation (`@@dont_activate_after_match`)"
+        until = self._rest_at(directory, book, entry_id, now).rests_until
+        return f"it was named, and rests until message {until} (cooldown); this is message {now}"
 
-    def _was_matched(self, entry: LoreSettings, keys: tuple[str, ...], place: int) -> bool:
-        if place < max(entry.delay, entry.after):
-            return False
-        text = self._scanned(entry, place)
-        is_named = entry.is_constant or any(self._matches(entry, key, text) for key in keys)
-        return is_named and not self._wrong_words(entry, text)
+    def _rest_at(self, directory: str, book: _Book, entry_id: str, place: int) -> _Rest:
+        """Return whether an entry rests at the message number `place`."""
+        if not book[entry_id].is_timed:
+            return _Rest()
+        if place < self._count_all():  # while going through the conversation
+            return self._rests.get((directory, entry_id), _Rest())
+        if (directory, entry_id) not in self._rests:
+            self._go_through(directory, book, entry_id, place)
+        return self._rests[directory, entry_id]
 
-    def _is_named(self, entry: LoreSettings) -> bool:
-        text = self._scanned(entry, None)
-        return entry.is_constant or any(self._matches(entry, key, text) for key in entry.keys)
+    def _go_through(self, directory: str, book: _Book, entry_id: str, now: int) -> None:
+        """Find until when an entry rests, and those of its groups with it."""
+        related = _related(book, entry_id)
+        rests = {key: _Rest() for key in related}
+        self._rests |= {(directory, key): rest for key, rest in rests.items()}
+        places = set().union(*(self._keys.places(book[key], self._places) for key in related))
+        for place in sorted(places - {now}):
+            for key, rest in rests.items():
+                rest.come_to(place, book[key], self._places)
+            for key in [k for k in related if self._was_shown(directory, book, k, place)]:
+                rests[key].match(place, book[key])
+        for key, rest in rests.items():
+            rest.come_to(now, book[key], self._places)
 
-    def _scanned(self, entry: LoreSettings, place: int | None) -> str:
-        """Return the messages in which keys count, up to a place or to what is said now."""
-        if place is None:
-            place = self._count(max(entry.scan_depth, 1))
-        return _joined(text for text, _ in self._messages[max(place - entry.scan_depth, 0) : place])
+    def _was_shown(self, directory: str, book: _Book, entry_id: str, place: int) -> bool:
+        entry, rest = book[entry_id], self._rests[directory, entry_id]
+        return rest.stays_until > 0 or (
+            not rest.is_on
+            and self._is_named(entry, place)
+            and not self._forbidden(entry, place)
+            and not self._other_of_group(directory, book, entry_id, place)
+            and not self._unlucky(entry_id, entry, place)
+        )
 
-    def _count(self, most: int) -> int:
-        """Read the newest `most` messages, with what is said now; return how many there are."""
+    def _count(self, entry: LoreSettings) -> int:
+        """Read as many of the newest messages as an entry looks at; return how many there are."""
+        looks_back = (
+            entry.is_timed or entry.groups or entry.after or entry.every or entry.is_delayed
+        )
+        if looks_back or 0 < entry.probability < _PERCENT:
+            return self._count_all()
+        return self._read_messages(max(entry.scan_depth, entry.delay, 1))
+
+    def _count_all(self) -> int:
+        return self._read_messages(_MOST_MESSAGES)
+
+    def _read_messages(self, most: int) -> int:
         if self._read < most:
             self._read = most
-            self._messages = self._load(most)
-        return len(self._messages)
+            said = list(self._load(most))
+            self._keys.messages = Messages([text for text, _ in said])
+            self._places = [place for place, (_, is_said) in enumerate(said, 1) if is_said]
+            self._replies = [place for place, (_, is_said) in enumerate(said, 1) if not is_said]
+        return len(self._keys.messages.texts)
 
-    def _load(self, most: int) -> list[tuple[str, bool]]:
-        request, found = self._request, []
+    def _load(self, most: int) -> Iterator[tuple[str, bool]]:
+        """Yield the messages, oldest first, and whether a person said them."""
+        request = self._request
         turns = self._history.recent(
             request.channel_id, most, request.before_id, viewer=request.viewer
         )
         if request.opening and len(turns) < most:
-            found.append((f"{self._macros.char}: {request.opening}", False))
+            yield f"{self._macros.char}: {request.opening}", False
         for turn in turns:
             name = turn.author.label if turn.author else self._macros.char
-            found.append((f"{name}: {turn.content}", turn.role == "user"))
+            yield f"{name}: {turn.content}", turn.role == "user"
         if request.utterance:
-            found.append((f"{self._macros.user}: {request.utterance}", True))
-        return found
+            yield f"{self._macros.user}: {request.utterance}", True
+        if request.begun:
+            yield f"{self._macros.char}: {request.begun.text}", False
 
-    def _matches(self, entry: LoreSettings, key: str, text: str) -> bool:
-        """Tell whether a key occurs in `text`, as SillyTavern compares them."""
-        if is_expression(key):
-            return self._expression_matches(key.strip(), text)
-        key = self._macros.expand(key).strip()
-        if not key:
-            return False
-        if not entry.is_case_sensitive:
-            key, text = key.lower(), text.lower()
-        if not entry.is_whole_word or len(key.split()) > 1:
-            return key in text
-        return (
-            re.search(rf"(?:^|[^0-9A-Za-z_]){re.escape(key)}(?:$|[^0-9A-Za-z_])", text) is not None
-        )
-
-    def _expression_matches(self, key: str, text: str) -> bool:
-        """Tell whether a regular expression matches; once it takes too long, it does no more."""
-        import regex  # noqa: PLC0415  # few books have expressions
-
-        pattern, _, flags = key[1:].rpartition("/")
-        if len(pattern) > _MOST_EXPRESSION_CHARS or key in self._slow:
-            return False
-        wanted = sum(value for letter, value in _FLAGS.items() if letter in flags)
+    @cached_property
+    def _card(self) -> dict[str, Any]:
         try:
-            return regex.search(pattern, text, flags=wanted, timeout=_EXPRESSION_S) is not None
-        except TimeoutError:
-            self._slow.add(key)
-        except (regex.error, ValueError):
-            pass
-        return False
+            data = json.loads(self._store.read_file(CARD_JSON))["data"]
+        except (FamiliarError, ValueError, KeyError, TypeError):
+            return {}
+        return data if isinstance(data, dict) else {}
 
-    def _draw(self, name: str) -> float:
+    def _beside(self, name: str) -> str:
+        """Return a text beside the chat in which keys may count."""
+        fields, macros = self._macros.fields, self._macros
+        prompt = (self._card.get("extensions") or {}).get("depth_prompt") or {}
+        texts = {
+            "PersonaDescription": macros.persona,
+            "CharacterDescription": fields.get("description", ""),
+            "CharacterPersonality": fields.get("personality", ""),
+            "Scenario": fields.get("scenario", ""),
+            "CharacterDepthPrompt": str(prompt.get("prompt") or ""),
+            "CreatorNotes": str(self._card.get("creator_notes") or ""),
+        }
+        return macros.expand(texts[name])
+
+    def _draw(self, name: str, place: int) -> float:
         """Draw a number in [0, 1), the same for one turn of a conversation."""
-        seed = f"{self._request.channel_id}\n{self._count(_MOST_MESSAGES)}\n{name}"
+        seed = f"{self._request.channel_id}\n{place}\n{name}"
         return int.from_bytes(sha256(seed.encode()).digest()[:8]) / 2**64
 
 
-def _joined(texts: Iterable[str]) -> str:
-    return "\n".join(texts)
+def _related(book: _Book, entry_id: str) -> list[str]:
+    """Return an entry with those that share a group with it, directly or through others."""
+    groups, found = set(book[entry_id].groups), {entry_id}
+    while more := {key for key, one in book.items() if groups.intersection(one.groups)} - found:
+        found |= more
+        groups.update(*(book[key].groups for key in more))
+    return sorted(found, key=lambda key: (-book[key].order, book[key].place))
 
 
-def _listed(keys: list[str]) -> str:
+def _wrong_logic(logic: int, held: list[str], lacked: list[str]) -> str:
+    """Return why the secondary keys that were said, and those that were not, keep an entry back."""
+    match logic:
+        case 1:  # NOT ALL
+            return "" if lacked else f"all of these were said: {_listed(held)} (NOT ALL)"
+        case 2:  # NOT ANY
+            return f"{held[0]!r} was said (NOT ANY)" if held else ""
+        case 3:  # AND ALL
+            return f"{lacked[0]!r} was not said (AND ALL)" if lacked else ""
+        case _:
+            return "" if held else f"none of these was said: {_listed(lacked)} (AND ANY)"
+
+
+def _until(entry: LoreSettings, change: str = "") -> str:
+    """Say what opens an entry again."""
+    scanned = counted(entry.scan_depth, "message")
+    return f"; it opens once this is {change}so within the last {scanned}"
+
+
+def _listed(keys: Iterable[str]) -> str:
     return one_line(", ".join(map(repr, keys)), 120)

@@ -398,6 +398,7 @@ def request_for(
         off_record=said.off_record,
         before_id=before_id,
         reply_to=said.reply_to,
+        is_again=said.instead_of is not None and not said.instead_of.partial,
         beside=KnownTexts(said.beside) if said.beside else None,
     )
     if last is None:

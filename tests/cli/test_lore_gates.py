@@ -93,7 +93,16 @@ def test_a_gate_opens_when_its_word_is_not_said(gated) -> None:
 def test_what_keeps_an_entry_back_is_told(gated) -> None:
     run("ask", AT_NIGHT)  # no model is set up: the prompt is traced
     answer = why("not-any", AT_NIGHT)
-    assert "its book keeps it back now: 'night' was said (NOT ANY)" in answer
+    assert "its book keeps it back now: 'night' was said (NOT ANY); it opens once this" in answer
+
+
+def test_a_search_by_the_owner_shows_and_marks_what_is_kept_back(gated) -> None:
+    found = run("search", "castle never")
+    assert "The castle: never." in found.stdout
+    assert "its book keeps it back now: its decorator `@@dont_activate`" in found.stdout
+    hits = {hit["title"]: hit["kept_back"] for hit in data("search", "castle", "-k", "20")["hits"]}
+    assert hits["Never"].startswith("its book keeps it back now")
+    assert hits["Open gate"] == ""
 
 
 def test_a_card_book_spells_its_gates_in_another_way(tmp_path, memory) -> None:
@@ -159,6 +168,12 @@ def test_a_constant_entry_that_is_not_due_is_no_pin_now(tmp_path, memory) -> Non
 def test_an_entry_that_no_word_could_bring_stays_out(tmp_path, memory) -> None:
     bring(tmp_path, lore("Castle folder", "The castle: a divider.", []), castle("Open"))
     assert "divider" not in shown(AT_NIGHT)
+
+
+def test_an_entry_that_was_moved_keeps_its_gates(gated, memory) -> None:
+    path = next(memory.rglob("never.md"))
+    run("memory", "mv", path.relative_to(memory).as_posix(), "lore/never.md")
+    assert "castle: never." not in shown(AT_NIGHT)
 
 
 def test_damaged_settings_keep_entries_back_and_say_so(tmp_path, memory) -> None:

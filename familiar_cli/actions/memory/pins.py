@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from familiar_cli.actions.talk.turn_setup import pinned_memory, turn_setup
+from familiar_cli.actions.talk.turn_setup import pinned_memory, request_now, turn_setup
 from familiar_cli.base.errors import RefusedError
-from familiar_cli.base.times.clock import now
 from familiar_cli.context import types
 from familiar_cli.context.budget import (
     MESSAGE_TOKENS,
 )
-from familiar_cli.context.request import ContextRequest
 from familiar_cli.store.memory.layout import SUFFIXES
 from familiar_cli.store.memory.pages.front_matter import SELF_FILES, with_pin, without_pin
 from familiar_cli.store.memory.store.files import Applied, parse_path
@@ -109,19 +107,8 @@ def list_pins(familiar: Familiar, *, by_index: bool = True) -> PinnedFiles:
     budget = setup.allowance.layers[types.Layer.pinned]
     by_files = partial(pins_in_files, familiar.memory)
     find = partial(find_pins, familiar.index) if by_index else by_files
-    request = ContextRequest(
-        familiar_id=familiar.paths.root.name,
-        channel_id=_CHANNEL,
-        author=None,
-        utterance="",
-        modality=types.Modality.text,
-        at=now(),
-        budget_tokens=setup.allowance.total,
-        viewer=familiar.privacy.viewer_in(_CHANNEL, familiar.me().author),
-        layer_tokens=setup.allowance.layers,
-        tier=setup.channel.tier,
-        phrases=familiar.phrases,
-    )
+    viewer = familiar.privacy.viewer_in(_CHANNEL, familiar.me().author)
+    request = request_now(familiar, setup, _CHANNEL, "", viewer=viewer)
     pinned = pinned_memory(familiar, setup, find).of(request)
     pins = sorted(
         (_pinned_file(familiar, piece, pinned) for piece in pinned.pieces if piece.rel_path),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -15,6 +16,7 @@ from familiar_cli.store import fts
 from familiar_cli.store.history import recall as fulltext
 from familiar_cli.store.history.recall import recall
 from familiar_cli.store.history.selection import TurnFilter
+from familiar_cli.store.memory.layout import LORE_DIR
 from familiar_cli.store.memory.pages.lines import shown_between, turn_ids
 from familiar_cli.store.memory.pages.visible_lines import private_spans
 from familiar_cli.store.search.embedder import EmbedderError
@@ -22,7 +24,7 @@ from familiar_cli.store.search.rank import scores_of_turns
 from familiar_cli.store.search.types import Hit, SearchOptions, SearchResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import date, datetime
 
     from familiar_cli.base.who.visibility import Viewer
@@ -82,6 +84,30 @@ def search_memories(
             best[hit.rel_path] = hit
     ranked = sorted(best.values(), key=lambda hit: (-hit.score, hit.rel_path))[: options.k]
     return replace(results[0], hits=tuple(ranked), notes=_result_notes(results))
+
+
+def kept_back(
+    familiar: Familiar, query: str, rel_paths: Iterable[str], viewer: Viewer
+) -> dict[str, str]:
+    """Return why lore entries would not be offered if the query were said now, by path.
+
+    It counts as said in the conversation that went on last; for others than the owner, in an empty
+    one.
+    """
+    from familiar_cli.actions.talk.turn_setup import request_now, sight_of, turn_setup
+
+    paths = [path for path in dict.fromkeys(rel_paths) if path.startswith(f"{LORE_DIR}/")]
+    if not paths:
+        return {}
+    last = familiar.history.last_turn() if viewer.is_owner else None
+    channel_id = last.channel_id if last else ""
+    setup = turn_setup(familiar, channel_id)
+    request = request_now(familiar, setup, channel_id, query, viewer=viewer)
+    sight, found = sight_of(familiar, setup, request), {}
+    for path in paths:
+        with suppress(FamiliarError):  # deleted since it was found
+            found[path] = sight.kept_back(path, familiar.memory.read_file(path))
+    return {path: why for path, why in found.items() if why}
 
 
 def cited_turns(familiar: Familiar, hit: Hit, viewer: Viewer) -> tuple[int, ...]:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from familiar_cli.base.times.clock import now
 from familiar_cli.context.budget import MESSAGE_TOKENS, Allowance, Window, prompt_allowance
 from familiar_cli.context.lore_gates import LoreGates
 from familiar_cli.context.providers.character import CharacterProvider
 from familiar_cli.context.providers.passages import Sight
 from familiar_cli.context.providers.pins import PinnedMemory
+from familiar_cli.context.request import ContextRequest
 from familiar_cli.context.tiers import DEEP, LARGE_WINDOW
+from familiar_cli.context.types import Modality
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from familiar_cli.base.config.channel import Channel
+    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.context.character import Character
-    from familiar_cli.context.request import ContextRequest
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.store.search.build import Pins
@@ -116,6 +120,25 @@ def allowance_in(
     )
 
 
+def request_now(
+    familiar: Familiar, setup: TurnSetup, channel_id: str, said: str, *, viewer: Viewer
+) -> ContextRequest:
+    """Return the request of a turn that nobody takes, to look at what its prompt would hold."""
+    return ContextRequest(
+        familiar_id=familiar.paths.root.name,
+        channel_id=channel_id,
+        author=None,
+        utterance=said,
+        modality=Modality.text,
+        at=now(),
+        budget_tokens=setup.allowance.total,
+        viewer=viewer,
+        layer_tokens=setup.allowance.layers,
+        tier=setup.channel.tier,
+        phrases=familiar.phrases,
+    )
+
+
 def pinned_memory(familiar: Familiar, setup: TurnSetup, find: Callable[[], Pins]) -> PinnedMemory:
     """Return the pinned memory of a turn.
 
@@ -123,12 +146,14 @@ def pinned_memory(familiar: Familiar, setup: TurnSetup, find: Callable[[], Pins]
         setup: The settings of the turn.
         find: Finds the pinned files.
     """
-    numbering = familiar.numbering
+    # Lines that rest on turns in the prompt stay, so that a pin is the same in each prompt.
+    return PinnedMemory(find, familiar.memory, familiar.counter, partial(sight_of, familiar, setup))
 
-    def sight(request: ContextRequest) -> Sight:
-        # Lines that rest on turns in the prompt stay, so that a pin is the same in each prompt.
-        macros = setup.character.macros_of(request)
-        gates = LoreGates(familiar.memory, familiar.history, request, macros)
-        return Sight(request.viewer, frozenset, macros, request.phrases, numbering, gates=gates)
 
-    return PinnedMemory(find, familiar.memory, familiar.counter, sight)
+def sight_of(familiar: Familiar, setup: TurnSetup, request: ContextRequest) -> Sight:
+    """Return the filter of memory in a turn, whatever its prompt holds already."""
+    macros = setup.character.macros_of(request)
+    gates = LoreGates(familiar.memory, familiar.history, request, macros)
+    return Sight(
+        request.viewer, frozenset, macros, request.phrases, familiar.numbering, gates=gates
+    )

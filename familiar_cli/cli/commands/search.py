@@ -18,7 +18,7 @@ from familiar_cli.store import fts
 from familiar_cli.store.search.types import Hit, SearchResult, Signals, options_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import tzinfo
 
     from familiar_cli.actions.memory.search import PastFound, PastHit
@@ -40,6 +40,7 @@ def search_page(
     lines: bool = False,
     explain: bool = False,
     unwritten: bool = False,
+    kept_back: Mapping[str, str] = {},
 ) -> list[PagePart]:
     """Lay out the `k` best: below each place its best line, then what surrounds it; or one line.
 
@@ -54,6 +55,7 @@ def search_page(
         lines: Show one line each.
         explain: Show how each was scored.
         unwritten: The turns are not in memory yet.
+        kept_back: Why entries of lorebooks are in no prompt now, by path.
     """
     every: list[Hit | PastHit] = [*(found.hits if found else ()), *(said.hits if said else ())]
     best = sorted(every, key=lambda hit: -hit.score)[:k]
@@ -66,18 +68,29 @@ def search_page(
         else:
             place = _place(hit, zone, unwritten=unwritten)
             page += [plain("")] * (number > 0) + [place, *_text_parts(hit, query)]
+            if isinstance(hit, Hit) and (why := kept_back.get(hit.rel_path)):
+                page.append(Indented(plain(why, "yellow")))
         if explain and isinstance(hit, Hit):
             page.append(Indented(plain(_signals(hit.signals), "dim")))
     return page
 
 
-def search_data(found: SearchResult | None, said: PastFound | None, query: str) -> dict[str, Any]:
+def search_data(
+    found: SearchResult | None,
+    said: PastFound | None,
+    query: str,
+    kept_back: Mapping[str, str] = {},
+) -> dict[str, Any]:
     """Return a result as `--json` prints it."""
     data: dict[str, Any] = (
         asdict(found) if found else {"query": query, "method": said.method if said else ""}
     )
     if found:
-        data["hits"] = [hit._asdict() | {"signals": hit.signals._asdict()} for hit in found.hits]
+        data["hits"] = [
+            hit._asdict()
+            | {"signals": hit.signals._asdict(), "kept_back": kept_back.get(hit.rel_path, "")}
+            for hit in found.hits
+        ]
     if said:
         past = [asdict(hit) | {"at": hit.at.isoformat()} for hit in said.hits]
         data |= {"past": past, "turns_waiting": said.waiting}
@@ -192,6 +205,7 @@ def search(
         all_: Search memory and past turns.
         channel (ID): Only past turns of this channel, even a private one.
     """
+    from familiar_cli.actions.memory.search import kept_back, search_past
     from familiar_cli.base.who.visibility import OWNER
     from familiar_cli.pages.progress import show_totals
 
@@ -207,15 +221,14 @@ def search(
         min_score=min_score,
         viewer=OWNER,
     )
-    found, said, unwritten = None, None, 0
+    found, said, unwritten, kept = None, None, 0, {}
     with familiar, show_totals(out) as report:
         if not past:
             found = familiar.finder.search(asked, options, report)
+            kept = kept_back(familiar, asked, (hit.rel_path for hit in found.hits), OWNER)
         if not (past or all_ or lines or within) and method in _OF_TURNS:
             unwritten = familiar.history.unsummarised_count()
         if past or all_ or (unwritten and fts.words(asked)):
-            from familiar_cli.actions.memory.search import search_past
-
             said = search_past(
                 familiar,
                 asked,
@@ -236,8 +249,9 @@ def search(
         lines=lines,
         explain=explain,
         unwritten=bool(unwritten),
+        kept_back=kept,
     )
-    data = search_data(found, said, asked)
+    data = search_data(found, said, asked, kept)
     out.answer(data | {"unwritten": unwritten} if unwritten else data, page)
     if found:
         _tell(out, found, min_score, has_turns=bool(unwritten and said and said.hits))

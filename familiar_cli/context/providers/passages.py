@@ -14,13 +14,14 @@ from msgspec import Struct, field
 from familiar_cli.base.languages import ENGLISH, Phrases
 from familiar_cli.base.markdown import body_start, bullet, scan, title_of
 from familiar_cli.base.text import one_line, sha256_of
+from familiar_cli.context.lore_gates import KEPT_BACK
 from familiar_cli.context.providers.packing import EXCHANGE, Excerpt, Fact, Passage, PieceSource
 from familiar_cli.store import fts
 from familiar_cli.store.memory.layout import LORE_DIR, PEOPLE_DIR
 from familiar_cli.store.memory.pages import lines as memory_lines
 from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.pages.facts import days_shown, ended_spans
-from familiar_cli.store.memory.pages.front_matter import LorePage, aside_spans, parse_lore
+from familiar_cli.store.memory.pages.front_matter import aside_spans, parse_lore
 from familiar_cli.store.search.hits import DENSE_FLOOR as NEAR
 from familiar_cli.store.search.hits import below_heading, holds_any, label_of
 from familiar_cli.store.search.who_when import period_of
@@ -46,7 +47,7 @@ _VAGUE: Final = {"daily": 1, "weekly": 2, "monthly": 3, "yearly": 4, "digest": 5
 PRIVATE: Final = "it was said in private elsewhere"
 SHOWN: Final = "it is based on turns that are already included"
 ENDED: Final = "a newer line replaced it, and the question is not about the past"
-DISABLED: Final = "it is a lore entry that is disabled"
+DISABLED: Final = f"{KEPT_BACK}: it is disabled, until `Disabled` is taken from its list"
 LOADED: Final = "it is already included as a participant's file"
 _NOT_ITS_WORDS: Final = "only its keys match"
 NAME_ALONE: Final = "the only match is a word that may be its person's name"
@@ -123,7 +124,7 @@ class Sight(Struct, frozen=True):
     def of(self, rel_path: str, text: str) -> Seen:
         """Return the visible part of a file."""
         is_lore = rel_path.startswith(f"{LORE_DIR}/")
-        if is_lore and (why_not := self._kept_back(rel_path, parse_lore(text))):
+        if is_lore and (why_not := self.kept_back(rel_path, text)):
             return Seen(text, why_not=why_not)
         hidden = [(*span, SHOWN) for span in self._of_window(text)]
         hidden += [
@@ -137,7 +138,9 @@ class Sight(Struct, frozen=True):
         left_out = sorted([*(span[:2] for span in hidden), *memory_lines.machine_spans(text)])
         return Seen(text, tuple(sorted(hidden)), tuple(left_out), days=days)
 
-    def _kept_back(self, rel_path: str, page: LorePage) -> str:
+    def kept_back(self, rel_path: str, text: str) -> str:
+        """Return why a lore entry is not offered in this turn; empty if it may be."""
+        page = parse_lore(text)
         if not page.enabled:
             return DISABLED
         return self.gates.reason(rel_path, page) if self.gates else ""

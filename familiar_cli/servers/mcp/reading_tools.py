@@ -8,7 +8,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.actions.memory.search import MOST_RESULTS, cited_turns, search_memories
+from familiar_cli.actions.memory.search import MOST_RESULTS, cited_turns, kept_back, search_memories
 from familiar_cli.actions.memory.write_memories import GRANULARITIES
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.markdown import title_of
@@ -207,7 +207,11 @@ def memory_search(caller: Caller, arguments: Arguments) -> Answer:
         until=last,
         viewer=caller.viewer,
     )
-    items = [ToolItem(_memory_facts(caller, hit), hit.text) for hit in found.hits]
+    # What is found here stands in a prompt, so what a lorebook keeps back is not offered.
+    asked = arguments["query"] if isinstance(arguments["query"], str) else found.query
+    kept = kept_back(caller.familiar, asked, (hit.rel_path for hit in found.hits), caller.viewer)
+    hits = [hit for hit in found.hits if hit.rel_path not in kept]
+    items = [ToolItem(_memory_facts(caller, hit), hit.text) for hit in hits]
     notes = found.notes if items else ("No memory matches; memory_list lists all.", *found.notes)
     return Answer(items, notes, {"method": found.method})
 

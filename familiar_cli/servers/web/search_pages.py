@@ -12,6 +12,7 @@ from familiar_cli.actions.memory.moments import (
     mark_words,
     search_everything,
 )
+from familiar_cli.actions.memory.search import kept_back
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.text import fold
 from familiar_cli.pages.stream import spoken_text
@@ -21,6 +22,8 @@ from familiar_cli.servers.web.relation_pages import finish_reading
 from familiar_cli.store.search.types import options_from
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from familiar_cli.store.search.types import Hit
 
 _K: Final = 10
@@ -113,10 +116,14 @@ def _matching_pages(query: str) -> list[tuple[str, str]]:
 
 def _rows_of(asked: PageRequest, found: FoundMoments, query: str) -> list[dict[str, Any]]:
     best = max((one.score for one in found.moments), default=1.0) or 1.0
-    return [_row_of(asked, one, query, one.score / best) for one in found.moments]
+    paths = (one.fact.rel_path for one in found.moments if one.fact)
+    kept = kept_back(asked.familiar, query, paths, asked.viewer)
+    return [_row_of(asked, one, query, one.score / best, kept) for one in found.moments]
 
 
-def _row_of(asked: PageRequest, one: Moment, query: str, strength: float) -> dict[str, Any]:
+def _row_of(
+    asked: PageRequest, one: Moment, query: str, strength: float, kept: Mapping[str, str]
+) -> dict[str, Any]:
     """Return a result: its sentence, marked, with the page behind it and what was said around."""
     hit, memory = one.fact, asked.familiar.memory
     said = [
@@ -132,6 +139,7 @@ def _row_of(asked: PageRequest, one: Moment, query: str, strength: float) -> dic
         "sentence": mark_words(fact_words(hit), query, whole=True) if hit else [],
         "title": page_title(memory, hit.rel_path) if hit else "",
         "href": page_of_file(asked, hit.rel_path) if hit else "",
+        "kept_back": kept.get(hit.rel_path, "") if hit else "",
         "said": said,
         "turn": one.turn,
         "strength": strength,

@@ -161,6 +161,18 @@ async def test_what_a_search_finds_says_of_what_time_it_is():
     }
 
 
+async def test_lore_that_its_book_keeps_back_is_not_offered():
+    live(
+        **{
+            "lore/keep": "# Keep\n\n- **Disabled**\n\nThe keep.\n",
+            "lore/gate": "# Keep's gate\n\nOpen.\n",
+        }
+    )
+    async with asking() as client:
+        found = await called(client, "memory_search", query="keep")
+    assert [one["path"] for one in found["results"]] == ["lore/gate.md"]
+
+
 async def test_a_day_is_read_by_its_date_whichever_instance_wrote_it():
     live(**{"daily/2026-01-05_laptop-7f3a": "# One\n", "daily/2026-01-05_desk-1": "# Two\n"})
     async with asking() as client:

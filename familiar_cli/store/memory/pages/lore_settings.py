@@ -4,24 +4,44 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from familiar_cli.store.memory.store.store import MemoryStore
 
 LORE_SETTINGS: Final = ".lorebook.json"
 """Name of the file, in each directory of lore, that keeps the books' own settings."""
 
+_AT_DEPTH, _OUTLET = 4, 7  # positions
+_DEPTH: Final = 4
 _SCAN_DEPTH: Final = 2  # messages, as SillyTavern has it where a book says nothing
 _ALWAYS: Final = 100
 _ANY_TYPE: Final = frozenset[str]()
 _NUMBER: Final = re.compile(r"[ \t]*(\d{1,9})")
+
+_KNOWN: Final = frozenset(
+    {
+        *("activate_only_after", "activate_only_every", "keep_activate_after_match", "constant"),
+        *("dont_activate_after_match", "depth", "role", "scan_depth", "position", "exclude_keys"),
+        *("additional_keys", "dont_activate", "activate"),
+    }
+)
+"""Decorators that have an effect here, or would only add an entry."""
+
+_ROLES: Final = ("system", "user", "assistant")
+_SPANS: Final = {"before_desc": 0, "after_desc": 1}
+_MATCHED: Final = (
+    *("PersonaDescription", "CharacterDescription", "CharacterPersonality", "Scenario"),
+    *("CharacterDepthPrompt", "CreatorNotes"),
+)
+"""Texts beside the chat in which SillyTavern may look for keys: `matchScenario` and so on."""
 
 # `@@@` is a fallback, used if the decorator before it is unknown.
 _DECORATOR: Final = re.compile(r"@@@?([A-Za-z_]\w*)(?:[ \t]([^\r\n]*))?(?:\r?\n|\Z)")
@@ -45,14 +65,30 @@ _GATES: Final = frozenset(
         *("@@dont_activate", "@@dont_activate_after_match", "@@exclude_keys", "@@scan_depth"),
         *("@@activate_only_after", "@@activate_only_every", "secondary_keys", "selective"),
         *("scanDepth", "caseSensitive", "case_sensitive", "matchWholeWords"),
+        *("delayUntilRecursion", "useGroupScoring", "@@additional_keys"),
+    }
+)
+_PLACES: Final = frozenset(
+    {
+        *("position", "depth", "role", "order", "insertion_order", "outletName", "token_budget"),
+        *("ignoreBudget", "@@position", "@@depth", "@@role"),
     }
 )
 
 
 def is_gate(name: str) -> bool:
     """Tell whether a setting, in either spelling, restricts when an entry is shown."""
+    return name in _GATES or _in_camel_case(name) in _GATES
+
+
+def is_placement(name: str) -> bool:
+    """Tell whether a setting, in either spelling, says where an entry stands in a prompt."""
+    return name in _PLACES or _in_camel_case(name) in _PLACES
+
+
+def _in_camel_case(name: str) -> str:
     parts = name.removeprefix("extensions.").split("_")
-    return name in _GATES or "".join([parts[0], *map(str.capitalize, parts[1:])]) in _GATES
+    return "".join([parts[0], *map(str.capitalize, parts[1:])])
 
 
 def split_decorators(content: str) -> tuple[str, str]:
@@ -70,8 +106,29 @@ def split_decorators(content: str) -> tuple[str, str]:
 
 def read_decorators(content: str) -> dict[str, str]:
     """Return the leading decorators of `content` by name, with their values."""
+    return {name: value for _, name, value in _decorators(content)}
+
+
+def _decorators(content: str) -> list[tuple[bool, str, str]]:
+    """Return the leading decorators: whether it is a fallback, its name and its value."""
     head = split_decorators(content)[0]
-    return {line[1]: (line[2] or "").strip() for line in _DECORATOR.finditer(head)}
+    return [
+        (line[0].startswith("@@@"), line[1], (line[2] or "").strip())
+        for line in _DECORATOR.finditer(head)
+    ]
+
+
+def effective_decorators(content: str) -> dict[str, str]:
+    """Return the decorators that count: the first of a name, a fallback only for an unknown one."""
+    found: dict[str, str] = {}
+    is_unknown = False
+    for is_fallback, name, value in _decorators(content):
+        if is_fallback and not is_unknown:
+            continue
+        is_unknown = name not in _KNOWN
+        if not is_unknown:
+            found.setdefault(name, value)
+    return found
 
 
 class LoreSettings(Struct, frozen=True):
@@ -102,6 +159,22 @@ class LoreSettings(Struct, frozen=True):
         every: It is due at each such number of messages; 0 for always.
         is_single: It rests for good after its first match.
         is_off: Its decorator forbids it.
+        required: Words of which one must have been said, besides the others.
+        is_delayed: It waits for another entry of its book to be shown.
+        spreads: Its text may bring such entries.
+        is_scored: It leaves its group to entries of which more keys were said.
+        tags: Tags of the characters it is for, or not for.
+        matched: Texts beside the chat in which its keys count, as in `matchScenario`.
+        position: 0 before and 1 after the character, 2 and 3 before and after the author's note, 4
+            at a depth, 5 and 6 before and after the examples, 7 an outlet; None for no wish.
+        depth: Number of messages below it, for position 4.
+        role: Its role, for position 4.
+        outlet: The outlet's name, for position 7.
+        book_tokens: Most tokens of its book in a prompt; 0 for no limit.
+        ignores_budget: That limit does not count for it.
+        place: Its number in its book.
+        book: The id of its book.
+        path: The last known path of its file.
     """
 
     keys: tuple[str, ...] = ()
@@ -128,11 +201,26 @@ class LoreSettings(Struct, frozen=True):
     every: int = 0
     is_single: bool = False
     is_off: bool = False
+    required: tuple[str, ...] = ()
+    is_delayed: bool = False
+    spreads: bool = True
+    is_scored: bool = False
+    tags: tuple[str, ...] = ()
+    matched: tuple[str, ...] = ()
+    position: int | None = None
+    depth: int = _DEPTH
+    role: Literal["system", "user", "assistant"] = "system"
+    outlet: str = ""
+    book_tokens: int = 0
+    ignores_budget: bool = False
+    place: int = 0
+    book: str = ""
+    path: str = ""
 
     @property
-    def most_messages(self) -> int:
-        """How many messages its counts look back."""
-        return max(self.scan_depth, self.delay, self.after)
+    def is_timed(self) -> bool:
+        """Whether it depends on earlier matches in the conversation."""
+        return bool(self.cooldown or self.is_single or self.sticky)
 
 
 def load_lore_settings(store: MemoryStore, directory: str) -> dict[str, LoreSettings]:
@@ -148,8 +236,13 @@ def load_lore_settings(store: MemoryStore, directory: str) -> dict[str, LoreSett
         data = json.loads(store.read_bytes(path))
         frames = {key: book.get("frame") or {} for key, book in data["books"].items()}
         return {
-            entry_id: read_lore_settings(
-                record["shape"], record["raw"], frames.get(record.get("book"), {})
+            entry_id: replace(
+                read_lore_settings(
+                    record["shape"], record["raw"], frames.get(record.get("book"), {})
+                ),
+                place=int(record.get("place", 0)),
+                book=str(record.get("book", "")),
+                path=str(record.get("path", "")),
             )
             for entry_id, record in data["entries"].items()
         }
@@ -171,49 +264,86 @@ def read_lore_settings(
     def find(name: str) -> Any:  # noqa: ANN401  # foreign JSON
         return _find_setting(shape, raw, name)
 
-    said = read_decorators(str(raw.get("content") or ""))
+    said = effective_decorators(str(raw.get("content") or ""))
     scope = find("characterFilter")
     scope = scope if isinstance(scope, dict) else {}
     is_selective = find("selective")
     is_selective = shape == "worldinfo" if is_selective is None else bool(is_selective)
     depths = (find("scanDepth"), said.get("scan_depth"), frame.get("scan_depth"))
+    position, depth, role = _placement(shape, raw, said, find)
     return LoreSettings(
         keys=_texts(find("key")),
-        secondary=_texts(find("keysecondary")) if is_selective else (),
+        secondary=_texts(find("keysecondary"), blanks=True) if is_selective else (),
         logic=_number(find("selectiveLogic"), 0),
         is_constant=bool(find("constant")) or bool({"constant", "activate"} & said.keys()),
         is_vectorized=bool(find("vectorized")),
-        probability=_ALWAYS
-        if find("useProbability") is False
-        else _number(find("probability"), _ALWAYS),
+        probability=_probability(find),
         delay=_number(find("delay"), 0),
         cooldown=_number(find("cooldown"), 0),
         sticky=_number(find("sticky"), 0),
         scan_depth=next((d for d in (_number(v, -1) for v in depths) if d >= 0), _SCAN_DEPTH),
         is_case_sensitive=bool(find("caseSensitive")),
         is_whole_word=bool(find("matchWholeWords")),
-        groups=tuple(g.strip() for g in str(find("group") or "").split(",") if g.strip()),
+        groups=_listed(find("group")),
         weight=_number(find("groupWeight"), _ALWAYS),
         is_preferred=bool(find("groupOverride")),
         order=_number(find("order"), _ALWAYS),
         characters=_texts(scope.get("names")),
         excludes_characters=bool(scope.get("isExclude")),
         triggers=frozenset(_texts(find("triggers"))),
-        exclude_keys=tuple(
-            key.strip() for key in said.get("exclude_keys", "").split(",") if key.strip()
-        ),
+        exclude_keys=_listed(said.get("exclude_keys")),
         after=_number(said.get("activate_only_after"), 0),
         every=_number(said.get("activate_only_every"), 0),
         is_single="dont_activate_after_match" in said,
-        is_off="dont_activate" in said,
+        is_off="dont_activate" in said and "activate" not in said,
+        required=_listed(said.get("additional_keys")),
+        is_delayed=bool(find("delayUntilRecursion")),
+        spreads=not find("preventRecursion"),
+        is_scored=bool(find("useGroupScoring")),
+        tags=_texts(scope.get("tags")),
+        matched=tuple(name for name in _MATCHED if find(f"match{name}")),
+        position=position,
+        depth=depth,
+        role=role,
+        outlet=str(find("outletName") or ""),
+        book_tokens=_number(frame.get("token_budget"), 0),
+        ignores_budget=bool(find("ignoreBudget")),
     )
+
+
+def _probability(find: Callable[[str], Any]) -> int:
+    chance = find("probability")
+    if find("useProbability") is False or chance is None:
+        return _ALWAYS
+    is_negative = isinstance(chance, int | float) and chance < 0
+    return 0 if is_negative else _number(chance, _ALWAYS)
+
+
+def _placement(
+    shape: str, raw: Mapping[str, Any], said: Mapping[str, str], find: Callable[[str], Any]
+) -> tuple[int | None, int, Literal["system", "user", "assistant"]]:
+    """Return the position, depth and role of an entry; its decorators take precedence."""
+    usual = 0 if shape == "worldinfo" else None
+    if shape == "book" and raw.get("position") in {"before_char", "after_char"}:
+        usual = int(raw["position"] == "after_char")
+    asked = _number(find("position"), -1)
+    position = asked if 0 <= asked <= _OUTLET else usual
+    depth, role = _number(find("depth"), _DEPTH), find("role")
+    role = role if role in _ROLES else _ROLES[n if (n := _number(role, 0)) < len(_ROLES) else 0]
+    if said.get("role") in _ROLES:
+        role = said["role"]
+    if said.get("position") in _SPANS:
+        position = _SPANS[said["position"]]
+    elif "depth" in said:
+        position, depth = _AT_DEPTH, _number(said["depth"], depth)
+    return position, depth, role
 
 
 def _find_setting(shape: str, raw: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401  # JSON
     if shape == "worldinfo":
         return raw.get(name)
-    if name in _OF_BOOK:
-        return raw.get(_OF_BOOK[name])
+    if raw.get(_OF_BOOK.get(name, "")) is not None:
+        return raw[_OF_BOOK[name]]
     extensions = raw.get("extensions")
     extensions = extensions if isinstance(extensions, dict) else {}
     packed = extensions.get("world_info")
@@ -223,9 +353,14 @@ def _find_setting(shape: str, raw: Mapping[str, Any], name: str) -> Any:  # noqa
     return next(found, None)
 
 
-def _texts(value: object) -> tuple[str, ...]:
+def _texts(value: object, *, blanks: bool = False) -> tuple[str, ...]:
     values = value if isinstance(value, list) else []
-    return tuple(text for text in values if isinstance(text, str) and text.strip())
+    return tuple(text for text in values if isinstance(text, str) and (blanks or text.strip()))
+
+
+def _listed(value: object) -> tuple[str, ...]:
+    """Split a list that is separated by commas."""
+    return tuple(text.strip() for text in str(value or "").split(",") if text.strip())
 
 
 def _number(value: object, default: int) -> int:

@@ -1,0 +1,188 @@
+"""Matching of lorebook keys in a conversation, as SillyTavern does it."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from functools import cache, cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.text import one_line
+from familiar_cli.base.times.clock import stopwatch_s
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from familiar_cli.store.memory.pages.lore_settings import LoreSettings
+
+_EXPRESSION: Final = re.compile(r"/(.+?)/([gimsuy]*)", re.DOTALL)
+_BARE_SLASH: Final = re.compile(r"(?:^|[^\\])/")
+_FLAGS: Final = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL}
+_MOST_EXPRESSION_CHARS: Final = 1_000
+_EXPRESSION_S: Final = 0.05
+_ALL_EXPRESSIONS_S: Final = 0.25  # in one turn
+_MARK: Final = "\x01"  # before each message
+
+
+class SlowExpressionError(FamiliarError):
+    """A regular expression among the keys of an entry takes too long."""
+
+
+class Messages:
+    """The messages of a conversation, in which keys are looked for.
+
+    Args:
+        texts: The messages with their speakers, newest last.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = [text.strip() for text in texts]
+
+    @cache  # noqa: B019  # lives as long as its turn
+    def scanned(self, depth: int, place: int) -> str:
+        """Return the newest `depth` messages up to the message number `place`."""
+        newest_first = reversed(self.texts[max(place - depth, 0) : place])
+        return _MARK + f"\n{_MARK}".join(newest_first)
+
+    @cached_property
+    def _joined(self) -> str:
+        return "".join(f"{_MARK}{text}\n" for text in self.texts)
+
+    @cached_property
+    def _lowered(self) -> tuple[str, list[int]]:
+        lowered = [f"{_MARK}{text.lower()}\n" for text in self.texts]
+        return "".join(lowered), [*accumulate(map(len, lowered), initial=0)]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [*accumulate((len(text) + 2 for text in self.texts), initial=0)]
+
+    @cache  # noqa: B019
+    def numbers_with(self, key: str, is_case_sensitive: bool, is_whole_word: bool) -> list[int]:  # noqa: FBT001  # cached
+        """Return the numbers of the messages in which a plain key occurs, from 1."""
+        text, starts = (self._joined, self._starts) if is_case_sensitive else self._lowered
+        key = key if is_case_sensitive else key.lower()
+        found, at = [], 0
+        while (at := _find(text, key, at, is_whole_word=is_whole_word)) >= 0:
+            number = bisect_right(starts, at)
+            found.append(number)
+            at = starts[number]
+            if at >= len(text):
+                break
+        return found
+
+
+class KeyMatcher:
+    """Tells which keys occur in a conversation.
+
+    Args:
+        expand: Expands the macros in a key.
+        beside: Returns a text beside the chat, such as `Scenario`.
+    """
+
+    def __init__(self, expand: Callable[[str], str], beside: Callable[[str], str]) -> None:
+        self.messages = Messages(())
+        self._expand = cache(expand)
+        self._beside = cache(beside)
+        self._slow: set[str] = set()
+        self._left_s = _ALL_EXPRESSIONS_S
+
+    def occurs(self, entry: LoreSettings, key: str, place: int) -> bool:
+        """Tell whether a key of an entry occurs in what it scans at the message number `place`.
+
+        Raises:
+            SlowExpressionError: It is an expression that takes too long.
+        """
+        if not entry.scan_depth or not (key := self._expand(key)):
+            return False
+        if place == len(self.messages.texts) or entry.matched or _expression_of(key.strip()):
+            return self._matches(entry, key.strip(), self._scanned(entry, place))
+        numbers = self.numbers(entry, key)
+        last = bisect_right(numbers, place)
+        return last > 0 and numbers[last - 1] > place - entry.scan_depth
+
+    def numbers(self, entry: LoreSettings, key: str) -> list[int]:
+        """Return the numbers of the messages in which a plain key of an entry occurs."""
+        flags = entry.is_case_sensitive, entry.is_whole_word
+        return self.messages.numbers_with(self._expand(key).strip(), *flags)
+
+    def places(self, entry: LoreSettings, said: Sequence[int]) -> set[int]:
+        """Return those of the message numbers `said` at which an entry may be named."""
+        keys = [key for key in map(self._expand, entry.keys) if key]
+        if entry.is_constant or entry.matched or any(_expression_of(k.strip()) for k in keys):
+            return set(said)
+        found = {number for key in keys for number in self.numbers(entry, key)}
+        spans = ((bisect_left(said, n), bisect_left(said, n + entry.scan_depth)) for n in found)
+        return {place for first, last in spans for place in said[first:last]}
+
+    def _scanned(self, entry: LoreSettings, place: int) -> str:
+        more = filter(None, map(self._beside, entry.matched))
+        return f"\n{_MARK}".join([self.messages.scanned(entry.scan_depth, place), *more])
+
+    def _matches(self, entry: LoreSettings, key: str, text: str) -> bool:
+        expression = _expression_of(key)
+        if expression:
+            try:
+                return self._expression_matches(key, *expression, text)
+            except ValueError:  # not valid, so it is plain text
+                pass
+        if not entry.is_case_sensitive:
+            key, text = key.lower(), text.lower()
+        return _find(text, key, 0, is_whole_word=entry.is_whole_word) >= 0
+
+    def _expression_matches(self, key: str, pattern: str, flags: str, text: str) -> bool:
+        """Tell whether a regular expression matches, within a limit of time.
+
+        Raises:
+            SlowExpressionError: It takes too long.
+            ValueError: It is not valid.
+        """
+        import regex  # noqa: PLC0415  # few books have expressions
+
+        too_long = len(pattern) > _MOST_EXPRESSION_CHARS or self._left_s <= 0
+        if not too_long and key not in self._slow:
+            wanted = sum(value for letter, value in _FLAGS.items() if letter in flags)
+            begin_s = stopwatch_s()
+            try:
+                compiled = regex.compile(_for_python(pattern), wanted)
+                return compiled.search(text, timeout=_EXPRESSION_S) is not None
+            except TimeoutError:
+                self._slow.add(key)
+            except regex.error as error:
+                raise ValueError(str(error)) from error
+            finally:
+                self._left_s -= stopwatch_s() - begin_s
+        raise SlowExpressionError(f"its expression {one_line(key, 60)!r} takes too long")
+
+
+def _expression_of(key: str) -> tuple[str, str] | None:
+    """Return the pattern and the flags of a key that is a JavaScript regular expression."""
+    found = _EXPRESSION.fullmatch(key) if key.startswith("/") else None
+    if found is None or _BARE_SLASH.search(found[1]):
+        return None
+    return found[1].replace("\\/", "/", 1), found[2]
+
+
+def _for_python(pattern: str) -> str:
+    """Spell a pattern of JavaScript for Python: ASCII words, and its own empty sets."""
+    pattern = pattern.replace("[^]", r"[\s\S]").replace("[]", r"(?!)")
+    if pattern.isascii():
+        return f"(?a){pattern}"
+    return re.sub(r"(\\\\)|(\\[bBwWd])", lambda part: part[1] or f"(?a:{part[2]})", pattern)
+
+
+def _find(text: str, key: str, at: int, *, is_whole_word: bool) -> int:
+    """Return where a plain key occurs, from `at` on; -1 for nowhere."""
+    is_free = not is_whole_word or len(key.split()) > 1
+    while (at := text.find(key, at)) >= 0:
+        end = at + len(key)
+        if is_free or not (_is_word(text[at - 1 : at]) or _is_word(text[end : end + 1])):
+            break
+        at += 1
+    return at
+
+
+def _is_word(character: str) -> bool:
+    return character.isascii() and (character.isalnum() or character == "_")
