@@ -159,7 +159,7 @@ class StreamedReply:
         self._usage = _read_usage(payload) or self._usage
         if "choices" not in payload:
             return self._take_plain(payload)
-        choice = _first_choice(payload["choices"])
+        choice = first_choice(payload["choices"])
         delta, message = choice.get("delta"), choice.get("message")
         is_whole = isinstance(message, dict) and not isinstance(delta, dict)
         text = self._take_message(message if is_whole else delta, choice.get("text"))
@@ -221,7 +221,7 @@ class StreamedReply:
             )
 
 
-def _first_choice(choices: object) -> dict[str, Any]:
+def first_choice(choices: object) -> dict[str, Any]:
     """Return the choice with index 0; a choice without an index is the first."""
     found = [c for c in choices if isinstance(c, dict)] if isinstance(choices, list) else []
     return next((choice for choice in found if str(choice.get("index") or 0) == "0"), {})

@@ -22,7 +22,7 @@ from familiar_cli.servers.chat_api.api_format import (
     encode_event,
     text_of,
 )
-from familiar_cli.servers.chat_api.responses_api import ResponseFormat
+from familiar_cli.servers.chat_api.responses_api import ResponseFormat, ToolCalls
 from familiar_cli.servers.chat_api.speakers import ConversationLocks, RequestIdentity, key_of
 from familiar_cli.servers.connection import play_while_connected
 from familiar_cli.store.history.attachments import load_picture, pictures_in
@@ -182,6 +182,12 @@ def _whole_event(events: Sequence[str], reply: Completion) -> str:
     created_s = created_s if isinstance(created_s, int) else 0
     shape = api_format.ReplyFormat(None, reply.model, created_s, with_usage=True)
     whole = shape.whole(reply.text, reply.finish_reason or "stop", usage)
+    calls = ToolCalls()
+    for event in events:
+        calls.take(event)
+    if found := calls.to_chat():
+        message = whole["choices"][0]["message"]
+        message |= {"content": reply.text or None, "tool_calls": found}
     return api_format.encode_body(whole).decode()
 
 
@@ -354,6 +360,8 @@ _STREAM: Final = (
 _MOST_NAMED: Final = 20  # memories named in a header
 _BEGIN_S: Final = 0.7  # then a stream begins, whatever its reply waits for
 _BEAT_S: Final = 10.0  # most seconds of silence in a stream
+_SILENT_S: Final = 25.0  # before the first empty line of a reply that is not streamed
+_OBJECT: Final = ((b"content-type", b"application/json"),)
 _BEAT: Final = b": waiting\n\n"
 
 
@@ -368,6 +376,7 @@ class ReplyResponse:
         served: The familiar.
         leave: Awaited at the end, in any case.
         created_s: Creation time of the reply in seconds since 1970.
+        calls: The calls of functions that the model wants, which the turn collects.
     """
 
     def __init__(
@@ -378,8 +387,10 @@ class ReplyResponse:
         leave: Callable[[], Awaitable[None]],
         *,
         created_s: int,
+        calls: ToolCalls,
     ) -> None:
         self._events = turn.follow()
+        self._calls = calls
         self._coming: asyncio.Future[TurnEvent] | None = None
         self._wanted = wanted
         self._counter = served.familiar.counter
@@ -397,19 +408,19 @@ class ReplyResponse:
                 self._coming.cancel()
 
     async def _play(self, send: Send) -> None:
-        is_stream = self._wanted.asked.stream
+        if not self._wanted.asked.stream:
+            await self._whole(send)
+            return
         now = asyncio.get_running_loop().time
         begin_s = now() + _BEGIN_S
-        event = await self._next(_BEGIN_S if is_stream else None)
+        event = await self._next(_BEGIN_S)
         if isinstance(event, Trace):
             self._trace = event
-            event = await self._next(max(begin_s - now(), 0.01) if is_stream else None)
+            event = await self._next(max(begin_s - now(), 0.01))
         if isinstance(event, ReplyEnd) and event.error:
             await respond_error(send, to_api_error(event.error), self._headers())
-        elif is_stream:
-            await self._stream(send, event)
         else:
-            await self._whole(send, event)
+            await self._stream(send, event)
 
     async def _next(self, wait_s: float | None) -> TurnEvent | None:
         """Return the next event; None if none comes in time."""
@@ -421,7 +432,7 @@ class ReplyResponse:
         return coming.result()
 
     async def _stream(self, send: Send, event: TurnEvent | None) -> None:
-        is_late = self._trace is None and self._wanted.is_kept and not self._wanted.is_chore
+        is_late = self._is_late
         headers = [*_STREAM, *(() if is_late else self._headers())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         shape, pieces = None, list[str]()
@@ -449,25 +460,41 @@ class ReplyResponse:
             await _put_body(send, shape.last(*self._reply(event, pieces)))
         await send({"type": "http.response.body", "body": shape.end})
 
-    async def _whole(self, send: Send, event: TurnEvent | None) -> None:
-        pieces: list[str] = []
+    async def _whole(self, send: Send) -> None:
+        """Send one JSON object; while it takes long, empty lines before it."""
+        pieces, event, has_begun = list[str](), None, False
+        now = asyncio.get_running_loop().time
+        due_s = now() + _SILENT_S
         while not isinstance(event, ReplyEnd):
+            event = await self._next(max(due_s - now(), 0.01))
             pieces += [event] if isinstance(event, str) else []
-            event = await self._next(None)
-        if event.error:
+            self._trace = event if isinstance(event, Trace) else self._trace
+            if now() >= due_s and not isinstance(event, ReplyEnd):
+                if not has_begun:
+                    headers = () if self._is_late else self._headers()
+                    start = {"type": "http.response.start", "status": 200}
+                    await send({**start, "headers": [*_OBJECT, *headers]})
+                has_begun, due_s = True, now() + _BEAT_S
+                await _put_body(send, b"\n")
+        if event.error and not has_begun:
             await respond_error(send, to_api_error(event.error), self._headers())
             return
-        if self._is_raw:
+        if event.error:
+            body = api_format.encode_body(to_api_error(event.error).to_json())
+        elif self._is_raw:
             body = pieces[-1].encode() if pieces else b"{}"
         else:
             body = api_format.encode_body(self._shape().whole(*self._reply(event, pieces)))
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-            *self._headers(),
-        ]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        if not has_begun:
+            length = (b"content-length", str(len(body)).encode())
+            headers = [*_OBJECT, length, *self._headers()]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether it is not known yet what the headers tell about the turn."""
+        return self._trace is None and self._wanted.is_kept and not self._wanted.is_chore
 
     @property
     def _is_raw(self) -> bool:
@@ -477,7 +504,7 @@ class ReplyResponse:
     def _shape(self) -> api_format.ReplyFormat:
         asked, turn = self._wanted.asked, self._trace.turn if self._trace else None
         if asked.response is not None:
-            return ResponseFormat(turn, asked.model, self._created_s, asked.response)
+            return ResponseFormat(turn, asked.model, self._created_s, asked.response, self._calls)
         return api_format.ReplyFormat(
             turn, asked.model, self._created_s, with_usage=asked.with_usage
         )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.text import str_or_empty
+from familiar_cli.llm.reply import first_choice
 from familiar_cli.servers.api_errors import ApiError
 from familiar_cli.servers.chat_api.api_format import ReplyFormat, encode_event
 
@@ -14,7 +17,10 @@ if TYPE_CHECKING:
 
 _PREVIOUS: Final = re.compile(r"resp_(\d{1,18})")
 _ROLES: Final = {"developer": "system"}
-_SAME: Final = ("model", "stream", "temperature", "top_p", "user", "metadata", "store", "stop")
+_SAME: Final = (
+    *("model", "stream", "temperature", "top_p", "user", "metadata", "store", "stop"),
+    "parallel_tool_calls",
+)
 _INCOMPLETE: Final = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
@@ -27,14 +33,22 @@ def to_chat_body(body: Mapping[str, Any]) -> dict[str, Any]:
     messages: list[dict[str, Any]] = []
     if instructions := str_or_empty(body.get("instructions")):
         messages.append({"role": "system", "content": instructions})
-    messages += _input_messages(body.get("input"))
+    messages += _join_calls(_input_messages(body.get("input")))
     if not any(message["role"] == "user" for message in messages):
         raise ApiError(
-            400, "'input' must be a text, or a list with a user's message", param="input"
+            400,
+            "'input' must be a text, or a list with a user's message. Results of tools are sent "
+            "with the conversation before them, as calls of tools are not kept here",
+            param="input",
         )
     chat = {key: body[key] for key in _SAME if body.get(key) is not None}
     if (most := body.get("max_output_tokens")) is not None:
         chat["max_completion_tokens"] = most
+    if isinstance(tools := body.get("tools"), list):
+        functions = [tool for tool in tools if _is_function(tool)]
+        chat |= {"tools": list(map(_chat_function, functions))} if functions else {}
+    if (choice := body.get("tool_choice")) is not None and "tools" in chat:
+        chat["tool_choice"] = _chat_function(choice) if _is_function(choice) else choice
     return {**chat, "messages": messages}
 
 
@@ -77,6 +91,39 @@ def _input_messages(given: object) -> Iterator[dict[str, Any]]:
             content = item.get("content")
             parts = list(map(_chat_part, content)) if isinstance(content, list) else content
             yield {"role": _ROLES.get(role, role), "content": parts}
+        elif item.get("type") == "function_call":
+            yield {"role": "assistant", "content": None, "tool_calls": [_chat_call(item)]}
+        elif item.get("type") == "function_call_output":
+            output = item.get("output")
+            parts = list(map(_chat_part, output)) if isinstance(output, list) else output
+            yield {"role": "tool", "tool_call_id": item.get("call_id"), "content": parts}
+
+
+def _join_calls(messages: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Put calls of tools that follow each other, or a text, into one message."""
+    joined: list[dict[str, Any]] = []
+    for message in messages:
+        calls = message.get("tool_calls")
+        if calls and joined and joined[-1]["role"] == "assistant":
+            joined[-1]["tool_calls"] = [*joined[-1].get("tool_calls", ()), *calls]
+        else:
+            joined.append(message)
+    return joined
+
+
+def _chat_call(item: Mapping[str, Any]) -> dict[str, Any]:
+    function = {"name": item.get("name"), "arguments": item.get("arguments")}
+    return {"id": item.get("call_id"), "type": "function", "function": function}
+
+
+def _is_function(tool: object) -> bool:
+    """Tell whether it is, or chooses, a function of the client and no tool of OpenAI's."""
+    return isinstance(tool, dict) and tool.get("type") == "function"
+
+
+def _chat_function(tool: Mapping[str, Any]) -> dict[str, Any]:
+    named = {key: value for key, value in tool.items() if key != "type" and value is not None}
+    return {"type": "function", "function": named}
 
 
 def _chat_part(part: object) -> object:
@@ -91,6 +138,42 @@ def _chat_part(part: object) -> object:
     return part
 
 
+class ToolCalls:
+    """The calls of functions in the events of a model server, of which each holds a part."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, dict[str, str]] = {}
+
+    def take(self, event: str) -> None:
+        """Add what one event holds of them."""
+        choice = first_choice(json.loads(event).get("choices"))
+        message = choice.get("delta") or choice.get("message")
+        calls = message.get("tool_calls") if isinstance(message, dict) else None
+        for number, call in enumerate(calls if isinstance(calls, list) else ()):
+            if not isinstance(call, dict) or not isinstance(call.get("function"), dict):
+                continue
+            index, function = str(call.get("index", number)), call["function"]
+            kept = self._calls.setdefault(index, {"call_id": "", "name": "", "arguments": ""})
+            kept["call_id"] = kept["call_id"] or str_or_empty(call.get("id"))
+            for key in ("name", "arguments"):
+                kept[key] += str_or_empty(function.get(key))
+
+    def to_chat(self) -> list[dict[str, Any]]:
+        """Return them as a chat completion names them."""
+        return list(map(_chat_call, self._calls.values()))
+
+    def items(self, name: object) -> list[dict[str, Any]]:
+        """Return them as items of a response.
+
+        Args:
+            name: What their ids are made from.
+        """
+        return [
+            {"id": f"fc_{name}_{n}", "type": "function_call", "status": "completed", **call}
+            for n, call in enumerate(self._calls.values())
+        ]
+
+
 class ResponseFormat(ReplyFormat):
     """Encodes one reply as the Responses API does.
 
@@ -99,17 +182,25 @@ class ResponseFormat(ReplyFormat):
         model: The requested model's name.
         created_s: Creation time in seconds since 1970.
         asked: The body of the request.
+        calls: The calls of functions so far.
     """
 
     end = b""
 
     def __init__(
-        self, turn: int | None, model: str, created_s: int, asked: Mapping[str, Any]
+        self,
+        turn: int | None,
+        model: str,
+        created_s: int,
+        asked: Mapping[str, Any],
+        calls: ToolCalls,
     ) -> None:
         super().__init__(turn, model, created_s, with_usage=False)
-        name = turn or "unkept"
+        name = self._name = turn or "unkept"
         self._item_id = f"msg_{name}"
+        self._calls = calls
         self._number = -1
+        self._has_text = False
         self._response = {
             "id": f"resp_{name}",
             "object": "response",
@@ -123,14 +214,14 @@ class ResponseFormat(ReplyFormat):
             "metadata": asked.get("metadata") or {},
             "model": model,
             "output": [],
-            "parallel_tool_calls": True,
+            "parallel_tool_calls": asked.get("parallel_tool_calls") is not False,
             "previous_response_id": asked.get("previous_response_id"),
             "reasoning": {"effort": None, "summary": None},
             "store": asked.get("store") is not False,
             "temperature": asked.get("temperature", 1.0),
             "text": {"format": {"type": "text"}},
-            "tool_choice": "auto",
-            "tools": [],
+            "tool_choice": asked.get("tool_choice") or "auto",
+            "tools": asked.get("tools") or [],
             "top_p": asked.get("top_p", 1.0),
             "truncation": "disabled",
             "usage": None,
@@ -139,32 +230,47 @@ class ResponseFormat(ReplyFormat):
 
     def first(self) -> bytes:
         """Encode the beginning of a stream."""
-        item = {**self._item("", "in_progress"), "content": []}
-        return b"".join(
-            (
-                self._event("response.created", response=self._response),
-                self._event("response.in_progress", response=self._response),
-                self._event("response.output_item.added", output_index=0, item=item),
-                self._event("response.content_part.added", **self._place, part=_text_part("")),
-            )
-        )
+        kinds = "response.created", "response.in_progress"
+        return b"".join(self._event(kind, response=self._response) for kind in kinds)
 
     def piece(self, text: str) -> bytes:
         """Encode a piece of text."""
-        return self._event("response.output_text.delta", **self._place, delta=text, logprobs=[])
+        if not text:
+            return b""
+        delta = {"delta": text, "logprobs": []}
+        begun = b"" if self._has_text else self._begin_text()
+        return begun + self._event("response.output_text.delta", **self._place, **delta)
+
+    def _begin_text(self) -> bytes:
+        self._has_text = True
+        item = {**self._item("", "in_progress"), "content": []}
+        part = {**self._place, "part": _text_part("")}
+        return self._event("response.output_item.added", output_index=0, item=item) + self._event(
+            "response.content_part.added", **part
+        )
 
     def last(self, text: str, finish_reason: str, usage: dict[str, int]) -> bytes:
         """Encode the end of a stream."""
         whole = self.whole(text, finish_reason, usage)
         ended = "response.incomplete" if whole["incomplete_details"] else "response.completed"
-        return b"".join(
-            (
-                self._event("response.output_text.done", **self._place, text=text, logprobs=[]),
-                self._event("response.content_part.done", **self._place, part=_text_part(text)),
-                self._event("response.output_item.done", output_index=0, item=whole["output"][0]),
-                self._event(ended, response=whole),
-            )
-        )
+        items = [self._end_item(n, item) for n, item in enumerate(whole["output"])]
+        return b"".join((*chain(*items), self._event(ended, response=whole)))
+
+    def _end_item(self, index: int, item: Mapping[str, Any]) -> Iterator[bytes]:
+        if item["type"] == "message":
+            yield b"" if self._has_text else self._begin_text()
+            part = item["content"][0]
+            words = {"text": part["text"], "logprobs": []}
+            yield self._event("response.output_text.done", **self._place, **words)
+            yield self._event("response.content_part.done", **self._place, part=part)
+        else:
+            place = {"output_index": index, "item_id": item["id"]}
+            arguments, name = item["arguments"], "response.function_call_arguments"
+            begun = {**item, "arguments": "", "status": "in_progress"}
+            yield self._event("response.output_item.added", output_index=index, item=begun)
+            yield self._event(f"{name}.delta", **place, delta=arguments)
+            yield self._event(f"{name}.done", **place, name=item["name"], arguments=arguments)
+        yield self._event("response.output_item.done", output_index=index, item=item)
 
     def error(self, error: ApiError) -> bytes:
         """Encode an error after the beginning of a stream."""
@@ -178,11 +284,13 @@ class ResponseFormat(ReplyFormat):
         """Build a reply that is not streamed."""
         why = _INCOMPLETE.get(finish_reason)
         status = "incomplete" if why else "completed"
+        calls = self._calls.items(self._name)
+        message = [self._item(text, status)] if text or self._has_text or not calls else []
         return {
             **self._response,
             "status": status,
             "incomplete_details": {"reason": why} if why else None,
-            "output": [self._item(text, status)],
+            "output": [*message, *calls],
             "usage": {
                 "input_tokens": usage["prompt_tokens"],
                 "input_tokens_details": {"cached_tokens": 0},

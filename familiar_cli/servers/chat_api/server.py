@@ -184,7 +184,10 @@ class Server:
         else:
             await lease.aclose()
         leave = partial(self.turns.leave, turn)
-        return replying.ReplyResponse(turn, wanted, served, leave, created_s=int(now().timestamp()))
+        created_s = int(now().timestamp())
+        return replying.ReplyResponse(
+            turn, wanted, served, leave, created_s=created_s, calls=turn.calls
+        )
 
     async def context(self, request: Request) -> Response:
         """Recall memory for a conversation; no model is asked, and nothing is saved."""

@@ -15,6 +15,7 @@ from familiar_cli.llm.slots import check_usable
 from familiar_cli.servers.chat_api.api_format import picture_url
 from familiar_cli.servers.chat_api.clients import TYPE
 from familiar_cli.servers.chat_api.replying import ClientsPrompt, WithSampling, record_request
+from familiar_cli.servers.chat_api.responses_api import ToolCalls
 from familiar_cli.servers.chat_api.speakers import ConversationLocks, RequestIdentity, key_of
 from familiar_cli.store.history.attachments import keep_pictures
 
@@ -63,6 +64,7 @@ class ServedTurn(LiveTurn):
 
     Attributes:
         followers: Number of responses that follow it.
+        calls: The calls of functions that the model wants, for the Responses API.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class ServedTurn(LiveTurn):
         self._served = served
         self.key = key
         self.followers = 0
+        self.calls = ToolCalls()
         self._wanted = wanted
         self._unkept = wanted.unkept
         self._alone = alone
@@ -153,6 +156,8 @@ class ServedTurn(LiveTurn):
     def _on_event(self, event: str) -> None:
         if self._wanted.passes_events:
             self._put(event)
+        else:
+            self.calls.take(event)
 
 
 class TurnTable:

@@ -7,6 +7,7 @@ import pytest
 
 from familiar_cli.store.history.attachments import picture_mark
 from tests.servers.chat_api.test_api import turns
+from tests.support.server import Raw, chunk, sse
 from tests.support.serving import assistant, serving, user
 from tests.support.world import home, live, run
 
@@ -168,3 +169,36 @@ def test_earlier_pictures_are_sent_again_when_the_setting_says_so(api) -> None:
     sent = scripted.last.json()["messages"]
     assert SHOWN in sent[1]["content"], sent
     assert isinstance(sent[-1]["content"], str)
+
+
+def test_functions_are_passed_on_with_memory_only(serve) -> None:
+    live("ada")
+    call = {"index": 0, "id": "c", "type": "function"}
+    parts = [{**call, "function": {"name": "f", "arguments": '{"a"'}}]
+    rest = [{"index": 0, "function": {"arguments": ": 1}"}}]
+    events = sse(
+        chunk(delta={"tool_calls": parts}),
+        chunk(delta={"tool_calls": rest}),
+        chunk(finish_reason="tool_calls"),
+    )
+    scripted = serve(Raw(events), Raw(events), "It is sunny.")
+    tool = {"name": "f", "parameters": {"type": "object"}}
+    how = {"model": "ada+memory", "tools": [{"type": "function", **tool}, {"type": "web_search"}]}
+    with serving() as server:
+        client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="x")
+        (found,) = client.responses.create(input="Weather?", **how).output
+        asked = [user("Weather?")]
+        *_, last = client.responses.create(input=asked, stream=True, **how)
+        assert last.response.output[0].to_dict() == found.to_dict()
+        result = {"type": "function_call_output", "call_id": found.call_id, "output": "sunny"}
+        asked += [found.to_dict(), result]
+        reply = client.responses.create(input=asked, **how)
+    assert (found.name, found.arguments) == ("f", '{"a": 1}')
+    assert reply.output_text == "It is sunny."
+    assert scripted.last.json()["tools"] == [{"type": "function", "function": tool}]
+    assert scripted.last.json()["messages"][-1] == {
+        "role": "tool",
+        "tool_call_id": "c",
+        "content": "sunny",
+    }
+    assert turns() == [("user", "Weather?"), ("assistant", "It is sunny.")]

@@ -6,11 +6,12 @@ import openai
 import pytest
 
 from familiar_cli.servers.chat_api import replying
+from tests.cli.test_partial_replies import CUDA
 from tests.llm.test_situations import GOOD, STOP
 from tests.servers.chat_api.test_api import turns
 from tests.support.cases import each
 from tests.support.server import Drop, Fail, Script
-from tests.support.serving import serving, user
+from tests.support.serving import assistant, serving, user
 from tests.support.world import live, run
 
 SCENE = "You are a talented summarist skilled at capturing scenes from stories comprehensively. "
@@ -126,6 +127,20 @@ def test_a_late_stream_says_what_is_kept(serve, monkeypatch) -> None:
     assert "x-familiar-turn" in kept.headers or ": x-familiar-turn: 1" in kept.text
     assert other.headers["x-familiar-kept"] == "no"
     assert kept.text.count('"role":"assistant"') == other.text.count('"role":"assistant"') == 1
+
+
+def test_a_reply_that_takes_long_begins_with_empty_lines(serve, monkeypatch) -> None:
+    monkeypatch.setattr(replying, "_SILENT_S", 0.05)
+    monkeypatch.setattr(replying, "_BEAT_S", 0.05)
+    live("ada")
+    serve(Script([0.4, GOOD + STOP]), Script([0.4, CUDA]))
+    with serving() as server:
+        client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="x", max_retries=0)
+        raw = client.chat.completions.with_raw_response.create(model="ada", messages=[user("Hi")])
+        failed = server.post(messages=[user("Hi"), assistant("Good "), user("So?")])
+    assert raw.content.count(b"\n") > 2
+    assert raw.parse().choices[0].message.content.startswith("Good")
+    assert "CUDA out of memory" in failed.json()["error"]["message"]
 
 
 def test_an_error_after_the_beginning_is_one_for_the_client_of_openai(serve, monkeypatch) -> None:
