@@ -510,7 +510,7 @@ def learned_from(
         return found
     since = min(turn.at for turn in turns).replace(microsecond=0)  # as commits tell the time
     for change in familiar.past.log(source=layout.MEMORY_WRITER, since=since, limit=_MOST_WRITTEN):
-        for file in familiar.past.show(change.commit.id)[1]:
+        for file in familiar.past.differences(change.commit):
             for line in bare_lines(file.diff):
                 named = wanted.intersection(turn_ids(line, numbering)) if line[:1] == "+" else ()
                 if not named:

@@ -53,6 +53,10 @@ _MOST_VERSIONS = 100
 _MOST_CLASHES = 5
 _MOST_LINES = 20
 _MOST_FILES = 5
+_MOST_KEPT = 400
+_MOST_CHARS_KEPT = 20_000
+_DIFFERENCES: dict[tuple[str, str, int | None], tuple[FileDiff, ...]] = {}
+"""Differences by commit, path and number of files; a commit never changes."""
 
 
 class Difference(Struct, frozen=True):
@@ -163,8 +167,16 @@ class MemoryPast:
         self, commit: Commit, rel_path: str = "", most: int | None = None
     ) -> tuple[FileDiff, ...]:
         """Return the diffs of a commit's first `most` files at or below a path."""
-        old = self._repository.tree_of(commit.parent)
-        return tuple(islice(diff_trees(self._repository, old, commit.tree, rel_path), most))
+        key = (commit.id, rel_path, most)
+        if key not in _DIFFERENCES:
+            old = self._repository.tree_of(commit.parent)
+            found = tuple(islice(diff_trees(self._repository, old, commit.tree, rel_path), most))
+            if sum(len(file.diff) for file in found) > _MOST_CHARS_KEPT:
+                return found
+            if len(_DIFFERENCES) >= _MOST_KEPT:
+                _DIFFERENCES.clear()
+            _DIFFERENCES[key] = found
+        return _DIFFERENCES[key]
 
     def came_from_elsewhere(self, commit: Commit) -> bool:
         """Tell whether a commit holds changes from other machines."""

@@ -249,6 +249,7 @@ def _flatten_value(value: str) -> str:
 _DIR = b"40000"
 _FILE = b"100644"
 _MODES = (_DIR, _FILE, b"100755", b"120000", b"160000")  # only git itself writes the last three
+_ROW = re.compile(rb"[^ ]* [^\0]*\0.{20}", re.DOTALL)
 _MODE_INSIDE = re.compile(b"|".join(mode + b" " for mode in _MODES))
 _ID_BYTES = 20
 _NO_NAMES = {"", ".", ".."}
@@ -272,38 +273,38 @@ def decode_tree(content: bytes) -> Mapping[str, Entry]:
     Raises:
         FamiliarError: A name would escape the directory; git never writes such names.
     """
-    entries = _entries_of(content)
-    for name in filter(_leads_out, entries):
-        raise objects.journal_damaged(f"a tree holds the name {name!r}")
+    return _decode_rows(_rows_of(content), skip_bad=False)
+
+
+def _decode_rows(rows: Iterable[bytes], *, skip_bad: bool) -> dict[str, Entry]:
+    entries = {}
+    for row in rows:
+        mode, _, named = row[: -_ID_BYTES - 1].partition(b" ")
+        name = _entry_text(named)
+        if "/" in name or name in _NO_NAMES:
+            if skip_bad:
+                continue
+            raise objects.journal_damaged(f"a tree holds the name {name!r}")
+        special = b"" if mode in {_DIR, _FILE} else mode
+        entries[name] = Entry(mode == _DIR, row[-_ID_BYTES:].hex(), special)
     return entries
 
 
-def _decode_safe_names(content: bytes) -> Mapping[str, Entry]:
-    entries = _entries_of(content)
-    return {name: entry for name, entry in entries.items() if not _leads_out(name)}
-
-
-def _leads_out(name: str) -> bool:
-    return "/" in name or name in _NO_NAMES
+def _rows_of(content: bytes) -> list[bytes]:
+    """Return the entries of a tree, each as it is encoded."""
+    rows, at = [], 0
+    while row := _ROW.match(content, at):
+        rows.append(row[0])
+        at = row.end()
+    if at != len(content):
+        raise objects.journal_damaged("a tree cannot be read")
+    return rows
 
 
 @lru_cache(maxsize=64)
-def _entries_of(content: bytes) -> Mapping[str, Entry]:
-    entries = {}
-    at = 0
-    try:
-        while at < len(content):
-            space = content.index(b" ", at)
-            end = content.index(b"\0", space) + 1 + _ID_BYTES
-            name = content[space + 1 : end - _ID_BYTES - 1]
-            id_ = content[end - _ID_BYTES : end].hex()
-            mode = content[at:space]
-            special = b"" if mode in {_DIR, _FILE} else mode
-            entries[_entry_text(name)] = Entry(mode == _DIR, id_, special)
-            at = end
-    except ValueError as error:
-        raise objects.journal_damaged(f"a tree cannot be read: {error}") from error
-    return entries
+def _row_set(content: bytes) -> frozenset[bytes]:
+    """Return the entries of a tree, to be compared with another's."""
+    return frozenset(_rows_of(content))
 
 
 def find_entry(read: Reader, tree: str | None, rel_path: str) -> Entry | None:
@@ -345,8 +346,9 @@ def changed_files(
     """
     if old == new:
         return
-    entries_of = _decode_safe_names if skip_bad else decode_tree
-    before, after = (entries_of(read(tree)) if tree else {} for tree in (old, new))
+    rows = [_row_set(read(tree)) if tree else frozenset() for tree in (old, new)]
+    before = _decode_rows(sorted(rows[0] - rows[1]), skip_bad=skip_bad)
+    after = _decode_rows(sorted(rows[1] - rows[0]), skip_bad=skip_bad)
     for name in sorted(before.keys() | after.keys()):
         was, now = before.get(name), after.get(name)
         if was == now:
