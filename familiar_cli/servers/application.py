@@ -210,10 +210,13 @@ def make_app(
 
 
 def _import_ahead() -> None:
-    """Import what the first message needs, so that the event loop does not wait for it."""
+    """Import what the first message and the first pages need, so that nobody waits for it."""
     import familiar_cli.context.budget  # noqa: PLC0415
     import familiar_cli.llm.client  # noqa: PLC0415
     import familiar_cli.llm.wire  # noqa: F401, PLC0415
+    from familiar_cli.servers.web.drawing import preload_pages  # noqa: PLC0415
+
+    preload_pages()
 
 
 async def _handle_refused(request: Request, error: Exception) -> Response:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from datetime import datetime, time, timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -19,12 +21,14 @@ from familiar_cli.store.memory.layout import is_page
 from familiar_cli.store.memory.pages.facts import fact_lines
 from familiar_cli.store.memory.pages.lines import citations_in, normal_line
 from familiar_cli.store.memory.store.store import state_of
+from familiar_cli.store.memory.store.watch import list_tree, quiet_since
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import date
 
     from familiar_cli.familiar import Familiar
+    from familiar_cli.store.memory.store.walk import Listing
 
 _MOST_DAYS: Final = 20_000  # of turns: more than fifty years
 _NEWEST: Final = "SELECT max(id) FROM turns"
@@ -50,39 +54,57 @@ class FactDays:
         self._files: dict[str, tuple[object, tuple[DatedFact, ...]]] = {}
         self._days: tuple[object, tuple[date, ...]] = (None, ())
         self._pages: dict[str, str] = {}
+        self._sorted: list[DatedFact] = []
+        self._quiet = 0
         self._state: object = None
         self._looked_at_s = float("-inf")
 
-    def read(self, familiar: Familiar, within_s: float) -> tuple[list[DatedFact], int]:
+    def read(self, familiar: Familiar, within_s: float) -> tuple[Sequence[DatedFact], int]:
         """Return all facts that cite turns, oldest first, and the number of files not read yet.
 
         Args:
             familiar: The familiar.
             within_s: Time after which the rest is left to a later call.
         """
+        end_s, left, root = stopwatch_s() + within_s, 0, os.path.realpath(familiar.paths.memory)
+        if self._is_unchanged(root, familiar):
+            return self._sorted, 0
+        listing, _ = list_tree(root)
+        for path, stamp in self._note_gone(listing):
+            if stopwatch_s() > end_s:
+                left += 1
+                continue
+            facts = tuple(_read_facts(familiar, path))
+            with self._lock:  # only now, since other pages need what is known
+                self._files[path] = stamp, facts
+                self._note_pages(facts)
         with self._lock:
-            end_s, left = stopwatch_s() + within_s, 0
-            stats = familiar.memory.stat_files("") if self._is_due(familiar) else {}
-            for gone in self._files.keys() - stats.keys() if stats else ():
-                del self._files[gone]
-            for path, stat in stats.items():
-                stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-                if not is_page(path) or self._files.get(path, (None,))[0] == stamp:
-                    continue
-                if stopwatch_s() > end_s:
-                    left += 1
-                else:
-                    self._files[path] = stamp, tuple(_read_facts(familiar, path))
-                    self._note_pages(self._files[path][1])
-            found = [fact for _, facts in self._files.values() for fact in facts]
-            self._looked_at_s = stopwatch_s() if stats and not left else self._looked_at_s
-        return sorted(found, key=lambda fact: fact.day), left
+            found = (fact for _, facts in self._files.values() for fact in facts)
+            self._sorted = sorted(found, key=_day_of)
+            self._looked_at_s = float("-inf") if left else stopwatch_s()
+            self._quiet = quiet_since(root)
+            return self._sorted, left
 
-    def _is_due(self, familiar: Familiar) -> bool:
-        """Tell whether files may have changed since they were looked at."""
+    def _is_unchanged(self, root: str, familiar: Familiar) -> bool:
+        """Tell whether no file has changed since all were read, as far as can be told quickly."""
         state = state_of(str(familiar.paths.journal))
         same, self._state = state == self._state, state
-        return not same or stopwatch_s() - self._looked_at_s > _LOOK_S
+        if self._looked_at_s == float("-inf"):
+            return False
+        is_quiet = 0 < self._quiet == quiet_since(root)
+        return is_quiet or (same and stopwatch_s() - self._looked_at_s < _LOOK_S)
+
+    def _note_gone(self, listing: Listing) -> list[tuple[str, object]]:
+        """Forget files that are gone; return pages that changed, each with its new stamp."""
+        stamps = {path: (s.st_mtime_ns, s.st_size, s.st_ino) for path, s in listing.files()}
+        with self._lock:
+            for gone in self._files.keys() - stamps.keys():
+                del self._files[gone]
+            return [
+                (path, stamp)
+                for path, stamp in stamps.items()
+                if is_page(path) and self._files.get(path, (None,))[0] != stamp
+            ]
 
     def _note_pages(self, facts: Iterable[DatedFact]) -> None:
         for fact in facts:
@@ -148,21 +170,27 @@ def _days_of_turns(familiar: Familiar) -> Iterable[date]:
         _, at = statistics.turns_beside(familiar.history, end, end)
 
 
-def facts_on(facts: list[DatedFact], day: date) -> list[DatedFact]:
-    """Return the facts said on a day, each once, from the page that is about it."""
+_day_of: Final = attrgetter("day")
+
+
+def facts_on(facts: Sequence[DatedFact], day: date) -> list[DatedFact]:
+    """Return the facts said on a day, each once, from the page that is about it.
+
+    Args:
+        facts: All facts, oldest first.
+        day: The day.
+    """
     best: dict[str, DatedFact] = {}
-    for fact in facts:
+    for fact in facts[bisect_left(facts, day, key=_day_of) : bisect_right(facts, day, key=_day_of)]:
         key = normal_line(fact.line)
-        if fact.day == day and (
-            key not in best or page_rank(fact.rel_path) < page_rank(best[key].rel_path)
-        ):
+        if key not in best or page_rank(fact.rel_path) < page_rank(best[key].rel_path):
             best[key] = fact
     return list(best.values())
 
 
-def pages_known(facts: list[DatedFact], day: date) -> list[tuple[str, int]]:
+def pages_known(facts: Sequence[DatedFact], day: date) -> list[tuple[str, int]]:
     """Return the pages with facts said by the end of a day, and how many, most first."""
-    end = bisect_right(facts, day, key=lambda fact: fact.day)
+    end = bisect_right(facts, day, key=_day_of)
     return Counter(fact.rel_path for fact in facts[:end]).most_common()
 
 

@@ -156,7 +156,7 @@ def find_person(familiar: Familiar, names: Aliases, person: str, *, loosely: boo
         UsageError: Several people match.
     """
     said = speakers_of(familiar)
-    known = {entry.slug for entry in names.people()} | said.keys()
+    known = names.slugs() | said.keys()
     slug = _slug_of(person)
     if person in known or slug in known:
         return person if person in known else str(slug)

@@ -7,15 +7,17 @@ from datetime import date
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qs, quote, urlencode
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct, field
 
 from familiar_cli.actions.memory.facts import page_title
 from familiar_cli.base import errors
+from familiar_cli.servers.connection import state_of_files
 from familiar_cli.store.memory.layout import people_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping
 
     from familiar_cli.base.who.identity import Author
     from familiar_cli.base.who.visibility import Viewer
@@ -43,6 +45,11 @@ NAVIGATION: Final = {  # what a person looks for, and the pages below it; the fi
 """The pages of the site by what a person looks for."""
 
 T = TypeVar("T")
+
+
+_MOST_MADE: Final = 100
+_MADE: Final[WeakKeyDictionary[Familiar, dict[Hashable, tuple[Any, ...]]]] = WeakKeyDictionary()
+"""What pages of a familiar show, by name and state; a familiar with other settings is another."""
 
 
 class PageRequest(Struct, frozen=True):
@@ -109,6 +116,17 @@ class PageRequest(Struct, frozen=True):
                 await self.familiar.aclose()
 
         return asyncio.run(run())
+
+    def once_per_state(self, name: Hashable, make: Callable[[], T]) -> T:
+        """Return what `make` returns; it is called again once a turn or a change has come."""
+        made = _MADE.setdefault(self.familiar, {})
+        key = (self.base, self.viewer.scopes, self.viewer.channel_id, name)
+        state = state_of_files(self.familiar.paths)
+        if made.get(key, (None,))[0] != state:
+            if len(made) >= _MOST_MADE:
+                made.clear()
+            made[key] = state, make()
+        return made[key][1]  # type: ignore[no-any-return]
 
     def to(self, *parts: object, **query: object) -> str:
         """Build a page address, leaving out parameters that are None or empty."""
@@ -234,11 +252,12 @@ def with_speakers(familiar: Familiar, turns: Iterable[Turn]) -> list[tuple[Turn,
     """Return turns, each with its speaker's name."""
     found = list(turns)
     names = names_of_speakers(familiar, (turn.author for turn in found))
+    own = familiar.name if found else ""
 
     def speaker(turn: Turn) -> str:
         if turn.author:
             return names[turn.author]
-        return familiar.name if turn.role == "assistant" else turn.role
+        return own if turn.role == "assistant" else turn.role
 
     return [(turn, speaker(turn)) for turn in found]
 

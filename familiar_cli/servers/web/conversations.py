@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -17,9 +17,10 @@ from familiar_cli.store.history.rows import pack
 from familiar_cli.store.history.selection import only_speaker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from datetime import datetime
 
+    from familiar_cli.base.who.identity import Author
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
 
@@ -78,19 +79,24 @@ def title_of_channel(familiar: Familiar, channel_id: str) -> str:
     return label if familiar.channels.declared_kind(channel_id) else label.lstrip("#")
 
 
-def audiences_of(familiar: Familiar, channels: Iterable[str]) -> Iterator[str]:
-    """Yield for each channel who can hear what is said there."""
-    rules = familiar.privacy.rules()
+def audiences_of(familiar: Familiar, channels: Iterable[str]) -> list[str]:
+    """Return for each channel who can hear what is said there."""
+    rules, history = familiar.privacy.rules(), familiar.history
     own = rules.own | familiar.me().slugs
+    others: dict[str, list[Author] | None] = {}
     for channel_id in channels:
-        has_begun, only = only_speaker(familiar.history, channel_id)
+        has_begun, only = only_speaker(history, channel_id)
         first = only if has_begun else who_speaks(None, None, familiar.me(channel_id))
         if rules.scope_said(channel_id, first) == PUBLIC:
-            yield "everybody"
+            others[channel_id] = None
             continue
-        authors = familiar.history.recent_distinct_authors(channel_id, _MOST_PEOPLE)
-        others = [author for author in authors if author.slug not in own]
-        yield _audience_words(list(names_of_speakers(familiar, others).values()))
+        authors = history.recent_distinct_authors(channel_id, _MOST_PEOPLE)
+        others[channel_id] = [author for author in authors if author.slug not in own]
+    names = names_of_speakers(familiar, chain.from_iterable(filter(None, others.values())))
+    return [
+        "everybody" if some is None else _audience_words([names[author] for author in some])
+        for some in others.values()
+    ]
 
 
 def _audience_words(names: list[str]) -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 _PACKAGE: Final = "familiar_cli.servers.web"
+_MAIN: Final = ("home", "chat", "search", "people", "person", "file", "journal", "timeline")
 
 
 def draw_page(template: str, values: Mapping[str, Any]) -> str:
@@ -35,6 +36,13 @@ def draw_page(template: str, values: Mapping[str, Any]) -> str:
         values: Template values; an undefined name is an error.
     """
     return environment(_PACKAGE).get_template(f"{template}.html").render(values)
+
+
+def preload_pages() -> None:
+    """Compile the templates of the main pages, and the parser of Markdown."""
+    _make_parser()
+    for template in _MAIN:
+        environment(_PACKAGE).get_template(f"{template}.html")
 
 
 def refused_page(message: str) -> bytes:

@@ -6,6 +6,7 @@ import threading
 from calendar import monthrange
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,7 +45,7 @@ from familiar_cli.servers.web.asking import (
 from familiar_cli.servers.web.conversations import title_of_channel
 from familiar_cli.servers.web.fact_rows import dated_rows, fact_rows
 from familiar_cli.servers.web.memory_pages import change_runs, recent_changes, told_changes
-from familiar_cli.servers.web.relation_pages import READ_S
+from familiar_cli.servers.web.relation_pages import finish_reading
 from familiar_cli.servers.web.turn_pages import show_reason
 from familiar_cli.store.history.selection import TurnFilter, newest_turns
 from familiar_cli.store.history.statistics import first_and_last
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from familiar_cli.base.config.home import FamiliarPaths
     from familiar_cli.store.history.rows import Turn
 
+_READ_S: Final = 0.05  # for pages that changed; the rest is read in the background
 _PATIENCE_S: Final = 0.06
 _FIRST_PATIENCE_S: Final = 0.25
 _MUCH_BYTES: Final = 20_000_000  # of a history; counting it takes longer than a page may
@@ -135,7 +137,7 @@ def show_home(asked: PageRequest) -> Shown:
     status, is_fresh = NUMBERS.of(familiar.paths)
     pages = known_people(familiar, viewer, _MOST_PEOPLE)
     facts = [fact for path, text in pages for fact in facts_in(familiar, path, text, viewer)]
-    lately, pinned = _latest_state(asked)
+    lately, pinned = asked.once_per_state("latest", partial(_latest_state, asked))
     lines = {fact.line for fact in pinned}
     shown = [*pinned, *best_facts([one for one in facts if one.line not in lines], _MOST_FACTS)]
     mine = {people_path(slug) for slug in familiar.me().slugs}
@@ -191,7 +193,9 @@ def _memories_of_today(
     asked: PageRequest, today: date, facts: Sequence[KnownFact]
 ) -> dict[str, Any]:
     """Return what was said on this day of earlier years, and one memory worth rereading."""
-    dated, _ = fact_days(asked.familiar).read(asked.familiar, READ_S)
+    dated, unread = fact_days(asked.familiar).read(asked.familiar, _READ_S)
+    if unread:
+        finish_reading(asked.familiar.paths)
     before = next(
         filter(None, (_year_before(today, years, dated) for years in range(1, _YEARS))), None
     )
@@ -204,7 +208,7 @@ def _memories_of_today(
 
 
 def _year_before(
-    today: date, years: int, dated: list[DatedFact]
+    today: date, years: int, dated: Sequence[DatedFact]
 ) -> tuple[str, date, list[DatedFact]] | None:
     """Return what was said some years ago today, or in that week, with when that was."""
     year = today.year - years
@@ -218,29 +222,20 @@ def _year_before(
     return None
 
 
-_LATEST: Final[dict[object, tuple[object, _Latest]]] = {}
-"""Latest changes and pinned facts, cached by familiar, address and state."""
-
-
 def _latest_state(asked: PageRequest) -> _Latest:
     """Return the latest changes in sentences, and facts of pinned pages.
 
-    Finding them scans the memory directory, so it is done once per state.
+    Finding them scans the memory directory.
     """
     familiar = asked.familiar
-    key = (str(familiar.paths.root), asked.base, asked.viewer.sees_everything)
-    state, known = state_of_files(familiar.paths), _LATEST.get(key)
-    if known is None or known[0] != state:
-        found = [run[0] for run in change_runs(recent_changes(asked, _MOST_RECENT))]
-        pinned = [
-            fact
-            for path, text in pinned_pages(familiar)
-            for fact in newest_facts(facts_in(familiar, path, text, asked.viewer))[:_MOST_OF_PIN]
-        ]
-        told = told_changes(asked, found[:_MOST_LATELY], _MOST_SENTENCES)
-        known = state, (told, pinned[:_MOST_PINNED])
-        _LATEST[key] = known
-    return known[1]
+    found = [run[0] for run in change_runs(recent_changes(asked, _MOST_RECENT))]
+    pinned = [
+        fact
+        for path, text in pinned_pages(familiar)
+        for fact in newest_facts(facts_in(familiar, path, text, asked.viewer))[:_MOST_OF_PIN]
+    ]
+    told = told_changes(asked, found[:_MOST_LATELY], _MOST_SENTENCES)
+    return told, pinned[:_MOST_PINNED]
 
 
 def _known_since(familiar: Familiar) -> tuple[date, str] | None:

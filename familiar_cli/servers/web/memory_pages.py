@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from functools import cache, partial
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.actions.memory.facts import ChangeSentence, change_sentences, page_title
@@ -311,7 +311,8 @@ def show_journal(asked: PageRequest) -> Shown:
     source, path = asked.query.get("source", ""), asked.query.get("path", "")
     start = asked.number("from") or 0
     found = recent_changes(asked, start + _A_PAGE + 1, path, source)[start:]
-    runs = [told_changes(asked, run) for run in change_runs(found[:_A_PAGE])]
+    told = iter(told_changes(asked, found[:_A_PAGE]))
+    runs = [list(islice(told, len(run))) for run in change_runs(found[:_A_PAGE])]
     older = start + _A_PAGE if len(found) > _A_PAGE else None
     values = {"runs": runs, "source": source, "path": path, "start": start, "older": older}
     return Shown("journal", values)

@@ -134,7 +134,7 @@ def _day_values(asked: PageRequest, found: past.AsOf) -> dict[str, Any]:
 
 
 def _pages_then(
-    asked: PageRequest, facts: list[DatedFact], day: date
+    asked: PageRequest, facts: Sequence[DatedFact], day: date
 ) -> list[tuple[str, str, int]]:
     """Return the pages that knew most on a day: path, title, and number of facts."""
     memory = asked.familiar.memory
@@ -204,7 +204,8 @@ def _day_within(asked: PageRequest, name: str) -> date | None:
 
 def show_timeline(asked: PageRequest) -> Shown:
     """Return a year, a quarter or a month."""
-    line = past.timeline(asked.familiar, asked.query.get("at", ""), asked.query.get("span", ""))
+    at, span = asked.query.get("at", ""), asked.query.get("span", "")
+    line = asked.once_per_state((at, span), partial(past.timeline, asked.familiar, at, span))
     values = {"line": line, "spans": past.SPANS, "most_of_year": past.MOST_OF_YEAR}
     return Shown("timeline", values)
 

@@ -314,6 +314,10 @@ class Aliases(PageIndex[NamedPerson]):
                 NamedPerson(slug, tuple(json.loads(names)), *more) for slug, names, *more in rows
             ]
 
+    def slugs(self) -> set[str]:
+        """Return the slugs of everyone who has a file."""
+        return {slug for (slug,) in self._rows("SELECT slug FROM people")}
+
     def collisions(self) -> list[Named]:
         """Return each name that several people share."""
         shared = "SELECT key FROM names GROUP BY key HAVING count(*) > 1 ORDER BY key"

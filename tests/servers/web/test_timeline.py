@@ -9,7 +9,9 @@ import pytest
 
 from familiar_cli.actions.memory.past import timeline
 from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.familiar import Familiar
+from familiar_cli.servers.web.asking import PageRequest
 from familiar_cli.store.history.store import HistoryStore, withdraw_turns
 from tests.support.browsing import looking
 from tests.support.world import home, live
@@ -52,6 +54,16 @@ def test_turns_are_counted_by_day_and_person(ada) -> None:
     ]
     (lane,) = found.lanes
     assert (lane.name, lane.rel_path, lane.turns) == ("Bo", "people/discord-7.md", 3)
+
+
+def test_a_page_works_anew_only_when_a_turn_or_a_change_came(ada) -> None:
+    asked, made = PageRequest(ada, OWNER, ("ada",), ""), []
+    for _ in range(2):
+        asked.once_per_state("x", lambda: made.append("x"))
+    assert len(made) == 1
+    said("2026-03-02")
+    asked.once_per_state("x", lambda: made.append("x"))
+    assert len(made) == 2
 
 
 def test_files_stand_where_their_days_are(ada) -> None:
