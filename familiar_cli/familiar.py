@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
     OnText = Callable[[str], None]
 
+_MOST_DIGITS = 18  # of a turn's number
+
 
 class Familiar:
     """A familiar's files, settings and components. Each component is built on first use.
@@ -137,6 +139,20 @@ class Familiar:
         from familiar_cli.base.config.home import ensure_instance
 
         return ensure_instance(self.paths.instance, chosen=self.config.instance.id, is_older=True)
+
+    def turn_number(self, name: str | int) -> int:
+        """Resolve a turn: `number`, `instance:number`, or `channel:number` as a search prints it.
+
+        Raises:
+            NotFoundError: That turn is not stored here.
+            UsageError: `name` is none of them.
+        """
+        channel_id, _, number = str(name).rpartition(":")
+        if channel_id and number.isdecimal() and len(number) <= _MOST_DIGITS:
+            turn = self.history.turn(int(number))
+            if turn and turn.channel_id == channel_id:
+                return turn.id
+        return self.numbering.turn_number(name)
 
     @property
     def numbering(self) -> Numbering:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base import errors
-from familiar_cli.base.text import fold, one_line, slugify, typed
+from familiar_cli.base.text import fold, nearest, one_line, slugify, typed
 from familiar_cli.base.who.identity import Author
 from familiar_cli.store.memory.layout import CARD_JSON
 
@@ -159,7 +159,7 @@ def familiars_names(cast: Cast, names: Collection[str], *, origin: str) -> froze
 
     Args:
         cast: Identities of the speakers.
-        names: Everyone in the chat except the person.
+        names: Everyone in the chat except the person, in order of appearance.
         origin: The chat, for messages.
 
     Raises:
@@ -177,17 +177,42 @@ def familiars_names(cast: Cast, names: Collection[str], *, origin: str) -> froze
         raise errors.RefusedError(
             f"No speaker in {origin!r} is called {' or '.join(map(repr, cast.character))}; "
             f"it has {listed}. Nothing was imported",
-            hint=f"Try `--character {min(names)!r}`.",
+            hint=f"Try `--character {typed(_likely_familiar(cast, names, cast.character))}`.",
         )
-    others = sorted(name for name in names if not cast.bears_my_name(name)) or sorted(names)
+    others = [name for name in names if not cast.bears_my_name(name)] or list(names)
+    likely = _likely_familiar(cast, others, cast.known)
     error = errors.RefusedError(
         f"{origin!r} is a chat with {listed}, and this familiar is "
         f"{' or '.join(map(repr, cast.known))}; nothing was imported",
-        hint=f"If they are the same, add `--character {others[0]!r}`.",
+        hint=f"If they are the same, add `--character {typed(likely)}`.",
     )
+    others.sort(key=lambda name: (name != likely, name))
     choices = ((name, f"{one_line(name)} is the familiar") for name in others[:8])
     error.question = "--character", tuple(choices)
     raise error
+
+
+def _likely_familiar(cast: Cast, names: Collection[str], typed_names: Iterable[str]) -> str:
+    """Guess which speaker is the familiar: a similar name, else whoever answers the first one.
+
+    Args:
+        cast: Identities of the speakers.
+        names: The speakers, in order of appearance.
+        typed_names: The familiar's names.
+    """
+    similar = _similar(names, typed_names)
+    if similar:
+        return similar
+    strangers = [one for one in names if Author(PLATFORM, one).slug not in cast.before]
+    first_two = (strangers or list(names))[:2]
+    return first_two[-1]
+
+
+def _similar(names: Collection[str], typed_names: Iterable[str]) -> str:
+    """Return the name that is most like one of those typed; empty if none is."""
+    by_fold = {fold(name): name for name in names}
+    found = (nearest(fold(name), by_fold) for name in typed_names)
+    return next((by_fold[one] for one in found if one), "")
 
 
 def with_my_names(cast: Cast, names: Collection[str], *, origin: str) -> Cast:
@@ -202,7 +227,7 @@ def with_my_names(cast: Cast, names: Collection[str], *, origin: str) -> Cast:
     raise errors.RefusedError(
         f"No person in {origin!r} is called {' or '.join(map(repr, cast.mine))}; it has "
         f"{_as_strings(names)}. Nothing was imported",
-        hint=f"Try `--me {min(names)!r}`.",
+        hint=f"Try `--me {typed(_similar(names, cast.mine) or next(iter(names)))}`.",
     )
 
 
@@ -265,7 +290,9 @@ def cast_speakers(cast: Cast, people: Mapping[str, Author], *, origin: str) -> C
         raise errors.RefusedError(
             f"No speaker in {origin!r} is called {' or '.join(map(repr, cast.mine))}; it has "
             f"{_as_strings(speakers)}. Nothing was imported",
-            hint=f"Try `--me {typed(min(strangers))}`." if strangers else None,
+            hint=f"Try `--me {typed(_similar(strangers, cast.mine) or strangers[0])}`."
+            if strangers
+            else None,
         )
     others = [name for name in speakers if name not in mine]
     named = {n for n in others if fold(n) in _FAMILIARS} if not cast.character else set()
@@ -283,9 +310,9 @@ def cast_speakers(cast: Cast, people: Mapping[str, Author], *, origin: str) -> C
         error = errors.RefusedError(
             f"Several people speak in {origin!r}: {_as_strings(rest)}. Which of them is {account!r}"
             " is unclear; nothing was imported",
-            hint=f"Add `--me NAME`, for example `--me {typed(min(rest))}`.",
+            hint=f"Add `--me NAME`, for example `--me {typed(rest[0])}`.",
         )
-        choices = ((name, f"{one_line(name)} is {account}") for name in sorted(rest)[:8])
+        choices = ((name, f"{one_line(name)} is {account}") for name in rest[:8])
         error.question = "--me", tuple(choices)
         raise error
     roles: dict[str, SpeakerRole] = dict.fromkeys(rest, "person")

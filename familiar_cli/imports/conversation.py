@@ -271,7 +271,7 @@ class _Speakers:
     """Finds out who speaks in a conversation, in one pass through it."""
 
     def __init__(self, found: SourceChat, reading: Reading, program: Program, origin: str) -> None:
-        self._characters: set[str] = set()
+        self._characters: dict[str, None] = {}
         self._users: dict[str, Author] = {}
         self._named: dict[str, Author] = {}
         for line in found.lines():
@@ -279,7 +279,7 @@ class _Speakers:
                 continue
             where = self._users if line.role else self._named
             if line.role == "assistant":
-                self._characters.add(line.speaker)
+                self._characters[line.speaker] = None
             elif line.role or line.speaker:
                 where.setdefault(line.speaker, program.account(line))
         self._cast = reading.cast
@@ -292,8 +292,9 @@ class _Speakers:
         cast, roles = self._cast, dict[str, SpeakerRole]()
         if self._named:
             roles |= cast_speakers(cast, self._named, origin=self._origin).roles
-        familiar = familiars_names(cast, self._characters - {""}, origin=self._origin)
-        names = self._users.keys() - {""}
+        characters = [name for name in self._characters if name]
+        familiar = familiars_names(cast, characters, origin=self._origin)
+        names = [name for name in self._users if name]
         cast = with_my_names(cast, names, origin=self._origin)
         if not cast.mine and any(map(cast.bears_my_name, (*names, *self._also))):
             cast = replace(cast, is_mine=True)  # whatever other personas the user had in it

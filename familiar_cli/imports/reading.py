@@ -65,11 +65,21 @@ def read_card(raw: bytes, *, origin: str) -> Card:
     if isinstance(source.card_file, FamiliarError):
         raise source.card_file
     if not isinstance(source.card_file.value, dict):
-        raise BadInputError(f"{origin!r} is not a character card: it does not contain an object")
+        what = _describe_value(source.card_file.value)
+        raise BadInputError(f"{origin!r} is {what}, not a character card", hint=_CARD_HINT)
     raise BadInputError(
-        f"{origin!r} is not a character card: it has none of a card's fields",
-        hint="A card has at least a name and a description or a first message.",
+        f"{origin!r} is not a character card: it has none of a card's fields", hint=_CARD_HINT
     )
+
+
+_CARD_HINT: Final = "A card has at least a name and a description or a first message."
+
+
+def _describe_value(value: object) -> str:
+    """Describe a JSON value that is not an object."""
+    if isinstance(value, list):
+        return "a JSON list" if value else "an empty JSON list"
+    return f"a JSON {'string' if isinstance(value, str) else 'value'}"
 
 
 def load_book(raw: bytes, *, origin: str) -> Lorebook:
@@ -155,7 +165,7 @@ def read_card_book(data: Any, *, origin: str) -> Lorebook:  # noqa: ANN401  # JS
     return check_size(book, origin)
 
 
-_NO_CHAT: Final = (
+NO_CHAT: Final = (
     "Chats of SillyTavern, ChatGPT, Claude, Discord, Telegram, WhatsApp and other programs can be "
     "imported, plain JSON Lines, and texts in which each message begins with `Name:`."
 )
@@ -196,14 +206,21 @@ def _chat_format(source: ForeignFile, reading: Reading) -> Format:
 
 def describe_unknown(source: ForeignFile) -> BadInputError:
     """Return the error for a file that is no chat of a known format; it says what it is."""
+    value = source.value
+    if isinstance(value, dict) and str(value.get("spec", "")).startswith("chara_card"):
+        told = f"{source.name!r} is marked as a character card, but has none of a card's fields"
+        return BadInputError(told, hint=_CARD_HINT)
+    if isinstance(value, list) and not any(isinstance(one, dict) for one in value):
+        told = f"{source.name!r} is {_describe_value(value)}, not a chat"
+        return BadInputError(told, hint=NO_CHAT)
     if source.shape in ("object", "array"):
         try:
             keys = ", ".join(repr(key) for key in list(first_object(source))[:4])
         except BadInputError as error:
-            return BadInputError(str(error), hint=error.hint or _NO_CHAT)
+            return BadInputError(str(error), hint=error.hint or NO_CHAT)
         what = f"not a chat in a known format, but JSON with {keys or 'nothing'}"
-        return BadInputError(f"{source.name!r} is {what}", hint=_NO_CHAT)
-    return BadInputError(f"{source.name!r} is {_describe(source)}, not a chat", hint=_NO_CHAT)
+        return BadInputError(f"{source.name!r} is {what}", hint=NO_CHAT)
+    return BadInputError(f"{source.name!r} is {_describe(source)}, not a chat", hint=NO_CHAT)
 
 
 def _describe(source: ForeignFile) -> str:

@@ -17,7 +17,7 @@ from familiar_cli.base.files import directories_in
 from familiar_cli.base.text import typed
 from familiar_cli.imports.cast import Cast
 from familiar_cli.imports.foreign_chat import Reading
-from familiar_cli.imports.reading import describe_unknown, hint_for
+from familiar_cli.imports.reading import NO_CHAT, describe_unknown, hint_for
 from familiar_cli.imports.registry import Recognition, recognise
 from familiar_cli.imports.source import ForeignFile, as_source
 from familiar_cli.store.memory.layout import PERIOD_DIRS, PRIVATE_DIRS, SIGNIFICANT_DIR
@@ -303,16 +303,18 @@ def explain_unknown(path: Path) -> FamiliarError:
     try:
         with as_source(path) as source:
             why = _why_unknown(source)
+            reason = str(why).replace(repr(source.name), "it")
     except FamiliarError as error:
         return error
+    reason = reason.removesuffix("; nothing was imported").removesuffix(", not a chat")
     return BadInputError(
-        f"{path.name!r} cannot be imported ({why}); nothing was imported", hint=_KINDS_HINT
+        f"{path.name!r} cannot be imported ({reason}); nothing was imported",
+        hint=why.hint if why.hint != NO_CHAT else _KINDS_HINT,
     )
 
 
-def _why_unknown(source: ForeignFile) -> str:
-    why: FamiliarError = describe_unknown(source)
+def _why_unknown(source: ForeignFile) -> FamiliarError:
     is_whole = source.shape != "text" and source.suffix not in _CHATS
     if is_whole and isinstance(source.card_file, FamiliarError):
-        why = source.card_file
-    return str(why).replace(repr(source.name), "it").removesuffix("; nothing was imported")
+        return source.card_file
+    return describe_unknown(source)

@@ -174,9 +174,9 @@ def _turn_counts(status: FamiliarStatus, zone: tzinfo | None) -> str:
     if last is None:
         return 'no turns yet: `familiar ask "Hello"`'
     broken = ", interrupted" if last.partial else ""
-    who = last.author or status.name or status.familiar
     at = local_time(last.at, zone)
-    return f"{status.turns:,}, the last by {who} in {last.channel} at {at}{broken}"
+    who, channel = one_line(last.name, 60), one_line(last.channel, 60)
+    return f"{status.turns:,}, the last by {who} in {channel} at {at}{broken}"
 
 
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}

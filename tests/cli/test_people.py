@@ -37,6 +37,16 @@ def test_times_are_the_familiars_to_the_minute(root) -> None:
         assert "2099-02-01 07:05" in run(*page).stdout
 
 
+def test_an_older_chat_that_came_in_later_makes_nobody_seen_earlier(root) -> None:
+    long_ago = datetime(2001, 1, 31, tzinfo=UTC)
+    with closing(HistoryStore(root / "history.db")) as history:
+        who = Author("discord", "99", display_name="Zoë")
+        history.append("old", "user", "hi", author=who, at=long_ago)
+    assert data("people", "list")["people"][0]["last_seen"] > "2001-02"
+    assert data("status")["last_turn"]["at"] > "2001-02"
+    assert "last by Zoë in" in run("status").stdout
+
+
 def test_ls_lists_who_spoke_last_first(root) -> None:
     result = run("people", "ls")
     lines = result.stdout.splitlines()

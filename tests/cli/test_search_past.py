@@ -57,6 +57,8 @@ def test_a_page_shows_who_said_it_when_and_where(ada) -> None:
     shown = run("search", "the umbrella", "--past", "-k", "1").stdout
     first, second = shown.splitlines()
     assert first.startswith("train:1  ")
+    assert "umbrella" in run("history", "show", "train:1").stdout
+    assert run("history", "show", "secret:1").exit_code == 4  # a turn of another channel
     assert first.endswith("  Robin, 2023-06-19 20:00")
     assert second == "    I lost my green umbrella."
 

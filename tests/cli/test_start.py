@@ -57,6 +57,13 @@ def test_what_is_there_is_not_done_or_asked_again() -> None:
     assert (again["familiar"], again["reply"]) == (*list_familiars(home()), "Good evening!")
 
 
+def test_without_a_terminal_no_model_is_downloaded_unasked(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(start, "SERVERS", {})
+    monkeypatch.setattr("familiar_cli.llm.models.store.path_of", lambda *_: None)
+    told = run("start", "--template", "companion", stdin="").stderr
+    assert ("model pull" in told, "$ familiar model pull" in told) == (True, False)
+
+
 @pytest.mark.usefixtures("server", "person")
 def test_a_person_is_asked_for_a_card_a_model_and_a_name_and_again_after_a_mistake() -> None:
     typed = f"/nowhere.png\n'{CARD}'\n9\n2\nRobin\n"

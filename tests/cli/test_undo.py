@@ -72,6 +72,14 @@ class TestPlain:
         assert not (root / "memory" / ANNAS).exists()
         assert json.loads(memory(root, "people/_aliases.json")) == {}
 
+    def test_a_plan_that_awaits_review_is_no_change_and_stays(self, root, serve):
+        run("memory", "append", "notes.md", "- call Bob\n")
+        serve(answer("Keeps bees."))
+        plan = data("write-memory", "--review")["pending"]
+
+        assert run("memory", "undo").stdout == "wrote notes.md\n"
+        assert [one["id"] for one in data("review", "list")["plans"]] == [plan]
+
     def test_what_was_written_by_hand_since_then_stays(self, root):
         run("memory", "append", "notes.md", "- call Bob\n")
         (root / "memory" / "mine.md").write_text("my own words\n", encoding="utf-8")

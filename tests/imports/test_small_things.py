@@ -44,6 +44,24 @@ NO_CARDS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[]", "an empty JSON list"),
+        ("[1]", "a JSON list"),
+        ('{"spec": "chara_card_v2", "data": []}', "none of a card's fields"),
+        ('{"spec": "chara_card_v2", "data":', "not valid JSON"),
+    ],
+)
+def test_what_is_no_card_or_a_damaged_one_is_said_to_be_that(text, why, tmp_path) -> None:
+    live("ada")
+    path = tmp_path / "x.json"
+    path.write_text(text, "utf-8")
+    for argv in (("init", "q", "--from-card"), ("import",)):
+        result = run(*argv, str(path))
+        assert (result.exit_code, why in result.stderr) == (5, True)
+
+
 @pytest.mark.parametrize("value", NO_CARDS.values(), ids=NO_CARDS)
 def test_json_that_is_no_card_makes_no_familiar(tmp_path, value) -> None:
     path = tmp_path / "file.json"

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class LastTurn(Struct, frozen=True):
-    """The newest turn of any channel, without its text."""
+    """The turn that was said last in any channel, without its text; `name` is its speaker's."""
 
     id: int
     at: str
@@ -36,6 +36,7 @@ class LastTurn(Struct, frozen=True):
     role: str
     author: str | None
     partial: bool
+    name: str = ""
 
 
 class SummaryStatus(Struct, frozen=True):
@@ -201,7 +202,7 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
         turns=past.turns,
         unsummarised_turns=past.unwritten,
         unindexed_files=_count_unindexed(familiar, walk),
-        last_turn=_last_turn(past.last),
+        last_turn=_last_turn(familiar, past.last),
         written=past.written,
         failures=familiar.failures.all(),
         summary=_summary_of(familiar),
@@ -328,7 +329,7 @@ def _history_of(path: Path) -> _Past:
         written = WrittenStatus(mark or None, iso(turn.at) if turn else None)
         waiting = count_unread_turns(store)
         imported = waiting - count_unread_turns(store, SAID_HERE)
-        return _Past(store.count(), waiting, imported, store.last_turn(), written)
+        return _Past(store.count(), waiting, imported, store.latest_turn(), written)
 
 
 def _summary_of(familiar: Familiar) -> SummaryStatus:
@@ -364,8 +365,10 @@ def _summary_of(familiar: Familiar) -> SummaryStatus:
     )
 
 
-def _last_turn(turn: Turn | None) -> LastTurn | None:
+def _last_turn(familiar: Familiar, turn: Turn | None) -> LastTurn | None:
     if turn is None:
         return None
-    author = turn.author.slug if turn.author else None
-    return LastTurn(turn.id, iso(turn.at), turn.channel_id, turn.role, author, turn.partial)
+    author, name = (turn.author.slug if turn.author else None), familiar.name
+    if turn.author:
+        name = familiar.labels([turn.author], turn.channel_id).of(turn.author)
+    return LastTurn(turn.id, iso(turn.at), turn.channel_id, turn.role, author, turn.partial, name)

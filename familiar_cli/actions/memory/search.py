@@ -83,7 +83,8 @@ def search_memories(
         if known is None or hit.score > known.score:
             best[hit.rel_path] = hit
     ranked = sorted(best.values(), key=lambda hit: (-hit.score, hit.rel_path))[: options.k]
-    return replace(results[0], hits=tuple(ranked), notes=_result_notes(results))
+    found = replace(results[0], hits=tuple(ranked), notes=_result_notes(results))
+    return replace(found, notes=tuple(filter(None, (found.caution, *found.notes))))
 
 
 def kept_back(

@@ -155,11 +155,10 @@ def forget_person(
             f"That is {who}; nothing was changed",
             hint=f"To remove all of it, delete {str(familiar.paths.root)!r}.",
         )
-    numbering = familiar.numbering
-    others = [numbering.turn_number(name) for name in turns]
+    others = [familiar.turn_number(name) for name in turns]
     named = [
         name if ":" in name else f"{familiar.instance.id}:{number}"
-        for number, name in numbering.turn_names(others).items()
+        for number, name in familiar.numbering.turn_names(others).items()
     ]
     forgetting = _forgetting(familiar, ForgetOrder.for_accounts(accounts, named))
     is_known = any(o.covers(a) for o in orders_of(familiar.history) for a in accounts)

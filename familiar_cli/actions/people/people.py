@@ -83,8 +83,7 @@ def people_of(familiar: Familiar, *, thorough: bool = True) -> KnownPeople:
         collisions = tuple(names.collisions())
     said = speakers_of(familiar)
     known = []
-    silent = sorted(files.keys() - said.keys())
-    for slug in [*said, *silent]:  # speakers in the order of the history, latest first
+    for slug in [*said, *sorted(files.keys() - said.keys())]:
         person, speaker = files.get(slug), said.get(slug)
         label = speaker.author.label if speaker else slug
         known.append(
@@ -204,7 +203,12 @@ def shared_names(names: Aliases, slug: str) -> tuple[Named, ...]:
 def speakers_of(familiar: Familiar) -> dict[str, Speaker]:
     """Return everyone who has spoken, by slug, latest first."""
     me, said = familiar.me(), familiar.history.speakers(familiar.privacy.owner())
-    return {s.author.slug: replace(s, author=me.named(s.author)) for s in said}
+    seen = familiar.history.last_times()
+    people = [
+        replace(s, author=me.named(s.author), last_at=seen.get(s.author.slug, s.last_at))
+        for s in said
+    ]
+    return {s.author.slug: s for s in sorted(people, key=lambda s: s.last_at, reverse=True)}
 
 
 def publish_names(names: Aliases) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from familiar_cli.base.config.environment import install_command
 from familiar_cli.base.config.home import ME_FILE, FamiliarPaths, check_here, list_familiars
 from familiar_cli.base.files import is_plain, locked, remove, temp_in, write_own
 from familiar_cli.base.sqlite import connect
-from familiar_cli.base.text import counted, one_line
+from familiar_cli.base.text import counted, one_line, typed
 from familiar_cli.base.times.clock import now
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.journal.repository import Repository
@@ -656,7 +656,7 @@ def _write_files(
 def _damaged(file: BackedUpFile) -> errors.RemoteDamagedError:
     return errors.RemoteDamagedError(
         f"{file.path!r} is damaged in the backup; nothing was restored",
-        hint="Choose an older one with `--backup NAME`: `familiar backup ls`.",
+        hint="Choose an older one with `--backup NAME`: `familiar backup list DIR`.",
     )
 
 
@@ -683,18 +683,28 @@ def _is_ours(rel_path: str) -> bool:
 
 def _no_backup(target: BackupTarget, wanted: Sequence[str]) -> errors.NotFoundError:
     there = target.familiars()
-    named = ", ".join(wanted) or "any familiar"
+    if there:
+        named = ", ".join(wanted) or "any familiar"
+        told = f"{target.address!r} has no backup of {named}"
+        return errors.NotFoundError(told, hint=f"It has backups of {', '.join(there)}.")
     return errors.NotFoundError(
-        f"{target.address!r} has no backup of {named}",
-        hint=f"It has backups of {', '.join(there)}." if there else "Make one: `familiar backup`.",
+        f"There are no backups in {target.address!r}",
+        hint=f"Make one: `familiar backup {typed(target.address)}`.",
     )
 
 
 def list_backups(target: BackupTarget) -> list[dict[str, Any]]:
-    """List all backups: familiar, name and time, oldest first."""
+    """List all backups: familiar, name and time, oldest first.
+
+    Raises:
+        NotFoundError: There are no backups.
+    """
+    ids = target.familiars()
+    if not ids:
+        raise _no_backup(target, ids)
     return [
         {"familiar": familiar_id, "backup": name.partition(".")[0], "at": _time_of(name)}
-        for familiar_id in target.familiars()
+        for familiar_id in ids
         for name in manifest_names(target.names(familiar_id))
     ]
 

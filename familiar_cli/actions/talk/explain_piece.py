@@ -22,7 +22,7 @@ Verdict = Literal["kept", "cut", "out", "absent"]
 WHOLE: Final = "prompt"
 """What the whole prompt is called among its layers."""
 
-_TURN: Final = re.compile(r"(?:turns?:)?\s*((?:[-a-z0-9]+:)?\d+)")
+_TURN: Final = re.compile(r"(?:turns?:)?\s*((?:[^\s/.]+:)?\d+)")
 
 
 class Why(Struct, frozen=True):
@@ -124,7 +124,7 @@ def _find_subject(familiar: Familiar, asked: str) -> types.Subject:
 
     found = _TURN.fullmatch(asked.strip())
     if found:
-        return types.Subject(turn_id=familiar.numbering.turn_number(found[1]))
+        return types.Subject(turn_id=familiar.turn_number(found[1]))
     rel_path = parse_path(asked)
     if not rel_path:
         raise UsageError(

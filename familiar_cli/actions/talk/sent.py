@@ -31,7 +31,7 @@ def find_trace(familiar: Familiar, turn: int | str | None = None) -> Trace:
     """
     if turn is None:
         return latest_trace(familiar.paths.traces)
-    number = familiar.numbering.turn_number(turn)
+    number = familiar.turn_number(turn)
     try:
         return read_trace(familiar.paths.traces, number)
     except NotFoundError as error:

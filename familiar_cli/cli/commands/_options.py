@@ -18,15 +18,6 @@ if TYPE_CHECKING:
     from familiar_cli.pages.emit import Output
 
 
-def turn_name(text: str) -> str:
-    """Check the name of a turn, `NUMBER` or `INSTANCE:NUMBER`."""
-    from familiar_cli.store.memory.pages.lines import parse_turn_name
-
-    if parse_turn_name(text) is None:
-        raise typer.BadParameter(f"{text!r} is not a turn")
-    return text
-
-
 def dry_run(clause: str = "") -> Any:  # noqa: ANN401  # as `typer.Option` itself
     """Build the option `--dry-run`; `clause` names an exception."""
     return typer.Option(

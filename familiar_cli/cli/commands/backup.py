@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 backup_app = App()
 restore_app = App()
-_VERBS = ("ls", "verify")
+_VERBS = {"list": "list", "ls": "list", "verify": "verify"}
 
 Identity = Annotated[
     Path | None,
@@ -39,9 +39,9 @@ def backup(
 ) -> None:
     """Back up every familiar of the home, or the one of --familiar, while they are in use.
 
-    Only what no earlier backup has is written. `ls` lists the backups of a target, `verify` reads
-    all of them. Encrypted backups need the extra `sync`; addresses need the package that fsspec
-    names for them.
+    Only what no earlier backup has is written. `list` lists the backups of a target, `verify`
+    reads all of them. Encrypted backups need the extra `sync`; addresses need the package that
+    fsspec names for them.
 
     \b
     familiar backup /media/stick/familiars
@@ -51,23 +51,23 @@ def backup(
     familiar backup /mnt/nas --move https://two.example
 
     Args:
-        words ([ls|verify] TARGET): A directory, or an address such as s3://bucket/dir.
+        words ([list|verify] TARGET): A directory, or an address such as s3://bucket/dir.
         recipient (KEY): Encrypt for this age recipient; may be repeated.
         keep (N): Keep the newest N; 0: all.
         move (WHERE): Then answer here no more, and say that it is there.
     """
-    verb, target = ("", words[0]) if words[0] not in _VERBS else (words[0], *words[1:2], "")[:2]
+    verb = _VERBS.get(words[0], "")
+    target = (*words[1:2], "")[0] if verb else words[0]
     if not target or len(words) > (2 if verb else 1):
-        raise UsageError(
-            "A backup needs one target", hint=f"Run `familiar backup {verb or 'DIR'} ...`."
-        )
+        command = f"familiar backup {verb}".rstrip()
+        raise UsageError("A backup needs one target", hint=f"Run `{command} DIR`.")
     if keep and recipient and identity is None:
         raise UsageError(
             "To see which packs are still needed, --keep has to read older backups",
             hint="Add `--identity FILE`, or remove old backups by hand.",
         )
     place = _open_target(target, tuple(recipient or ()), identity)
-    if verb == "ls":
+    if verb == "list":
         _show_backups(ctx, place)
     elif verb == "verify":
         _verify(ctx, place)

@@ -289,7 +289,7 @@ def branch(
     from familiar_cli.actions.talk.change_turns import branch_channel
 
     with base.familiar_of(ctx) as familiar:
-        made = branch_channel(familiar, new, familiar.numbering.turn_number(turn), channel)
+        made = branch_channel(familiar, new, familiar.turn_number(turn), channel)
     done = f"{made.branch.channel_id} branches off {made.branch.parent} at turn {turn}"
     already = "" if made.branch.is_new else "; nothing was changed"
     base.output(ctx).answer(made.to_json(), f"{done}{already}")

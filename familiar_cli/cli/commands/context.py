@@ -8,7 +8,6 @@ import typer
 
 from familiar_cli.base.errors import UsageError
 from familiar_cli.cli.commands import _base
-from familiar_cli.cli.commands._options import turn_name
 from familiar_cli.pages.emit import Output, exact_bytes
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ why_app = _base.App()
 @why_app.command()
 def why(
     ctx: typer.Context,
-    turn: Annotated[str | None, typer.Argument(parser=turn_name)] = None,
+    turn: Annotated[str | None, typer.Argument()] = None,
     *,
     every: Annotated[bool, typer.Option("--all")] = False,
 ) -> None:
@@ -35,7 +34,7 @@ def why(
     familiar why 12 --all
 
     Args:
-        turn ([TURN]): Turn, by number or as INSTANCE:NUMBER; default: the newest.
+        turn ([TURN]): Turn: a number, or CHANNEL:NUMBER as a search prints it; default: the newest.
         every: Show all memories in the prompt, each with all of its text there.
     """
     from familiar_cli.actions.talk.sent import find_trace
@@ -50,7 +49,7 @@ def why(
 @app.command()
 def context(
     ctx: typer.Context,
-    turn: Annotated[str | None, typer.Argument(parser=turn_name)] = None,
+    turn: Annotated[str | None, typer.Argument()] = None,
     *,
     last: Annotated[bool, typer.Option("--last")] = False,
     messages: Annotated[bool, typer.Option("--messages")] = False,
@@ -75,7 +74,7 @@ def context(
     familiar context --html turn.html
 
     Args:
-        turn ([TURN]): Turn, by number or as INSTANCE:NUMBER.
+        turn ([TURN]): Turn: a number, or CHANNEL:NUMBER as a search prints it.
         last: Show the newest turn (the default).
         messages: Print only the messages.
         raw: Print the exact bytes that were sent.

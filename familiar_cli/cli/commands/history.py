@@ -76,7 +76,7 @@ def show(
 
     with familiar_of(ctx) as familiar:
         span = replace(_span(familiar, channel, since, until), everything=everything)
-        chosen = None if turn is None else familiar.numbering.turn_number(turn)
+        chosen = None if turn is None else familiar.turn_number(turn)
         if chosen is None:
             shown = _newest(familiar, span, last)
         else:
@@ -127,7 +127,10 @@ def salvage(
 
 
 TurnIds = Annotated[
-    list[str], typer.Argument(metavar="TURN...", help="Turns, by number or as INSTANCE:NUMBER.")
+    list[str],
+    typer.Argument(
+        metavar="TURN...", help="Turns: numbers, or CHANNEL:NUMBER as a search prints it."
+    ),
 ]
 
 
@@ -148,7 +151,7 @@ def edit(ctx: typer.Context, turn: str, text: str) -> None:
     from familiar_cli.actions.talk.change_turns import edit_turn
 
     with familiar_of(ctx) as familiar:
-        old = familiar.numbering.turn_number(turn)
+        old = familiar.turn_number(turn)
         new = edit_turn(familiar, old, text_or_stdin(text).rstrip("\r\n"))
         was_read = _was_read(familiar, [old])
         named = familiar.numbering.turn_names([new.id])[new.id]
@@ -169,7 +172,7 @@ def withdraw(ctx: typer.Context, turns: TurnIds) -> None:
     from familiar_cli.store.history.store import withdraw_turns
 
     with familiar_of(ctx) as familiar:
-        changed = withdraw_turns(familiar.history, list(map(familiar.numbering.turn_number, turns)))
+        changed = withdraw_turns(familiar.history, list(map(familiar.turn_number, turns)))
         was_read = _was_read(familiar, changed)
     _tell_marked(output(ctx), "withdrawn", changed, "Already withdrawn; nothing was changed")
     _tell_read(output(ctx), was_read=was_read)
@@ -185,7 +188,7 @@ def restore(ctx: typer.Context, turns: TurnIds) -> None:
     from familiar_cli.store.history.store import restore_turns
 
     with familiar_of(ctx) as familiar:
-        changed = restore_turns(familiar.history, list(map(familiar.numbering.turn_number, turns)))
+        changed = restore_turns(familiar.history, list(map(familiar.turn_number, turns)))
     _tell_marked(output(ctx), "restored", changed, "Not withdrawn; nothing was changed")
 
 
@@ -206,7 +209,7 @@ def choose(ctx: typer.Context, turn: str, *, swipe: int | None = None) -> None:
     from familiar_cli.store.history.store import select_alternative as choose_turn
 
     with familiar_of(ctx) as familiar:
-        chosen = familiar.numbering.turn_number(turn)
+        chosen = familiar.turn_number(turn)
         if swipe is None:
             replaced = choose_turn(familiar.history, chosen)
         else:

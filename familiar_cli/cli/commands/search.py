@@ -287,7 +287,8 @@ def _above(min_score: float) -> str:
 
 
 def _tell(out: Output, found: SearchResult, min_score: float, *, has_turns: bool) -> None:
-    out.note(*(note if note.endswith(".") else f"{note}." for note in found.notes))
+    notes = filter(None, (found.caution, *found.notes))
+    out.note(*(note if note.endswith(".") else f"{note}." for note in notes))
     if found.hint:
         out.note(f"hint: {hint_sentence(found.hint)}")
     if not (found.hits or has_turns):

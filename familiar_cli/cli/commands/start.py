@@ -170,7 +170,7 @@ class _Wizard(Struct):
             self.out.note("A model is set already: `familiar model test` tries it.")
         else:
             self._look_for_model()
-        self._check_model()
+        self._check_model(may_download=self._asks or preset == "local")
 
     def _has_model(self) -> bool:
         with self._open() as familiar:
@@ -280,13 +280,16 @@ class _Wizard(Struct):
                 self.out.note(f"Kept in {path}, which only you can read.")
                 return
 
-    def _check_model(self) -> None:
-        """Download the built-in model if it is configured; otherwise check the model server."""
+    def _check_model(self, *, may_download: bool) -> None:
+        """Download the built-in model if it was chosen; otherwise check the model server."""
         from familiar_cli.llm.models.store import path_of
 
         with self._open() as familiar:
             slot = familiar.models.slot()
         if slot.preset == "local" and not path_of(slot.model, cache_dir()):
+            if not may_download:
+                self.out.note(f"It is not downloaded yet: `familiar model pull {slot.model}`")
+                return
             self._do("model", "pull", slot.model)
         check_usable(slot)
 

@@ -209,7 +209,7 @@ def ask(
             tier=tier,
             off_record=off_record,
             message_id=message_id,
-            reply_to=None if again_for is None else familiar.numbering.turn_number(again_for),
+            reply_to=None if again_for is None else familiar.turn_number(again_for),
         )
         hint = hint_of_me(out, familiar, said)
         result = take_turn(

@@ -185,7 +185,7 @@ def _make_branch(chat: Conversation, argument: str) -> None:
     _check_on_record(chat, "/branch")
     parent = chat.said.channel_id
     if turn:
-        turn_id = chat.familiar.numbering.turn_number(turn.strip())
+        turn_id = chat.familiar.turn_number(turn.strip())
     else:
         turn_id = change_turns.last_turn(chat.familiar, parent).id
     made = change_turns.branch_channel(chat.familiar, name, turn_id, parent)

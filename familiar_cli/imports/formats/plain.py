@@ -76,7 +76,7 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
         for *_, value in readable_rows(islice(rows(), 3))
     )
     began = next(filter(None, times), None)
-    names = {_name_of_person(value) for *_, value in begun} - {""}
+    names = dict.fromkeys(filter(None, (_name_of_person(value) for *_, value in begun)))
     reading = replace(reading, cast=with_my_names(reading.cast, names, origin=source.name))
     people = people_on(PLATFORM, sorted(names))
     roles = reading.cast.roles_of(people, is_one_of_many=len(names) > 1)

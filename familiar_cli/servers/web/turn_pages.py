@@ -66,7 +66,7 @@ def show_turn(asked: PageRequest) -> Shown:
 
 def send_bytes(asked: PageRequest) -> Data:
     """Return the exact request bytes."""
-    turn = asked.familiar.numbering.turn_number(asked.path["turn"])
+    turn = asked.familiar.turn_number(asked.path["turn"])
     body = sent.sent_of(sent.find_trace(asked.familiar, turn)).body
     return Data(body, "application/octet-stream", f"turn-{turn}.json")
 
@@ -84,7 +84,7 @@ def _turn_values(asked: PageRequest) -> dict[str, Any]:
     from familiar_cli.servers.web.html.page import draw_part
 
     familiar = asked.familiar
-    number = asked.familiar.numbering.turn_number(asked.path["turn"])
+    number = asked.familiar.turn_number(asked.path["turn"])
     turn = familiar.history.turn(number)
     if turn is None or not asked.viewer.sees_turn(turn):
         last = familiar.history.newest_id()
@@ -142,7 +142,7 @@ def _memory_html(asked: PageRequest, used: UsedMemory) -> Html:
 
 def restore_turn(asked: PageRequest) -> Redirect:
     """Restore a withdrawn turn."""
-    number = asked.familiar.numbering.turn_number(asked.path["turn"])
+    number = asked.familiar.turn_number(asked.path["turn"])
     done = restore_turns(asked.familiar.history, [number])
     told = "It counts again." if done else "It counted already; nothing was changed."
     return Redirect(asked.to("turns", number), (told,))

@@ -212,6 +212,9 @@ _ALL: Final = """SELECT person.author_platform, person.author_user_id, named.aut
     ) AS person JOIN turns AS latest ON latest.id = last
     LEFT JOIN turns AS named ON named.id = last_public ORDER BY last DESC"""
 
+_LAST_TIMES: Final = """SELECT author_platform, author_user_id, max(at_ms) FROM shown
+    WHERE author_platform IS NOT NULL GROUP BY author_platform, author_user_id"""
+
 _SAID: Final = "SELECT coalesce(sum(turns), 0) FROM speakers WHERE channel_id = ?"
 _SELECT: Final = f"SELECT {SELECTED} FROM turns"  # noqa: S608
 _STANDING: Final = f"SELECT {SELECTED} FROM standing AS turns"  # noqa: S608
@@ -329,6 +332,11 @@ class HistoryStore(HistoryFile):
         if channel_id is not None:
             return next(iter(self.recent(channel_id, 1, viewer=OWNER)), None)
         return next(iter(self._rows(_SELECT + " ORDER BY id DESC LIMIT 1", (), to_turn)), None)
+
+    def latest_turn(self) -> Turn | None:
+        """Return the turn that was said last, in whatever order turns were imported."""
+        sql = _SELECT + " ORDER BY at_ms DESC, id DESC LIMIT 1"
+        return next(iter(self._rows(sql, (), to_turn)), None)
 
     def mentions(self, text: str) -> bool:
         """Tell whether any turn contains a text."""
@@ -470,6 +478,12 @@ class HistoryStore(HistoryFile):
             connection.create_function("is_private", 1, hidden.__contains__, deterministic=True)
             rows = connection.execute(_ALL)
             return [Speaker(to_author(r[:4]), r[4], from_ms(r[5])) for r in rows]
+
+    def last_times(self) -> dict[str, datetime]:
+        """Return when each person last spoke, by slug, in whatever order turns were imported."""
+        with self.use(create=False) as connection:
+            rows = connection.execute(_LAST_TIMES)
+            return {to_author((*who, None, None)).slug: from_ms(at) for *who, at in rows}
 
     def unsummarised_count(self) -> int:
         """Count the turns that the memory writer has not read yet."""

@@ -30,7 +30,7 @@ from familiar_cli.store.journal.repository import (
     changed_files,
     translate_errors,
 )
-from familiar_cli.store.memory.layout import DERIVED, SYNC
+from familiar_cli.store.memory.layout import DERIVED, PENDING_DIR, REJECTED_DIR, SYNC
 from familiar_cli.store.memory.merge.blocks import Clash, lines_and_end, merge_lines
 from familiar_cli.store.memory.merge.content import merge_onto
 from familiar_cli.store.memory.store.files import (
@@ -330,16 +330,17 @@ class MemoryPast:
     def _newest_reversal(self, history: History) -> tuple[tuple[Commit, ...], list[StoredChange]]:
         """Return the newest change in effect that the program made here, and its reversal.
 
-        Edits by hand, changes from other machines and the initial commit are reverted only when
-        named.
+        Edits by hand, changes from other machines, plans for review and the initial commit are
+        reverted only when named.
         """
         undone = _undone_ids(history.all_commits())
         for commit in history.all_commits():
             is_ours = not (commit.by_hand or commit.undoes or self.came_from_elsewhere(commit))
             if commit.parent is None or not is_ours or commit.id in undone:
                 continue
-            if changes := self._reversal([commit]):
-                return (commit,), changes
+            changes = self._reversal([commit])
+            if any(not _is_plan(change.rel_path) for change in changes):
+                return (commit,), [c for c in changes if c.after or not _is_plan(c.rel_path)]
         raise errors.NotFoundError(
             "The program has no changes left to undo",
             hint="To undo an edit made by hand, give its id: `familiar memory log`.",
@@ -508,6 +509,10 @@ def _match_lines(lines: list[bytes], older: list[bytes]) -> dict[int, int]:
         for a, b, size in matching_blocks(*middle):
             same |= {head + a + n: head + b + n for n in range(size)}
     return same | {len(lines) - n: len(older) - n for n in range(1, tail + 1)}
+
+
+def _is_plan(rel_path: str) -> bool:
+    return rel_path.startswith((f"{PENDING_DIR}/", f"{REJECTED_DIR}/"))
 
 
 def _of_run(history: History, run: str) -> tuple[Commit, ...]:

@@ -237,6 +237,18 @@ class SearchResult(Struct, frozen=True):
     hint: str = ""
     named: tuple[str, ...] = ()
 
+    @property
+    def caution(self) -> str:
+        """What a reader should know where no hit has a word of the query; else empty."""
+        signals = [hit.signals for hit in self.hits]
+        by_words = any(s.lexical or s.coverage or s.people or s.time for s in signals)
+        return BY_MEANING if signals and not by_words else ""
+
+
+BY_MEANING: Final = (
+    "None of these memories contains a word of the query; they are the nearest by meaning."
+)
+
 
 class WordIndex(Protocol):
     """An index, as what changes files sees it."""

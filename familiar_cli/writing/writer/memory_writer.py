@@ -353,11 +353,8 @@ class _WriterPass:
     async def _step(self, piece: Sequence[Turn]) -> None:
         """Ask about some turns, and commit the result together with the watermark."""
         verdicts = [await self._ask(batch) for batch in self.batches(piece)]
-        if self._mode == "apply" and any(map(is_weak, verdicts)):
-            self._mode, self._is_weak, self.draft = "review", True, Draft(self._store)
-            self.report.notices.append(
-                f"{self._model.name} is too weak to write alone; what it proposes waits for review."
-            )
+        if not self._is_weak and any(map(is_weak, verdicts)):
+            self._note_weak()
         if self._mode == "apply":
             applied = self._commit(piece, verdicts)
         else:
@@ -368,6 +365,16 @@ class _WriterPass:
             if self._mode == "review":
                 self._keep_plan(piece)
         self._tell(piece, verdicts, applied)
+
+    def _note_weak(self) -> None:
+        """From now on, only propose lines, and only those that the turns support."""
+        self._is_weak, will = True, "would wait" if self._mode == "dry_run" else "waits"
+        if self._mode == "apply":
+            self._mode, self.draft = "review", Draft(self._store)
+        self.report.notices.append(
+            f"{self._model.name} is too weak to write alone: only what the turns themselves say is "
+            f"proposed, and it {will} for review."
+        )
 
     def batches(self, piece: Sequence[Turn]) -> tuple[Batch, ...]:
         """Return the batches of a step. Turns that do not stand are covered, but never shown."""

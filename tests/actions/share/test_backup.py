@@ -243,11 +243,12 @@ def test_what_cannot_be_is_one_clear_error(ada, tmp_path) -> None:
         ("backup", "verify"): 2,
         ("backup", copy, "more"): 2,
         ("backup", "verify", str(tmp_path / "nothing")): 4,
+        ("backup", "list", str(tmp_path / "nothing")): 4,
         ("restore", copy): 5,
         ("restore", copy, "bo", "--home", str(tmp_path / "new")): 4,
         ("restore", copy, "--backup", "19990101T000000Z", "--home", str(tmp_path / "new")): 4,
     }
     assert {argv: run(*argv).exit_code for argv in refused} == refused
-    listed = data("backup", "ls", copy)["backups"]
+    listed = data("backup", "list", copy)["backups"]
     assert [one["familiar"] for one in listed] == ["ada"]
     assert home().is_dir()

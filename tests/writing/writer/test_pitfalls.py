@@ -529,12 +529,15 @@ def test_a_small_model_may_only_use_words_that_were_said(world):
     assert "+- Keeps bees. (Anna)" in report.diff
 
 
-def test_a_small_model_proposes_and_never_writes(world):
+@pytest.mark.parametrize("mode", ["apply", "review"])
+def test_a_small_model_proposes_and_never_writes(world, mode):
     for words in ("I keep bees behind the house.", "Do you like honey?", "It is sunny today."):
         world.say(words)
     lines = ["Keeps bees.", "Anna loves the bees of Norway.", "It sounds like a good novel."]
 
-    report = world.write(reply(op(lines=lines, section="Standing wishes")), reply_tokens=384)
+    report = world.write(
+        reply(op(lines=lines, section="Standing wishes")), mode=mode, reply_tokens=384
+    )
 
     assert (report.outcome, bool(report.pending)) == ("review", True)
     assert not world.store.exists(ANNAS)
