@@ -134,7 +134,8 @@ class Numbering(Struct, frozen=True):
         if wanted is None:
             raise UsageError(
                 f"{str(name)[:60]!r} is not a turn",
-                hint="Use its number, CHANNEL:NUMBER or INSTANCE:NUMBER; `familiar history show` lists turns.",
+                hint="Use its number, CHANNEL:NUMBER or INSTANCE:NUMBER; `familiar history show` "
+                "lists turns.",
             )
         if not wanted.instance:
             return wanted.first
