@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -265,6 +266,7 @@ UNKEPT: Final = "unkept.jsonl"
 """The file of a familiar with the requests of which nothing was kept: when, and why."""
 
 _MOST_UNKEPT_BYTES: Final = 64 * 1024
+_UNKEPT_LOCK: Final = threading.Lock()  # requests end in threads of one server
 
 
 def note_unkept(root: Path, reason: str) -> None:
@@ -274,7 +276,7 @@ def note_unkept(root: Path, reason: str) -> None:
     """
     path = root / UNKEPT
     line = json.dumps({"at": iso(now()), "reason": reason})
-    with suppress(OSError, FamiliarError):
+    with suppress(OSError, FamiliarError), _UNKEPT_LOCK:
         known = read_plain(path).decode("utf-8", "replace") if path.exists() else ""
         write_own(path, f"{known[-_MOST_UNKEPT_BYTES:]}{line}\n".encode(), durable=False)
 

@@ -365,7 +365,15 @@ class Server:
         self, served: Served, asked: ReplyRequest, headers: Headers, them: speakers.ChatParticipants
     ) -> speakers.RequestIdentity:
         person = speakers.resolve_speaker(served.familiar, headers, asked.person)
-        thread = threads.read_thread(asked.body, asked.lines, them.is_own)
+        familiar = served.familiar
+        thread = threads.read_thread(
+            asked.body,
+            asked.lines,
+            them.is_own,
+            lambda text: familiar.history.shows_reply(
+                text, viewer=familiar.privacy.viewer_in("", person)
+            ),
+        )
         if thread:
             asked = replace(asked, lines=thread)
             them = speakers.in_thread(them, thread)

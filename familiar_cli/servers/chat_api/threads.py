@@ -31,12 +31,23 @@ _ASKING: Final = re.compile(
 )
 """In a line before pasted messages: a person's own words, which are kept with all that follows."""
 
+_INTRODUCTION: Final = re.compile(
+    r"\W*(?:(?:the|here|are|is|these|of|in|this|so|far|until|now|recent|last|latest|previous|newest"
+    r"|past|context|chat|channel|discord|\d+|(?P<what>messages|conversation|history|log|transcript"
+    r"|thread))\b\W*){1,10}",
+    re.IGNORECASE,
+)
+"""A line of a program before the messages that it pastes."""
+
 _LEAST_PASTED: Final = 3  # lines; fewer are no thread
 _MOST_CHARS: Final = 200_000  # of a text that may be a thread
 
 
 def read_thread(
-    body: Mapping[str, Any], lines: Sequence[RequestLine], is_own: Callable[[str], bool]
+    body: Mapping[str, Any],
+    lines: Sequence[RequestLine],
+    is_own: Callable[[str], bool],
+    has_said: Callable[[str], bool],
 ) -> tuple[RequestLine, ...]:
     """Return the lines of a thread that came flattened; none if it is not one.
 
@@ -44,6 +55,7 @@ def read_thread(
         body: The request.
         lines: Its lines.
         is_own: Tells whether a name is the familiar's.
+        has_said: Tells whether the familiar has said a text, as far as the speaker may know.
     """
     if len(lines) != 1 or lines[0].role != "user" or len(lines[0].text) > _MOST_CHARS:
         return ()
@@ -51,7 +63,7 @@ def read_thread(
         content = message.get("content") if message.get("role") == "system" else None
         if isinstance(content, str) and (found := _find_thread(content[:_MOST_CHARS])):
             return _channel_thread(*found, lines[0], is_own)
-    return _pasted_thread(lines[0].text, is_own)
+    return _pasted_thread(lines[0].text, is_own, has_said)
 
 
 def _find_thread(text: str) -> tuple[str, str] | None:
@@ -85,17 +97,25 @@ def _channel_thread(
     return (*past, newest)
 
 
-def _pasted_thread(text: str, is_own: Callable[[str], bool]) -> tuple[RequestLine, ...]:
-    """Return the messages pasted into one text, which the familiar took part in."""
-    lines = bare_lines(text.strip())
+def _pasted_thread(
+    text: str, is_own: Callable[[str], bool], has_said: Callable[[str], bool]
+) -> tuple[RequestLine, ...]:
+    """Return the messages pasted into one text, which the familiar took part in.
+
+    A person may paste a chat, too, with somebody of the familiar's name: it is a thread only if a
+    program introduces it as such, or the familiar has said a line of it.
+    """
+    lines, is_introduced = bare_lines(text.strip()), False
     if len(lines) > 1 and lines[0].rstrip().endswith(":") and not _ASKING.search(lines[0]):
+        found_words = _INTRODUCTION.fullmatch(lines[0])
+        is_introduced = bool(found_words and found_words["what"])
         lines = lines[1:]  # "The last messages:"
     if not lines or not _LABEL.match(lines[0]):
         return ()
     found = tuple(_labelled_lines(lines, "\n", is_own))
-    has_familiar = any(line.role == "assistant" for line in found)
-    is_thread = has_familiar and len(found) >= _LEAST_PASTED and found[-1].role == "user"
-    return found if is_thread else ()
+    own = [line.text for line in found if line.role == "assistant"]
+    is_thread = own and len(found) >= _LEAST_PASTED and found[-1].role == "user"
+    return found if is_thread and (is_introduced or any(map(has_said, own))) else ()
 
 
 def _labelled_lines(

@@ -195,6 +195,7 @@ GREETING: Final = "greeting"
 
 _BITS: Final = 63  # digits of an id, without its sign
 _SHARED: Final = 200  # turns of a parent searched for people
+_NEWEST_REPLIES: Final = 2000  # turns searched for a reply
 _WHO: Final = "author_platform, author_user_id, author_username, author_display_name"
 
 # A person's name is the one of their last turn.
@@ -320,6 +321,13 @@ class HistoryStore(HistoryFile):
             where = (f" AND {sql}", values)
             rows = newest_rows(connection, _STANDING, where, limit, end, channel_id=channel_id)
             return [to_turn(row) for row in rows]
+
+    def shows_reply(self, text: str, *, viewer: Viewer) -> bool:
+        """Tell whether one of the newest replies that a viewer sees has this text."""
+        sql, values = visible_condition(viewer)
+        where = f"role = 'assistant' AND content = ? AND id > ? AND {sql}"
+        asked = (text, self.newest_id() - _NEWEST_REPLIES, *values)
+        return bool(self._number(f"SELECT 1 FROM turns WHERE {where} LIMIT 1", asked))  # noqa: S608
 
     def turn(self, turn_id: int) -> Turn | None:
         """Return a turn by its id, or None."""

@@ -99,6 +99,8 @@ def test_messages_pasted_into_one_are_a_thread(api) -> None:
         "Note: buy milk\nAlso: bread\nAnd: tea",
         "Bob: Hi\nEve: Hello\nBob: Bye",
         "Ada: do you hear?",
+        "Bob: Hi all\nAda: Hi Bob\nEve: What is ripe?",
+        "From the office:\nBob: Hi all\nAda: Hi Bob\nEve: What is ripe?",
         "What do you make of this chat:\nBob: Hi all\nAda: Hi Bob\nEve: Bye",
     ],
 )
@@ -106,6 +108,21 @@ def test_labels_alone_make_no_thread(api, text) -> None:
     server, _ = api
     server.post(messages=[user(text)])
     assert turns()[0] == ("user", text)
+
+
+def test_messages_without_an_introduction_are_a_thread_if_the_familiar_said_one(api) -> None:
+    server, _ = api
+    server.post(messages=[user("Hi Ada")])
+    server.post(messages=[user(f"Bob: Hi Ada\nAda: {SAID} (1)\nEve: What is ripe?")])
+    assert ("user", "What is ripe?") in turns()
+
+
+def test_what_the_familiar_said_to_somebody_alone_makes_no_thread_for_another(api) -> None:
+    server, _ = api
+    server.post(messages=[user("My PIN is 1.")], headers={"X-Familiar-User": "irc:bob"})
+    text = f"Bob: Hi Ada\nAda: {SAID} (1)\nEve: What is ripe?"
+    server.post(messages=[user(text)], headers={"X-Familiar-User": "irc:eve"})
+    assert ("user", text) in turns()
 
 
 def test_the_newest_message_of_a_merged_prompt_is_kept_alone(api) -> None:
@@ -155,5 +172,5 @@ def test_instructions_of_blank_lines_are_read_at_once() -> None:
     told = "You are Ada, participating in a threaded conversation. Here's the thread history:\n"
     body = {"messages": [{"role": "system", "content": told + "\n" * 4_000}]}
     begin_s = process_time()
-    assert read_thread(body, [RequestLine("user", "Hi")], "Ada".__eq__) == ()
+    assert read_thread(body, [RequestLine("user", "Hi")], "Ada".__eq__, bool) == ()
     assert process_time() - begin_s < 1
