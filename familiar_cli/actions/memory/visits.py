@@ -28,6 +28,8 @@ def last_visit(root: Path) -> datetime | None:
         kept = visits.get(key)
         pair = kept if isinstance(kept, list) and len(kept) == 2 else [None, None]  # noqa: PLR2004
         since, last = map(_read_moment, pair)
+        if last and last - at > _VISIT_NOTED:  # the clock was wrong then
+            last = since = None
         if last and at - last > _VISIT:
             since = last
         if last is None or at - last > _VISIT_NOTED:

@@ -48,6 +48,7 @@ PIECE_BYTES: Final = 1 << 20
 PACK_BYTES: Final = 1 << 24
 _LOCK_S: Final = 60.0
 _SPARED: Final = timedelta(days=1)  # packs of a backup that another machine may be writing
+_SKEW: Final = timedelta(minutes=1)  # between the clocks of machines that share a target
 _STAMP: Final = "%Y%m%dT%H%M%S%fZ"
 _HISTORY: Final = "history.db"
 # Derived files, and files without meaning on another machine.
@@ -254,8 +255,13 @@ class BackupTarget:
 
 
 def manifest_names(names: Iterable[str]) -> list[str]:
-    """Select the manifests among names, oldest first."""
-    return [name for name in names if name.removesuffix(SEALED).endswith(MANIFEST)]
+    """Select the manifests among names, oldest first.
+
+    Those from the future come before all others: the clock was wrong, and they retire none.
+    """
+    found = [name for name in names if name.removesuffix(SEALED).endswith(MANIFEST)]
+    present = f"{now() + _SKEW:{_STAMP}}"
+    return sorted(found, key=lambda name: (name <= present, name))
 
 
 class BackupReport(Struct, frozen=True):

@@ -32,6 +32,10 @@ def test_a_later_visit_begins_where_the_last_one_ended(look) -> None:
     assert [look(0), look(20), look(90), look(95)] == [None, None, 20, 20]
 
 
+def test_a_visit_with_a_wrong_clock_is_forgotten(look) -> None:
+    assert [look(9_999_999), look(0), look(90)] == [None, None, 0]
+
+
 def test_a_damaged_record_is_as_none(look, tmp_path) -> None:
     (tmp_path / "visits.json").write_text('{"x": 1', "utf-8")
     assert look(0) is None

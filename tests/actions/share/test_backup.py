@@ -12,7 +12,13 @@ from secrets import token_hex
 import pytest
 
 from benchmarks.backups import run as run_with_kills
-from familiar_cli.actions.share.backup import BackupTarget, back_up, restore, verify_backups
+from familiar_cli.actions.share.backup import (
+    BackupTarget,
+    back_up,
+    manifest_names,
+    restore,
+    verify_backups,
+)
 from familiar_cli.actions.talk.channels import hear
 from familiar_cli.actions.talk.talk import take_turn
 from familiar_cli.base.config.home import FamiliarPaths
@@ -41,6 +47,11 @@ def ada() -> FamiliarPaths:
 def contents(root: Path) -> dict[str, bytes]:
     files = (path for path in root.rglob("*") if path.is_file())
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
+
+
+def test_a_backup_from_the_future_counts_as_the_oldest() -> None:
+    names = ["20260101T000000000000Z-a.manifest", "20380119T000000000000Z-b.manifest"]
+    assert manifest_names(names) == names[::-1]
 
 
 def test_what_is_restored_is_equal(ada, tmp_path) -> None:
