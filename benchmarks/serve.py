@@ -45,6 +45,7 @@ _PAIRS = 30
 _LOOKS = 10
 _NOTE = "- Anna keeps bees near the old mill."
 _WARM_UP, _TURNS, _CHANNELS = 60, 200, 20
+_LISTEN_TURNS, _LISTEN_PAUSE_S = 20, 0.25
 _TOPICS = ("honey", "harbour", "lantern", "orchard", "violin", "compass", "thunder", "saffron")
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 
@@ -202,6 +203,65 @@ async def _memory(url: str, pid: int, requests: int) -> dict[str, Any]:
     return {"requests": requests, "resident_mb": [*sizes, _resident_mb(pid)]}
 
 
+async def _listen(url: str, pid: int, listeners: int) -> dict[str, Any]:
+    """Time turns and `/health` without and with open streams of events."""
+    root = url.removesuffix("/v1")
+    limits = httpx.Limits(max_connections=listeners + 10)
+    found: dict[str, Any] = {"listeners": listeners}
+    async with httpx.AsyncClient(timeout=120, trust_env=False, limits=limits) as client:
+        found["without"] = await _turns_and_health(client, url, pid)
+        ready = asyncio.Semaphore(0)
+
+        async def listen(number: int) -> None:
+            asked = {"model": "ada", "channel": f"channel-{number % _CHANNELS}"}
+            headers = {"Accept": "text/event-stream"}
+            where = f"{root}/familiar/events"
+            async with client.stream("GET", where, params=asked, headers=headers) as stream:
+                stream.raise_for_status()
+                ready.release()
+                async for _ in stream.aiter_raw():
+                    pass
+
+        streams = [asyncio.create_task(listen(number)) for number in range(listeners)]
+        for _ in range(listeners):
+            await asyncio.wait_for(ready.acquire(), 60)
+        found["with"] = await _turns_and_health(client, url, pid)
+        for stream in streams:
+            stream.cancel()
+        await asyncio.gather(*streams, return_exceptions=True)
+    return found
+
+
+async def _turns_and_health(client: httpx.AsyncClient, url: str, pid: int) -> dict[str, float]:
+    """Take turns one after another, and ask `/health` all the while."""
+    health: list[float] = []
+    turns: list[float] = []
+    is_over = asyncio.Event()
+
+    async def ask_health() -> None:
+        while not is_over.is_set():
+            begun = time.monotonic()
+            (await client.get(f"{url.removesuffix('/v1')}/health")).raise_for_status()
+            health.append(1_000 * (time.monotonic() - begun))
+            await asyncio.sleep(_LISTEN_PAUSE_S)
+
+    asking, before_s = asyncio.create_task(ask_health()), _worked_s(pid)
+    for number in range(_LISTEN_TURNS):
+        begun = time.monotonic()
+        await _ask(client, url, f"Hello {number}", f"channel-{number % _CHANNELS}")
+        turns.append(1_000 * (time.monotonic() - begun))
+        await asyncio.sleep(_LISTEN_PAUSE_S)
+    is_over.set()
+    await asking
+    return {
+        "turn_p50_ms": round(statistics.median(turns), 1),
+        "turn_most_ms": round(max(turns), 1),
+        "health_p50_ms": round(statistics.median(health), 1),
+        "health_most_ms": round(max(health), 1),
+        "cpu_s": round(_worked_s(pid) - before_s, 2),
+    }
+
+
 async def _processor(url: str, pid: int) -> dict[str, float]:
     """Return the server's processor time for a turn, in milliseconds, and its threads."""
     async with httpx.AsyncClient(timeout=60, trust_env=False) as client:
@@ -283,6 +343,7 @@ def main() -> None:
     parser.add_argument("--familiars", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--files", type=int, default=1_024, help="with --familiars: ulimit -n")
+    parser.add_argument("--listeners", type=int, default=0, help="open streams of events")
     parser.add_argument("--upstream", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.upstream:
@@ -309,6 +370,9 @@ def main() -> None:
             else:
                 serve_hostile.show(outcomes)
             sys.exit(not all(one.is_within_limits for one in outcomes))
+        if given.listeners:
+            print(json.dumps(asyncio.run(_listen(url, pid, given.listeners)), indent=1))
+            return
         home = Path(scratch)
         found = {
             "latency": asyncio.run(_latency(direct, url)),

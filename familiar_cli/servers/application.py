@@ -159,7 +159,7 @@ def make_app(
         embodiments: Whether embodiments may register.
     """
     endpoints = McpEndpoints(site.pool, tell, embodiments=embodiments)
-    server = Server(pool, site.ending, turns)
+    server = Server(pool, site.ending, turns, site.slots)
     routes = [Route("/health", server.health), Route("/ready", server.ready)]
     if api:
         from familiar_cli.servers.metrics import ServerMetrics  # noqa: PLC0415  # not for pages

@@ -3,37 +3,146 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from msgspec import Struct
+from starlette.responses import StreamingResponse
+
+from familiar_cli.base.errors import FamiliarError
 from familiar_cli.store.memory.store.store import state_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
     from pathlib import Path
 
-    from starlette.types import Receive
+    from starlette.types import Receive, Scope, Send
 
     from familiar_cli.base.config.home import FamiliarPaths
 
 _LOOK_S: Final = 1.0
-_BEAT_LOOKS: Final = 15  # keep-alive interval
+_BEAT_S: Final = 15.0  # keep-alive interval
+_KEPT: Final = 100  # changes, for listeners that are slower than they come
+RETRY: Final = b"retry: 3000\n\n"
+CHANGED: Final = b"event: change\ndata: {}\n\n"
+BEAT: Final = b": nothing new\n\n"
+
+T = TypeVar("T")
 
 
-async def watch_changes(paths: FamiliarPaths, ending: asyncio.Event) -> AsyncIterator[bytes]:
-    """Yield a server-sent event for each new turn or change, until `ending` is set."""
-    known, quiet = state_of_files(paths), 0
-    yield b"retry: 3000\n\n"
-    while not ending.is_set():
+class Change(Struct, Generic[T], frozen=True):
+    """A change of a familiar, and what is new since the one before."""
+
+    number: int
+    news: T
+
+
+class ChangeFeed(Generic[T]):
+    """Looks at a familiar once a second for all who listen, in a thread.
+
+    Args:
+        paths: The familiar.
+        ending: Set when the server shuts down.
+        read: Reads what is new, once for each change.
+    """
+
+    def __init__(
+        self, paths: FamiliarPaths, ending: asyncio.Event, read: Callable[[], Awaitable[T]]
+    ) -> None:
+        self._paths = paths
+        self._ending = ending
+        self._read = read
+        self._known = state_of_files(paths)
+        self._changes: list[Change[T]] = []
+        self._changed = asyncio.Event()
+        self._looking: asyncio.Task[None] | None = None
+        self._listeners = 0
+        self.number = 0
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether somebody listens."""
+        return self._listeners > 0
+
+    async def listen(self, since: int) -> AsyncGenerator[list[Change[T]]]:
+        """Yield the changes after a number as they come, and from time to time none."""
+        self._listeners += 1
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._watch_files())
         try:
-            await asyncio.wait_for(ending.wait(), _LOOK_S)
-        except TimeoutError:
-            found, quiet = state_of_files(paths), quiet + 1
-            if found != known:
-                known, quiet = found, 0
-                yield b"event: change\ndata: {}\n\n"
-            elif quiet >= _BEAT_LOOKS:
-                quiet = 0
-                yield b": nothing new\n\n"
+            while not self._ending.is_set():
+                new = [one for one in self._changes if one.number > since]
+                if not new:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._changed.wait(), _BEAT_S)
+                    new = [one for one in self._changes if one.number > since]
+                since = self.number
+                if not self._ending.is_set():
+                    yield new
+        finally:
+            self._listeners -= 1
+
+    async def _watch_files(self) -> None:
+        while self._listeners and not self._ending.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), _LOOK_S)
+            found = await asyncio.to_thread(state_of_files, self._paths)
+            if found != self._known and not self._ending.is_set():
+                self._known = found
+                with suppress(FamiliarError):  # it was moved away, or cannot be read now
+                    news = await self._read()
+                    self.number += 1
+                    self._changes = [*self._changes[1 - _KEPT :], Change(self.number, news)]
+                    self._wake()
+        self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+class ChangeFeeds(Generic[T]):
+    """The feeds of a server: one for each familiar that somebody listens to.
+
+    Args:
+        ending: Set when the server shuts down.
+    """
+
+    def __init__(self, ending: asyncio.Event) -> None:
+        self._ending = ending
+        self._feeds: dict[Path, ChangeFeed[T]] = {}
+
+    def of(self, paths: FamiliarPaths, read: Callable[[], Awaitable[T]]) -> ChangeFeed[T]:
+        """Return the feed of a familiar; `read` is that of its first listener."""
+        self._feeds = {root: feed for root, feed in self._feeds.items() if feed.is_in_use}
+        if paths.root not in self._feeds:
+            self._feeds[paths.root] = ChangeFeed(paths, self._ending, read)
+        return self._feeds[paths.root]
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events; `release` is called at their end, however they end."""
+
+    def __init__(self, events: AsyncGenerator[bytes], release: Callable[[], None]) -> None:
+        super().__init__(events, media_type="text/event-stream")
+        self._events = events
+        self._release = release
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send them until the client leaves."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._release()
+            await self._events.aclose()
+
+
+async def stream_changes(feed: ChangeFeed[None]) -> AsyncGenerator[bytes]:
+    """Yield a server-sent event for each new turn or change."""
+    yield RETRY
+    async with aclosing(feed.listen(feed.number)) as changes:
+        async for new in changes:
+            yield CHANGED if new else BEAT
 
 
 def state_of_files(paths: FamiliarPaths) -> object:

@@ -13,7 +13,15 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlsplit
 
-from familiar_cli.base.config.grants import ACCESS, BY_OWNER, Access, Grant, GrantFile, RequestRates
+from familiar_cli.base.config.grants import (
+    ACCESS,
+    BY_OWNER,
+    RATES,
+    Access,
+    Grant,
+    GrantFile,
+    RequestRates,
+)
 from familiar_cli.base.errors import ConfigError
 from familiar_cli.base.text import Discreet
 from familiar_cli.servers.api_errors import (
@@ -95,7 +103,7 @@ class Guard:
         self._app = app
         self._rules = rules
         self._pool = BodyPool(rules.most_bodies_bytes)
-        self.rates = RequestRates()
+        self._rates = RequestRates()
         self._digests = {
             sha256(token.encode()).digest(): token in rules.owner_tokens for token in rules.tokens
         }
@@ -181,6 +189,7 @@ class Guard:
         grant, scope[BY_OWNER] = self._check_token(headers.get("authorization", ""), grants)
         if grant and file:
             scope[ACCESS] = Access(file.home, grant)
+            scope[RATES] = self._rates
             self._check_grant(grant, scope)
 
     def _check_origin(self, headers: dict[str, str], *, allowed: bool) -> None:
@@ -203,10 +212,8 @@ class Guard:
         is_for_all = scope["path"].startswith(OPEN_TO_PROGRAMS) and "*" not in grant.users
         if is_for_all or scope["path"] == METRICS:
             raise ApiError(403, "This token does not open this address", code="not_covered")
-        if scope["method"] in _READING:
-            return
         key = ("token", grant.digest)
-        if retry_s := self.rates.count(key, grant.per_minute, grant.per_day):
+        if retry_s := self._rates.count(key, grant.per_minute, grant.per_day):
             raise too_many_requests(retry_s)
 
     def _check_token(self, sent: str, grants: Mapping[str, Grant]) -> tuple[Grant | None, bool]:

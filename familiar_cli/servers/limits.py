@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.base.jobs import apart, in_thread
@@ -16,8 +18,35 @@ if TYPE_CHECKING:
 
 _FREE_BYTES: Final = 64 * 1024  # of each body, so that a few large ones do not block others
 LARGE_BYTES: Final = 1024 * 1024  # such bodies are processed one at a time
+MOST_STREAMS: Final = {"server": 2_000, "token": 500, "person": 20}
+"""Most open streams of events; those of a person count by token."""
 
 T = TypeVar("T")
+
+
+class StreamSlots:
+    """Counts the streams that are open, of each token and person."""
+
+    def __init__(self) -> None:
+        self._open: Counter[tuple[str, ...]] = Counter()
+
+    def take(self, *owners: tuple[str, ...]) -> Callable[[], None]:
+        """Count a stream; return what ends it.
+
+        Raises:
+            ApiError: Too many are open already.
+        """
+        owners = (("server",), *owners)
+        for owner in owners:
+            if self._open[owner] >= MOST_STREAMS[owner[0]]:
+                raise ApiError(
+                    429,
+                    f"There are {MOST_STREAMS[owner[0]]:,} open streams of this {owner[0]} "
+                    "already. Close one first",
+                    code="too_many_streams",
+                )
+        self._open.update(owners)
+        return partial(self._open.subtract, owners)
 
 
 class BodyPool:

@@ -38,6 +38,9 @@ ACCESS: Final = "familiar.access"
 BY_OWNER: Final = "familiar.by_owner"
 """In the scope of a request: whether it came with an owner's token."""
 
+RATES: Final = "familiar.rates"
+"""In the scope of a request: the `RequestRates` of the server."""
+
 _TOKEN_BYTES: Final = 24
 _MOST_BYTES: Final = 4 * 1024 * 1024
 _MOST_PEOPLE: Final = 100_000  # whose requests are counted at once
@@ -244,8 +247,13 @@ class RequestRates:
     def __init__(self) -> None:
         self._times: defaultdict[tuple[str, ...], deque[float]] = defaultdict(deque)
 
-    def count(self, who: tuple[str, ...], per_minute: int, per_day: int) -> float:
+    def count(
+        self, who: tuple[str, ...], per_minute: int, per_day: int, requests: int = 1
+    ) -> float:
         """Count a request unless it exceeds the limit.
+
+        Args:
+            requests: How many it counts as.
 
         Returns:
             Seconds until it may be repeated; 0.0 if it was counted.
@@ -261,7 +269,10 @@ class RequestRates:
         while times and times[0] <= now_s - _DAY_S:
             times.popleft()
         for most, span_s in ((per_minute, _MINUTE_S), (per_day, _DAY_S)):
-            if most and len(times) >= most and times[-most] > now_s - span_s:
-                return times[-most] + span_s - now_s
-        times.append(now_s)
+            left = most - requests + 1  # requests that may have gone before, and one more
+            if most and left <= 0:
+                return float(span_s)
+            if most and len(times) >= left and times[-left] > now_s - span_s:
+                return times[-left] + span_s - now_s
+        times.extend([now_s] * requests)
         return 0.0

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct, field
 from msgspec.structs import replace
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 
 from familiar_cli.actions.health.job_schedule import SOURCE as JOB
-from familiar_cli.base.config.grants import Access, RequestRates, access_of
+from familiar_cli.base.config.grants import RATES, Access, access_of
 from familiar_cli.base.config.home import cache_dir, find_familiar, list_familiars
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.text import slugify
@@ -38,17 +39,19 @@ from familiar_cli.servers.chat_api.responses_api import (
     unknown_response,
 )
 from familiar_cli.servers.chat_api.turns import TurnTable, turn_key
-from familiar_cli.servers.connection import watch_changes
-from familiar_cli.servers.limits import RequestBudget
+from familiar_cli.servers.connection import BEAT, RETRY, ChangeFeeds, EventStream
+from familiar_cli.servers.limits import RequestBudget, StreamSlots
+from familiar_cli.store.history.selection import channels_written_by
 from familiar_cli.store.search.embedder import EmbedderChoice, open_embedder
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator
     from pathlib import Path
 
     from starlette.datastructures import Headers
     from starlette.requests import Request
 
+    from familiar_cli.base.config.grants import RequestRates
     from familiar_cli.servers.chat_api.api_format import ReplyRequest
     from familiar_cli.servers.chat_api.conversations import Served
     from familiar_cli.servers.familiar_pool import FamiliarPool
@@ -105,7 +108,22 @@ def _read_texts(given: object) -> list[str]:
 
 _JSON: Final = "application/json"
 _MOST_EVENTS: Final = 200
+_USUAL_MESSAGES: Final = 500  # of a conversation that is sent again with each message
 _EVENT_FIELDS: Final = {"after": "number of a turn", "channel": "channel id"}
+
+
+class JobNews(Struct, frozen=True):
+    """What the familiar wrote by itself in a change.
+
+    Args:
+        since: The newest turn before it.
+        channels: Where it wrote.
+        told: The events of each person in a channel.
+    """
+
+    since: int
+    channels: frozenset[str]
+    told: dict[tuple[str, str], asyncio.Future[list[dict[str, Any]]]] = field(default_factory=dict)
 
 
 class Server:
@@ -115,6 +133,7 @@ class Server:
         pool: The familiars.
         ending: Set when the server shuts down.
         turns: The turns under way.
+        slots: The streams that are open.
     """
 
     def __init__(
@@ -122,11 +141,13 @@ class Server:
         pool: FamiliarPool[Served],
         ending: asyncio.Event,
         turns: TurnTable,
+        slots: StreamSlots,
     ) -> None:
         self.pool = pool
-        self.ending = ending
         self.turns = turns
-        self._rates = RequestRates()
+        self.slots = slots
+        self._feeds: ChangeFeeds[JobNews] = ChangeFeeds(ending)
+        self._newest: dict[str, int] = {}
 
     async def models(self, request: Request) -> Response:
         """List the models."""
@@ -201,7 +222,7 @@ class Server:
     async def keep(self, request: Request) -> Response:
         """Store the newest exchange of a conversation that another model took part in."""
         asked = await self._asked(request, is_transcript=True)
-        async with self._lease(asked, request) as (served, wanted):
+        async with self._lease(asked, request, len(asked.lines)) as (served, wanted):
             lines = wanted.asked.lines[:-1]
             if (
                 job_name(wanted.asked.body, lines, request.headers)
@@ -225,6 +246,7 @@ class Server:
         async with self.pool.lease(familiar_id) as served:
             me = served.familiar.me()
             self._check_person(request, me.author, me)
+            self._count_request(request, me.author)
             return JSONResponse(await replying.keep_chat(served, chat, self.turns.alone))
 
     async def events(self, request: Request) -> Response:
@@ -238,38 +260,83 @@ class Server:
             raise ApiError(400, f"{field!r} must be a {_EVENT_FIELDS[field]}", param=field)
         check_id(channel, "The channel id")
 
-        async def read_new(known: int) -> list[dict[str, Any]]:
-            async with self.pool.lease(name) as served:
-                familiar = served.familiar
-                author = speakers.resolve_speaker(familiar, request.headers, wanted.get("user"))
-                self._check_person(request, author, familiar.me())
+        async with self.pool.lease(name) as served:
+            author = speakers.resolve_speaker(served.familiar, request.headers, wanted.get("user"))
+            self._check_person(request, author, served.familiar.me())
+            self._count_request(request, author)
+        feed = self._feeds.of(find_familiar(self.pool.home, name), partial(self._read_news, name))
+        since = feed.number
+        found = await self._written_in(name, channel, author, int(after))
+        if "text/event-stream" not in request.headers.get("accept", ""):
+            return JSONResponse({"events": found})
+        grant = access_of(request.scope, self.pool.home).grant
+        owners = (("token", grant.digest), ("person", grant.digest, author.slug)) if grant else ()
+        release = self.slots.take(*owners)
+
+        async def stream() -> AsyncGenerator[bytes]:
+            yield RETRY
+            known, new = int(after), found
+            async with aclosing(feed.listen(since)) as changes:
+                while True:
+                    for event in new:
+                        if event["turn"] > known:
+                            known = event["turn"]
+                            data = f"id: {known}\nevent: message\ndata: {json.dumps(event)}\n\n"
+                            yield data.encode()
+                    told = await anext(changes, None)
+                    if told is None:
+                        return
+                    if not told:
+                        yield BEAT
+                    news = [one.news for one in told if channel in one.news.channels]
+                    new = await self._told_to(news, name, channel, author) if news else []
+
+        return EventStream(stream(), release)
+
+    async def _read_news(self, name: str) -> JobNews:
+        """Read, once for all listeners, in which channels the familiar wrote by itself."""
+        async with self.pool.lease(name) as served:
+            history, since = served.familiar.history, self._newest.get(name, 0)
+
+            def read() -> tuple[int, JobNews]:
+                newest = history.newest_id()
+                return newest, JobNews(since, channels_written_by(history, JOB, since))
+
+            self._newest[name], news = await asyncio.to_thread(read)
+            return news
+
+    async def _told_to(
+        self, news: list[JobNews], name: str, channel: str, author: Author
+    ) -> list[dict[str, Any]]:
+        """Return the events of a change, read once for all streams of a person in a channel."""
+        reading = news[0].told.get((channel, author.slug))
+        if reading is None:
+            reading = asyncio.ensure_future(self._written_in(name, channel, author, news[0].since))
+            news[0].told[channel, author.slug] = reading
+        return await reading
+
+    async def _written_in(
+        self, name: str, channel: str, author: Author, known: int
+    ) -> list[dict[str, Any]]:
+        """Return what the familiar wrote by itself in a channel after a turn, for somebody.
+
+        Raises:
+            ApiError: They may not see the channel.
+        """
+        async with self.pool.lease(name) as served:
+            familiar = served.familiar
+
+            def read() -> list[dict[str, Any]]:
                 served.conversations.check_own(channel, author)
                 viewer = familiar.privacy.viewer_in(channel, author)
                 turns = familiar.history.recent(channel, _MOST_EVENTS, viewer=viewer)
-            return [
-                {"turn": turn.id, "channel": channel, "at": iso(turn.at), "text": turn.content}
-                for turn in turns
-                if turn.id > known and turn.source == JOB
-            ]
+                return [
+                    {"turn": turn.id, "channel": channel, "at": iso(turn.at), "text": turn.content}
+                    for turn in turns
+                    if turn.id > known and turn.source == JOB
+                ]
 
-        found = await read_new(int(after))
-        if "text/event-stream" not in request.headers.get("accept", ""):
-            return JSONResponse({"events": found})
-
-        async def stream() -> AsyncIterator[bytes]:
-            known, new = int(after), found
-            paths = find_familiar(self.pool.home, name)
-            async for beat in watch_changes(paths, self.ending):
-                if beat.startswith(b"event: change"):
-                    new = await read_new(known)
-                else:
-                    yield beat
-                for event in new:
-                    known = event["turn"]
-                    yield f"id: {known}\nevent: message\ndata: {json.dumps(event)}\n\n".encode()
-                new = []
-
-        return StreamingResponse(stream(), media_type="text/event-stream")
+            return await asyncio.to_thread(read)
 
     async def foreign_api(self, request: Request) -> Response:
         """Refuse the APIs of other servers, naming the address to use."""
@@ -303,8 +370,11 @@ class Server:
                 param=speakers.USER,
             )
 
-    def _count_request(self, request: Request, author: Author) -> None:
-        """Count a request against the speaker's limits.
+    def _count_request(self, request: Request, author: Author, messages: int = 1) -> None:
+        """Count a request against the speaker's limits, and a long one against its token's.
+
+        Args:
+            messages: How many it brings; more than a usual chat has count one by one.
 
         Raises:
             ApiError: The limit is exceeded.
@@ -312,15 +382,24 @@ class Server:
         grant = access_of(request.scope, self.pool.home).grant
         if grant is None:
             return
-        key = ("person", grant.digest, author.slug)
-        if retry_s := self._rates.count(key, grant.person_per_minute, grant.person_per_day):
+        rates: RequestRates = request.scope[RATES]
+        many = messages if messages > _USUAL_MESSAGES else 1
+        limits = grant.person_per_minute, grant.person_per_day
+        retry_s = rates.count(("person", grant.digest, author.slug), *limits, many)
+        if not retry_s and many > 1:  # the guard has counted one
+            limits = grant.per_minute, grant.per_day
+            retry_s = rates.count(("token", grant.digest), *limits, many - 1)
+        if retry_s:
             raise too_many_requests(retry_s)
 
     @asynccontextmanager
     async def _lease(
-        self, asked: ReplyRequest, request: Request
+        self, asked: ReplyRequest, request: Request, messages: int = 1
     ) -> AsyncIterator[tuple[Served, speakers.RequestIdentity]]:
         """Lease the familiar of a chat request, and parse the request.
+
+        Args:
+            messages: How many it counts as; see `_count_request`.
 
         Raises:
             ApiError: The chat is with a character that is not a familiar here.
@@ -339,13 +418,13 @@ class Server:
                 for author in {wanted.author, *(line.author for line in wanted.asked.lines)}:
                     if author and author.platform != CHARACTERS:
                         self._check_person(request, author, served.familiar.me())
-                self._count_request(request, wanted.author)
+                self._count_request(request, wanted.author, messages)
                 yield served, wanted
                 return
         familiar_id = slugify(other)
         if familiar_id not in self._ids(request):
             raise other_character(other, asked.model)
-        async with self._lease(replace(asked, familiar_id=familiar_id), request) as lent:
+        async with self._lease(replace(asked, familiar_id=familiar_id), request, messages) as lent:
             yield lent
 
     def _participants(

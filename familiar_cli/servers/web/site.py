@@ -17,7 +17,7 @@ from urllib.parse import quote
 from starlette.applications import Starlette
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 
 from familiar_cli.base.config.grants import BY_OWNER, access_of
@@ -26,7 +26,8 @@ from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import sha256_of
 from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.base.who.visibility import OWNER
-from familiar_cli.servers.connection import watch_changes
+from familiar_cli.servers.connection import ChangeFeeds, EventStream, stream_changes
+from familiar_cli.servers.limits import StreamSlots
 from familiar_cli.servers.web import (
     asking,
     bring_pages,
@@ -210,6 +211,8 @@ class Site:
         self._notes: OrderedDict[str, tuple[str, ...]] = OrderedDict()
         self._notes_lock = threading.Lock()
         self.ending = asyncio.Event()
+        self.slots = StreamSlots()
+        self._feeds: ChangeFeeds[None] = ChangeFeeds(self.ending)
         pages = [Route(p.path, self._endpoint(p), methods=[p.method]) for p in PAGES]
         pages.append(Route("/events", self._events))
         pages.append(Route("/chat", self._talk, methods=["POST"]))
@@ -473,7 +476,12 @@ class Site:
             paths = find_familiar(self.pool.home, name)
         except FamiliarError as error:
             return self._failed(request, error)
-        return StreamingResponse(watch_changes(paths, self.ending), media_type="text/event-stream")
+        feed = self._feeds.of(paths, _no_news)
+        return EventStream(stream_changes(feed), self.slots.take())
+
+
+async def _no_news() -> None:
+    """Read nothing: the page reads its parts again."""
 
 
 def _base_of(request: Request) -> str:

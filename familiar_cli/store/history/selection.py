@@ -154,6 +154,12 @@ def spoken_in(history: HistoryFile) -> list[str]:
     return [unpack(row[0]) for row in history.rows("SELECT channel_id FROM only_speakers")]
 
 
+def channels_written_by(history: HistoryFile, source: str, since: int) -> frozenset[str]:
+    """Return the channels with turns of a source after a turn; whoever reads these has a viewer."""
+    sql = "SELECT DISTINCT channel_id FROM turns WHERE id > ? AND source = ?"
+    return frozenset(unpack(row[0]) for row in history.rows(sql, (since, pack(source))))
+
+
 def visible_condition(viewer: Viewer) -> tuple[str, list[Any]]:
     """Build the SQL condition, and its values, for turns that a viewer may see."""
     parts, values = list[str](), list[Any]()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
+from familiar_cli.servers import connection
 from familiar_cli.servers.running import tell_of_read_only
 from tests.support.remotes import HAS_GIT, bare, git
 from tests.support.serving import serving, user
@@ -53,9 +55,14 @@ def test_turns_that_waited_are_written_after_a_restart(serve, monkeypatch) -> No
         assert len(passes) == 1
 
 
-def test_what_a_job_wrote_reaches_programs_that_poll_or_listen(serve) -> None:
+def next_event(lines):
+    return json.loads(next(one for one in lines if one.startswith("data: ")).removeprefix("data: "))
+
+
+def test_what_a_job_wrote_reaches_programs_that_poll_or_listen(serve, monkeypatch) -> None:
+    monkeypatch.setattr(connection, "_LOOK_S", 0.05)
     live("ada")
-    serve("Good morning!", "Good night!")
+    serve("Good morning!", "Good night!", "Good evening!")
     job = ("job", "add", "every day 8:00", "--channel", "dm-1", "--say")
     run("channel", "set", "dm-1", "--kind", "dm")
     run(*job, "Morning", "--id", "morning")
@@ -71,9 +78,15 @@ def test_what_a_job_wrote_reaches_programs_that_poll_or_listen(serve) -> None:
         later = {**asked, "after": str(event["turn"])}
         assert server.client.get("/familiar/events", params=later).json() == {"events": []}
         stream = {"accept": "text/event-stream"}
-        with server.client.stream("GET", "/familiar/events", params=asked, headers=stream) as found:
-            line = next(line for line in found.iter_lines() if line.startswith("data: "))
-        assert json.loads(line.removeprefix("data: ")) == event
+        listen = partial(server.client.stream, "GET", "/familiar/events", headers=stream)
+        with listen(params=asked) as all_of_it, listen(params=later) as what_follows:
+            lines, later_lines = all_of_it.iter_lines(), what_follows.iter_lines()
+            assert next_event(lines) == event
+            assert next(later_lines) == "retry: 3000"
+            run("job", "run", "morning")
+            new = next_event(later_lines)
+            assert new["text"] == "Good evening!"
+            assert next_event(lines) == new
         stranger = {**asked, "user": "7"}
         assert server.client.get("/familiar/events", params=stranger).status_code == 403
         for wrong in ({"model": "ada"}, {**asked, "after": "x"}, {**asked, "channel": "a\nb"}):

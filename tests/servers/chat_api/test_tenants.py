@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import stat
+from functools import partial
 
 import pytest
 from starlette.routing import Route
 
 from familiar_cli.base.config.grants import Grant, GrantFile, RequestRates
-from familiar_cli.servers import application
+from familiar_cli.servers import application, limits
 from familiar_cli.servers.web.site import PAGES
 from tests.support.serving import assistant, serving, user
 from tests.support.world import data, home, live, run
@@ -26,8 +27,8 @@ def tenant(serve):
     live("bo-secret", notes=f"- The word is {SECRET}.\n")
     serve("Hello.")
 
-    def headers(**limits: int) -> dict[str, str]:
-        token = GrantFile(home()).add(Grant("", "", ("ada",), ("discord:*",), **limits))[1]
+    def headers(**most: int) -> dict[str, str]:
+        token = GrantFile(home()).add(Grant("", "", ("ada",), ("discord:*",), **most))[1]
         return {"Authorization": f"Bearer {token}"}
 
     return headers
@@ -185,6 +186,33 @@ def test_limits_are_by_token_and_by_person(tenant) -> None:
     assert found[1].headers["retry-after"]
 
 
+def test_reading_and_streams_and_long_chats_count(tenant, monkeypatch) -> None:
+    monkeypatch.setitem(limits.MOST_STREAMS, "person", 1)
+    where = "/familiar/events?model=ada&channel=x&user=a"
+    with serving() as server:
+        get = partial(server.client.get, headers={**tenant(per_minute=2), **ANNA})
+        assert [get("/v1/models").status_code for _ in range(3)] == [200, 200, 429]
+        person = {**tenant(person_per_minute=1), **ANNA}
+        assert [server.client.get(where, headers=person).status_code for _ in range(2)] == [
+            200,
+            429,
+        ]
+        stream = {**tenant(), **ANNA, "accept": "text/event-stream"}
+        with server.client.stream("GET", where, headers=stream) as first:
+            assert first.status_code == 200
+            refused = server.client.get(where, headers=stream)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (
+                429,
+                "too_many_streams",
+            )
+        chat = [user(f"Line {n}") for n in range(10_000)]
+        for limit, status in (("per_minute", 429), ("person_per_day", 429), ("", 200)):
+            headers = {**tenant(**({limit: 9_999} if limit else {})), **ANNA}
+            body = {"model": "ada", "messages": chat}
+            sent = server.client.post("/familiar/turns", json=body, headers=headers)
+            assert sent.status_code == status, limit
+
+
 def test_a_window_moves(monkeypatch) -> None:
     at = [0.0]
     monkeypatch.setattr("familiar_cli.base.config.grants.stopwatch_s", lambda: at[0])
@@ -193,6 +221,7 @@ def test_a_window_moves(monkeypatch) -> None:
     at[0] = 61.0
     assert rates.count(("a",), 2, 3) == 0.0
     assert rates.count(("a",), 2, 3) == 86_400.0 - 61.0
+    assert [rates.count(("b",), 5, 0, many) for many in (3, 2, 1, 6)] == [0.0, 0.0, 60.0, 60.0]
 
 
 def test_the_usual_token_still_opens_everything(tenant) -> None:
