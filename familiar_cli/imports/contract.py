@@ -44,12 +44,14 @@ class ForeignMemory(Struct, frozen=True):
         line: Its line in the file, or its number; from 1.
         day: The day it is from; None: undated.
         about: The person or topic it belongs to, as the source names it; empty: its user.
+        file: Its file below the source, if that is a directory; empty: the source itself.
     """
 
     text: str
     line: int
     day: date | None = None
     about: str = ""
+    file: str = ""
 
 
 class ForeignMemories(Struct, frozen=True):
@@ -133,8 +135,8 @@ def possible_if(condition: object) -> Sighting:
     return Sighting("possible") if condition else NO
 
 
-def form_of(value: Imported | Skip) -> Form | None:
-    """Return the form of a value that a format read; None for a damaged part."""
+def form_of(value: Imported | Skip | None) -> Form | None:
+    """Return the form of a value that a format read; None for a damaged part, or for none."""
     return _FORMS.get(type(value))
 
 

@@ -4,18 +4,37 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.base.text import counted, one_line, str_or_empty
+from msgspec.structs import replace
+
+from familiar_cli.base.text import (
+    counted,
+    one_line,
+    shorten_list,
+    split_sentences,
+    str_or_empty,
+)
 from familiar_cli.base.times.clock import since_1970
+from familiar_cli.base.times.when import relative_dates, with_dates
 from familiar_cli.imports.contract import ForeignMemories, ForeignMemory
+from familiar_cli.imports.windows_text import LENIENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from familiar_cli.imports.source import ForeignFile
 
 MOST_CHARS: Final = 2_000
-"""Longest line; what is longer is cut, which a note says."""
+"""Longest line; what is longer becomes several."""
 
+DAY_UNKNOWN: Final = "(day unknown)"
+"""Stands behind a line without a date that has a relative one."""
+
+_ABOUT_CHARS: Final = 80
+_ANY_CHARS: Final = 10**9
 _MILLISECONDS_FROM: Final = 10**11  # seconds reach this in the year 5138
 _BULLET: Final = re.compile(r"\s{0,8}(?:[-*•–]|\d{1,4}[.)])\s+")
 _HEADING: Final = re.compile(r"\s{0,3}#{1,6}\s+|\s{0,3}\*\*[^*]{1,120}\*\*:?\s*$")
@@ -85,26 +104,84 @@ def read_lines(text: str, *, about: str = "") -> Iterable[ForeignMemory]:
             yield ForeignMemory(said, number, day, about)
 
 
+def resolve_days(text: str, day: date | None) -> str:
+    """Replace the relative dates of a line by what they meant on its day, or mark the line."""
+    if day:
+        return with_dates(text, lambda _: day)
+    is_relative = any(relative_dates(text, date(2000, 1, 1)))
+    return f"{text} {DAY_UNKNOWN}" if is_relative and DAY_UNKNOWN not in text else text
+
+
+def source_text(source: ForeignFile) -> str:
+    """Return the text of a file, whatever its encoding and line ends."""
+    text = source.raw.decode("utf-8", LENIENT).removeprefix("\ufeff")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def note_paths(source: ForeignFile, most: int | None = None) -> list[str]:
+    """Return the paths of the notes of a directory, sorted, without hidden ones and links."""
+    if source.shape != "directory" or not source.path:
+        return []
+    root = source.path
+    found = islice((path for path in root.rglob("*.md") if _is_shown(path, root)), most)
+    return sorted(path.relative_to(root).as_posix() for path in found)
+
+
+def _is_shown(path: Path, root: Path) -> bool:
+    is_hidden = any(part.startswith(".") for part in path.relative_to(root).parts)
+    return not is_hidden and not path.is_symlink() and path.is_file()
+
+
+def other_files(source: ForeignFile) -> list[str]:
+    """Return a remark on the files of a directory that are no notes; empty if there are none."""
+    root = source.path if source.shape == "directory" else None
+    others = (path for path in root.rglob("*") if path.suffix != ".md") if root else ()
+    names = sorted(path.name for path in others if root and _is_shown(path, root))
+    counts = counted(len(names), "file that is no note", "files that are no notes")
+    return [f"{counts} left out: {shorten_list(names, 3)}"] if names else []
+
+
+def notes_in(source: ForeignFile, most: int | None = None) -> Iterator[tuple[str, str]]:
+    """Yield the path and text of each note of a directory, or a note itself without a path."""
+    if source.path and source.shape == "directory":
+        for name in note_paths(source, most):
+            yield name, source_text(type(source)(source.path / name, name))
+    elif source.shape == "text" and source.suffix in (".md", ".markdown"):
+        yield "", source_text(source)
+
+
 def build_memories(
     program: str, name: str, memories: Iterable[ForeignMemory], *notes: str
 ) -> ForeignMemories:
-    """Return memories that say something, each text once; notes say what was cut or left out."""
+    """Return memories that say something, each text once; a long one becomes several lines."""
     memories = list(memories)
-    notes = (*notes, *_losses([one.text for one in memories]))
     seen: dict[tuple[str, str], ForeignMemory] = {}
     for one in memories:
-        text = one_line(one.text, MOST_CHARS)
-        if text:
-            seen.setdefault(
-                (text, one.about), ForeignMemory(text, one.line, one.day, one_line(one.about, 80))
-            )
+        about = one_line(one.about, _ABOUT_CHARS)
+        for text in _pieces(one.text):
+            seen.setdefault((text, about), replace(one, text=text, about=about))
+    empty = sum(not one.text.strip() for one in memories)
+    if empty:
+        notes = (*notes, f"{counted(empty, 'entry', 'entries')} without text left out")
     return ForeignMemories(program, name, tuple(seen.values()), notes)
 
 
-def _losses(texts: list[str]) -> Iterator[str]:
-    empty = sum(not text.strip() for text in texts)
-    long = sum(len(text) > MOST_CHARS for text in texts)
-    if empty:
-        yield f"{counted(empty, 'entry', 'entries')} without text left out"
-    if long:
-        yield f"{counted(long, 'memory', 'memories')} cut after {MOST_CHARS:,} characters"
+def _pieces(text: str) -> Iterator[str]:
+    """Yield a text as lines that are not too long, each of whole sentences where it can be."""
+    whole = one_line(text, _ANY_CHARS)
+    if len(whole) <= MOST_CHARS:
+        yield from filter(None, [whole])
+        return
+    held = ""
+    for sentence in split_sentences(whole):
+        if held and len(held) + len(sentence) >= MOST_CHARS:
+            yield held
+            held = ""
+        while len(sentence) > MOST_CHARS:
+            cut = sentence.rfind(" ", 0, MOST_CHARS)
+            at = cut if cut > 0 else MOST_CHARS
+            yield sentence[:at]
+            sentence = sentence[at:].strip()  # noqa: PLW2901  # the rest of it
+        held = f"{held} {sentence}".strip()
+    if held:
+        yield held

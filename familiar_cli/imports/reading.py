@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from familiar_cli.base.errors import BadInputError, FamiliarError, UsageError
+from familiar_cli.base.errors import BadInputError, FamiliarError, RefusedError, UsageError
 from familiar_cli.base.text import typed
 from familiar_cli.imports.cards import Card
 from familiar_cli.imports.cast import Cast
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from familiar_cli.imports.contract import Form, Format
+    from familiar_cli.imports.contract import Form, Format, Imported
 
 TRANSCRIPT: Final = "transcript"
 
@@ -134,8 +134,13 @@ def read_book(data: Any, *, origin: str) -> Lorebook:  # noqa: ANN401  # JSON ho
 
 
 def _first_book(found: Recognition, source: ForeignFile) -> Lorebook:
-    books = (value for value in found.format.read(source, Reading()) if isinstance(value, Lorebook))
-    return next(books)
+    for value in found.format.read(source, Reading()):
+        if isinstance(value, Lorebook):
+            return value
+    raise BadInputError(
+        f"{source.name!r} holds memories and no lore; nothing was imported",
+        hint=f"Import them: `familiar import {typed(source.name)}`.",
+    )
 
 
 def _book_of_card(found: Recognition, source: ForeignFile) -> Lorebook:
@@ -252,9 +257,18 @@ def forms_in(path: Path, forms: Sequence[str]) -> list[str]:
         FamiliarError: It cannot be read.
     """
     with as_source(path) as source:
-        values = recognise(source)[0].format.read(source, Reading(Cast(unnamed="familiar")))
-        there = {form_of(value) for value in values}
-    return [form for form in forms if form in there]
+        there = {form_of(value) for value in _values_in(recognise(source)[0].format, source)}
+    return [form for form in forms if form in there or (form == "chat" and None in there)]
+
+
+def _values_in(found: Format, source: ForeignFile) -> Iterator[Imported | Skip | None]:
+    """Yield what a file holds; None, and nothing after it, for a chat with somebody else."""
+    try:
+        yield from found.read(source, Reading(Cast(unnamed="familiar")))
+    except BadInputError:
+        raise
+    except RefusedError:  # as the importer of chats will say
+        yield None
 
 
 def read_memories(source: ForeignFile) -> list[ForeignMemories]:
@@ -267,7 +281,7 @@ def read_memories(source: ForeignFile) -> list[ForeignMemories]:
     if not found and source.shape != "text":
         raise BadInputError(f"{source.name!r} holds no memories of a program that is known")
     chosen = found[0].format if found else load_format("memory-text")
-    values = list(chosen.read(source, Reading()))
+    values = list(_values_in(chosen, source))
     damaged = next((one for one in values if isinstance(one, Skip) and one.damaged), None)
     memories = [one for one in values if isinstance(one, ForeignMemories)]
     if damaged or not memories:

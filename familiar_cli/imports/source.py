@@ -242,11 +242,14 @@ def _translate_errors(name: str) -> Iterator[None]:
 
 @contextmanager
 def as_source(file: Path | None) -> Iterator[ForeignFile]:
-    """Yield a file, or all of standard input if it is None, as a source.
+    """Yield a file or directory, or all of standard input if it is None, as a source.
 
     Raises:
         FamiliarError: It cannot be read.
     """
+    if file and file.is_dir():
+        yield ForeignFile(file, str(file))
+        return
     with ExitStack() as stack:
         if file:
             plain = ForeignFile(file, str(file))

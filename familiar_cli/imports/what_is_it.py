@@ -181,13 +181,17 @@ def is_data_folder(path: Path) -> bool:
     return any(all((place / part).is_dir() for part in _PARTS) for place in places)
 
 
-def _readings_of_directory(path: Path) -> list[Recognized]:
+def _readings_of_directory(path: Path) -> list[Recognized]:  # noqa: PLR0911  # one for each kind
     if sure := _recognise_directory(path):
         return [sure]
     name = typed(str(path))
     vault = Recognized("vault", "a vault of notes", f"Import it: `familiar import {name}`.")
+    source = ForeignFile(path, str(path))
+    found = [_as_recognized(one, path) for one in recognise(source, "memories")]
     if (path / ".obsidian").is_dir():
-        return [vault]
+        return [vault, *found]
+    if found:
+        return [*found, vault] if any(path.rglob("*.md")) else found
     files = _list_files(path)
     notes = [file for file in files if file.suffix.lower() == ".md"]
     if root := _root_of_memories(path):

@@ -10,7 +10,7 @@ import pytest
 from familiar_cli.imports import registry
 from familiar_cli.imports.cast import Cast
 from familiar_cli.imports.contract import form_of
-from familiar_cli.imports.foreign_chat import ForeignChat, Reading
+from familiar_cli.imports.foreign_chat import ForeignChat, ForeignMessage, Reading
 from familiar_cli.imports.registry import load_format, load_formats, recognise
 from familiar_cli.imports.source import as_source
 from tests.support.world import data, live
@@ -65,7 +65,8 @@ CHATS = [path for path in SAMPLES if "chat" in load_format(path.stem).forms]
 
 @pytest.mark.parametrize("path", CHATS, ids=lambda path: path.stem)
 def test_a_chat_has_its_authors_and_its_times(path):
-    (messages,) = [found for form, _, found in read(path) if form == "chat"]
+    (lines,) = [found for form, _, found in read(path) if form == "chat"]
+    messages = [line for line in lines if isinstance(line, ForeignMessage)]
     spoken = [m for m in messages if m.role != "system" and "heron" in m.text]
     assert [(m.role, m.text) for m in spoken] == [("user", "Did the heron come back?")]
     assert spoken[0].at == (None if path.stem in UNTIMED else FIRST)

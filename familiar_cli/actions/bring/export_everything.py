@@ -134,8 +134,8 @@ def export_familiars(
     ids = [find_familiar(home, only).id] if only else list_familiars(home)
     if not ids:
         find_familiar(home)  # says how to make one
-    _check_target(directory, force=force)
-    with _staging_for(directory, keep=not dry_run) as staging:
+    check_target(directory, force=force)
+    with staged_directory(directory, keep=not dry_run) as staging:
         found = tuple(_export_familiar(home, name, staging / name, public=public) for name in ids)
         done = Export(str(directory), public, found)
         manifest = {"familiar_export": EXPORT_VERSION, "made": iso(now())} | to_builtins(done)
@@ -145,11 +145,21 @@ def export_familiars(
     return done
 
 
-def _check_target(directory: Path, *, force: bool) -> None:
+def check_target(directory: Path, manifest: str = MANIFEST, *, force: bool) -> None:
+    """Refuse a directory that holds something else, or without `force` an earlier export.
+
+    Args:
+        directory: Target of the export.
+        manifest: The file that marks an earlier one.
+        force: Allow replacing it.
+
+    Raises:
+        ConflictError: It cannot be used.
+    """
     if not os.path.lexists(directory) or (directory.is_dir() and not any(directory.iterdir())):
         return
     hint = "Choose a new directory: `familiar export DIR`."
-    if (directory / MANIFEST).is_file() and not directory.is_symlink():
+    if (directory / manifest).is_file() and not directory.is_symlink():
         if force:
             return
         hint = "Add `--force` to replace the export in it, or choose another directory."
@@ -157,7 +167,7 @@ def _check_target(directory: Path, *, force: bool) -> None:
 
 
 @contextmanager
-def _staging_for(directory: Path, *, keep: bool) -> Iterator[Path]:
+def staged_directory(directory: Path, *, keep: bool) -> Iterator[Path]:
     """Provide a directory to build in, and move it into place on success."""
     if not keep:
         with tempfile.TemporaryDirectory(prefix="familiar-") as scratch:

@@ -45,12 +45,15 @@ from familiar_cli.imports.reading import (
     read_chats,
     read_memories,
 )
+from familiar_cli.imports.registry import recognise
 from familiar_cli.imports.sillytavern import ImportedFolder, find_folder
 from familiar_cli.imports.source import as_source
 from familiar_cli.imports.what_is_it import Recognized, explain_unknown, readings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from familiar_cli.imports.source import ForeignFile
 
 
 OnProgress = Callable[[str, int], None]
@@ -251,7 +254,10 @@ class FileImporter:
 
         A character that is known already is left as it is if the file is more than its card.
         """
-        forms = sorted(forms_in(item.path, item.forms), key=_FIRST.index)
+        forms = sorted(
+            forms_in(item.path, item.forms),
+            key=lambda form: (form == "memories", _FIRST.index(form)),  # a chat may ask first
+        )
         has_familiar = bool(self.options.familiar_id or list_familiars(self._home))
         is_known = item.kind != "card" and has_familiar
         return [form for form in forms if form != "card" or not is_known]
@@ -383,9 +389,10 @@ class FileImporter:
         self._finish(item, done)
 
     def _import_memories(self, item: ImportItem) -> None:
-        if not item.path.is_dir():
-            self._import_lines(item)
-            return
+        with as_source(item.path) as source:
+            if not item.path.is_dir() or recognise(source, "memories"):
+                self._import_lines(item, source)
+                return
         folder = folders.read_tree(item.path)
         with self._target(item) as familiar:
             done = folders.import_memories(
@@ -394,8 +401,8 @@ class FileImporter:
         self._finish(item, done)
         item.error = done.problem()
 
-    def _import_lines(self, item: ImportItem) -> None:
-        with as_source(item.path) as source, self._target(item) as familiar:
+    def _import_lines(self, item: ImportItem, source: ForeignFile) -> None:
+        with self._target(item) as familiar:
             for found in read_memories(source):
                 done = import_lines(
                     familiar,

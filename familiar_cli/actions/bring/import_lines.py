@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+import re
+from collections import defaultdict
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
@@ -13,11 +14,13 @@ from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.text import counted, one_line, sha256_of, slugify
 from familiar_cli.base.times import clock
 from familiar_cli.base.who.identity import NEUTRAL
-from familiar_cli.base.who.visibility import OWNERS
 from familiar_cli.imports import import_plan
-from familiar_cli.store.memory.layout import TOPICS_DIR, people_path
-from familiar_cli.store.memory.pages.lines import normal_line
-from familiar_cli.store.memory.pages.visible_lines import private_heading
+from familiar_cli.imports.contract import ForeignMemory
+from familiar_cli.imports.memory_lists import resolve_days
+from familiar_cli.store.memory.layout import PEOPLE_DIR, TOPICS_DIR, is_page, people_path
+from familiar_cli.store.memory.mentions import common_words, key_of
+from familiar_cli.store.memory.pages.lines import normal_line, normal_lines
+from familiar_cli.store.memory.pages.visible_lines import source_heading
 from familiar_cli.writing.housekeeping.hazards import gives_orders
 from familiar_cli.writing.review import pending
 from familiar_cli.writing.writer.page_text import new_file, with_bullets
@@ -26,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.imports.contract import ForeignMemories, ForeignMemory
+    from familiar_cli.imports.contract import ForeignMemories
+    from familiar_cli.store.memory.aliases import Aliases
 
 LEDGER: Final = ".imported/lines.json"
 """Digests of all lines that were imported, so that a deleted one does not come back."""
@@ -34,6 +38,11 @@ LEDGER: Final = ".imported/lines.json"
 _SOURCE: Final = "import"
 _DIGEST_CHARS: Final = 10
 _NAME_CHARS: Final = 60
+_MOST_PAGE_CHARS: Final = 60_000  # of up to four bytes; a page has at most 256 KiB
+_MARK: Final = re.compile(r"<!-- from [^<>\n]+:\d+ ([0-9a-f]{10}) -->")
+_NAME_WORDS: Final = 3  # at the start of a line
+_WITHIN: Final = "by"  # a sentence begins with a capital, whatever its first word is
+_DOES: Final = re.compile(r"\w+(?:['’]s\b|\s+\w+s\b)")
 _VERSION: Final = 1
 
 
@@ -80,30 +89,29 @@ def import_lines(
     """
     if not memories.memories:
         raise BadInputError(f"{file!r} holds no memory; nothing was imported")
-    pages = _pages_of(familiar, memories)
-    draft, known = pending.Draft(familiar.memory), _read_ledger(familiar)
-    new, refused = defaultdict[str, list[str]](list), list[str]()
-    before = sum(_digest(one) in known for one in memories.memories)
+    draft = pending.Draft(familiar.memory)
+    known = _read_ledger(familiar) | _marks_in(familiar)
+    new, refused = list[ForeignMemory](), list[str]()
     for one in memories.memories:
-        digest = _digest(one)
-        if digest in known:
+        if (digest := _digest(one)) in known:
             continue
         if gives_orders(one.text):
             refused.append(f"line {one.line} gives orders to a model: {one_line(one.text, 80)}")
             continue
         known.add(digest)
-        new[pages[one.about]].append(_render(one, file, digest))
-    titles = {page: about or familiar.me().name or "Owner" for about, page in pages.items()}
-    heading = private_heading(memories.program, OWNERS, familiar.phrases)
-    there = 0
-    for rel_path, lines in new.items():
-        there += _put(draft, rel_path, heading, titles[rel_path], lines)
+        new.append(one)
+    heading = source_heading(memories.program, familiar.phrases)
+    added: dict[str, int] = {}
+    for (rel_path, title), lines in _lines_by_page(familiar, memories.program, new, file).items():
+        for path, part in _spread(draft, rel_path, title, memories.program, lines):
+            added[path] = added.get(path, 0) + _put(draft, path, heading, title, part)
+    number = sum(added.values())
     done = ImportedLines(
         program=memories.program,
-        lines=sum(map(len, new.values())) - there,
-        known=before + there,
+        lines=number,
+        known=len(memories.memories) - len(refused) - number,
         refused=tuple(refused),
-        found_when_it_fits=tuple(_uses(memories.memories, new)) if draft else (),
+        found_when_it_fits=tuple(_uses(new, added)) if draft else (),
         written=tuple(file.rel_path for file in draft),
         warnings=memories.notes,
     )
@@ -128,49 +136,111 @@ def _digest(one: ForeignMemory) -> str:
     return sha256_of(f"{normal_line(one.text)}\n{one.about.casefold()}")[:_DIGEST_CHARS]
 
 
-def _pages_of(familiar: Familiar, memories: ForeignMemories) -> dict[str, str]:
-    """Return the page of each subject: the owner's, that of somebody known, or a topic's."""
-    pages = {"": people_path(NEUTRAL.slug)}
+def _lines_by_page(
+    familiar: Familiar, program: str, memories: Sequence[ForeignMemory], file: str
+) -> dict[tuple[str, str], list[str]]:
+    """Return the lines for each page, by its path and title."""
+    found = defaultdict[tuple[str, str], list[str]](list)
+    own, owners = familiar.me().slugs, people_path(NEUTRAL.slug)
     with closing(familiar.names()) as names:
         names.refresh()
-        for about in {one.about for one in memories.memories} - {""}:
-            slugs = names.called(about)
-            topic = f"{TOPICS_DIR}/{slugify(about) or 'imported'}.md"
-            pages[about] = people_path(slugs[0]) if len(slugs) == 1 else topic
-    return pages
+        has_others = any(person.slug not in own for person in names.people())
+        for one in memories:
+            slugs: Sequence[str] = ()
+            if one.about or has_others:
+                slugs = names.called(one.about) if one.about else _person_at_start(names, one.text)
+            page, title = f"{TOPICS_DIR}/{slugify(one.about) or 'imported'}.md", one.about
+            text = one.text
+            if own.intersection(slugs) or not (one.about or slugs):
+                page, title = owners, familiar.me().name or "Owner"
+            elif len(slugs) == 1:
+                page, title = people_path(slugs[0]), one.about or slugs[0]
+                text = _as_claim(familiar, program, text)
+            found[page, title].append(_render(one, text, file))
+    return found
 
 
-def _render(one: ForeignMemory, file: str, digest: str) -> str:
+def _person_at_start(names: Aliases, text: str) -> Sequence[str]:
+    """Return the slug of the known person with whose name a line begins; empty for nobody.
+
+    A name that is a word, too, has a verb behind it: "Will likes tea", not "Will travel".
+    """
+    start = " ".join(text.split(maxsplit=_NAME_WORDS)[:_NAME_WORDS])
+    named = next(iter(names.find(f"{_WITHIN} {start}")), None)
+    if not named or len(named.slugs) != 1 or not key_of(start).startswith(named.name):
+        return ()
+    is_word = named.name in common_words() and not _DOES.match(start)
+    return () if is_word else named.slugs
+
+
+def _as_claim(familiar: Familiar, program: str, text: str) -> str:
+    """Word a memory about somebody else as what its program says."""
+    form, who = familiar.phrases.claim, program[:1].upper() + program[1:]
+    is_claim = text.startswith(form.format(who=who, line=""))
+    return text if is_claim else form.format(who=who, line=text)
+
+
+def _render(one: ForeignMemory, text: str, file: str) -> str:
     day = f"{one.day.isoformat()}: " if one.day else ""
-    name = one_line(file, _NAME_CHARS).replace("--", "-").replace("<", "").replace(">", "")
-    text = one.text.replace("<!--", "<! --")
-    return f"- {day}{text} <!-- from {name}:{one.line} {digest} -->"
+    name = one_line(f"{file}/{one.file}" if one.file else file, _NAME_CHARS)
+    name = name.replace("--", "-").replace("<", "").replace(">", "")
+    text = resolve_days(text, one.day).replace("<!--", "<! --")
+    return f"- {day}{text} <!-- from {name}:{one.line} {_digest(one)} -->"
+
+
+def _marks_in(familiar: Familiar) -> set[str]:
+    """Return the digests of the lines that stand in memory, as after a review."""
+    found = set[str]()
+    for directory in (PEOPLE_DIR, TOPICS_DIR):
+        for file in familiar.memory.walk(directory, missing_ok=True).files:
+            if is_page(file.rel_path):
+                found.update(
+                    _MARK.findall(
+                        familiar.memory.read_bytes(file.rel_path).decode("utf-8", "replace")
+                    )
+                )
+    return found
+
+
+def _spread(
+    draft: pending.Draft, rel_path: str, title: str, program: str, lines: Sequence[str]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield a page's lines, and pages to go on with where they are too many for one."""
+    stem = rel_path.removesuffix(".md")
+    if not rel_path.startswith(f"{TOPICS_DIR}/"):
+        stem = f"{TOPICS_DIR}/{slugify(f'{title} {program}') or 'imported'}"
+    path, part, number = rel_path, list[str](), 1
+    room = _MOST_PAGE_CHARS - len(draft.text(path) or "")
+    for line in lines:
+        while len(line) > room:
+            if part:
+                yield path, part
+            number, part = number + 1, []
+            path = f"{stem}-{number}.md"
+            room = _MOST_PAGE_CHARS - len(draft.text(path) or "")
+        part.append(line)
+        room -= len(line)
+    if part:
+        yield path, part
 
 
 def _put(
-    draft: pending.Draft,
-    rel_path: str,
-    heading: str,
-    title: str,
-    lines: Sequence[str],
+    draft: pending.Draft, rel_path: str, heading: str, title: str, lines: Sequence[str]
 ) -> int:
-    """Add lines to a page's section of the program; return how many stand there already."""
+    """Add the lines that a page does not have to its section of the program; count them."""
     text = draft.text(rel_path)
-    own = {normal_line(line) for line in (text or "").split("\n")}
-    marks = {line.rpartition(" ")[2] for line in (text or "").split(" -->")}
-    fresh = [
-        line for line in lines if line.split()[-2] not in marks and normal_line(line) not in own
-    ]
+    own = normal_lines(text or "")
+    fresh = [line for line in lines if normal_line(line) not in own]
     if fresh:
         draft.put(rel_path, with_bullets(text or new_file(title), heading, fresh))
-    return len(lines) - len(fresh)
+    return len(fresh)
 
 
-def _uses(memories: Sequence[ForeignMemory], new: dict[str, list[str]]) -> Iterator[str]:
-    for rel_path, lines in sorted(new.items()):
-        yield f"{counted(len(lines), 'line')} in {rel_path}"
-    undated = Counter(one.day is None for one in memories)[True]
-    if undated and new:
+def _uses(new: Sequence[ForeignMemory], added: dict[str, int]) -> Iterator[str]:
+    for rel_path, number in sorted(added.items()):
+        yield f"{counted(number, 'line')} in {rel_path}"
+    undated = sum(one.day is None for one in new)
+    if undated:
         yield f"{counted(undated, 'memory', 'memories')} without a date"
 
 

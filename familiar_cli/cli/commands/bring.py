@@ -10,7 +10,8 @@ import typer
 from msgspec.structs import asdict
 
 from familiar_cli.base.errors import FamiliarError, UsageError
-from familiar_cli.cli.commands._base import App, globals_of, home_of, output
+from familiar_cli.base.text import counted
+from familiar_cli.cli.commands._base import App, familiar_of, globals_of, home_of, output
 from familiar_cli.cli.commands._options import (
     DryRun,
     Update,
@@ -237,6 +238,7 @@ def export(
     directory: Annotated[Path | None, typer.Argument()] = None,
     *,
     out_dir: Annotated[Path | None, typer.Option("--out")] = None,
+    memory_format: Annotated[Literal["mem", "text"] | None, typer.Option("--format")] = None,
     public: Annotated[bool, typer.Option("--public")] = False,
     force: Annotated[bool, typer.Option("--force")] = False,
     dry_run: DryRun = False,
@@ -245,15 +247,20 @@ def export(
 
     For each familiar: its card as PNG and JSON, its lorebooks, its chats as SillyTavern's, all of
     its turns, and its memory as Markdown; README.md says what is what. --familiar exports one.
+    --format exports only what one familiar remembers of people and topics, for another assistant.
 
     \b
     familiar export backup/
     familiar export backup/ --familiar mira
     familiar export for-a-friend/ --public
+    familiar export mira.mem --format mem
+    familiar export --format text
 
     Args:
-        directory ([DIR]): New directory.
+        directory ([DIR]): New directory; with --format text, a file.
         out_dir (DIR): The same as DIR.
+        memory_format: What it remembers alone: mem (Portable Memory), or text, as the import pages
+            of ChatGPT and Claude take it.
         public: Leave out what is private to somebody.
         force: Replace an earlier export in DIR.
     """
@@ -261,12 +268,18 @@ def export(
     from familiar_cli.pages.bring_pages import exported_page
 
     chosen = directory or out_dir
-    if chosen is None or (directory and out_dir):
+    if (directory and out_dir) or (chosen is None and memory_format != "text"):
+        name = " --format mem" if memory_format else ""
         raise UsageError(
             "The export needs one directory; nothing was written",
-            hint="Give a new one: `familiar export DIR`.",
+            hint=f"Give a new one: `familiar export DIR{name}`.",
         )
-    out, chosen = output(ctx), chosen.expanduser()
+    out, chosen = output(ctx), chosen.expanduser() if chosen else None
+    if memory_format or chosen is None:
+        _export_memories(
+            ctx, memory_format or "text", chosen, public=public, force=force, dry_run=dry_run
+        )
+        return
     done = export_familiars(
         home_of(ctx),
         chosen,
@@ -279,3 +292,42 @@ def export(
         out.warn(*(f"{one.id}: {warning}" for warning in one.warnings))
     data = asdict(done) | {"dry_run": dry_run}
     out.answer(data, exported_page(done, dry_run=dry_run))
+
+
+def _export_memories(
+    ctx: typer.Context,
+    memory_format: Literal["mem", "text"],
+    path: Path | None,
+    *,
+    public: bool,
+    force: bool,
+    dry_run: bool,
+) -> None:
+    """Export what a familiar remembers to a path, or text to standard output."""
+    from familiar_cli.actions.bring.export_lines import export_lines, write_lines
+    from familiar_cli.pages.emit import exact_lines
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        done = export_lines(familiar, memory_format, public=public)
+    out.warn(*done.warnings)
+    data = {
+        "familiar": familiar.paths.id,
+        "format": memory_format,
+        "memories": len(done.memories),
+        "public": public,
+        "warnings": list(done.warnings),
+        "dry_run": dry_run,
+    }
+    words = counted(len(done.memories), "memory", "memories")
+    if path is not None:
+        if not dry_run:
+            write_lines(done, path, force=force)
+        deed = "Would write" if dry_run else "Wrote"
+        out.answer(data | {"path": str(path)}, f"{deed} {words} to {path}")
+        return
+    lines = done.files[""].decode().split("\n")[:-1]
+    if out.as_json or not lines:
+        out.answer(data | {"text": lines}, "It remembers nothing of people or topics yet.")
+    else:
+        exact_lines(lines)

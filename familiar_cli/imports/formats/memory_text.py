@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.imports.contract import NO, Format, Sighting
-from familiar_cli.imports.memory_lists import build_memories, read_lines, split_dated
-from familiar_cli.imports.windows_text import LENIENT
+from familiar_cli.imports.memory_lists import build_memories, read_lines, source_text, split_dated
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from familiar_cli.imports.contract import ForeignMemory
     from familiar_cli.imports.source import ForeignFile
 
 _SUFFIXES: Final = ("", ".txt", ".text", ".md")
@@ -19,15 +21,11 @@ _BULLET: Final = re.compile(r"\s{0,8}(?:[-*•–]|\d{1,4}[.)])\s+(.*)")
 _DATED_SHARE: Final = 0.5
 
 
-def _text(source: ForeignFile) -> str:
-    return source.raw.decode("utf-8", LENIENT).removeprefix("\ufeff").replace("\r\n", "\n")
-
-
 def _sniff(source: ForeignFile) -> Sighting:
     if source.shape != "text" and not source.start.startswith(b"["):
         return NO
     try:
-        lines = [line for line in _text(source).split("\n") if line.strip()][:_MOST_LINES]
+        lines = [line for line in source_text(source).split("\n") if line.strip()][:_MOST_LINES]
     except FamiliarError:
         return NO
     said = [line for line in lines if not line.lstrip().startswith(("#", "```"))]
@@ -40,12 +38,25 @@ def _sniff(source: ForeignFile) -> Sighting:
     return Sighting("possible") if is_list else NO
 
 
+def write_text(memories: Iterable[ForeignMemory]) -> str:
+    """Return memories as dated lines, as the import pages of ChatGPT and Claude take them."""
+    lines = (f"[{one.day or 'unknown'}] - {_with_subject(one)}\n" for one in memories)
+    return "".join(lines)
+
+
+def _with_subject(one: ForeignMemory) -> str:
+    """Return a memory's text, which names whom or what it is about."""
+    is_named = one.about.casefold() in one.text.casefold()
+    return one.text if is_named else f"{one.about}: {one.text}"
+
+
 FORMAT: Final = Format(
     name="memory-text",
     program="memories as text",
     forms=("memories",),
     sniff=_sniff,
     read=lambda source, _: [
-        build_memories("another assistant", source.stem, read_lines(_text(source)))
+        build_memories("another assistant", source.stem, read_lines(source_text(source)))
     ],
+    write=write_text,
 )

@@ -6,10 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.text import str_or_empty
-from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
-from familiar_cli.imports.foreign_files import as_object, object_list
+from familiar_cli.imports.foreign_files import as_object, object_list, text_list
 from familiar_cli.imports.formats import risu_book
+from familiar_cli.imports.memory_lists import build_memories, read_day
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from familiar_cli.imports.source import ForeignFile
 
 _PROGRAM: Final = Program("risuai")
+_SUMMARIES: Final = ("hypaV3Data", "memoryData")
 _TYPES: Final = ("risuChat", "risuAllChats")
 
 
@@ -34,7 +36,19 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported]:
         found = SourceChat(
             partial(map, _line, object_list(chat.get("message"))), name=name, about=about
         )
+        if memories := list(_summaries(chat, name or source.stem)):
+            yield build_memories("RisuAI", source.stem, memories)
         yield build_chat(source, reading, _PROGRAM, found)
+
+
+def _summaries(chat: dict[str, Any], name: str) -> Iterator[ForeignMemory]:
+    """Yield the summaries of HypaV3, each with the day of the last message that it is of."""
+    times = {one.get("chatId"): one.get("time") for one in object_list(chat.get("message"))}
+    kept = next((as_object(chat[key]) for key in _SUMMARIES if as_object(chat.get(key))), {})
+    for number, one in enumerate(object_list(kept.get("summaries")), 1):
+        days = [read_day(times[memo]) for memo in text_list(one.get("chatMemos")) if memo in times]
+        day = max(filter(None, days), default=None)
+        yield ForeignMemory(str_or_empty(one.get("text")), number, day, f"Chat {name}")
 
 
 def _line(message: dict[str, Any]) -> SourceMessage:
@@ -51,7 +65,7 @@ def _line(message: dict[str, Any]) -> SourceMessage:
 FORMAT: Final = Format(
     name="risuai",
     program="RisuAI",
-    forms=("chat", "lorebook"),
+    forms=("chat", "lorebook", "memories"),
     sniff=lambda source: certain_if(source.first.get("type") in _TYPES),
     read=_read,
 )

@@ -8,9 +8,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.text import str_or_empty
-from familiar_cli.base.times.clock import iso
+from familiar_cli.base.times.clock import iso, to_zone
 from familiar_cli.imports.cast import CHARACTERS, SILLY_TAVERN
-from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.chat_times import read_time
+from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
 from familiar_cli.imports.conversation import (
     Program,
     SourceChat,
@@ -19,7 +20,14 @@ from familiar_cli.imports.conversation import (
     swipes_of,
 )
 from familiar_cli.imports.foreign_files import as_object, json_line
-from familiar_cli.imports.source import Skip, json_lines, readable_rows
+from familiar_cli.imports.memory_lists import build_memories
+from familiar_cli.imports.source import (
+    MAX_LINE_BYTES,
+    Skip,
+    json_lines,
+    read_object,
+    readable_rows,
+)
 from familiar_cli.store.history.selection import (
     Kept,
     TurnFilter,
@@ -34,12 +42,14 @@ if TYPE_CHECKING:
 
     from familiar_cli.base.who.identity import Me
     from familiar_cli.base.who.visibility import Viewer
+    from familiar_cli.imports.contract import ForeignMemories
     from familiar_cli.imports.foreign_chat import ForeignChat, Reading
     from familiar_cli.imports.source import ForeignFile, Row
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.history.store import HistoryStore
 
 _PROGRAM: Final = Program(SILLY_TAVERN)
+_OF_EXTENSIONS: Final = (b'"qvink_memory"', b'"memory"')  # MessageSummarize, Summarize
 _HEAD_KEYS: Final = frozenset(("user_name", "character_name", "chat_metadata"))
 
 
@@ -52,7 +62,7 @@ def _is_head(value: Mapping[str, Any]) -> bool:
     return "mes" not in value and not _HEAD_KEYS.isdisjoint(value)
 
 
-def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
+def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat | ForeignMemories]:
     first = list(readable_rows(islice(json_lines(source), 2)))
     head = first[0] if first and _is_head(first[0][2]) else None
     began = (value.get("create_date") or value.get("send_date") for *_, value in first)
@@ -66,7 +76,31 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
         is_whole=True,
         users=(str_or_empty(about.get("user_name")),),
     )
+    name = str_or_empty(about.get("character_name")) or source.stem
+    if memories := list(_summaries(source, f"Chats with {name}")):
+        yield build_memories("SillyTavern", source.stem, memories)
     yield build_chat(source, reading, _PROGRAM, found)
+
+
+def _summaries(source: ForeignFile, about: str) -> Iterator[ForeignMemory]:
+    """Yield what extensions noted in a chat: of each message, and the newest summary of it all."""
+    newest: ForeignMemory | None = None
+    with source.open() as stream:
+        for number, raw in enumerate(stream, 1):
+            if len(raw) > MAX_LINE_BYTES or not any(mark in raw for mark in _OF_EXTENSIONS):
+                continue
+            row = read_object(number, raw)
+            if isinstance(row, Skip):
+                continue
+            extra, moment = as_object(row[2].get("extra")), read_time(row[2].get("send_date"), None)
+            day = to_zone(moment, None).date() if moment else None
+            own = as_object(extra.get("qvink_memory"))
+            if (text := str_or_empty(own.get("memory"))) and not own.get("exclude"):
+                yield ForeignMemory(text, number, day, about)
+            if text := str_or_empty(extra.get("memory")):
+                newest = ForeignMemory(text, number, day, about)
+    if newest:
+        yield newest
 
 
 def _lines(source: ForeignFile, head: Row | None) -> Iterator[SourceMessage | Skip]:
@@ -225,7 +259,7 @@ def _chat_message(turn: Turn, name: str, me: Me) -> dict[str, object]:
 FORMAT: Final = Format(
     name=SILLY_TAVERN,
     program="SillyTavern",
-    forms=("chat",),
+    forms=("chat", "memories"),
     sniff=lambda source: certain_if(source.shape == "object" and _is_line(source.first)),
     read=_read,
     write=write_lines,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from familiar_cli.imports.contract import CERTAIN, Format, Sighting, possible_if
+from familiar_cli.base.text import counted, str_or_empty
+from familiar_cli.imports.contract import CERTAIN, ForeignMemory, Format, Sighting, possible_if
 from familiar_cli.imports.lorebook import Lorebook
 from familiar_cli.imports.lorebook_reading import (
     is_book,
@@ -14,13 +16,16 @@ from familiar_cli.imports.lorebook_reading import (
     not_a_lorebook,
     read_entries,
 )
+from familiar_cli.imports.memory_lists import build_memories, read_day
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from familiar_cli.imports.contract import ForeignMemories
     from familiar_cli.imports.foreign_chat import Reading
     from familiar_cli.imports.source import ForeignFile
 
+_DAY: Final = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
 _V3: Final = "lorebook_v3"
 _OF_WORLD: Final = frozenset({"uid", "key", "keysecondary", "content"})
 
@@ -42,8 +47,39 @@ def _is_world(value: dict[str, Any]) -> bool:
     )
 
 
-def _read(source: ForeignFile, _: Reading) -> Iterator[Lorebook]:
-    yield _read_value(source.value, source.name)
+def _read(source: ForeignFile, _: Reading) -> Iterator[Lorebook | ForeignMemories]:
+    value, memories = source.value, list(_memories(source.value, source.stem))
+    if not memories:
+        yield _read_value(value, source.name)
+        return
+    yield build_memories("Memory Books", source.stem, memories)
+    lore = {key: one for key, one in value["entries"].items() if not _is_memory(one)}
+    if lore:
+        book = _read_value(value | {"entries": lore}, source.name)
+        note = f"{counted(len(value['entries']) - len(lore), 'entry', 'entries')} of Memory Books: "
+        warnings = (f"{note}no lore, but memories, which `familiar import` takes", *book.warnings)
+        yield replace(book, warnings=warnings)
+
+
+def _is_memory(entry: object) -> bool:
+    return isinstance(entry, dict) and entry.get("stmemorybooks") is True
+
+
+def _memories(value: Any, stem: str) -> Iterator[ForeignMemory]:  # noqa: ANN401  # JSON holds anything
+    """Yield the scenes and arcs that the extension Memory Books keeps as entries of a book.
+
+    One that only its arc switched off counts, too.
+    """
+    entries = value.get("entries") if isinstance(value, dict) else None
+    for number, one in enumerate(entries.values() if isinstance(entries, dict) else (), 1):
+        is_off = _is_memory(one) and one.get("disable") and one.get("disabledBySummaryId") is None
+        if not _is_memory(one) or is_off:
+            continue
+        title = str_or_empty(one.get("comment"))
+        stated = _DAY.search(title)
+        text = ": ".join(filter(None, (title, str_or_empty(one.get("content")))))
+        about = str_or_empty(value.get("name")) or stem
+        yield ForeignMemory(text, number, read_day(stated[0]) if stated else None, about)
 
 
 def _read_value(value: Any, origin: str) -> Lorebook:  # noqa: ANN401  # JSON holds anything
@@ -73,5 +109,9 @@ def read_embedded(data: object, origin: str, source: str) -> Lorebook:
 
 
 FORMAT: Final = Format(
-    name="world_info", program="a lorebook", forms=("lorebook",), sniff=_sniff, read=_read
+    name="world_info",
+    program="a lorebook",
+    forms=("lorebook", "memories"),
+    sniff=_sniff,
+    read=_read,
 )

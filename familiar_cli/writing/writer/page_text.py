@@ -17,7 +17,7 @@ from familiar_cli.store.memory.pages.lines import (
     normal_lines,
     without_references,
 )
-from familiar_cli.store.memory.pages.visible_lines import private_scope
+from familiar_cli.store.memory.pages.visible_lines import is_of_source, private_scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,13 +107,16 @@ def _summary_section(text: str) -> markdown.Section:
 
 
 def _find_section(text: str, heading: str) -> markdown.Section | None:
-    """Find the section of `heading`: by its channel if private, else by title."""
+    """Find the section of `heading`: by its channel if private, else by title.
+
+    What another program remembers has a section of its own for each program.
+    """
     channel, title = private_scope(heading), markdown.heading_text(heading.lstrip("# "))
     wanted, are_wishes = section_key(title), heading_in(title) == "wishes"
     for section in markdown.sections(text, DEEPEST):
         if section.level != DEEPEST or private_scope(section.lines[0].text) != channel:
             continue
-        if channel is None:
+        if channel is None or is_of_source(title) or is_of_source(section.title):
             is_it = section_key(section.title) == wanted
         else:  # a private section is found by its channel
             is_it = (heading_of(section) == "wishes") == are_wishes

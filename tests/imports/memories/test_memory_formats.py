@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from familiar_cli.base.errors import BadInputError
-from familiar_cli.imports.memory_lists import read_day, read_lines, split_dated
+from familiar_cli.imports.memory_lists import MOST_CHARS, read_day, read_lines, split_dated
 from familiar_cli.imports.reading import read_memories
 from familiar_cli.imports.registry import recognise
 from familiar_cli.imports.source import ForeignFile
@@ -128,14 +128,13 @@ def test_an_indented_line_goes_on_and_a_heading_is_no_memory() -> None:
     ]
 
 
-def test_what_is_cut_or_left_out_of_memories_is_told() -> None:
-    value = {"results": [*MEM0["results"], {"memory": 5}, {"memory": "long " * 500}]}
+def test_what_is_left_out_of_memories_is_told_and_a_long_one_is_several_lines() -> None:
+    long = " ".join(f"Sentence {number} of a long one." for number in range(200))
+    value = {"results": [*MEM0["results"], {"memory": 5}, {"memory": long}]}
     (found,) = read_memories(ForeignFile(None, "m.json", json.dumps(value).encode()))
-    assert found.notes == (
-        "1 entry without text left out",
-        "1 memory cut after 2,000 characters",
-    )
-    assert len(found.memories) == 2
+    assert found.notes == ("1 entry without text left out",)
+    assert " ".join(one.text for one in found.memories[1:]) == long
+    assert max(len(one.text) for one in found.memories) <= MOST_CHARS
 
 
 def test_old_text_that_is_not_utf8_keeps_its_letters() -> None:

@@ -47,6 +47,7 @@ _HASHES: Final = re.compile(r"(?:^\ufeff?|\r)[ \t>*_+-]*(#{1,6})(?!#)")
 _PERSON: Final = "@"  # precedes the slug in a mark; a channel id is encoded
 _NOBODY: Final = channel_scope("\0")  # no channel has this name
 _LABEL_CHARS: Final = 80
+_OF_SOURCE: Final = "remembered by "
 _OWNERS_MARK: Final = re.escape("@" + NEUTRAL.slug.replace("-", "%2D"))
 _PUBLISHED: Final = re.compile(r"<!-- public(?: ([^\s<>]+))? -->")
 _COMMENT: Final = re.compile(r"<!--.*?-->")
@@ -80,6 +81,16 @@ def private_heading(label: str, scope: str, phrases: Phrases = ENGLISH) -> str:
     """Return the H2 of a scope's private section."""
     shown = one_line(label, _LABEL_CHARS).replace("<", "").replace(">", "")
     return f"## {phrases.in_private}{phrases.colon}{shown} {_private_mark(scope)}"
+
+
+def source_heading(program: str, phrases: Phrases = ENGLISH) -> str:
+    """Return the H2 of what another program remembers, which is the owner's."""
+    return private_heading(f"{_OF_SOURCE}{program}", OWNERS, phrases)
+
+
+def is_of_source(heading: str) -> bool:
+    """Tell whether a heading is that of what another program remembers."""
+    return _OF_SOURCE in heading
 
 
 def _private_mark(scope: str) -> str:

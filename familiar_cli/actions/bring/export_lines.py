@@ -1,0 +1,139 @@
+"""`familiar export --format mem|text`: what a familiar remembers, for other programs."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
+
+from familiar_cli import __version__
+from familiar_cli.actions.bring.export_everything import check_target, staged_directory
+from familiar_cli.base import markdown
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.text import one_line
+from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.imports.contract import ForeignMemory
+from familiar_cli.imports.foreign_files import write_result
+from familiar_cli.imports.formats import memory_text, portable_memory
+from familiar_cli.imports.memory_lists import build_memories, resolve_days
+from familiar_cli.store.memory import layout
+from familiar_cli.store.memory.pages.facts import ended_on, heading_of
+from familiar_cli.store.memory.pages.items import bullet_items
+from familiar_cli.store.memory.pages.lines import normal_line, readable_text
+from familiar_cli.store.memory.pages.visible_lines import visible_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from familiar_cli.familiar import Familiar
+
+MemoryFormat = Literal["mem", "text"]
+"""Formats of exported memories: a bundle of Portable Memory, or dated lines of text."""
+
+_APART: Final = (
+    *(layout.SELF_DIR, layout.LORE_DIR, layout.SESSIONS_DIR, layout.DIGEST_DIR),
+    *layout.PERIOD_DIRS,
+)
+"""Who it is, its world, and what is made of the other pages."""
+_NO_MEMORIES: Final = ("aliases", "sessions", "people", "topics")
+_DATED: Final = re.compile(r"(\d{4}-\d{2}-\d{2}): (?=\S)")
+
+
+class ExportedLines(Struct, frozen=True):
+    """Exported memories.
+
+    Args:
+        memories: The memories.
+        files: The bytes of each file of the export, by its path below it.
+        warnings: What could not be exported, and why.
+    """
+
+    memories: tuple[ForeignMemory, ...]
+    files: dict[str, bytes]
+    warnings: tuple[str, ...]
+
+
+def export_lines(
+    familiar: Familiar, memory_format: MemoryFormat, *, public: bool = False
+) -> ExportedLines:
+    """Return what a familiar remembers of people and topics, as files of a format.
+
+    Args:
+        familiar: The familiar.
+        memory_format: The format; text is one file without a name.
+        public: Leave out what is private to somebody.
+    """
+    warnings: list[str] = []
+    viewer = familiar.privacy.program() if public else OWNER
+    own = {layout.people_path(slug) for slug in familiar.me().slugs}
+    found: list[ForeignMemory] = []
+    listing = familiar.memory.walk()
+    warnings += [f"{one_line(one.rel_path)}: {one.reason}" for one in listing.skipped]
+    for file in listing.files:
+        path = file.rel_path
+        is_apart = path.split("/")[0] in _APART or not layout.is_page(path)
+        if is_apart or not viewer.sees((layout.scope_of_path(path),)):
+            continue
+        try:
+            text = visible_in(familiar.memory.read_file(path), viewer, path)
+        except FamiliarError as error:
+            warnings.append(f"{one_line(path)}: {error}")
+            continue
+        about = markdown.title_of(text)
+        is_own = path in own or about == familiar.me().name
+        found += _memories_on(familiar, path, text, "" if is_own else about)
+    memories = build_memories("familiar", "", found).memories
+    if memory_format == "mem":
+        files = portable_memory.write_bundle(memories, f"familiar {__version__}")
+    else:
+        files = {"": memory_text.write_text(memories).encode()}
+    return ExportedLines(memories, files, tuple(warnings))
+
+
+def write_lines(done: ExportedLines, path: Path, *, force: bool = False) -> None:
+    """Write exported memories: a bundle as a directory, text as a file.
+
+    Raises:
+        ConflictError: `path` contains something else, or an export, without `force`.
+        FamiliarError: It cannot be written; everything is as before.
+    """
+    if "" in done.files:
+        write_result(path, done.files[""], force=force)
+        return
+    check_target(path, portable_memory.MANIFEST, force=force)
+    with staged_directory(path, keep=True) as staging:
+        for rel_path, content in done.files.items():
+            (staging / rel_path).parent.mkdir(mode=0o700, exist_ok=True)
+            write_result(staging / rel_path, content)
+
+
+def _memories_on(
+    familiar: Familiar, rel_path: str, text: str, about: str
+) -> Iterator[ForeignMemory]:
+    """Yield the bullets and paragraphs of a page, each with the newest day it rests on."""
+    dated = layout.dated_name(rel_path)
+    page_day = dated[1] if dated else ""
+    for section in markdown.sections(markdown.split_front_matter(text)[1], 2):
+        if heading_of(section) in _NO_MEMORIES:
+            continue
+        items = [
+            item
+            for item in bullet_items(section.body)
+            if normal_line(item) and not ended_on(item) and not item.startswith("#")
+        ]
+        for item, cited in zip(items, familiar.numbering.newest_days(items, OWNER), strict=True):
+            said = markdown.without_marker(readable_text(item).strip())
+            stated = _DATED.match(said)
+            day = _day(stated[1]) if stated else cited or _day(page_day)
+            said = said[stated.end() :] if stated and day else said
+            yield ForeignMemory(resolve_days(" ".join(said.split()), day), 0, day, about)
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None

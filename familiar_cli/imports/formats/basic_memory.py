@@ -1,0 +1,74 @@
+"""Notes of basic-memory: observations and relations, one note or a directory of them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from familiar_cli.base.markdown import body_start
+from familiar_cli.base.text import str_or_empty
+from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.memory_lists import (
+    build_memories,
+    notes_in,
+    other_files,
+    read_day,
+    read_lines,
+)
+from familiar_cli.store.memory.pages.front_matter import value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.imports.contract import ForeignMemory
+    from familiar_cli.imports.source import ForeignFile
+
+_OBSERVATION: Final = re.compile(r"\[([^\[\]\n]{2,60})\]\s+(\S.*)")
+_RELATION: Final = re.compile(r'(?:"([^"]+)"|([^\[\]"\n]*?))\s*\[\[([^\[\]]+)\]\](.*)')
+_SAMPLE: Final = 20  # most notes to examine
+
+
+def _is_note(text: str) -> bool:
+    return value_of(text, "permalink") is not None
+
+
+def _is_notes(source: ForeignFile) -> bool:
+    """Tell whether a note, or most notes of a directory, are basic-memory's."""
+    notes = [text for _, text in notes_in(source, _SAMPLE)]
+    return bool(notes) and sum(map(_is_note, notes)) * 2 > len(notes)
+
+
+def _read(source: ForeignFile) -> Iterator[ForeignMemory]:
+    for name, text in notes_in(source):
+        start = body_start(text)
+        above = text.count("\n", 0, start)
+        title = str_or_empty(value_of(text, "title")) or name.rpartition("/")[2].removesuffix(".md")
+        stated = (read_day(value_of(text, key)) for key in ("date", "created"))
+        day = next(filter(None, stated), None)
+        for one in read_lines(text[start:], about=title):
+            said = _words(one.text, title)
+            yield replace(one, text=said, line=one.line + above, day=one.day or day, file=name)
+
+
+def _words(text: str, title: str) -> str:
+    """Return an observation with its category, or a relation with both its ends."""
+    if found := _OBSERVATION.fullmatch(text):
+        return f"{found[1]}: {found[2]}"
+    relation = _RELATION.fullmatch(text)
+    if relation is None:
+        return text
+    kind = (relation[1] or relation[2] or "relates to").replace("_", " ")
+    return f"{title} {kind} {relation[3]}{relation[4]}"
+
+
+FORMAT: Final = Format(
+    name="basic-memory",
+    program="notes of basic-memory",
+    forms=("memories",),
+    sniff=lambda source: certain_if(_is_notes(source)),
+    read=lambda source, _: [
+        build_memories("basic-memory", source.stem, _read(source), *other_files(source))
+    ],
+)

@@ -1,0 +1,58 @@
+"""The texts of SillyTavern's Vector Storage: the `index.json` of a collection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.base.text import str_or_empty
+from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
+from familiar_cli.imports.foreign_files import as_object
+from familiar_cli.imports.memory_lists import build_memories, split_dated
+from familiar_cli.imports.source import Skip, array_in, array_objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.imports.contract import Imported
+    from familiar_cli.imports.source import ForeignFile
+
+_ITEMS: Final = "items"
+
+
+def _is_index(source: ForeignFile) -> bool:
+    is_like = source.shape == "object" and b'"metadata_config"' in source.start
+    return is_like and array_in(source, _ITEMS) is not None
+
+
+def _read(source: ForeignFile) -> Iterator[Imported | Skip]:
+    found: list[tuple[int, ForeignMemory]] = []
+    for row in array_objects(source, inside=array_in(source, _ITEMS)):
+        if isinstance(row, Skip):
+            yield row
+            continue
+        about = as_object(row[2].get("metadata"))
+        place = about.get("index")
+        day, text = split_dated(str_or_empty(about.get("text"))) or (
+            None,
+            str_or_empty(about.get("text")),
+        )
+        memory = ForeignMemory(text, row[0], day, f"Texts of {_collection(source)}")
+        found.append((place if isinstance(place, int) else row[0], memory))
+    ordered = (memory for _, memory in sorted(found, key=lambda one: one[0]))
+    yield build_memories("Vector Storage", source.stem, ordered)
+
+
+def _collection(source: ForeignFile) -> str:
+    """Return the name of a collection, which is that of the index's directory or above."""
+    parents = source.path.resolve().parts[:-1] if source.path else ()
+    at = parents.index("vectors") + 2 if "vectors" in parents else len(parents) - 1
+    return parents[min(at, len(parents) - 1)] if parents else source.stem
+
+
+FORMAT: Final = Format(
+    name="vector-storage",
+    program="texts of SillyTavern's Vector Storage",
+    forms=("memories",),
+    sniff=lambda source: certain_if(_is_index(source)),
+    read=lambda source, _: _read(source),
+)
