@@ -85,7 +85,8 @@ async function follow(one) {
         }
         const before = structuredClone(metadata.timedWorldInfo);
         named.push(await scan(one.chat, false));
-        const words = [entries.flatMap(entry => entry.samples), ...entries.map(e => e.samples)];
+        const samples = entries.flatMap(entry => entry.samples);
+        const words = [samples, ...entries.map(e => e.samples), ...[...new Set(samples)].map(s => [s])];
         const could = new Set();
         for (const said of words) {
             metadata.timedWorldInfo = structuredClone(before);

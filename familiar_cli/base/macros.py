@@ -42,6 +42,7 @@ _FILLED: Final = frozenset(
         "lastusermessage",
         "lastcharmessage",
         "idle_duration",
+        "outlet",
     ]
 )
 

@@ -76,10 +76,9 @@ class _Rest(Struct):
         if entry.cooldown and not self.rests_until:
             self.rests_until = place + entry.cooldown
 
-    @property
-    def is_on(self) -> bool:
-        """Whether the entry rests."""
-        return self.rests_until > 0 and not self.stays_until
+    def is_on(self, entry: LoreSettings) -> bool:
+        """Tell whether an entry rests; one that stays does not, unless it is in a group."""
+        return self.rests_until > 0 and (not self.stays_until or bool(entry.groups))
 
 
 class LoreGates:
@@ -118,13 +117,15 @@ class LoreGates:
             self._reasons[rel_path] = found and f"{KEPT_BACK}: {found}"
         return self._reasons[rel_path]
 
-    def settings(self, rel_path: str, page: LorePage) -> LoreSettings | None:
-        """Return the settings of an entry; None without any.
-
-        Raises:
-            FamiliarError: Its book is damaged.
-        """
-        return self._book_of(rel_path, page.entry_id)[1].get(page.entry_id or "")
+    def settings(self, rel_path: str, text: str) -> LoreSettings | None:
+        """Return the settings of an entry; None if it has none, or its prompt is not ours."""
+        entry_id = parse_lore(text).entry_id
+        if entry_id is None or self._request.is_complement:
+            return None
+        try:
+            return self._book_of(rel_path, entry_id)[1].get(entry_id)
+        except FamiliarError:  # its book is damaged, which keeps it back
+            return None
 
     def _closed(self, rel_path: str, entry_id: str, page: LorePage) -> str:
         directory, book = self._book_of(rel_path, entry_id)
@@ -209,11 +210,11 @@ class LoreGates:
         for key in entry.exclude_keys:
             if self._keys.occurs(entry, key, place):
                 return f"{key!r} was said (`@@exclude_keys`){_until(entry, 'no longer ')}"
-        if entry.is_constant:
-            return ""
         if entry.required and not self._any_occurs(entry, entry.required, place):
             words = _listed(entry.required)
             return f"none of these was said: {words} (`@@additional_keys`){_until(entry)}"
+        if entry.is_constant:
+            return ""
         held = [key for key in entry.secondary if self._keys.occurs(entry, key, place)]
         lacked = [key for key in entry.secondary if key not in held]
         why = _wrong_logic(entry.logic, held, lacked) if entry.secondary else ""
@@ -232,10 +233,11 @@ class LoreGates:
 
     def _alone(self, directory: str, book: _Book, entry_id: str, now: int) -> str:
         """Return whether an entry waits for others whose text may bring it."""
-        if not book[entry_id].is_delayed:
+        levels = {one.recursion_level for one in book.values()} - {0}
+        if not book[entry_id].recursion_level or len(levels) > 1:  # several are tried in turn
             return ""
         for key, one in book.items():
-            if one.is_delayed or not one.spreads or self._forbidden(one, now):
+            if one.recursion_level or not one.spreads or self._forbidden(one, now):
                 continue
             is_named = self._is_named(one, now) and self._with_page(directory, book, key).path
             if is_named and not self._resting(directory, book, key, now):
@@ -273,11 +275,11 @@ class LoreGates:
         }
         members = {key: one for key, one in members.items() if one.path}
         rests = {key: self._rest_at(directory, book, key, place) for key in members}
-        members = {key: one for key, one in members.items() if not rests[key].is_on}
+        members = {key: one for key, one in members.items() if not rests[key].is_on(one)}
         named = {key: one for key, one in members.items() if self._is_named(one, place)}
         if staying := [key for key in members if rests[key].stays_until]:
             return staying[0]
-        at_once = {key: one for key, one in named.items() if not one.is_delayed}
+        at_once = {key: one for key, one in named.items() if not one.recursion_level}
         members = (
             at_once
             or named
@@ -317,7 +319,7 @@ class LoreGates:
     def _resting(self, directory: str, book: _Book, entry_id: str, now: int) -> str:
         """Return whether an entry rests after a match earlier in the conversation."""
         entry = book[entry_id]
-        if not self._rest_at(directory, book, entry_id, now).is_on:
+        if not self._rest_at(directory, book, entry_id, now).is_on(entry):
             return ""
         if entry.is_single:
             return "it was named before in this conversation (`@@dont_activate_after_match`)"
@@ -350,9 +352,10 @@ class LoreGates:
 
     def _was_shown(self, directory: str, book: _Book, entry_id: str, place: int) -> bool:
         entry, rest = book[entry_id], self._rests[directory, entry_id]
-        return rest.stays_until > 0 or (
-            not rest.is_on
-            and self._is_named(entry, place)
+        if rest.is_on(entry) or rest.stays_until:
+            return not rest.is_on(entry)
+        return (
+            self._is_named(entry, place)
             and not self._forbidden(entry, place)
             and not self._other_of_group(directory, book, entry_id, place)
             and not self._unlucky(entry_id, entry, place)
@@ -361,7 +364,7 @@ class LoreGates:
     def _count(self, entry: LoreSettings) -> int:
         """Read as many of the newest messages as an entry looks at; return how many there are."""
         looks_back = (
-            entry.is_timed or entry.groups or entry.after or entry.every or entry.is_delayed
+            entry.is_timed or entry.groups or entry.after or entry.every or entry.recursion_level
         )
         if looks_back or 0 < entry.probability < _PERCENT:
             return self._count_all()

@@ -20,6 +20,7 @@ from familiar_cli.base.text import one_line
 from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.base.who.identity import NO_LABELS, Labels
 from familiar_cli.context import budget
+from familiar_cli.context.lore_placement import fill_outlets, settle_places
 from familiar_cli.context.replies import ReplyFilter, ShortReply, ShortReplyFilter, without_hidden
 from familiar_cli.context.request import Assembled
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Report, Role
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         ContextRequest,
         PostProcessor,
         PreProcessor,
+        Refill,
     )
     from familiar_cli.context.types import Fragment
     from familiar_cli.llm.tokens import TokenCounter
@@ -135,7 +137,8 @@ def _with_one_lead(messages: list[Message]) -> tuple[Message, ...]:
 
 
 def _fragments_at(fragments: Iterable[Fragment], place: PromptSpan) -> list[Fragment]:
-    return [fragment for fragment in fragments if fragment.place is place]
+    found = (fragment for fragment in fragments if fragment.place is place)
+    return sorted(found, key=lambda fragment: fragment.order)
 
 
 def _make_message(role: Role, text: str) -> Message:
@@ -242,17 +245,18 @@ class ContextPipeline:
         offered += _newest_contributions(request)
         offered, processors = await self._pre_process(request, offered)
         filled = self._budgeter.fill(
-            name_speakers(offered, request.labels),
+            name_speakers(settle_places(offered), request.labels),
             request.layer_tokens,
             request.budget_tokens,
             most_content=request.most_content,
-            refills=request.refills,
+            refills=[_with_places(refill) for refill in request.refills],
         )
-        messages = render_messages(filled.fragments)
+        fragments = fill_outlets(filled.fragments)
+        messages = render_messages(fragments)
         return Assembled(
             request=request,
             messages=messages,
-            fragments=filled.fragments,
+            fragments=fragments,
             layers=filled.layers,
             providers=tuple(providers),
             processors=tuple(processors),
@@ -380,6 +384,11 @@ class ContextPipeline:
             offered = offered if changed is None else list(changed)
             reports.append(report)
         return offered, reports
+
+
+def _with_places(refill: Refill) -> Refill:
+    """Return a refill whose pieces stand where their books place them."""
+    return refill._replace(repack=lambda *room: settle_places(refill.repack(*room)))
 
 
 async def _ask_provider(

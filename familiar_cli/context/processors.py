@@ -16,6 +16,7 @@ from familiar_cli.base.errors import BadReplyError, LimitError
 from familiar_cli.base.markdown import scan, split_front_matter, without_marker
 from familiar_cli.base.text import USEFUL_TOKENS, cut_to, framed
 from familiar_cli.context.budget import MESSAGE_TOKENS
+from familiar_cli.context.lore_placement import PLACED
 from familiar_cli.context.replies import mark_note, without_hidden
 from familiar_cli.context.types import Contribution, Fit, Layer, Modality, PromptSpan
 from familiar_cli.llm.asking import ask_side_model
@@ -381,7 +382,9 @@ class ShortFramePreProcessor:
                 continue
             room -= self._counter.count(made.text)
             title = ""
-            pieces[number] = replace(made, place=PromptSpan.world_after, depth=0, role="system")
+            at_end = {"place": PromptSpan.world_after, "depth": 0, "role": "system", "order": 0}
+            own = {"outlet": "", "dialogue": (), "cause": made.cause.partition(PLACED)[0]}
+            pieces[number] = replace(made, **at_end, **own)
 
     def _cut(self, offered: Contribution, text: str, most_tokens: int) -> Contribution:
         """Replace a piece by the derived `text`, truncated to a number of tokens."""

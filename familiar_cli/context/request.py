@@ -65,6 +65,7 @@ class ContextRequest(Struct, frozen=True):
         reply_to: The turn of the history that is answered; None for a new message.
         begun: The partial reply to be continued, if any.
         is_again: It asks for another reply to a message that has one.
+        is_complement: Another program makes the prompt, so nothing has a place in it.
         beside: What a chat program has already put into the prompt.
         side_calls: Collects calls of other models.
         most_content: Maximum tokens of memory and recall, including free room; 0 for no limit.
@@ -93,6 +94,7 @@ class ContextRequest(Struct, frozen=True):
     budget_reason: str = ""
     begun: PartialReply | None = None
     is_again: bool = False
+    is_complement: bool = False
     beside: KnownTexts | None = None
     side_calls: list[SideCall] = field(default_factory=list)
     most_content: int = 0

@@ -40,7 +40,8 @@ class Layer(StrEnum):
 class PromptSpan(StrEnum):
     """The place of a piece in the prompt, from start to end.
 
-    `depth` pieces are inserted between the turns of the chat, counted from the newest.
+    `depth` pieces are inserted between the turns of the chat, counted from the newest. Those of
+    `author_note` go where the note is, and those of an `outlet` into the texts that have its macro.
     """
 
     main = "main"
@@ -58,6 +59,8 @@ class PromptSpan(StrEnum):
     depth = "depth"
     post_history = "post_history"
     begun = "begun"
+    author_note = "author_note"
+    outlet = "outlet"
 
 
 class Fit(StrEnum):
@@ -194,6 +197,8 @@ class Contribution(Struct, frozen=True):
         cause: Why it is offered, where the source does not tell.
         shortened: Why it is only a part; empty if it is complete.
         whole_tokens: Approximate tokens of the whole, if it is a part; 0 if unknown.
+        order: Its rank among the pieces of one place, the lowest first.
+        outlet: The outlet that it is for; for `Place.outlet`.
         hidden: The familiar may read it, but no reply may show it.
         problem: Why there is nothing to offer although there should be.
         remark: An explanation for the trace only; nobody is warned.
@@ -220,6 +225,8 @@ class Contribution(Struct, frozen=True):
     cause: str = ""
     shortened: str = ""
     whole_tokens: int = 0
+    order: int = 0
+    outlet: str = ""
     hidden: bool = False
     problem: str = ""
     remark: str = ""

@@ -34,7 +34,7 @@ from familiar_cli.store.memory.pages.front_matter import (
     render_lore,
     without_pin,
 )
-from familiar_cli.store.memory.pages.lore_settings import is_gate, read_decorators
+from familiar_cli.store.memory.pages.lore_settings import is_gate, is_placement, read_decorators
 from familiar_cli.store.memory.store.files import MISSING, parse_path
 
 if TYPE_CHECKING:
@@ -69,10 +69,12 @@ def effects_of(book: Lorebook, states: Mapping[int, State]) -> Effects:
     for place, entry in enumerate(book.entries):
         names = set(_kept_settings(entry))
         gates = {name for name in names if is_gate(name)}
-        names -= gates
+        places = {name for name in names if is_placement(name)}
+        names -= gates | places
         pinning = names & _PINNING
         if entry.enabled:
             found.update(f"{name.removeprefix('extensions.')} may keep back" for name in gates)
+            found.update(f"{name.removeprefix('extensions.')} places" for name in places)
         match states.get(place, "gone") if entry.enabled else "disabled":
             case "pinned":
                 every["constant of" if pinning else "pinned by hand:"] += 1

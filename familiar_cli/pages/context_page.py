@@ -50,6 +50,7 @@ def context_page(trace: Trace, zone: tzinfo | None) -> PagePart:
         ("Layers", Indented(layers, 2)),
         ("Contributions", Contributions(pieces) if pieces else None),
         ("Left out or shortened", _cuts_part(trace.contributions)),
+        ("Placed by a lorebook", _places_part(trace.contributions)),
         ("Providers", _reports_part(trace.providers)),
         ("Processors", _reports_part(trace.processors)),
         ("Calls of other models", _side_calls(trace.side_calls)),
@@ -58,6 +59,15 @@ def context_page(trace: Trace, zone: tzinfo | None) -> PagePart:
             parts += [plain(""), plain(title, _HEADING), part]
     parts += [plain(""), plain("Messages", _HEADING), *_message_parts(trace.messages)]
     return Stack(*parts)
+
+
+def _places_part(pieces: Iterable[Fragment]) -> PagePart | None:
+    """Return the entries in the prompt that stand where their books place them."""
+    from familiar_cli.context.lore_placement import PLACED
+
+    placed = [(piece, piece.cause.partition(PLACED)[2]) for piece in pieces if piece.kept]
+    rows: list[list[object]] = [[Name(origin_of([p])), words] for p, words in placed if words]
+    return _table_part(rows)
 
 
 def messages_text(messages: Iterable[TracedMessage]) -> str:

@@ -1,4 +1,4 @@
-"""What a lorebook forbids is in no prompt; what it leaves open is."""
+"""What a lorebook forbids is in no prompt; what it leaves open is, at the place it names."""
 
 from __future__ import annotations
 
@@ -181,3 +181,70 @@ def test_damaged_settings_keep_entries_back_and_say_so(tmp_path, memory) -> None
     settings = next(memory.rglob(".lorebook.json"))
     settings.write_text("{", encoding="utf-8")
     assert "The castle: open." not in shown(AT_NIGHT)
+
+
+def keep(title, **more):
+    return lore(title, f"{title} of the castle.", ["castle"], **more)
+
+
+PLACED = (
+    keep("Second", position=0, order=20),
+    keep("First", position=0, order=10, constant=True),
+    keep("After", position=1),
+    keep("Above", position=2),
+    keep("Below", position=3),
+    keep("User", position=4, depth=3, role=1),
+    keep("Example", position=6),
+    keep("Low", position=7, outletName="places", order=1),
+    keep("High", position=7, outletName="places", order=9),
+    keep("Lost", position=7, outletName="nowhere"),
+)
+
+
+@pytest.fixture
+def placed(tmp_path, memory):
+    (memory / "self").mkdir()
+    (memory / "self" / "description.md").write_text(
+        "# Description\n\nA guide. {{outlet::places}}\n", encoding="utf-8"
+    )
+    settings = memory.parent / "character.toml"
+    more = '[author_note]\ntext = "The note."\n[search]\nk = 20\n'
+    settings.write_text(settings.read_text(encoding="utf-8") + more, encoding="utf-8")
+    bring(tmp_path, *PLACED)
+
+
+def test_what_is_shown_stands_where_its_book_places_it(placed) -> None:
+    for word in ("One.", "Two.", "Three.", "Four.", "Five."):
+        run("hear", word, "--channel", "cli")
+    messages = data("ask", "The {{outlet::places}} castle?", "--dry-run")["messages"]
+    whole = "\n".join(message["content"] for message in messages)
+    expected = ("First of", "Second of", "A guide. High of the castle.\nLow of", "After of")
+    expected += ("[Example Chat]\n", "Example of", "Above of", "The note.", "Below of", "User of")
+    assert [*expected] == sorted(expected, key=whole.index)
+    assert "Lost of" not in whole
+    assert "The {{outlet::places}} castle?" in messages[-1]["content"]  # words of people are data
+    assert {"role": "user", "content": "User of the castle."} in messages
+
+
+def test_the_place_and_why_it_is_there_are_shown(placed) -> None:
+    page = run("ask", "The castle?", "--dry-run").stdout
+    assert "user.md:1-8 at depth 3, as user" in " ".join(page.split())
+    assert "no text has `{{outlet::nowhere}}`" in page
+
+
+def test_a_book_takes_no_more_tokens_than_it_says(tmp_path, memory) -> None:
+    entries = [
+        book_entry(name, f"{name} of the castle.", ["castle"], insertion_order=order)
+        for name, order in (("Low", 1), ("High", 9), ("Middle", 5))
+    ]
+    path = tmp_path / "book.json"
+    book = {"name": "Keep", "extensions": {}, "entries": entries, "token_budget": 12}
+    path.write_text(json.dumps({"spec": "lorebook_v3", "data": book}), encoding="utf-8")
+    assert "the book's token_budget" in str(
+        data("import-lorebook", str(path))["found_when_it_fits"]
+    )
+    said = shown("The castle?")
+    assert [name for name in ("High", "Middle", "Low") if f"{name} of" in said] == [
+        "High",
+        "Middle",
+    ]

@@ -104,6 +104,7 @@ def for_memory(
         budget_tokens=sum(shares.values()) + said,
         budget_reason="memory's share; the rest of the prompt is the chat program's",
         layer_tokens={**shares, types.Layer.recent_history: said},
+        is_complement=True,
     )
 
 

@@ -244,7 +244,7 @@ def _answer_contribution(chosen: Chosen, phrases: Phrases) -> Contribution:
 
 def _offer_passage(passage: Passage, how: str, why: str = "", *, left: str = "") -> Contribution:
     cause = f"matches what was said, by {how}: strength {passage.strength:.2f}"
-    return Contribution(
+    piece = Contribution(
         layer=Layer.content,
         priority=PRIORITY,
         text=f"{passage.heading}\n{passage.text}",
@@ -263,6 +263,7 @@ def _offer_passage(passage: Passage, how: str, why: str = "", *, left: str = "")
         whole_tokens=passage.whole_tokens,
         remark=left,
     )
+    return passage.place(piece, body=passage.text) if passage.place else piece
 
 
 def _record_left(left: LeftOutPiece) -> Contribution:

@@ -20,8 +20,9 @@ from familiar_cli.store import fts
 from familiar_cli.store.memory.pages.lines import normal_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+    from familiar_cli.context.types import Contribution
     from familiar_cli.llm.tokens import TokenCounter
 
 _LABEL_CHARS: Final = 160
@@ -207,6 +208,7 @@ class Passage(NamedTuple):
         origin: Their conversation.
         is_cut: The file is not complete.
         whole_tokens: Approximate tokens of the whole file; 0 if unknown.
+        place: Returns its piece of a prompt where its book places it; None for no wish.
     """
 
     label: str
@@ -221,6 +223,7 @@ class Passage(NamedTuple):
     origin: str = ""
     is_cut: bool = False
     whole_tokens: int = 0
+    place: Callable[..., Contribution] | None = None
 
     @property
     def name(self) -> str:

@@ -7,6 +7,7 @@ are expanded; anything else in memory is data.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct, field
@@ -15,6 +16,7 @@ from familiar_cli.base.languages import ENGLISH, Phrases
 from familiar_cli.base.markdown import body_start, bullet, scan, title_of
 from familiar_cli.base.text import one_line, sha256_of
 from familiar_cli.context.lore_gates import KEPT_BACK
+from familiar_cli.context.lore_placement import place_of, place_piece
 from familiar_cli.context.providers.packing import EXCHANGE, Excerpt, Fact, Passage, PieceSource
 from familiar_cli.store import fts
 from familiar_cli.store.memory.layout import LORE_DIR, PEOPLE_DIR
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.lore_gates import LoreGates
     from familiar_cli.context.providers.packing import Packed
     from familiar_cli.context.types import Contribution
+    from familiar_cli.store.memory.pages.lore_settings import LoreSettings
     from familiar_cli.store.search.types import Hit
 
 CITED_SHARE: Final = 0.5
@@ -144,6 +147,21 @@ class Sight(Struct, frozen=True):
         if not page.enabled:
             return DISABLED
         return self.gates.reason(rel_path, page) if self.gates else ""
+
+    def settings_of(self, rel_path: str, text: str) -> LoreSettings | None:
+        """Return the settings of a lore entry, if a book has any."""
+        is_lore = rel_path.startswith(f"{LORE_DIR}/")
+        return self.gates.settings(rel_path, text) if self.gates and is_lore else None
+
+    def place(self, piece: Contribution, rel_path: str, text: str, body: str) -> Contribution:
+        """Return a piece of a file at the place that its book gives it.
+
+        Args:
+            text: The file.
+            body: The piece without its heading.
+        """
+        settings = self.settings_of(rel_path, text)
+        return place_piece(piece, place_of(settings), body, self.macros) if settings else piece
 
     def whole(self, rel_path: str, text: str) -> Whole:
         """Return all of a file that may be shown."""
@@ -291,7 +309,13 @@ class Gatherer(Struct):
             sha256=file.sha256,
             is_cut=packed.is_cut,
             whole_tokens=packed.source.size_tokens if packed.is_cut else 0,
+            place=partial(self.sight.place, rel_path=packed.source.key, text=file.text),
         )
+
+    def settings_of(self, rel_path: str) -> LoreSettings | None:
+        """Return the settings of a collected lore entry, if a book has any."""
+        file = self._files.get(rel_path)
+        return self.sight.settings_of(rel_path, file.text) if file else None
 
     def _hidden_alone(self, seen: Seen, shown: str) -> str:
         """Return why a hit is rejected if all its matching words are hidden."""

@@ -123,7 +123,7 @@ class PinnedMemory:
         kept_back = _CUT_PRIVATE if whole.is_part else ""
         label = framed(whole.label, _LABEL_CHARS)
         heading = request.phrases.labelled(request.phrases.pinned, label)
-        return Contribution(
+        piece = Contribution(
             layer=Layer.pinned,
             priority=PRIORITY,
             text=f"{heading}\n{whole.text}",
@@ -136,6 +136,7 @@ class PinnedMemory:
             cause="it is pinned",
             shortened=kept_back if head.is_whole else _CUT_HEAD,
         )
+        return sight.place(piece, rel_path, head.text, whole.text)
 
 
 class PinsProvider:

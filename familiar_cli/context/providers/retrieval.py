@@ -8,6 +8,7 @@ first, so that a slowly loading model delays nothing else.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -390,7 +391,7 @@ class Retrieval:
 
         def fill(room: int, guaranteed: int) -> Filling:
             room = min(room, self._most_tokens or room)
-            return fill_room(
+            filling = fill_room(
                 ranked,
                 {**sources, **past.sources},
                 room,
@@ -408,8 +409,31 @@ class Retrieval:
                 in_order=asked.in_order,
                 quotes_first=request.is_content_set,
             )
+            return self._within_books(filling, gatherer)
 
         return fill
+
+    def _within_books(self, filling: Filling, gatherer: Gatherer) -> Filling:
+        """Leave out entries for which their book's own budget has no room, the lowest first."""
+        count = self._counter.count
+        entries = [(gatherer.settings_of(p.source.key), p.source.key, p.text) for p in filling[0]]
+        entries += [
+            (gatherer.sight.settings_of(path, self.memory.store.read_file(path)), "", piece.text)
+            for path, piece in gatherer.loaded.items()
+            if path.startswith(_LORE)
+        ]
+        used, left = Counter[str](), dict(filling.left)
+        # Pins are in the prompt in any case.
+        for entry, key, text in sorted(
+            entries, key=lambda e: (e[1] != "", -(e[0].order if e[0] else 0))
+        ):
+            if entry is None or not entry.book_tokens or entry.ignores_budget:
+                continue
+            used[entry.book] += (tokens := count(text))
+            if key and used[entry.book] > entry.book_tokens:
+                used[entry.book] -= tokens
+                left[key] = f"its book has {entry.book_tokens} tokens in a prompt (token_budget)"
+        return Filling(tuple(p for p in filling.passages if p.source.key not in left), left)
 
     def _place_of(
         self,

@@ -233,13 +233,13 @@ def test_each_setting_stands_in_one_group(store) -> None:
     assert done.in_every_prompt == ("constant of 1 entry",)
     assert done.found_when_it_fits == (
         "the book's scan_depth",
+        "order places 1 entry",
         "probability may keep back 1 entry",
         "title, keys and text of 1 entry",
     )
     assert done.kept_unmapped == (
         "constant of 1 entry",
         "disabled: 1 entry",
-        "order of 1 entry",
         "regular-expression keys of 1 entry",
     )
 

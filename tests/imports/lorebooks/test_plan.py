@@ -209,7 +209,7 @@ def test_decorators_are_kept_off_the_text_and_reported(store) -> None:
     done = bring(store, world(CITADEL | {"content": "@@depth 4\n@@@role user\nIt stands."}))
 
     assert "@@" not in store.read_file(f"{INTO}/citadel.md")
-    assert {"@@depth of 1 entry", "@@role of 1 entry"} <= set(done.kept_unmapped)
+    assert {"@@depth places 1 entry", "@@role places 1 entry"} <= set(done.found_when_it_fits)
 
 
 def test_what_markdown_does_not_show_is_reported_but_defaults_are_not(store) -> None:

@@ -65,12 +65,13 @@ _GATES: Final = frozenset(
         *("@@dont_activate", "@@dont_activate_after_match", "@@exclude_keys", "@@scan_depth"),
         *("@@activate_only_after", "@@activate_only_every", "secondary_keys", "selective"),
         *("scanDepth", "caseSensitive", "case_sensitive", "matchWholeWords"),
-        *("delayUntilRecursion", "useGroupScoring", "@@additional_keys"),
+        *("delayUntilRecursion", "useGroupScoring", "@@additional_keys", "token_budget"),
+        *(f"match{name}" for name in _MATCHED),
     }
 )
 _PLACES: Final = frozenset(
     {
-        *("position", "depth", "role", "order", "insertion_order", "outletName", "token_budget"),
+        *("position", "depth", "role", "order", "insertion_order", "outletName"),
         *("ignoreBudget", "@@position", "@@depth", "@@role"),
     }
 )
@@ -160,7 +161,7 @@ class LoreSettings(Struct, frozen=True):
         is_single: It rests for good after its first match.
         is_off: Its decorator forbids it.
         required: Words of which one must have been said, besides the others.
-        is_delayed: It waits for another entry of its book to be shown.
+        recursion_level: It waits for another entry of its book to be shown; 0 if it does not.
         spreads: Its text may bring such entries.
         is_scored: It leaves its group to entries of which more keys were said.
         tags: Tags of the characters it is for, or not for.
@@ -202,7 +203,7 @@ class LoreSettings(Struct, frozen=True):
     is_single: bool = False
     is_off: bool = False
     required: tuple[str, ...] = ()
-    is_delayed: bool = False
+    recursion_level: int = 0
     spreads: bool = True
     is_scored: bool = False
     tags: tuple[str, ...] = ()
@@ -297,7 +298,9 @@ def read_lore_settings(
         is_single="dont_activate_after_match" in said,
         is_off="dont_activate" in said and "activate" not in said,
         required=_listed(said.get("additional_keys")),
-        is_delayed=bool(find("delayUntilRecursion")),
+        recursion_level=_number(
+            find("delayUntilRecursion"), int(find("delayUntilRecursion") is True)
+        ),
         spreads=not find("preventRecursion"),
         is_scored=bool(find("useGroupScoring")),
         tags=_texts(scope.get("tags")),
