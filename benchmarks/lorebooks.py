@@ -183,6 +183,7 @@ def shown(case: dict[str, Any], root: Path) -> set[int]:
 
 def _may_be_shown(entry: dict[str, Any], case: dict[str, Any]) -> bool:
     """Judge the decorators that SillyTavern does not know."""
+    newest = case["chat"][-entry.get("scanDepth", 2) :]
     said = "\n".join(f"{one['name']}: {one['text']}" for one in newest)
     said = said if entry.get("caseSensitive") else said.lower()
     content = entry["content"]
