@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
+from familiar_cli.actions.talk.pictures import MOST_PICTURES
 from familiar_cli.base.text import bare_lines, one_line, str_or_empty
 from familiar_cli.llm.thinking import split_thinking
 from familiar_cli.servers.api_errors import ApiError
@@ -44,7 +45,6 @@ _OURS: Final = frozenset(
     }
 )
 _SPOKEN: Final = frozenset({"user", "assistant"})
-MOST_PICTURES: Final = 8
 MOST_PICTURE_CHARS: Final = 12_000_000  # in base64: 9 million bytes
 _CHAT_START: Final = re.compile(r"\[Start a new (?:group )?chat\b[^\]\n]*\]", re.IGNORECASE)
 """What SillyTavern puts before a chat; its strict post-processing makes it a person's message."""

@@ -10,13 +10,13 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from familiar_cli.actions.talk.client_chat import SOURCE, ClientChat
+from familiar_cli.actions.talk.pictures import PictureModel
 from familiar_cli.actions.talk.talk import LiveTurn, ReplyEnd, TurnEvent, find_memory
 from familiar_cli.context.trace import Trace, TracedMessage
 from familiar_cli.context.types import Said
 from familiar_cli.servers.api_errors import respond_error, to_api_error
 from familiar_cli.servers.chat_api import api_format
 from familiar_cli.servers.chat_api.api_format import (
-    MOST_PICTURES,
     ReplyRequest,
     Sampling,
     encode_event,
@@ -25,7 +25,6 @@ from familiar_cli.servers.chat_api.api_format import (
 from familiar_cli.servers.chat_api.responses_api import ResponseFormat, ToolCalls
 from familiar_cli.servers.chat_api.speakers import ConversationLocks, RequestIdentity, key_of
 from familiar_cli.servers.connection import play_while_connected
-from familiar_cli.store.history.attachments import load_picture, pictures_in
 from familiar_cli.store.history.same_message import kept_words, without_fence
 
 if TYPE_CHECKING:
@@ -48,14 +47,13 @@ _INTRO: Final = (
 )
 
 
-class WithSampling:
+class WithSampling(PictureModel):
     """A chat model with the sampling settings of a chat program, and with pictures.
 
     Args:
         sampling: The settings.
-        pictures: The pictures of the current message.
-        earlier: The directory of the familiar, to send the newest pictures of earlier turns as
-            well; None to send none of them.
+        pictures: See `PictureModel`.
+        earlier: See `PictureModel`.
     """
 
     def __init__(
@@ -65,13 +63,9 @@ class WithSampling:
         pictures: Sequence[Mapping[str, Any]] = (),
         earlier: Path | None = None,
     ) -> None:
-        self.name = model.name
-        self.context_tokens = model.context_tokens
+        super().__init__(model, pictures, earlier)
         self.max_tokens = sampling.max_tokens or model.max_tokens
-        self._model = model
         self._sampling = sampling
-        self._pictures = pictures
-        self._earlier = earlier
 
     def prepare(self, messages: Sequence[Message], **how: Any) -> PreparedRequest:  # noqa: ANN401
         """Build the request; the program's settings take precedence over `how`."""
@@ -81,44 +75,7 @@ class WithSampling:
             value = getattr(wanted, name)
             if value is not None:
                 how[name] = value
-        sent = self._model.prepare(messages, **how, extra=extra)
-        if not self._pictures and self._earlier is None:
-            return sent
-        body = json.loads(sent.body)
-        body["messages"] = self._with_pictures(body["messages"])
-        return replace(sent, body=api_format.encode_body(body))
-
-    def _with_pictures(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Add pictures to the messages of people that mention them, the newest first."""
-        left, current = MOST_PICTURES, list(self._pictures)
-        for message in reversed(messages):
-            if message["role"] != "user" or not left:
-                continue
-            pictures = current or self._kept_pictures(message["content"])[:left]
-            current, left = [], left - len(pictures)
-            if pictures:
-                text = {"type": "text", "text": message["content"]}
-                message["content"] = [text, *pictures]
-        return messages
-
-    def _kept_pictures(self, text: str) -> list[dict[str, Any]]:
-        if self._earlier is None:
-            return []
-        urls = [load_picture(self._earlier, name) for name in pictures_in(text)]
-        return [{"type": "image_url", "image_url": {"url": url}} for url in urls if url]
-
-    async def complete(
-        self,
-        request: PreparedRequest,
-        on_text: Callable[[str], None] | None = None,
-        on_event: Callable[[str], None] | None = None,
-    ) -> Completion:
-        """See `ChatModel`."""
-        return await self._model.complete(request, on_text, on_event)
-
-    async def aclose(self) -> None:
-        """See `ChatModel`."""
-        await self._model.aclose()
+        return super().prepare(messages, **how, extra=extra)
 
 
 class ClientsPrompt(WithSampling):

@@ -43,22 +43,22 @@ def setup_values(
     }
 
 
-def read_upload(content_type: str, body: bytes) -> tuple[dict[str, str], bytes, str]:
-    """Parse a form with an optional file.
+def read_upload(content_type: str, body: bytes) -> tuple[dict[str, str], list[tuple[str, bytes]]]:
+    """Parse a form that may have files.
 
     Returns:
-        The fields, the file's bytes, and its name; both empty without a file.
+        The fields, and the name and content of each file.
 
     Raises:
         UsageError: It is not a form.
     """
     if not content_type.lower().startswith("multipart/form-data"):
-        return {name: values[-1].strip() for name, values in read_form(body).items()}, b"", ""
+        return {name: values[-1].strip() for name, values in read_form(body).items()}, []
     head = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1", "replace")
     form = BytesParser(policy=HTTP).parsebytes(head + body)
     if not form.is_multipart():
         raise UsageError("The form cannot be read; nothing was changed")
-    fields, raw, origin = {}, b"", ""
+    fields, files = {}, []
     for part in form.iter_parts():
         name, file_name = _names_of(part)
         content = part.get_payload(decode=True)
@@ -66,8 +66,8 @@ def read_upload(content_type: str, body: bytes) -> tuple[dict[str, str], bytes, 
         if file_name is None:
             fields[name] = content.decode("utf-8", "replace").strip()
         elif content:
-            raw, origin = content, file_name
-    return fields, raw, origin
+            files.append((file_name, content))
+    return fields, files
 
 
 def _names_of(part: MIMEPart) -> tuple[str, str | None]:

@@ -300,12 +300,12 @@ class Site:
         """Take a turn, streaming it to browsers that accept events."""
         lease, body = AsyncExitStack(), await request.body()
         try:
-            form = asking.read_form(body) if _is_form(request) else {}
+            form, files = await asyncio.to_thread(_read_body, request, body)
             familiar = await lease.enter_async_context(self._lease(self._asked_name(request)))
         except FamiliarError as error:
             return self._failed(request, error, _base_of(request))
         streams = "text/event-stream" in request.headers.get("accept", "")
-        turn = PageTurn(familiar, form, begins_work=self._begins_work)
+        turn = PageTurn(familiar, form, files, begins_work=self._begins_work)
 
         def draw(end: ReplyEnd) -> Response:
             page = asking.WebPage("/chat", partial(show_outcome, turn, end, streams=streams))
@@ -326,7 +326,7 @@ class Site:
         base = _base_of(request)
         try:
             name = self._asked_name(request)
-            form, raw, origin = _read_body(request, body)
+            form, files = _read_body(request, body)
             with self._held(name, alone=page.is_long) as familiar:
                 is_person = self._door.is_open(
                     request.headers.get("cookie", ""), request.headers.get("host", "")
@@ -342,8 +342,7 @@ class Site:
                     {k: str(v) for k, v in request.path_params.items()},
                     dict(request.query_params),
                     form,
-                    origin,
-                    raw,
+                    *(files[-1] if files else ()),
                 )
                 return self._response(asked, request, page.answer(asked))
         except FamiliarError as error:
@@ -419,13 +418,14 @@ class Site:
             return _page_response("setup", {**shared, **setup_values({})}, 200)
         fields: dict[str, str] = {}
         try:
-            fields, raw, origin = read_upload(request.headers.get("content-type", ""), body)
+            fields, files = read_upload(request.headers.get("content-type", ""), body)
             if fields.get("do") == "test" or fields.get("use"):
                 fields |= read_model_fields(fields)
                 tested = try_choice(fields, fields.get(KEY, ""))
                 return _page_response(
                     "setup", {**shared, **setup_values(fields, tested=tested)}, 200
                 )
+            origin, raw = files[-1] if files else ("", b"")
             made = make_familiar(self.pool.home, fields, raw, origin)
         except FamiliarError as error:
             again = setup_values(fields, str(error), error.hint or "")
@@ -532,15 +532,17 @@ async def _static_response(request: Request) -> Response:
     return Response(body, 200, headers, _STATIC[name])
 
 
-def _read_body(request: Request, body: bytes) -> tuple[dict[str, list[str]], bytes, str]:
-    """Return the fields of a form, the content of its file, and the file's name."""
+def _read_body(
+    request: Request, body: bytes
+) -> tuple[dict[str, list[str]], list[tuple[str, bytes]]]:
+    """Return the fields of a form, and the name and content of each file."""
     if _is_form(request):
-        return asking.read_form(body), b"", ""
+        return asking.read_form(body), []
     kind = request.headers.get("content-type", "")
-    if not kind.lower().startswith("multipart/form-data"):
-        return {}, b"", ""
-    fields, raw, origin = read_upload(kind, body)
-    return {name: [value] for name, value in fields.items()}, raw, origin
+    if not body or not kind.lower().startswith("multipart/form-data"):
+        return {}, []
+    fields, files = read_upload(kind, body)
+    return {name: [value] for name, value in fields.items()}, files
 
 
 def _is_form(request: Request) -> bool:

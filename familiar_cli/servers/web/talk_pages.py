@@ -12,6 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from familiar_cli.actions.memory.due_work import begin_due_work, make_way
 from familiar_cli.actions.memory.past import learned_from, undo
 from familiar_cli.actions.talk import change_turns
+from familiar_cli.actions.talk.pictures import (
+    MOST_PICTURES,
+    PictureModel,
+    picture_address,
+    picture_part,
+    stored_parts,
+)
 from familiar_cli.actions.talk.talk import (
     Asking,
     LiveTurn,
@@ -32,6 +39,12 @@ from familiar_cli.pages.stream import Styler, shown_runs, spoken_runs
 from familiar_cli.servers import connection
 from familiar_cli.servers.web import asking
 from familiar_cli.servers.web.conversations import MAIN, list_conversations, title_of_channel
+from familiar_cli.store.history.attachments import (
+    keep_pictures,
+    picture_mark,
+    read_picture,
+    split_pictures,
+)
 from familiar_cli.store.history.rows import Turn, in_pairs, place_of
 
 if TYPE_CHECKING:
@@ -42,6 +55,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from familiar_cli.familiar import Familiar
+    from familiar_cli.llm.types import ChatModel
 
 T = TypeVar("T")
 
@@ -66,6 +80,7 @@ class PageTurn(LiveTurn):
 
     Args:
         form: Form fields; `do` is the action: `say`, `again`, `continue` or `edit`.
+        files: Name and content of each picture that goes with the message.
         begins_work: Start the background work that falls due, since no one else does.
 
     Attributes:
@@ -76,11 +91,18 @@ class PageTurn(LiveTurn):
     """
 
     def __init__(
-        self, familiar: Familiar, form: Mapping[str, list[str]], *, begins_work: bool
+        self,
+        familiar: Familiar,
+        form: Mapping[str, list[str]],
+        files: Sequence[tuple[str, bytes]] = (),
+        *,
+        begins_work: bool,
     ) -> None:
         self.root, self.channel_id = familiar.paths.root, _channel_in(form)
         self._familiar = familiar
         self._form = form
+        self._files = files
+        self._pictures: list[str] = []
         self._begins_work = begins_work
         self.said: Said | None = None
         self.is_kept = False
@@ -92,7 +114,9 @@ class PageTurn(LiveTurn):
 
     async def _take(self) -> TurnResult:
         familiar = self._familiar
-        self.said = said = await asyncio.to_thread(_read_said, familiar, self._form)
+        self._pictures = [picture_address(*file) for file in self._files]
+        read = partial(_read_said, familiar, self._form, self._pictures)
+        self.said = said = await asyncio.to_thread(read)
         if self._begins_work:
             await asyncio.to_thread(_alone, partial(make_way, familiar))
         result = await take_turn(
@@ -101,13 +125,31 @@ class PageTurn(LiveTurn):
             self._put,
             on_wait=lambda text: self._put(TurnNotice(text)),
             on_interrupted=self._note_interrupted,
-            asking=Asking(watcher=Watcher(begun=self._note_begun)),
+            asking=Asking(
+                model=self._with_pictures, watcher=Watcher(self._amend, self._note_begun)
+            ),
         )
         self.notices = result.notices
         if self._begins_work and not said.off_record:
             begin = partial(begin_due_work, familiar, result)
             self.notices += (await asyncio.to_thread(_alone, begin)).problems
         return result
+
+    def _with_pictures(self, model: ChatModel) -> ChatModel:
+        root = self.root if self._familiar.config.llm.vision == "on" else None
+        new = [picture_part(address) for address in self._pictures]
+        return PictureModel(model, new or stored_parts(self.root, self.text), root)
+
+    def _amend(self, trace: Trace) -> Trace:
+        """Store the pictures of a message that is about to be stored."""
+        if self.said and not self.said.off_record:
+            keep_pictures(self.root, self._pictures)
+        return trace
+
+    @property
+    def text(self) -> str:
+        """What was said, once known."""
+        return self.said.text if self.said else ""
 
     def _note_begun(self, trace: Trace) -> None:
         self.is_kept = trace.turn is not None
@@ -142,7 +184,9 @@ def _channel_in(form: Mapping[str, list[str]]) -> str:
     return asking.field_of(form, "channel").strip() or MAIN
 
 
-def _read_said(familiar: Familiar, form: Mapping[str, list[str]]) -> Said:
+def _read_said(
+    familiar: Familiar, form: Mapping[str, list[str]], pictures: Sequence[str] = ()
+) -> Said:
     """Parse a form; an edit is stored.
 
     Raises:
@@ -155,8 +199,11 @@ def _read_said(familiar: Familiar, form: Mapping[str, list[str]]) -> Said:
     channel_id, greeting = _channel_in(form), asking.field_of(form, "greeting")
     author = who_speaks(None, None, familiar.me(channel_id))
     is_off = bool(asking.field_of(form, "off"))
+    if len(pictures) > MOST_PICTURES:
+        raise UsageError(f"A message can hold at most {MOST_PICTURES} pictures; nothing was sent")
+    words = asking.field_of(form, "text").replace("\r\n", "\n")
     said = Said(
-        asking.field_of(form, "text").replace("\r\n", "\n"),
+        "\n".join(filter(None, (words, *map(picture_mark, pictures)))),
         author,
         channel_id,
         source=SOURCE,
@@ -267,7 +314,9 @@ class TalkResponse:
             return "text", list(shown_runs(styler, styler.feed(event)))
         if said and said.remake == "continue" and said.instead_of:
             return "begun", list(shown_runs(styler, styler.feed(said.instead_of.content)))
-        return "begun", list(spoken_runs(said.text if said else ""))
+        words, pictures = split_pictures(self._turn.root, self._turn.text)
+        shown = [(f"attachments/{name}", "picture") for name in pictures]
+        return "begun", [*spoken_runs(words), *shown]
 
 
 async def _send_event(send: Send, name: str, value: object) -> None:
@@ -313,10 +362,11 @@ def show_outcome(
 def _chat_values(asked: asking.PageRequest) -> dict[str, Any]:
     familiar = asked.familiar
     channel_id = asked.query.get("channel", "").strip() or _channel_in(asked.form)
-    before, problem, remedy = asked.number("before"), "", ""
+    before, problem, remedy, slot = asked.number("before"), "", "", None
     recent = familiar.history.recent(channel_id, _MOST_TURNS + 1, before, viewer=asked.viewer)
     turns = in_pairs(recent[-_MOST_TURNS:])
     try:
+        slot = familiar.models.slot()
         _check_model(familiar)
     except FamiliarError as error:
         problem, remedy = str(error), error.hint or ""
@@ -337,6 +387,7 @@ def _chat_values(asked: asking.PageRequest) -> dict[str, Any]:
             if branch.channel_id == channel_id
         ],
         "is_live": bool(_live_in(familiar, channel_id)),
+        "may_see": slot is not None and slot.preset != "local",
         "problem": problem,
         "remedy": remedy,
         "is_off": False,
@@ -360,7 +411,9 @@ def _turn_rows(asked: asking.PageRequest, turns: Sequence[Turn]) -> list[dict[st
     rows = []
     for turn, who in asking.with_speakers(asked.familiar, turns):
         why = _explained(asked.familiar, turn)
-        rows.append({"turn": turn, "who": who, "why": why, "learned": learned.get(turn.id, [])})
+        words, pictures = split_pictures(asked.familiar.paths.root, turn.content)
+        row = {"turn": turn, "who": who, "words": words, "pictures": pictures, "why": why}
+        rows.append({**row, "learned": learned.get(turn.id, [])})
     return rows
 
 
@@ -418,6 +471,14 @@ def _live_in(familiar: Familiar, channel_id: str) -> list[PageTurn]:
     return [turn for turn in tuple(LIVE) if (turn.root, turn.channel_id) == where]
 
 
+def send_picture(asked: asking.PageRequest) -> asking.Data:
+    """Return a picture of a message."""
+    content, media_type = read_picture(asked.familiar.paths.root, asked.path["name"])
+    if not content:
+        raise NotFoundError("This picture is not here")
+    return asking.Data(content, media_type)
+
+
 def stop_reply(asked: asking.PageRequest) -> asking.Redirect:
     """Stop a reply in progress, keeping its partial text."""
     live = _live_in(asked.familiar, _channel_in(asked.form))
@@ -473,6 +534,7 @@ def _to_end(asked: asking.PageRequest, *told: str) -> asking.Redirect:
 
 PAGES: Final = (
     asking.WebPage("/chat", show_chat),
+    asking.WebPage("/attachments/{name}", send_picture),
     asking.WebPage("/chat/stop", stop_reply, "POST"),
     asking.WebPage("/chat/choose", choose_reply, "POST"),
     asking.WebPage("/chat/edit", edit_turn, "POST"),

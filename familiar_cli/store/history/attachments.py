@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 DIRECTORY: Final = "attachments"
 _UNKNOWN: Final = "[image]"  # only its address is known, or it is not a picture
+_NAME: Final = re.compile("[0-9a-f]{16}")
 _MARK: Final = re.compile(r"\[image ([0-9a-f]{16})\]")
 FILE: Final = re.compile(r"([0-9a-f]{16})\.(?:png|jpg|webp|gif|img)")
 _DATA: Final = re.compile(
@@ -49,6 +50,14 @@ def picture_mark(url: str) -> str:
 def pictures_in(text: str) -> list[str]:
     """List the names of the pictures that a text mentions."""
     return _MARK.findall(text)
+
+
+def split_pictures(root: Path, text: str) -> tuple[str, list[str]]:
+    """Split a text into its words and the names of the pictures in it that are here."""
+    names = [name for name in pictures_in(text) if picture_files(root, [name])]
+    for name in names:
+        text = text.replace(f"[image {name}]", "")
+    return text.rstrip() if names else text, names
 
 
 def keep_pictures(root: Path, urls: Iterable[str]) -> None:
@@ -89,11 +98,17 @@ def picture_files(root: Path, names: Iterable[str]) -> list[Path]:
 
 def load_picture(root: Path, name: str) -> str:
     """Return a stored picture as an address that holds it; empty if it is not here."""
-    for path in picture_files(root, [name]):
+    content, kind = read_picture(root, name)
+    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}" if content else ""
+
+
+def read_picture(root: Path, name: str) -> tuple[bytes, str]:
+    """Return a stored picture with its media type; both empty if it is not here."""
+    for path in picture_files(root, [name] if _NAME.fullmatch(name) else []):
         with suppress(OSError):
             kind = _KINDS.get(path.suffix.removeprefix("."), "application/octet-stream")
-            return f"data:{kind};base64,{base64.b64encode(read_plain(path)).decode('ascii')}"
-    return ""
+            return read_plain(path), kind
+    return b"", ""
 
 
 def is_mentioned(name: str, history: HistoryStore) -> bool:

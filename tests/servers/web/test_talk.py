@@ -15,7 +15,7 @@ from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.servers.web import conversations
 from familiar_cli.store.history import HistoryStore
 from tests.support.browsing import looking
-from tests.support.cards import v2
+from tests.support.cards import png_with, v2
 from tests.support.server import Fail, Say
 from tests.support.world import data, home, live, run
 
@@ -91,6 +91,43 @@ def test_forms_alone_say_ask_again_choose_edit_and_take_back(client, serve) -> N
     back = client.post("/chat/withdraw", data={}, follow_redirects=True)
     assert "Taken back" in words(back)
     assert kept() == []
+
+
+def send_file(client, name: str, content: bytes, **more):
+    """Send a message with a file as a browser without script does."""
+    form = {"text": "Look", "channel": "cli", **more}
+    files = [("picture", (name, content))]
+    return client.post("/chat", data=form, files=files, follow_redirects=True)
+
+
+def test_a_picture_reaches_the_model_and_stands_in_the_conversation(client, serve) -> None:
+    server, pixel = serve("A cat!"), png_with()
+    assert 'type="file"' in client.get("/chat").text
+    page = send_file(client, "cat.png", pixel)
+    place = re.search(r'<img src="(/attachments/[0-9a-f]{16})"', page.text)
+    assert client.get(place[1]).content == pixel
+    assert client.get(place[1]).headers["content-type"] == "image/png"
+    assert '<div class="words" dir="auto">Look<img' in page.text
+    say(client, do="again")
+    for request in server.requests[:2]:
+        said = request.json()["messages"][-1]["content"]
+        assert [part["type"] for part in said] == ["text", "image_url"]
+
+
+def test_a_picture_off_the_record_is_sent_and_kept_nowhere(client, serve) -> None:
+    server = serve("A cat!")
+    send_file(client, "cat.png", png_with(), off="on")
+    assert server.requests[0].json()["messages"][-1]["content"][1]["type"] == "image_url"
+    assert not (home() / "ada" / "attachments").exists()
+
+
+def test_what_is_no_picture_is_not_sent(client, serve) -> None:
+    server = serve("A cat!")
+    page = send_file(client, "cat.svg", b"<svg onload=alert(1)>")
+    assert page.status_code == 400
+    assert "is not a picture" in words(page)
+    assert ">Look</textarea>" in page.text.replace("\n", "")
+    assert (server.requests, kept()) == ([], [])
 
 
 def test_a_reply_goes_on_where_it_ended(client, serve) -> None:

@@ -5,6 +5,7 @@ const composer = document.getElementById("composer");
 const box = document.getElementById("say");
 const status = document.getElementById("writing");
 const stop = document.getElementById("stop");
+const picture = document.getElementById("picture");
 const PARTS = ["notices", "conversation", "conversations", "heard"];
 const list = () => document.querySelector("#conversation [role=log] ol");
 const offList = () => document.querySelector("#conversation .off ol");
@@ -39,6 +40,10 @@ function append(place, name, className = "") {
 
 function draw(words, runs) {
   for (const [text, style] of runs) {
+    if (style === "picture") {
+      Object.assign(append(words, "img"), { src: text, alt: "A picture of yours" });
+      continue;
+    }
     const names = style.split(" "), line = LINES.find((name) => names.includes(name));
     const last = words.lastElementChild;
     let place = words;
@@ -94,10 +99,18 @@ function setBusy(is, text = "") {
   if (is) document.getElementById("conversation").removeAttribute("data-live");
 }
 
+// A form as it is sent: with its pictures if there are any.
+function bodyOf(form, button) {
+  const data = new FormData(form, button), pictures = data.getAll("picture").filter((one) => one.size);
+  if (pictures.length) return data;
+  data.delete("picture");
+  return new URLSearchParams(data);
+}
+
 async function take(form, button) {
-  const data = new URLSearchParams(new FormData(form, button));
+  const data = bodyOf(form, button);
   const name = document.querySelector(".talk-head h1").textContent;
-  const what = data.get("do"), last = lastReply();
+  const what = data.get("do"), last = lastReply(), pictures = picture?.files;
   setBusy(true, `${name} is writing …`);
   let mine = null, reply = last;
   if (what === "say") mine = bubble("user", "You");
@@ -108,6 +121,7 @@ async function take(form, button) {
     reply = bubble("assistant", name);
   }
   if (what === "say") box.value = "";
+  if (what === "say" && picture) picture.value = "";
   toEnd();
   let ended = "The connection broke off. Reload the page to see what was kept.", isShown = false;
   const finish = (html) => {
@@ -140,7 +154,10 @@ async function take(form, button) {
   } catch {
     // What follows says so.
   } finally {
-    if (what === "say" && !isShown && !reply.textContent && !box.value) box.value = data.get("text");
+    if (what === "say" && !isShown && !reply.textContent && !box.value) {
+      box.value = data.get("text");
+      if (picture) picture.files = pictures;
+    }
     setBusy(false, ended);
     if (matchMedia("(hover: hover)").matches) box.focus({ preventScroll: true });
   }
@@ -148,7 +165,7 @@ async function take(form, button) {
 
 // Swipes, corrections and the like: the page that comes of them is taken over in place.
 async function swap(form, button) {
-  const body = new URLSearchParams(new FormData(form, button));
+  const body = bodyOf(form, button);
   setBusy(true);
   let ended = "That did not arrive. Reload the page to see what was kept.";
   try {
@@ -174,6 +191,14 @@ if (composer) {
     const where = new URLSearchParams({ channel: composer.elements.channel.value });
     status.textContent = "Stopping …";
     fetch(composer.dataset.stop, { method: "POST", body: where });
+  });
+  // A picture may stand without words, and may be pasted.
+  picture?.addEventListener("change", () => { box.required = !picture.files.length; });
+  box.addEventListener("paste", (event) => {
+    if (!picture || !event.clipboardData.files.length) return;
+    event.preventDefault();
+    picture.files = event.clipboardData.files;
+    box.required = false;
   });
   box.addEventListener("input", () => { if (!busy) status.textContent = ""; });
   box.addEventListener("keydown", (event) => {
