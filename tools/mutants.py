@@ -168,6 +168,138 @@ MUTANTS = (
         "if head != mark.commit:",
         "store/journal/test_crashes.py",
     ),
+    Mutant(
+        "a reply that broke off counts as whole",
+        "return (self.done or self.finish_reason is not None) and not self._has_failed",
+        "return True",
+        "llm",
+    ),
+    Mutant(
+        "another choice than the first is read",
+        '== "0"), {})',
+        '!= "0"), {})',
+        "llm",
+    ),
+    Mutant(
+        "reasoning is part of the reply",
+        "self._block += [text] if text else []\n            return ",
+        "self._text.append(text)\n            return ",
+        "llm",
+    ),
+    Mutant(
+        "a page from elsewhere may use the server",
+        "if not allowed and (origin.lower() != own or site not in _OWN_SITE):",
+        "if not allowed and site not in _OWN_SITE:",
+        "servers/chat_api/test_guard.py",
+    ),
+    Mutant(
+        "a server answers under any host name",
+        "if len(hosts) != 1 or hosts[0]",
+        "if not hosts or hosts[0] and not hosts[0]",
+        "servers/chat_api/test_guard.py",
+    ),
+    Mutant(
+        "a token for some people opens the pages of all",
+        'is_for_all = scope["path"].startswith(OPEN_TO_PROGRAMS) and "*" not in grant.users',
+        "is_for_all = False",
+        "servers/chat_api/test_tenants.py servers/chat_api/test_guard.py",
+    ),
+    Mutant(
+        "a temporary chat is kept",
+        'return "a temporary chat of Open WebUI"',
+        'return ""',
+        "servers/chat_api/test_unkept.py servers/chat_api/test_clients.py",
+    ),
+    Mutant(
+        "messages with different ids are the same",
+        "return one == named if named else None",
+        "return one == named or None",
+        "store/history/test_same_message.py",
+    ),
+    Mutant(
+        "a chat that is imported twice stands there twice",
+        "LineMatch.of_known(earlier, turn) if earlier else",
+        "LineMatch.of_known(earlier, turn) if earlier is turn else",
+        "cli/test_import.py cli/test_import_chat.py",
+    ),
+    Mutant(
+        "a history that was replaced uses its numbers again",
+        "is_behind = newest < cursor",
+        "is_behind = False",
+        "cli/test_sync_copies.py sync/test_copy_laws.py",
+    ),
+    Mutant(
+        "a line of memory goes on citing a number that another machine uses",
+        "text = rename_turns(found.text, former, made.id, own)",
+        "text = found.text",
+        "cli/test_sync_copies.py sync/test_copy_laws.py",
+    ),
+    Mutant(
+        "a machine that is not trusted replaces the words of another",
+        "is_refused = not scope.is_trusted and self._replaces(name, line)",
+        "is_refused = False",
+        "sync",
+    ),
+    Mutant(
+        "the owner can be forgotten",
+        "owner = next(filter(None, map(me.owner, accounts)), None)",
+        "owner = None",
+        "cli/test_forget.py cli/test_forget_links.py",
+    ),
+    Mutant(
+        "a name that others have, too, is forgotten with a person",
+        "return {n for n in own if tuple(words_of(n)) not in taken}",
+        "return {*own} - {*taken}",
+        "cli/test_forget.py cli/test_forget_links.py",
+    ),
+    Mutant(
+        "a program makes a private part of a file public",
+        "if Counter(_PUBLISHED.findall(new)) - Counter(_PUBLISHED.findall(seen)):",
+        "if not text:",
+        "store/memory/pages servers/mcp/test_editing.py cli/test_owner_privacy.py",
+    ),
+    Mutant(
+        "a search result shows a private part of a page",
+        "self._spans[hit.rel_path] = sorted([*machine_spans(text), *private])",
+        "self._spans[hit.rel_path] = sorted(machine_spans(text))",
+        "store/search contracts/test_visibility.py",
+    ),
+    Mutant(
+        "an archive may write outside its directory",
+        'return path.is_absolute() or ".." in path.parts or drive',
+        "return path.is_absolute() or drive",
+        "imports",
+    ),
+    Mutant(
+        "a damaged file of a backup is restored",
+        "if len(content) != file.size or sha256(content).hexdigest() != file.sha256:",
+        "if len(content) != file.size:",
+        "actions/share",
+    ),
+    Mutant(
+        "a private line ends a public one",
+        "if scopes == lines[newest[1]][1] and line.is_item",
+        "if line.is_item",
+        "writing/housekeeping",
+    ),
+    Mutant(
+        "a lorebook's entry is shown although a word that forbids it was said",
+        'return f"{held[0]!r} was said (NOT ANY)" if held else ""',
+        'return f"{held[0]!r} was said (NOT ANY)" if len(held) > 1 else ""',
+        "cli/test_lore_gates.py",
+    ),
+    Mutant(
+        "a file that somebody changed meanwhile is overwritten",
+        "elif sha256_of(content) != step.expect.lower():",
+        "elif not content:",
+        "store/memory/store",
+    ),
+    Mutant(
+        "a day is summarised before it is over",
+        'if state in {"due", "stale"} and not self.today.is_over(day):',
+        'if state == "due" and self.today.is_over(day):',
+        "writing/consolidation",
+    ),
 )
 
 
@@ -199,7 +331,12 @@ def main() -> None:
     """Try every mutant, or those whose title holds a word."""
     parser = argparse.ArgumentParser(description="See whether tests notice small faults.")
     parser.add_argument("word", nargs="?", default="", help="only faults whose title holds it")
-    word = parser.parse_args().word
+    parser.add_argument("--list", action="store_true", help="print the titles, and make no fault")
+    args = parser.parse_args()
+    chosen = [mutant for mutant in MUTANTS if args.word in mutant.title]
+    if args.list:
+        print("\n".join(mutant.title for mutant in chosen))
+        return
     problems = 0
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch)
@@ -207,9 +344,7 @@ def main() -> None:
             shutil.copytree(ROOT / name, copy / name)
         for name in ("pyproject.toml", "README.md", "CHANGELOG.md"):
             shutil.copy(ROOT / name, copy / name)
-        for mutant in MUTANTS:
-            if word not in mutant.title:
-                continue
+        for mutant in chosen:
             path = find_file(copy / "familiar_cli", mutant.right)
             if path is None:
                 verdict = "CANNOT BE MADE"
