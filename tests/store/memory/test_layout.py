@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 from hypothesis import given
@@ -26,9 +27,15 @@ DIRECTORIES = {
 }
 
 
+BEGINS = re.compile(f"[\"'](?:{'|'.join(map(re.escape, DIRECTORIES))})/")
+
+
 def literals(path: Path) -> set[str]:
-    """Return the text of each string in a module, and of each beginning of an f-string."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    """Return each string and beginning of an f-string of a module that may begin with a path."""
+    source = path.read_text(encoding="utf-8")
+    if not BEGINS.search(source):
+        return set()
+    tree = ast.parse(source)
     texts = {
         node.body[0].value
         for node in ast.walk(tree)
