@@ -60,6 +60,13 @@ def test_ls_lists_who_spoke_last_first(root) -> None:
     assert "'nicky' is shared by discord-42, discord-7" in result.stderr
 
 
+def test_who_only_spoke_in_private_is_found_by_name(root) -> None:
+    with closing(HistoryStore(root / "history.db")) as history:
+        history.append("dm", "user", "hi", author=Author("discord", "5", display_name="Mei"))
+    assert run("people", "ls").stdout.splitlines()[1].split()[:2] == ["discord-5", "Mei"]
+    assert data("people", "show", "mei")["slug"] == "discord-5"
+
+
 def test_ls_as_json(root) -> None:
     found = data("people", "ls")
     by_slug = {person["slug"]: person for person in found["people"]}

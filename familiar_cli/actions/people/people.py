@@ -12,6 +12,7 @@ from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import fold_word, nearest, one_line, typed
 from familiar_cli.base.times.clock import iso
 from familiar_cli.base.who.identity import Author, handle_of, parse_author, title_of_account
+from familiar_cli.base.who.visibility import OWNER, Viewer
 from familiar_cli.store.memory.aliases import (
     Aliases,
     Named,
@@ -70,10 +71,11 @@ class PersonPage(Struct, frozen=True):
     last_seen: str | None
 
 
-def people_of(familiar: Familiar, *, thorough: bool = True) -> KnownPeople:
+def people_of(familiar: Familiar, *, thorough: bool = True, viewer: Viewer = OWNER) -> KnownPeople:
     """List everyone who has a file or has spoken.
 
     Args:
+        viewer: Who will see the names.
         thorough: Check every file; otherwise only those in directories that have changed, without
             sizes.
     """
@@ -81,7 +83,7 @@ def people_of(familiar: Familiar, *, thorough: bool = True) -> KnownPeople:
         names.refresh(thorough=thorough)
         files = {person.slug: person for person in names.people()}
         collisions = tuple(names.collisions())
-    said = speakers_of(familiar)
+    said = speakers_of(familiar, viewer)
     known = []
     for slug in [*said, *sorted(files.keys() - said.keys())]:
         person, speaker = files.get(slug), said.get(slug)
@@ -107,11 +109,14 @@ def _shown_name(slug: str, names: Sequence[str], label: str) -> str:
     return names[0]
 
 
-def show_person(familiar: Familiar, person: str) -> PersonPage:
+def show_person(familiar: Familiar, person: str, *, viewer: Viewer = OWNER) -> PersonPage:
     """Return a person's file; `person` is a slug, `platform:id` or any name.
 
     A name may have an honorific that the file lacks, or the reverse: `Saraさん`. People without a
     file have an empty one.
+
+    Args:
+        viewer: Who will see the names.
 
     Raises:
         NotFoundError: Nobody has this name.
@@ -119,10 +124,10 @@ def show_person(familiar: Familiar, person: str) -> PersonPage:
     """
     with closing(familiar.names()) as names:
         names.refresh(thorough=True)
-        slug = find_person(familiar, names, person, loosely=True)
+        slug = find_person(familiar, names, person, loosely=True, viewer=viewer)
         shared = shared_names(names, slug)
     rel_path = people_path(slug)
-    speaker = speakers_of(familiar).get(slug)
+    speaker = speakers_of(familiar, viewer).get(slug)
     file = familiar.memory.read(rel_path) if familiar.memory.exists(rel_path) else None
     if file is None and speaker is None:
         raise NotFoundError(
@@ -142,19 +147,27 @@ def show_person(familiar: Familiar, person: str) -> PersonPage:
     )
 
 
-def find_person(familiar: Familiar, names: Aliases, person: str, *, loosely: bool = False) -> str:
+def find_person(
+    familiar: Familiar,
+    names: Aliases,
+    person: str,
+    *,
+    loosely: bool = False,
+    viewer: Viewer = OWNER,
+) -> str:
     """Resolve `person`: a slug, `platform:id`, or a name.
 
     Args:
         names: The names it knows.
         person: The text typed.
         loosely: If nobody matches, ignore honorifics such as `さん`.
+        viewer: Who asks: names that others used in private are unknown to programs.
 
     Raises:
         NotFoundError: Nobody matches.
         UsageError: Several people match.
     """
-    said = speakers_of(familiar)
+    said = speakers_of(familiar, viewer)
     known = names.slugs() | said.keys()
     slug = _slug_of(person)
     if person in known or slug in known:
@@ -200,9 +213,9 @@ def shared_names(names: Aliases, slug: str) -> tuple[Named, ...]:
     return tuple(named for named in names.collisions() if slug in named.slugs)
 
 
-def speakers_of(familiar: Familiar) -> dict[str, Speaker]:
-    """Return everyone who has spoken, by slug, latest first."""
-    me, said = familiar.me(), familiar.history.speakers(familiar.privacy.owner())
+def speakers_of(familiar: Familiar, viewer: Viewer = OWNER) -> dict[str, Speaker]:
+    """Return everyone who has spoken, by slug, latest first; see `HistoryStore.speakers`."""
+    me, said = familiar.me(), familiar.history.speakers(viewer)
     seen = familiar.history.last_times()
     people = [
         replace(s, author=me.named(s.author), last_at=seen.get(s.author.slug, s.last_at))

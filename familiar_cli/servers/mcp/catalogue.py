@@ -185,7 +185,7 @@ def _people_names(caller: Caller) -> Iterable[str]:
     """List people with a file; others may have spoken in private only."""
     from familiar_cli.actions.people.people import people_of
 
-    people = people_of(caller.familiar).people
+    people = people_of(caller.familiar, viewer=caller.viewer).people
     seen = [one for one in people if one.size_bytes is not None]
     return (one.name for one in seen if caller.knows(people_path(one.slug)))
 

@@ -243,7 +243,7 @@ def person(caller: Caller, arguments: Arguments) -> Answer:
 
     if not caller.viewer.is_owner:
         return _known_person(caller, arguments["name"])
-    found = show_person(caller.familiar, arguments["name"])
+    found = show_person(caller.familiar, arguments["name"], viewer=caller.viewer)
     if not found.sha256:
         raise NotFoundError(f"There is no file about {framed(found.slug)!r} yet")
     seen = see(caller, found.rel_path)
