@@ -49,6 +49,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+Question = tuple[str, tuple[tuple[str, str], ...]]
+"""An option that resolves an ambiguity, with its possible values and what each means."""
+
 MOST_MESSAGE_CHARS: Final = 2_000
 """Limit for error messages, which may quote arbitrarily long input."""
 
@@ -62,14 +65,13 @@ class FamiliarError(Exception):
 
     Attributes:
         data: Partial results for `--json`, or None.
-        question: The option that resolves an ambiguity, with its possible values and what each
-            means; None if there is none.
+        question: The question that resolves an ambiguity; None if there is none.
     """
 
     exit_code: ClassVar[int] = 1
     code: ClassVar[str] = "failed"
     data: object = None
-    question: tuple[str, tuple[tuple[str, str], ...]] | None = None
+    question: Question | None = None
 
     def __init__(self, message: str, *, hint: str | Callable[[], str] | None = None) -> None:
         super().__init__(bounded(message))

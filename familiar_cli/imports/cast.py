@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from familiar_cli.base import errors
 from familiar_cli.base.text import fold, nearest, one_line, slugify, typed
-from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.identity import NEUTRAL, Author
 from familiar_cli.store.memory.layout import CARD_JSON
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ class Cast(Struct, frozen=True):
         before: Slugs of previous speakers, whose accounts are reused.
         also: Slugs of the owner's other accounts.
         is_mine: Whether the chats come from the owner's own program, so that its user is the owner.
+        my_names: Other names under which the owner has spoken.
+        others: Case-folded names of people who are known not to be the owner.
         unnamed: How to treat the characters of a chat in which none has a name of the familiar's:
             refuse the chat, take them for the familiar, or for others.
     """
@@ -45,6 +47,8 @@ class Cast(Struct, frozen=True):
     before: frozenset[str] = frozenset()
     also: frozenset[str] = frozenset()
     is_mine: bool = False
+    my_names: tuple[str, ...] = ()
+    others: frozenset[str] = frozenset()
 
     def is_me(self, name: str, otherwise: Author, *, is_one_of_many: bool = False) -> bool:
         """Tell whether a speaker other than the familiar is the owner.
@@ -62,13 +66,39 @@ class Cast(Struct, frozen=True):
             return False
         if self.user or self.is_mine or not name or fold(name) in _PERSONS:
             return True
+        if self.bears_my_name(name):
+            return True
+        is_other = fold(name) in self.others or otherwise.slug in self.before
         has_name = bool(self.me and self.me.display_name)
-        return self.bears_my_name(name) if has_name else not is_one_of_many
+        return not (is_other or has_name or is_one_of_many)
 
     def bears_my_name(self, name: str) -> bool:
-        """Tell whether a speaker has the owner's name."""
+        """Tell whether a speaker has one of the owner's names."""
         own = (self.me and self.me.display_name) or ""
-        return bool(own) and fold(own) == fold(name)
+        return fold(name) in map(fold, filter(None, (own, *self.my_names)))
+
+    def find_stranger(
+        self, roles: Mapping[str, SpeakerRole], people: Mapping[str, Author]
+    ) -> Author | None:
+        """Return the account of the only person in a chat if nobody said whose that is.
+
+        Args:
+            roles: The role of each speaker.
+            people: The accounts of everyone but the owner, by name.
+        """
+        names = [name for name, role in roles.items() if role in ("me", "person")]
+        is_said = self.user or self.mine or self.is_mine or self.me is None
+        if is_said or len(names) != 1:
+            return None
+        name = names[0]
+        known = not name or is_role(name) or fold(name) in self.others or self.bears_my_name(name)
+        return None if known or people[name].slug in self.before | self.also else people[name]
+
+    def shown_roles(self, roles: Mapping[str, SpeakerRole]) -> dict[str, SpeakerRole]:
+        """Return the roles in which nobody is the owner if the chats' user is somebody else."""
+        if self.user is None or self.user.slug in self.also | {NEUTRAL.slug}:
+            return dict(roles)
+        return {name: "person" if role == "me" else role for name, role in roles.items()}
 
     def roles_of(
         self, people: Mapping[str, Author], *, is_one_of_many: bool = False

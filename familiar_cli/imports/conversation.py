@@ -15,6 +15,7 @@ from familiar_cli.base.text import fold, slugify, str_or_empty
 from familiar_cli.base.who.identity import Author
 from familiar_cli.imports.cast import (
     CHARACTERS,
+    SILLY_TAVERN,
     Cast,
     SpeakerRole,
     cast_speakers,
@@ -192,7 +193,7 @@ def build_chat(
     """
     speakers = _Speakers(found, reading, program, source.name)
     get = again or (lambda: found)
-    roles, notes = speakers.roles, speakers.notes
+    roles, notes, stranger = speakers.roles, speakers.notes, speakers.stranger
     messages = partial(_messages, get, speakers.people, reading)
     first = (m.at for m in islice(messages(), _FIRST) if isinstance(m, ForeignMessage))
     stated = read_time(found.began, reading.zone)
@@ -211,6 +212,7 @@ def build_chat(
         notes=(*found.notes, *notes),
         roles=roles,
         is_whole=found.is_whole,
+        stranger=stranger,
     )
 
 
@@ -296,6 +298,10 @@ class _Speakers:
         familiar = familiars_names(cast, characters, origin=self._origin)
         names = [name for name in self._users if name]
         cast = with_my_names(cast, names, origin=self._origin)
+        if self._program.format == SILLY_TAVERN and {*map(fold, cast.mine)}.isdisjoint(
+            map(fold, names)
+        ):
+            cast = replace(cast, mine=(), is_mine=True)  # a person's own program
         if not cast.mine and any(map(cast.bears_my_name, (*names, *self._also))):
             cast = replace(cast, is_mine=True)  # whatever other personas the user had in it
         roles |= cast.roles_of(self._users)
@@ -303,7 +309,12 @@ class _Speakers:
 
     @property
     def roles(self) -> dict[str, SpeakerRole]:
-        return {name or "user": role for name, role in self.people.roles.items()}
+        roles = self._cast.shown_roles(self.people.roles)
+        return {name or "user": role for name, role in roles.items()}
+
+    @property
+    def stranger(self) -> Author | None:
+        return self.people.cast.find_stranger(self.people.roles, self._users | self._named)
 
     @property
     def notes(self) -> tuple[str, ...]:

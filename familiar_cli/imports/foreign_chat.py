@@ -102,6 +102,7 @@ class ForeignChat(Struct, frozen=True):
         roles: The role of each speaker where it could be doubted.
         is_whole: Whether the source always contains the whole current chat, so that missing
             messages were deleted.
+        stranger: The only person in it, if nobody said whose account that is.
     """
 
     format: str
@@ -118,3 +119,4 @@ class ForeignChat(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     roles: Mapping[str, SpeakerRole] = field(default_factory=dict)
     is_whole: bool = False
+    stranger: Author | None = None

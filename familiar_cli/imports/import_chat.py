@@ -15,7 +15,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from familiar_cli.base import errors
-from familiar_cli.imports.cast import PLATFORM, SILLY_TAVERN, SpeakerRole
+from familiar_cli.base.text import one_line, typed
+from familiar_cli.base.who.identity import NEUTRAL, Author
+from familiar_cli.base.who.visibility import EVERYBODY, PUBLIC, PrivacyRules, audience_words
+from familiar_cli.imports.cast import CHARACTERS, PLATFORM, SpeakerRole
 from familiar_cli.imports.chat_times import date_messages
 from familiar_cli.imports.foreign_chat import ForeignChat, ForeignMessage, Reading
 from familiar_cli.imports.reading import read_chats, title_of_format
@@ -26,7 +29,7 @@ from familiar_cli.store.history import imports, matching, store
 from familiar_cli.store.history.matching import LineMatch
 from familiar_cli.store.history.rows import HEARD, IMPORTED, SERVED, Turn
 from familiar_cli.store.history.same_message import kept_words
-from familiar_cli.store.history.selection import own_chat, publish_chat
+from familiar_cli.store.history.selection import claim_chat, publish_chat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -44,6 +47,12 @@ SUFFIXES: Final = frozenset({".jsonl", ".ndjson", ".json"})
 
 TEXT_SUFFIXES: Final = frozenset({".txt", ".md", ".log", ".csv"})
 """Text files of a directory that are tried, and skipped if they hold no chat."""
+
+WHOSE: Final = "--whose"
+"""The question whose a one-to-one chat is; not an option of a command."""
+
+STDIN: Final = "stdin"
+"""The name of standard input as a source."""
 
 _FIRST_SHOWN: Final = 3
 MAX_NAMED: Final = 10_000
@@ -85,6 +94,7 @@ class ImportedChat(Struct):
         speakers: Its speakers, most messages first.
         first: Its first messages.
         notes: Remarks on how it was read.
+        heard_by: Who may hear of it, in words.
     """
 
     file: str
@@ -111,6 +121,7 @@ class ImportedChat(Struct):
     is_copy: bool = False
     speakers: tuple[SpeakerCount, ...] = ()
     first: tuple[ForeignMessage, ...] = ()
+    heard_by: str = ""
 
 
 class SpeakerCount(Struct, frozen=True):
@@ -139,6 +150,8 @@ class ChatImportOptions(Struct, frozen=True):
         names: Names of all chats imported together.
         aside: Continue a chat on a new branch if both it and its channel have grown.
         is_current: Whether the chats are live; a file may be older than the history.
+        command: What a person types to import the file, without the file.
+        rules: The privacy rules in effect.
     """
 
     reading: Reading = field(default_factory=Reading)
@@ -147,6 +160,8 @@ class ChatImportOptions(Struct, frozen=True):
     names: frozenset[str] = frozenset()
     aside: bool = False
     is_current: bool = False
+    command: str = "familiar import"
+    rules: PrivacyRules = field(default_factory=PrivacyRules)
 
 
 class Bringing:
@@ -190,7 +205,7 @@ class Bringing:
         self._speakers: Counter[tuple[str, SpeakerRole]] = Counter()
         self._samples: dict[tuple[str, str], str] = {}
         self._first: list[ForeignMessage] = []
-        self._people: set[tuple[str, str]] = set()
+        self._people: dict[Author, str] = {}
         self._has_private = False
 
     def run(self, *, aside: bool = False) -> None:
@@ -221,8 +236,9 @@ class Bringing:
             self._speakers[found.speaker, self._role(found)] += 1
             self._samples.setdefault((found.speaker, found.role), found.text)
             self._has_private |= found.is_one_to_one
-            if found.author:
-                self._people.add((found.author.platform, found.author.user_id))
+            if found.author and found.author.platform != CHARACTERS:
+                who = Author(found.author.platform, found.author.user_id)
+                self._people[who] = found.author.label
             if len(self._first) < _FIRST_SHOWN:
                 self._first.append(found)
             verdict = self._verdicts[number] if number < len(self._verdicts) else LineMatch.new
@@ -233,10 +249,7 @@ class Bringing:
             if number % _BATCH == 0:
                 self._on_progress(self._chat.name, number)
         self._write(appender)
-        if self.done.imported and self._is_owners():
-            own_chat(self._history, self._channel, before + 1)
-        elif self.done.imported and not self._is_one_to_one():
-            publish_chat(self._history, self._channel, before + 1)
+        self._note_audience(before + 1)
         self._finish(appender, number + 1)
 
     def result(self) -> ImportedChat:
@@ -300,29 +313,21 @@ class Bringing:
             self._bare.append((old.id, line))
         return False
 
-    def _is_owners(self) -> bool:
-        """Tell whether nobody speaks but whoever imports the chat, known only by a name.
-
-        The user of a SillyTavern chat is its owner, whatever the persona is called.
-        """
-        if len(self._people) > 1 or self._has_private:
-            return False
-        is_stranger = "person" in self._chat.roles.values()
-        is_named = all(platform == PLATFORM for platform, _ in self._people)
-        return self._chat.format == SILLY_TAVERN or (is_named and not is_stranger)
-
-    def _is_one_to_one(self) -> bool:
-        """Tell whether only one person with an account of their own speaks in the chat.
-
-        A person known only by name is whoever imports the chat, unless known to be somebody else.
-        What was private at the source stays private.
-        """
-        if self._has_private:
-            return True
-        is_stranger = "person" in self._chat.roles.values()
-        return len(self._people) == 1 and all(
-            platform != PLATFORM or is_stranger for platform, _ in self._people
-        )
+    def _note_audience(self, first_id: int) -> None:
+        """Record whose conversation it is. A familiar's fellow characters are not people."""
+        rules, is_group = self._wish.rules, len(self._people) > 1
+        who, roles = next(iter(self._people), NEUTRAL), self._chat.roles.values()
+        if "person" not in roles and ("me" in roles or who.platform == PLATFORM):
+            who = NEUTRAL
+        if self.done.imported and not self._has_private:
+            if is_group:
+                publish_chat(self._history, self._channel, first_id)
+            else:
+                claim_chat(self._history, self._channel, first_id, who)
+        others = [name for one, name in self._people.items() if one.slug not in rules.own]
+        is_public = rules.scope_said(self._channel, None if is_group else who) == PUBLIC
+        is_mine = who.slug in rules.own and not is_group
+        self.done.heard_by = EVERYBODY if is_public else audience_words([] if is_mine else others)
 
     def _role(self, message: ForeignMessage) -> SpeakerRole:
         if message.role != "user":
@@ -541,6 +546,41 @@ def import_chat_files(
         return _bring_in(history, *_find_chats(files, stack), wish, on_progress)
 
 
+def find_question(path: Path | None, reading: Reading) -> errors.Question | None:
+    """Return the question whose a one-to-one chat is, for the first of which nobody said it."""
+    files, _ = _chat_files(path)
+    with ExitStack() as stack:
+        chats, _ = _find_chats(((file, reading) for file in files), stack)
+    return next((_question_of(chat.stranger) for _, chat in chats if chat.stranger), None)
+
+
+def _question_of(who: Author) -> errors.Question:
+    name = one_line(who.label)
+    return WHOSE, (
+        (f"me:{who.label}", f"{name} is you; only you will hear of it"),
+        (f"other:{who.label}", f"{name} is somebody else; only {name} and you will"),
+    )
+
+
+def _ask_whose(source: ForeignFile, who: Author, wish: ChatImportOptions) -> errors.UsageError:
+    """Build the error for a one-to-one chat of which nobody said whose it is."""
+    name, account = one_line(who.label), f"{who.platform}:{who.user_id}"
+    reading = wish.reading
+    options = [("--channel", wish.channel), ("--format", reading.format)]
+    options += [("--dates", reading.dates or "")]
+    options += [("--character", name) for name in reading.cast.character]
+    words = [wish.command, typed("-" if source.name == STDIN else source.name)]
+    command = " ".join([*words, *(f"{option} {typed(said)}" for option, said in options if said)])
+    error = errors.UsageError(
+        f"{name!r} speaks in {source.name!r}, and nobody said whether that is you; nothing was "
+        "imported",
+        hint=f"If it is: `{command} --me {typed(name)}`; only you will hear of it. If not: "
+        f"`{command} --as {typed(account)}`; only {name} and you will.",
+    )
+    error.question = _question_of(who)
+    return error
+
+
 def _bring_in(
     history: HistoryStore,
     chats: list[tuple[ForeignFile, ForeignChat]],
@@ -552,6 +592,9 @@ def _bring_in(
     done: list[ImportedChat] = []
     wish = replace(wish, names=frozenset(chat.name for _, chat in chats))
     for source, chat in _in_order(chats):
+        if chat.stranger:
+            failed.append(NotImported(source.name, _ask_whose(source, chat.stranger, wish)))
+            continue
         bringing = Bringing(history, source, chat, wish, on_progress)
         try:
             try:
@@ -600,7 +643,7 @@ def _find_chats(
     chats: list[tuple[ForeignFile, ForeignChat]] = []
     failed: list[NotImported] = []
     for file, reading in files:
-        name = "stdin" if file is None else str(file)
+        name = STDIN if file is None else str(file)
         try:
             with taken_for("chat", file):
                 source = stack.enter_context(as_source(file))

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from familiar_cli.base.text import counted, harmless, one_line, shorten_list, typed
 from familiar_cli.base.times.clock import iso
+from familiar_cli.base.who.visibility import EVERYBODY
 from familiar_cli.imports.reading import title_of_format
 from familiar_cli.imports.sillytavern import OUTCOMES, FamiliarInFolder, FileReport, ImportedFolder
 from familiar_cli.pages.terminal import column_table, plain
@@ -224,6 +225,7 @@ def _chat_data(chat: ImportedChat) -> dict[str, Any]:
         "taken_for": chat.taken_for,
         "speakers": [asdict(speaker) for speaker in chat.speakers],
         "first": [_message_data(message) for message in chat.first],
+        "heard_by": chat.heard_by,
         "notes": list(chat.notes),
     }
 
@@ -287,9 +289,6 @@ def _speaker_words(one: SpeakerCount) -> str:
     return f"{one_line(one.name) or 'user'}{is_told.get(one.role, '')}"
 
 
-_PEOPLE: Final = frozenset({"me", "person"})
-
-
 def _chat_rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
     for title, number, about in (
         ("shared" if chat.branch_of else "already there", chat.already_there, ""),
@@ -310,9 +309,9 @@ def _chat_rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
         yield "left out", f"{_names_words(lines)}: {reason}"
     for note in chat.notes:
         yield "note", one_line(note, _NOTE_CHARS)
-    if chat.is_new and len({one.name for one in chat.speakers if one.role in _PEOPLE}) > 1:
-        private = f"`familiar channel set {typed(chat.channel)} --kind dm`"
-        yield "heard by", f"everybody, since several people speak in it; {private} makes it private"
+    if chat.is_new and chat.imported and chat.heard_by:
+        private = f"`familiar channel set {typed(chat.channel)} --kind dm` makes it private"
+        yield "heard by", f"{chat.heard_by}{f'; {private}' if chat.heard_by == EVERYBODY else ''}"
     if chat.skipped_count > len(chat.skipped):
         yield "left out", f"{chat.skipped_count - len(chat.skipped):,} more"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.support.world import data, live, run
 
 GROUP = (
@@ -25,8 +27,38 @@ def test_a_group_is_heard_by_everybody_and_the_import_says_how_to_make_it_privat
     assert "new pipe" not in str(data(*stranger, "--dry-run"))
 
 
-def test_a_chat_of_two_says_nothing_of_others(tmp_path) -> None:
+def test_a_chat_of_two_says_that_only_they_hear_it(tmp_path) -> None:
     live("ada")
     path = tmp_path / "two.txt"
     path.write_text(GROUP.partition("\n")[2], encoding="utf-8")
-    assert "heard by" not in run("import", str(path), *ARGS).stdout
+    assert "heard by only you" in " ".join(run("import", str(path), *ARGS).stdout.split())
+
+
+def test_a_directory_names_each_chat_of_which_nobody_said_whose_it_is(tmp_path) -> None:
+    live("ada")
+    for name in ("Bo", "Cy"):
+        text = GROUP.partition("\n")[2].replace("Robin", name)
+        (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
+    refused = run("import", str(tmp_path), "--character", "Ada", "--dates", "dmy")
+    assert refused.exit_code == 2
+    said = f"{tmp_path / 'Bo.txt'} --dates dmy --character Ada"
+    assert f"`familiar import {said} --as chat:Bo`" in refused.stderr
+    run("me", "--name", "Bo")
+    partial = run("import", str(tmp_path), "--character", "Ada", "--dates", "dmy")
+    assert partial.exit_code == 7
+    assert "--me Cy" in partial.output
+
+
+def test_a_group_of_characters_is_a_conversation_of_the_owner_alone(tmp_path) -> None:
+    live("ada")
+    lines = [
+        {"name": "Galahad", "is_user": True, "mes": "A zebra lives here.", "send_date": 1.7e12},
+        {"name": "Ada", "is_user": False, "mes": "A zebra!", "send_date": 1.7e12 + 9},
+        {"name": "Bors", "is_user": False, "mes": "Two zebras.", "send_date": 1.7e12 + 99},
+    ]
+    path = tmp_path / "group.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    assert "heard by only you" in " ".join(run("import", str(path)).stdout.split())
+    stranger = ("ask", "Which animal lives here?", "--as", "discord:9", "--channel", "pub")
+    assert "zebra" not in str(data(*stranger, "--dry-run"))
+    assert "Two zebras" in str(data("ask", "Which animal lives here?", "--dry-run"))

@@ -30,7 +30,8 @@ def bring(*argv, stdin=None):
 def test_it_tells_what_was_imported(chat) -> None:
     result = bring(chat)
     assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout == "Imported 4 turns of night (SillyTavern) as channel night\n"
+    told = "Imported 4 turns of night (SillyTavern) as channel night\n  heard by  only you\n"
+    assert result.stdout == told
 
 
 def test_the_page_tells_what_is_unusual(root, tmp_path) -> None:
@@ -49,6 +50,7 @@ def test_the_page_tells_what_is_unusual(root, tmp_path) -> None:
         "  hidden    1 turn: kept, but never shown to a model",
         "  no time   1 turn: time estimated from neighbouring turns",
         "  left out  line 5: it is not JSON (Expecting value: line 1 column 1 (char 0))",
+        "  heard by  only you",
     ]
     assert "error: Not everything was imported: 1 damaged line left out" in result.stderr
 
@@ -86,7 +88,7 @@ def test_a_dry_run_writes_nothing(root, chat) -> None:
 
 def test_standard_input_is_read(chat) -> None:
     result = bring("-", "--channel", "night", stdin=chat.read_bytes())
-    assert result.stdout == "Imported 4 turns of stdin (SillyTavern) as channel night\n"
+    assert "Imported 4 turns of stdin (SillyTavern) as channel night\n" in result.stdout
 
 
 def test_a_directory_is_read_to_its_depths_each_chat_a_channel(root, tmp_path) -> None:

@@ -97,7 +97,7 @@ def test_a_new_format_is_one_file_and_one_line_in_the_table(tmp_path, monkeypatc
     path = tmp_path / "gauge.log"
     path.write_text("~Nell|Is it high?\n~ibis|In an hour.\n", encoding="utf-8")
 
-    (item,) = data("import", str(path))["items"]
+    (item,) = data("import", str(path), "--me", "Nell")["items"]
 
     assert item["title"] == "a chat (Tide)"
     assert [chat["format"] for chat in item["results"][0]["chats"]] == ["tide"]

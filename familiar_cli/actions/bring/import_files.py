@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence  # public functions can be asked for their types
+from collections.abc import Callable, Mapping, Sequence  # functions can be asked for their types
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,9 +20,10 @@ from familiar_cli.base.errors import (
     BadInputError,
     FamiliarError,
     NotFoundError,
+    Question,
     UsageError,
 )
-from familiar_cli.base.text import typed
+from familiar_cli.base.text import fold, typed
 from familiar_cli.base.who.identity import check_familiar_id
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports import folders, vault
@@ -34,7 +35,13 @@ from familiar_cli.imports.create import (
 )
 from familiar_cli.imports.foreign_chat import DateOrder, ForeignChat, Reading
 from familiar_cli.imports.foreign_files import read_foreign
-from familiar_cli.imports.import_chat import ChatImportOptions, ImportedChats, import_chats
+from familiar_cli.imports.import_chat import (
+    WHOSE,
+    ChatImportOptions,
+    ImportedChats,
+    find_question,
+    import_chats,
+)
 from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook
 from familiar_cli.imports.import_plan import FamiliarReport, build_familiar
 from familiar_cli.imports.personas import find_personas, persona_memories
@@ -85,6 +92,7 @@ class FileImportOptions(Struct, frozen=True):
         force: Rewrite even files that a person edited.
         at_once: Apply memories of other programs instead of proposing them.
         dry_run: Write nothing.
+        whose: By the name of somebody in a one-to-one chat, whether that is the owner.
     """
 
     familiar_id: str = ""
@@ -97,6 +105,7 @@ class FileImportOptions(Struct, frozen=True):
     force: bool = False
     at_once: bool = False
     dry_run: bool = False
+    whose: Mapping[str, bool] = field(default_factory=dict)
 
     def answered(self, option: str, value: str) -> FileImportOptions:
         """Return the options with an answer added."""
@@ -104,6 +113,9 @@ class FileImportOptions(Struct, frozen=True):
             return replace(self, character=(*self.character, value))
         if option == "--me":
             return replace(self, mine=(*self.mine, value))
+        if option == WHOSE:
+            whom, _, name = value.partition(":")
+            return replace(self, whose={**self.whose, name: whom == "me"})
         return replace(self, dates="dmy" if value == "dmy" else "mdy")
 
 
@@ -129,6 +141,14 @@ class ImportItem(Struct):
     forms: tuple[str, ...] = ()
     done: list[Done] = field(default_factory=list)
     error: FamiliarError | None = None
+
+    @property
+    def problems(self) -> list[FamiliarError]:
+        """The error, and those of single chats that were left out."""
+        chats = [
+            one for done in self.done if isinstance(done, ImportedChats) for one in done.failed
+        ]
+        return [*([self.error] if self.error else []), *(one.error for one in chats)]
 
 
 def recognise_items(paths: Sequence[Path], kind: str = "") -> list[ImportItem]:
@@ -437,7 +457,14 @@ class FileImporter:
     def _read_chats(
         self, item: ImportItem, familiar: Familiar, path: Path, reading: Reading
     ) -> None:
-        options = ChatImportOptions(reading, dry_run=self.options.dry_run)
+        is_only = list_familiars(self._home) == [item.familiar]
+        command = "familiar import" + ("" if is_only else f" --familiar {item.familiar}")
+        options = ChatImportOptions(
+            reading,
+            dry_run=self.options.dry_run,
+            command=command,
+            rules=familiar.privacy.rules(),
+        )
         done = import_chats(familiar.history, path, options, self._report)
         if not done.chats and done.problem and (done.problem.question or not path.is_dir()):
             raise done.problem
@@ -452,24 +479,21 @@ class FileImporter:
     def _reading(self, familiar: Familiar) -> Reading:
         options = self.options
         found = chat_reading(familiar, options.person or None, options.character, options.mine)
-        return replace(found, dates=options.dates)
+        mine = (name for name, is_mine in options.whose.items() if is_mine)
+        cast = replace(
+            found.cast,
+            my_names=(*found.cast.my_names, *mine),
+            others=frozenset(fold(name) for name, is_mine in options.whose.items() if not is_mine),
+        )
+        return replace(found, cast=cast, dates=options.dates)
 
-    def stranger_in(self, item: ImportItem) -> tuple[str, str]:
-        """Return the only person's name in a chat and the owner's name, if they differ.
-
-        Returns:
-            Two empty strings if there is no question.
-        """
-        if item.kind != "chat" or item.path.is_dir() or self.options.mine or self.options.person:
-            return "", ""
+    def question_of(self, item: ImportItem) -> Question | None:
+        """Return the next question that a person should answer before a chat is imported."""
+        if item.kind != "chat" or item.error:
+            return None
         with suppress(FamiliarError), self._target(item, self._familiar_in(item)) as familiar:
-            reading = self._reading(familiar)
-            own = (reading.cast.me and reading.cast.me.display_name) or ""
-            chat = _first_chat(item.path, reading)
-            if chat and own and chat.notes and "me" not in chat.roles.values():
-                people = [name for name, role in chat.roles.items() if role == "person"]
-                return (people[0], own) if len(people) == 1 else ("", "")
-        return "", ""
+            return find_question(item.path, self._reading(familiar))
+        return None
 
     def _familiar_in(self, item: ImportItem) -> str:
         """Return the familiar that speaks in a chat, unless it is the selected one."""

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from familiar_cli.actions.people.me import change_me, place_of_me, show_me
 from familiar_cli.actions.talk import client_chat
 from familiar_cli.base import errors
 from familiar_cli.base.config.home import FamiliarPaths, list_familiars
 from familiar_cli.base.text import counted, fold, nearest, typed
-from familiar_cli.base.who.identity import NEUTRAL
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports import import_chat, sillytavern
 from familiar_cli.imports.create import character_name, create_familiar, id_for, plan_unpack
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
     from familiar_cli.imports.cards import Card
-    from familiar_cli.imports.foreign_chat import Reading
     from familiar_cli.imports.lorebook import Lorebook
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.memory.store.store import MemoryStore
@@ -116,7 +113,6 @@ class _Bringing:
         self._place = place
         self._folder = folder
         self._mine = mine
-        self._personas: set[str] = set()
         self._progress = progress
         self._register = sillytavern.Register()
         self._characters: list[_Character] = []
@@ -168,11 +164,6 @@ class _Bringing:
             except errors.FamiliarError as error:
                 self._register.note(file, "refused", str(error))
                 continue
-            with suppress(errors.BadInputError):
-                found = silly_tavern_settings.read_personas(
-                    read_foreign(file.path), origin=file.rel_path
-                )
-                self._personas.update(fold(persona.name) for persona in found)
 
     def _who_i_am(self, file: sillytavern.FoundFile) -> tuple[sillytavern.Outcome, str]:
         """Import the selected persona, unless the home says who its owner is."""
@@ -404,7 +395,7 @@ class _Bringing:
     def _chats(
         self, familiar: Familiar, history: HistoryStore, character: _Character
     ) -> import_chat.ImportedChats:
-        reading = self._reading(familiar)
+        reading = client_chat.chat_reading(familiar, mine=self._mine)
         files = [(file, client_chat.solo_reading(reading)) for file in character.chats]
         files += [
             (file, client_chat.group_reading(reading, file.stem, group.name))
@@ -427,15 +418,6 @@ class _Bringing:
         self._note_chats(character, [file for file, _ in files], done)
         self._steps += len(files) - begun
         return done
-
-    def _reading(self, familiar: Familiar) -> Reading:
-        """Build the options for chats: they are the owner's if one of the folder's personas is."""
-        reading = client_chat.chat_reading(familiar, mine=self._mine)
-        name = (reading.cast.me and reading.cast.me.display_name) or show_me(self._home, None).name
-        if not name or fold(name) in self._personas:
-            return client_chat.owned_reading(reading)
-        me = replace(reading.cast.me or NEUTRAL, display_name=name)  # a dry run has no home
-        return replace(reading, cast=replace(reading.cast, me=me))
 
     def _note_chats(
         self,

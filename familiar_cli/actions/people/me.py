@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from familiar_cli.base.config.edit import Edit, set_values, unset_values
-from familiar_cli.base.config.home import ME_FILE, other_owners
+from familiar_cli.base.config.home import ME_FILE, list_familiars, other_owners
 from familiar_cli.base.config.schema import ChannelConfig, CharacterConfig, HomeSettings, MeSettings
 from familiar_cli.base.config.settings import FileSettings, is_name, load_written
-from familiar_cli.base.errors import ConfigError, NotFoundError, UsageError
-from familiar_cli.base.text import one_line, slugify
+from familiar_cli.base.errors import ConfigError, FamiliarError, NotFoundError, UsageError
+from familiar_cli.base.text import fold, one_line, slugify
 from familiar_cli.base.who.identity import NEUTRAL, Author, Me, parse_author
+from familiar_cli.store.history.selection import imported_accounts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -158,13 +160,33 @@ def change_me(
 ) -> Edit:
     """Store values about the owner in one place; values not given are kept.
 
+    Whoever has spoken under the owner's new name in imported chats only is the owner from now on.
+
     Raises:
         ConfigError: The file cannot be changed; it is unchanged.
     """
+    home = place.path.parent
+    if familiar is None and not place.prefix and values.get("name"):
+        told = json.loads(values["also"]) if "also" in values else []
+        if joined := _imported_accounts(home, values["name"]):
+            values = {**values, "also": with_accounts(home, place, [*told, *joined])}
     texts = {f"{place.prefix}{name}": value for name, value in values.items()}
     if familiar is not None and channel_id:
         return familiar.channels.set_values(channel_id, texts, dry_run=dry_run)
     return set_values(place.path, texts, dry_run=dry_run, root=place.root)
+
+
+def _imported_accounts(home: Path, name: str) -> list[str]:
+    """List the accounts of imported chats that have a name and are no owner's."""
+    from familiar_cli.familiar import Familiar
+
+    found = set[Author]()
+    for familiar_id in list_familiars(home):
+        with suppress(FamiliarError), Familiar.load_from_disk(home, familiar_id) as familiar:
+            me = familiar.me()
+            accounts = imported_accounts(familiar.history, fold(name))
+            found.update(one for one in accounts if me.owner(one) is None)
+    return sorted(f"{one.platform}:{one.user_id}" for one in found)
 
 
 def with_accounts(home: Path, place: MePlace, accounts: Sequence[str]) -> str:

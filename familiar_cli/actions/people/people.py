@@ -11,7 +11,13 @@ from msgspec.structs import replace
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import fold_word, nearest, one_line, typed
 from familiar_cli.base.times.clock import iso
-from familiar_cli.base.who.identity import Author, handle_of, parse_author, title_of_account
+from familiar_cli.base.who.identity import (
+    NEUTRAL,
+    Author,
+    handle_of,
+    parse_author,
+    title_of_account,
+)
 from familiar_cli.base.who.visibility import OWNER, Viewer
 from familiar_cli.store.memory.aliases import (
     Aliases,
@@ -182,6 +188,9 @@ def find_person(
         called = {
             entry.slug for entry in names.people() if bare in map(without_honorific, entry.names)
         }.union(s for s in said if bare in map(without_honorific, _names_of(said[s].author)))
+    own = familiar.me().slugs
+    if called & own and called <= own:
+        return NEUTRAL.slug if NEUTRAL.slug in called else min(called)
     if len(called) > 1:
         listed = ", ".join(sorted(called))
         raise UsageError(

@@ -24,7 +24,7 @@ from familiar_cli.imports.cast import Cast, known_names
 from familiar_cli.imports.foreign_chat import Reading
 from familiar_cli.imports.import_chat import ChatImportOptions, ImportedChat, import_chat_files
 from familiar_cli.store.history.rows import Turn
-from familiar_cli.store.history.selection import newest_from, turns_from
+from familiar_cli.store.history.selection import names_used_by, newest_from, turns_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -90,7 +90,7 @@ def keep_client_chat(familiar: Familiar, chat: ClientChat) -> ImportedChat:
 
 
 def _read_options(familiar: Familiar, chat: ClientChat) -> Reading:
-    reading = owned_reading(chat_reading(familiar))
+    reading = chat_reading(familiar)
     if chat.group is None:
         return solo_reading(reading)
     return group_reading(reading, chat.name, chat.group)
@@ -123,13 +123,9 @@ def chat_reading(
         mine=mine,
         before=frozenset(speaker.author.slug for speaker in history.speakers(OWNER)),
         also=me.slugs,
+        my_names=names_used_by(history, me.slugs),
     )
     return Reading(cast, familiar.zone)
-
-
-def owned_reading(reading: Reading) -> Reading:
-    """Build the options for chats of the owner's own program, whose user is the owner."""
-    return replace(reading, cast=replace(reading.cast, is_mine=True))
 
 
 def solo_reading(reading: Reading) -> Reading:

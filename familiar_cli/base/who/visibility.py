@@ -62,6 +62,19 @@ SHARED: Final = person_scope("all")
 """Scope of the public version of a page whose plain path holds the owner's; no slug is `all`."""
 
 
+EVERYBODY: Final = "everybody"
+_MOST_NAMES: Final = 3
+
+
+def audience_words(names: Sequence[str]) -> str:
+    """Say who may hear something, to the owner, given the names of the others."""
+    if not names:
+        return "only you"
+    more = len(names) - _MOST_NAMES
+    shown = [*names[:_MOST_NAMES], *([f"{more} more"] if more > 0 else [])]
+    return f"{', '.join(['you', *shown[:-1]])} and {shown[-1]}"
+
+
 class Evidence(Struct, frozen=True):
     """The private scopes of the turns that text of memory rests on.
 

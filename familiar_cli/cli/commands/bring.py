@@ -178,12 +178,10 @@ def _import_item(out: Output, importer: FileImporter, item: ImportItem) -> None:
 
     if item.error:
         return None
-    name, own = importer.stranger_in(item) if _can_ask(out) else ("", "")
-    if name:
-        readings = [("no", "somebody else"), ("yes", f"you, {own}")]
-        question = f"{name}, who speaks in {item.path.name}, is"
-        if ask_choice(question, readings, has_default=True) == "yes":
-            importer.options = importer.options.answered("--me", name)
+    while _can_ask(out) and (asked := importer.question_of(item)):
+        option, choices = asked
+        answer = ask_choice(f"Whose are the words in {item.path.name}?", choices)
+        importer.options = importer.options.answered(option, answer)
     while True:
         try:
             with show_count(out, "reading") as report:
@@ -221,7 +219,7 @@ def _report_items(out: Output, items: Sequence[ImportItem], *, dry_run: bool) ->
     from familiar_cli.pages.bring_pages import import_page, items_data, warnings_of
 
     data = {"items": items_data(items, dry_run=dry_run), "dry_run": dry_run}
-    errors = [item.error for item in items if item.error]
+    errors = [error for item in items if item.error for error in item.problems]
     out.warn(*warnings_of(items))
     if errors and not any(item.done for item in items):
         is_alone, code = len(errors) == 1, errors[0].exit_code

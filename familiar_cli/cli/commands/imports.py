@@ -292,12 +292,12 @@ def import_chat(
         dates=dates,
     )
     path = None if file == "-" else Path(file).expanduser()
+    rules, command = familiar.privacy.rules(), "familiar import-chat"
+    wish = ChatImportOptions(reading, channel, dry_run, command=command, rules=rules)
     try:
         with familiar:
             with show_count(out, "reading") as report:
-                done = import_chats(
-                    familiar.history, path, ChatImportOptions(reading, channel, dry_run), report
-                )
+                done = import_chats(familiar.history, path, wish, report)
             if not dry_run:
                 options.index_words(out, familiar)
     except KeyboardInterrupt:

@@ -358,6 +358,7 @@ def me(
         return
     familiar = base.familiar_of(ctx) if channel or base.globals_of(ctx).familiar else None
     place = place_of_me(home, familiar, channel or "", as_)
+    known = (*show_me(home, familiar, channel or "", as_).also, *(also or ()))
     if clear:
         edit = forget_me(place, dry_run=dry_run)
     else:
@@ -371,7 +372,14 @@ def me(
         out.note("Nothing was changed (--dry-run).")
         return
     out.answer(data, me_page(shown))
-    out.note(f"This applies {place.title}." if edit.changes else "Nothing was changed.")
+    joined = ", ".join(one for one in shown.also if one not in known)
+    _note_change(out, place.title if edit.changes else "", joined)
+
+
+def _note_change(out: Output, place: str, joined: str) -> None:
+    if joined:
+        out.note(f"{joined} of an imported chat has your name, and is you from now on.")
+    out.note(f"This applies {place}." if place else "Nothing was changed.")
 
 
 def _familiar(ctx: typer.Context, channel: str | None) -> Familiar | None:

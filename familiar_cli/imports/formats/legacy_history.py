@@ -66,7 +66,7 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
             key=f"{_LEGACY}:{channel}",
             is_apart=True,
             notes=cast.note_strangers(roles, authors),
-            roles=roles,
+            roles=cast.shown_roles(roles),
         )
 
 

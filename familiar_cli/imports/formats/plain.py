@@ -105,7 +105,8 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
             key=f"{PLAIN}:{key}" + (f":{channel}" if several else "") if key else "",
             is_apart=bool(key or channel),
             notes=reading.cast.note_strangers(roles, people),
-            roles=roles,
+            roles=reading.cast.shown_roles(roles),
+            stranger=reading.cast.find_stranger(roles, people),
         )
 
 

@@ -87,7 +87,8 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
         messages=messages,
         kind=found.described,
         notes=notes,
-        roles=parts.roles,
+        roles=reading.cast.shown_roles(parts.roles),
+        stranger=reading.cast.find_stranger(parts.roles, people),
     )
 
 

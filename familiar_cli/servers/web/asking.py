@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from datetime import date
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qs, quote, urlencode
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct, field
 
-from familiar_cli.actions.memory.facts import page_title
+from familiar_cli.actions.memory.audience import names_of_speakers
 from familiar_cli.base import errors
 from familiar_cli.servers.connection import state_of_files
-from familiar_cli.store.memory.layout import people_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping
 
-    from familiar_cli.base.who.identity import Author
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.history.rows import Turn
@@ -260,22 +257,3 @@ def with_speakers(familiar: Familiar, turns: Iterable[Turn]) -> list[tuple[Turn,
         return own if turn.role == "assistant" else turn.role
 
     return [(turn, speaker(turn)) for turn in found]
-
-
-def names_of_speakers(familiar: Familiar, authors: Iterable[Author | None]) -> dict[Author, str]:
-    """Return the name of each author; one that came without a name has that of their page."""
-    found = [author for author in authors if author]
-    labels = familiar.labels(found)
-
-    @cache
-    def page_name(slug: str) -> str:
-        path = people_path(slug)
-        return page_title(familiar.memory, path) if familiar.memory.exists(path) else ""
-
-    def has_name(author: Author) -> bool:
-        return bool(author.display_name or author.username) or familiar.me().is_me(author)
-
-    return {
-        one: labels.of(one) if has_name(one) else page_name(one.slug) or labels.of(one)
-        for one in found
-    }

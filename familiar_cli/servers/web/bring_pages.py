@@ -23,7 +23,7 @@ _TOKEN: Final = re.compile(r"[\w-]{16,40}", re.ASCII)
 _MAKES_FAMILIAR: Final = frozenset({"card", "persona", "folder", "export"})
 _MOST_UPLOADS: Final = 20
 _NAME_CHARS: Final = 60  # of a file's name; a letter takes up to four bytes of 255
-_ANSWERS: Final = ("me", "character", "dates")
+_ANSWERS: Final = ("me", "character", "dates", "whose")
 
 
 def show_import(asked: PageRequest) -> Shown:
@@ -32,7 +32,7 @@ def show_import(asked: PageRequest) -> Shown:
 
 
 def _page(asked: PageRequest, status: int = 200, **values: Any) -> Shown:  # noqa: ANN401
-    known = {name: asked.sent(name) for name in _ANSWERS}
+    known = {name: asked.form.get(name, ()) for name in _ANSWERS}
     empty: dict[str, Any] = {"preview": "", "problems": [], "question": None}
     empty |= {"token": "", "name": ""}
     return Shown("import", {**empty, **values, "answers": known}, status)
@@ -101,7 +101,8 @@ def _import(
             makes = item.kind in _MAKES_FAMILIAR
             own = "" if makes else asked.familiar.paths.id
             importer.options = replace(options, familiar_id=own)
-            if item.error is None:
+            question = question or importer.question_of(item)
+            if item.error is None and not question:
                 try:
                     importer.run(item)
                 except FamiliarError as error:
@@ -114,7 +115,7 @@ def _options(asked: PageRequest, *, dry_run: bool) -> FileImportOptions:
 
     options = FileImportOptions(dry_run=dry_run)
     for name in _ANSWERS:
-        if value := asked.sent(name).strip():
+        for value in filter(None, map(str.strip, asked.form.get(name, ()))):
             options = options.answered(f"--{name}", value)
     return options
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import re
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from familiar_cli.base.config.home import who_speaks
+from familiar_cli.actions.memory.audience import audiences_of
 from familiar_cli.base.text import one_line
-from familiar_cli.base.who.visibility import PUBLIC
 from familiar_cli.pages.stream import spoken_text
-from familiar_cli.servers.web.asking import names_of_speakers
 from familiar_cli.store.history.rows import pack
-from familiar_cli.store.history.selection import only_speaker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from datetime import datetime
 
-    from familiar_cli.base.who.identity import Author
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
 
@@ -28,8 +23,6 @@ MAIN: Final = "cli"
 """The conversation shared with the commands, so that it continues everywhere."""
 
 _MOST: Final = 20
-_MOST_PEOPLE: Final = 12
-_MOST_NAMES: Final = 3
 _TITLE_CHARS: Final = 60
 _READ_CHARS: Final = 400  # of the first message, for a title
 _MADE_BY_PROGRAM: Final = re.compile(r"[0-9a-f]{8}|\d{5}", re.IGNORECASE)
@@ -77,31 +70,3 @@ def title_of_channel(familiar: Familiar, channel_id: str) -> str:
         for (content,) in familiar.history.rows(_FIRST_SAID, (pack(channel_id),)):
             return one_line(spoken_text(content[:_READ_CHARS]), _TITLE_CHARS) or label
     return label if familiar.channels.declared_kind(channel_id) else label.lstrip("#")
-
-
-def audiences_of(familiar: Familiar, channels: Iterable[str]) -> list[str]:
-    """Return for each channel who can hear what is said there."""
-    rules, history = familiar.privacy.rules(), familiar.history
-    own = rules.own | familiar.me().slugs
-    others: dict[str, list[Author] | None] = {}
-    for channel_id in channels:
-        has_begun, only = only_speaker(history, channel_id)
-        first = only if has_begun else who_speaks(None, None, familiar.me(channel_id))
-        if rules.scope_said(channel_id, first) == PUBLIC:
-            others[channel_id] = None
-            continue
-        authors = history.recent_distinct_authors(channel_id, _MOST_PEOPLE)
-        others[channel_id] = [author for author in authors if author.slug not in own]
-    names = names_of_speakers(familiar, chain.from_iterable(filter(None, others.values())))
-    return [
-        "everybody" if some is None else _audience_words([names[author] for author in some])
-        for some in others.values()
-    ]
-
-
-def _audience_words(names: list[str]) -> str:
-    if not names:
-        return "only you"
-    more = len(names) - _MOST_NAMES
-    shown = names[:_MOST_NAMES] + ([f"{more} more"] if more > 0 else [])
-    return f"{', '.join(['you', *shown[:-1]])} and {shown[-1]}"

@@ -8,15 +8,18 @@ when it was said stays so, even if others join the channel later. How that is ap
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base.sqlite import rows_among
+from familiar_cli.base.text import fold
 from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history.events import END, BranchPart, parts_condition, parts_of
 from familiar_cli.store.history.rows import (
+    IMPORTED,
     PLACE,
     SELECTED,
     Row,
@@ -84,20 +87,52 @@ def publish_chat(history: HistoryFile, channel_id: str, first_id: int) -> None:
         connection.execute(sql, (first_id, key))
 
 
-def own_chat(history: HistoryFile, channel_id: str, first_id: int) -> None:
-    """Mark the turns imported from `first_id` on as a conversation of the owner alone."""
+def claim_chat(history: HistoryFile, channel_id: str, first_id: int, who: Author) -> None:
+    """Mark the turns imported from `first_id` on as a conversation of one person alone.
+
+    Where somebody else had spoken before, they are as private as what anybody says there.
+    """
+    values = (pack(channel_id), first_id, pack(who.platform), pack(who.user_id))
+    alone = (
+        "NOT EXISTS (SELECT 1 FROM turns LEFT JOIN one_to_one ON turn_id = turns.id WHERE "
+        "channel_id = ?1 AND turns.id < ?2 AND (platform IS NOT ?3 OR user_id IS NOT ?4))"
+    )
+    turns = "INSERT OR REPLACE INTO one_to_one SELECT id, ?3, ?4 FROM turns"
+    channel = "UPDATE only_speakers SET platform = ?3, user_id = ?4"
     with history.change() as connection:
-        key = pack(channel_id)
-        sql = (
-            "UPDATE only_speakers SET platform = 'cli', user_id = 'user' "
-            "WHERE channel_id = ? AND platform IS NOT NULL"
-        )
-        connection.execute(sql, (key,))
-        sql = (
-            "UPDATE one_to_one SET platform = 'cli', user_id = 'user' WHERE turn_id >= ? "
-            "AND turn_id IN (SELECT id FROM turns WHERE channel_id = ?)"
-        )
-        connection.execute(sql, (first_id, key))
+        for sql in (f"{turns} WHERE id >= ?2 AND", f"{channel} WHERE"):
+            connection.execute(f"{sql} channel_id = ?1 AND {alone}", values)
+
+
+def names_used_by(history: HistoryFile, slugs: Collection[str]) -> tuple[str, ...]:
+    """Return the names that some accounts last had in each channel."""
+    sql = (
+        "SELECT DISTINCT turns.author_platform, turns.author_user_id, author_display_name "
+        "FROM speakers JOIN turns ON turns.id = last_id WHERE author_display_name IS NOT NULL"
+    )
+    rows = history.rows(sql)
+    return tuple(unpack(name) for *who, name in rows if to_author((*who, None, None)).slug in slugs)
+
+
+def imported_accounts(history: HistoryFile, name: str) -> list[Author]:
+    """Return the accounts called `name` that have spoken in imported chats only.
+
+    Of a platform where two accounts have the name, none is returned.
+    """
+    sql = (
+        "SELECT DISTINCT turns.author_platform, turns.author_user_id, author_display_name "
+        "FROM speakers JOIN turns ON turns.id = last_id WHERE author_display_name IS NOT NULL "
+        "AND NOT EXISTS (SELECT 1 FROM speakers AS there JOIN turns AS said "
+        "ON said.channel_id = there.channel_id WHERE source != ?1 "
+        "AND there.author_platform = turns.author_platform "
+        "AND there.author_user_id = turns.author_user_id "
+        "AND said.author_platform = turns.author_platform "
+        "AND said.author_user_id = turns.author_user_id)"
+    )
+    rows = history.rows(sql, (IMPORTED,))
+    found = {to_author((*who, None, None)) for *who, shown in rows if fold(unpack(shown)) == name}
+    platforms = Counter(one.platform for one in found)
+    return [one for one in found if platforms[one.platform] == 1]
 
 
 def only_speaker(history: HistoryFile, channel_id: str) -> tuple[bool, Author | None]:
