@@ -26,7 +26,9 @@ def bring(tmp_path, name="old", talk=TALK, day="2023-06-19") -> None:
     ]
     path = tmp_path / f"{name}.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    result = run("import-chat", str(path), "--channel", name)
+    names = {who for role, who, _ in talk if who and role == "user"}
+    mine = ("--me", *names) if len(names) == 1 else ()
+    result = run("import-chat", str(path), "--channel", name, *mine)
     assert result.exit_code == 0, result.output
 
 

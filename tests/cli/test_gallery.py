@@ -38,7 +38,9 @@ def set_up(body: str, tmp_path) -> None:
             source = tmp_path / f"{name}.{kind}"
             source.write_text(text, "utf-8")
             book = ("import-lorebook", str(source))
-            chat = ("import-chat", str(source), "--channel", name)
+            names = re.findall(r'"role": "user".*?"name": "([^"]+)"', text)
+            mine = ("--me", names[0]) if len(set(names)) == 1 else ()
+            chat = ("import-chat", str(source), "--channel", name, *mine)
             done(*(book if kind == "json" else chat))
     for command in re.findall(r"`familiar ([^`]+)`", body):
         done(*shlex.split(command))

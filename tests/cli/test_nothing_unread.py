@@ -52,7 +52,7 @@ def test_a_chat_ends_with_its_words_indexed(tmp_path) -> None:
     live("ada")
     chat = tmp_path / "chat.jsonl"
     chat.write_text(json.dumps(TURN) + "\n", "utf-8")
-    assert run("import-chat", str(chat)).exit_code == 0
+    assert run("import-chat", str(chat), "--me", str(TURN["name"])).exit_code == 0
     assert unread() == (0, 0)
     assert data("index", "status")["turns"]["turns"] == 1
 

@@ -292,7 +292,7 @@ def brought_in(root, count=3, channel="old"):
         for n in range(count)
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    assert run("import-chat", str(path), "--channel", channel).exit_code == 0
+    assert run("import-chat", str(path), "--channel", channel, "--me", "Anna").exit_code == 0
 
 
 def test_only_the_channels_that_are_named_are_written(serve):
