@@ -58,7 +58,10 @@ MANIFEST: Final = "familiar-export.json"
 _PARTS: Final = ("characters", "chats")  # directories that together mark a data folder
 _CHATS: Final = (".jsonl", ".ndjson")
 _OTHERS: Final = frozenset(
-    (*_CHATS, ".json", ".png", ".apng", ".charx", ".yaml", ".yml", ".txt", ".log", ".csv")
+    (
+        *(*_CHATS, ".json", ".png", ".apng", ".charx", ".byaf", ".af", ".mem"),
+        *(".yaml", ".yml", ".txt", ".log", ".csv", ".html"),
+    )
 )
 _TIERS: Final = (*PERIOD_DIRS, SIGNIFICANT_DIR)
 _IMPORTED_FILES: Final = frozenset({"card", "lorebook", "chat", "memories"})
@@ -79,6 +82,7 @@ class Recognized(Struct, frozen=True):
         title: The kind, in words.
         hint: What to do with it.
         members: For a directory of mixed kinds, each file of a known kind.
+        unknown: For such a directory, the other files.
         forms: The common forms that a file can have, in the order of their import.
     """
 
@@ -86,6 +90,7 @@ class Recognized(Struct, frozen=True):
     title: str
     hint: str
     members: tuple[tuple[Path, Recognized], ...] = ()
+    unknown: tuple[Path, ...] = ()
     forms: tuple[Form, ...] = ()
 
 
@@ -200,7 +205,7 @@ def _readings_of_directory(path: Path) -> list[Recognized]:  # noqa: PLR0911  # 
         return [vault, memories] if _has_other_notes(root, notes) else [memories]
     others = [file for file in files if file.suffix.lower() in _OTHERS]
     if not notes or others:
-        return _of_members(path, others, [vault] if notes else [])
+        return _of_members(path, others, notes, [vault] if notes else [])
     chats = sum(_is_transcript(file) for file in notes[:_SAMPLE])
     if chats == len(notes[:_SAMPLE]):
         return [_chats_in(name)]
@@ -226,26 +231,32 @@ def _chats_in(name: str) -> Recognized:
     return Recognized("chat", "a directory of chats", f"Import it: `familiar import-chat {name}`.")
 
 
-def _of_members(path: Path, files: Sequence[Path], otherwise: list[Recognized]) -> list[Recognized]:
+def _of_members(
+    path: Path, files: Sequence[Path], notes: Sequence[Path], otherwise: list[Recognized]
+) -> list[Recognized]:
     """Return the possible kinds of a directory, judged by its files.
 
     Args:
         path: The directory.
         files: Its candidate files.
+        notes: Its notes, of which some may be what a program remembers.
         otherwise: The result if none of them is recognised.
     """
     if all(file.suffix.lower() in _CHATS for file in files):
         return [_chats_in(typed(str(path)))] if files else otherwise
     found = [(file, known) for file in files if (known := what_is(file))]
-    members = tuple((file, known) for file, known in found if known.kind in _IMPORTED_FILES)
-    kinds = {known.kind for _, known in members}
-    if kinds == {"chat"} and (len(members) > 1 or not otherwise):
+    members = [(file, known) for file, known in found if known.kind in _IMPORTED_FILES]
+    if {known.kind for _, known in members} == {"chat"} and (len(members) > 1 or not otherwise):
         return [_chats_in(typed(str(path)))]
     if not members:
         return otherwise
+    lists = [(note, known) for note in notes if (known := _recognise_file(note))]
+    members += [(note, known) for note, known in lists if known.kind == "memories"]
+    known_files = {file for file, _ in members}
+    rest = tuple(file for file in (*files, *notes) if file not in known_files)
     hint = f"Import it: `familiar import {typed(str(path))}`."
-    several = Recognized("several", "a directory of files to import", hint, members)
-    return [several, *otherwise]
+    title = "a directory of files to import"
+    return [Recognized("several", title, hint, tuple(members), rest), *otherwise]
 
 
 def _root_of_memories(path: Path) -> Path | None:

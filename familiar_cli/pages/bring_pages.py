@@ -65,6 +65,7 @@ def items_data(items: Sequence[ImportItem], *, dry_run: bool) -> list[dict[str, 
                 for done in item.done
             ],
             "error": str(item.error) if item.error else None,
+            "left_out": item.left_out or None,
         }
         for item in items
     ]
@@ -73,6 +74,8 @@ def items_data(items: Sequence[ImportItem], *, dry_run: bool) -> list[dict[str, 
 def warnings_of(items: Sequence[ImportItem]) -> Iterator[str]:
     """Yield what was unusual about the files."""
     for item in items:
+        if item.left_out:
+            yield f"{one_line(item.path.name)} was left out: {item.left_out}"
         for done in item.done:
             if isinstance(done, ImportedFolder):
                 for one in done.familiars:

@@ -122,7 +122,7 @@ def directories(tmp_path):
     (tmp_path / "mixed").mkdir()
     save(tmp_path / "mixed" / "a.jsonl", HEAD, *talk(2))
     (tmp_path / "mixed" / "z.png").write_bytes(png_card(card("Yuzu")))
-    (tmp_path / "mixed" / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
+    (tmp_path / "mixed" / "photo.png").write_bytes(b"\xff\xd8\xff\xe0 JFIF")
     return {
         "st": ["sillytavern"],
         "ember": ["persona"],
@@ -138,10 +138,34 @@ def test_a_directory_is_what_its_files_are(familiar, tmp_path) -> None:
     run("use", "ada")
     for name, kinds in directories(tmp_path).items():
         found = data("import", str(tmp_path / name), code=7 if name == "st" else 0)
-        assert [item["kind"] for item in found["items"]] == kinds, name
+        assert [item["kind"] for item in found["items"] if item["kind"]] == kinds, name
     assert (familiar / "memory" / "topics" / "tea.md").read_text("utf-8") == "# Tea\n"
     assert not list((familiar / "memory").rglob("app.json"))
     assert found["items"][1]["familiar"] == "yuzu"  # the one that was made beside it
+
+
+def test_what_is_left_out_of_a_directory_is_named_and_damage_is_an_error(familiar, tmp_path):
+    (tmp_path / "mem").mkdir()
+    save(tmp_path / "mem" / "book.json", world(lore("Reeds")))
+    for name, text in (
+        ("cut.json", '{"a": [1, 2'),
+        ("picture.png", "\x89PNG\r\n\x1a\nnothing"),
+        ("README.txt", "Of lakes."),
+        ("note.md", "# Of lakes"),
+        ("package.json", '{"name": "x", "version": "1", "main": "x.js"}'),
+        ("list.md", "[2025-03-04] - Likes lakes"),
+    ):
+        (tmp_path / "mem" / name).write_bytes(text.encode("latin-1"))
+    result = data("import", str(tmp_path / "mem"), code=7)
+    items = {Path(item["path"]).name: item for item in result["items"]}
+    assert [name for name, item in items.items() if item["results"]] == ["book.json", "list.md"]
+    assert {n for n, item in items.items() if item["error"]} == {"cut.json", "picture.png"}
+    left_out = {n: item["left_out"] for n, item in items.items() if item["left_out"]}
+    assert left_out == {
+        "README.txt": "it is text",
+        "note.md": "a note",
+        "package.json": "a package of npm",
+    }
 
 
 def test_of_several_peoples_data_folders_none_is_guessed(tmp_path) -> None:
@@ -195,7 +219,7 @@ def test_a_chat_goes_to_the_familiar_that_speaks_in_it(familiar, tmp_path) -> No
 def test_what_only_a_person_knows_is_a_usage_error(familiar, tmp_path) -> None:
     dates = "01/02/2024, 10:00 - Robin: Hello.\n01/02/2024, 10:01 - Yuzu: Hi.\n"
     stranger = "Robin: Hello.\nMira: Hi.\nRobin: Well?\nMira: Well.\n"
-    for text, option in ((dates, "--dates dmy"), (stranger, "--character 'Mira'")):
+    for text, option in ((dates, "--dates dmy"), (stranger, "--character Mira")):
         path = tmp_path / f"{option[2:5]}.txt"
         path.write_text(text, "utf-8")
         result = run("import", str(path))

@@ -77,6 +77,18 @@ def test_a_person_is_asked_for_a_card_a_model_and_a_name_and_again_after_a_mista
     assert data("me")["name"] == "Robin"
 
 
+@pytest.mark.usefixtures("server", "person")
+def test_what_was_before_is_asked_for_and_brought_along(tmp_path) -> None:
+    path = tmp_path / "memories.txt"
+    path.write_text("[2025-03-04] - Has a dog called Biscuit\n", "utf-8")
+    typed = f"companion\n1\nRobin\n/nowhere.txt\n{path}\n\n"
+    result = run("start", "--say", "Hello", stdin=typed)
+    assert "Did you talk with another companion or assistant" in result.stderr
+    assert "No such file or directory: '/nowhere.txt'" in result.stderr
+    assert (result.exit_code, "Imported 1 memory" in result.stdout) == (0, True)
+    assert "Biscuit" in data("memory", "cat", "people/cli-user.md")["text"]
+
+
 @pytest.mark.usefixtures("person")
 def test_an_address_may_be_typed_for_a_number_and_is_asked_for_again(monkeypatch, server) -> None:
     monkeypatch.setattr(start, "SERVERS", {})
@@ -109,7 +121,7 @@ def test_a_model_that_searches_by_meaning_is_offered(monkeypatch) -> None:
             pulled.append(words) if words[0] == "model" else do(self, *words, shown=shown)
         ),
     )
-    result = run("start", "--say", "Hello", stdin=f"{CARD}\n1\nRobin\n\n")
+    result = run("start", "--say", "Hello", stdin=f"{CARD}\n1\nRobin\n\n\n")
     assert result.exit_code == 0
     assert "23 MB" in result.stderr
     assert pulled == [("model", "pull", "minilm-l6-v2")]

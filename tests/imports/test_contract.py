@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,8 +13,9 @@ from familiar_cli.imports import registry
 from familiar_cli.imports.cast import Cast
 from familiar_cli.imports.contract import form_of
 from familiar_cli.imports.foreign_chat import ForeignChat, ForeignMessage, Reading
+from familiar_cli.imports.reading import read_card
 from familiar_cli.imports.registry import load_format, load_formats, recognise
-from familiar_cli.imports.source import as_source
+from familiar_cli.imports.source import ForeignFile, as_source
 from tests.support.world import data, live
 
 SAMPLES = sorted((Path(__file__).parent / "samples").iterdir())
@@ -106,6 +109,28 @@ def test_a_new_format_is_one_file_and_one_line_in_the_table(tmp_path, monkeypatc
         ("user", "Is it high?"),
         ("assistant", "In an hour."),
     ]
+
+
+def test_the_chats_that_a_telegram_account_has_left_come_along():
+    message = {"id": 1, "type": "message", "date": "2025-03-28T21:25:00", "from": "Nell"}
+    of = {"type": "personal_chat", "messages": [{**message, "from_id": "user1", "text": "Hi"}]}
+    lists = {"chats": {"list": [{**of, "name": "A", "id": 1}]}}
+    lists["left_chats"] = {"list": [{**of, "name": "B", "id": 2}]}
+    source = ForeignFile(None, "result.json", json.dumps({"about": "x", **lists}).encode())
+    found = load_format("telegram").read(source, READING)
+    assert [chat.name for chat in found] == ["A", "B"]
+
+
+def test_the_further_characters_of_a_backyard_archive_are_named(tmp_path):
+    path = tmp_path / "two.byaf"
+    with zipfile.ZipFile(path, "w") as archive:
+        files = [f"characters/{name}/character.json" for name in ("ibis", "heron")]
+        manifest = {"schemaVersion": 1, "characters": files, "scenarios": []}
+        archive.writestr("manifest.json", json.dumps(manifest))
+        for file in files:
+            archive.writestr(file, json.dumps({"name": file.split("/")[1], "persona": "A bird."}))
+    card = read_card(path.read_bytes(), origin="two.byaf")
+    assert card.warnings == ("heron, a further character, is not imported",)
 
 
 def test_every_form_has_a_value_of_its_own():

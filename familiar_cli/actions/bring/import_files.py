@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence  # functions can be asked for their types
 from contextlib import ExitStack, closing, suppress
@@ -55,7 +56,7 @@ from familiar_cli.imports.reading import (
 from familiar_cli.imports.registry import recognise
 from familiar_cli.imports.sillytavern import ImportedFolder, find_folder
 from familiar_cli.imports.source import as_source
-from familiar_cli.imports.what_is_it import Recognized, explain_unknown, readings_of
+from familiar_cli.imports.what_is_it import Recognized, explain_unknown, readings_of, what_is
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,6 +75,10 @@ Done = (
 )
 
 _KINDS: Final = {"sillytavern": "folder"}  # as a person calls it: as the importers do
+_DATA: Final = frozenset({".json", ".jsonl", ".ndjson", ".charx", ".byaf", ".mem", ".af"})
+"""Ends of files that a program wrote; one that is not recognised may be damaged."""
+
+_DAMAGE: Final = re.compile(r"\b(?:damaged|incomplete|not valid)\b")
 _FIRST: Final = ("folder", "export", "persona", "card", "lorebook", "memories", "vault", "chat")
 """The order of kinds: first those that make a familiar, for the others to go into."""
 
@@ -131,6 +136,7 @@ class ImportItem(Struct):
         forms: The common forms of a file, in the order of their import.
         done: Reports, one for each familiar and form.
         error: Why it was not imported, or not completely.
+        left_out: What it is, if it was left out on purpose.
     """
 
     path: Path
@@ -141,6 +147,7 @@ class ImportItem(Struct):
     forms: tuple[str, ...] = ()
     done: list[Done] = field(default_factory=list)
     error: FamiliarError | None = None
+    left_out: str = ""
 
     @property
     def problems(self) -> list[FamiliarError]:
@@ -178,11 +185,22 @@ def _recognise_items(path: Path, kind: str) -> Iterator[ImportItem]:
     elif first.members:
         for file, one in first.members:
             yield ImportItem(file, one.kind, one.title, forms=one.forms)
+        for file in first.unknown:
+            yield _unknown_item(file)
     else:
         error = BadInputError(
             f"{path.name!r} is {first.title}; nothing was imported", hint=first.hint
         )
         yield ImportItem(path, error=error)
+
+
+def _unknown_item(path: Path) -> ImportItem:
+    """Return the item of a file that no importer takes: an error if it is damaged."""
+    known, why = what_is(path), explain_unknown(path)
+    reason = known.title if known else str(why).partition("(")[2].rpartition(")")[0] or str(why)
+    if known is None and (path.suffix.lower() in _DATA or _DAMAGE.search(reason)):
+        return ImportItem(path, error=why)
+    return ImportItem(path, left_out=reason)
 
 
 def personas_in(items: Sequence[ImportItem]) -> list[str]:
@@ -259,6 +277,8 @@ class FileImporter:
             "vault": self._import_vault,
             "chat": self._import_chats,
         }
+        if item.left_out:
+            return
         self._report = report or _ignore
         forms = item.forms if item.kind in item.forms else (item.kind,)
         for form in forms if len(forms) == 1 else self._forms_of(item):

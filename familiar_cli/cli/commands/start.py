@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from contextlib import nullcontext, redirect_stdout
+from contextlib import nullcontext, redirect_stdout, suppress
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -44,8 +44,9 @@ def start(
 ) -> None:
     """Set up a familiar step by step, and talk to it.
 
-    It asks for a card, a model and your name, but not for what an option says or what is set
-    already, and shows each command that it runs. Without a terminal it asks nothing.
+    It asks for a card, a model, your name, and chats or memories from elsewhere, but not for what
+    an option says or what is set already, and shows each command that it runs. Without a terminal
+    it asks nothing.
 
     \b
     familiar start
@@ -69,6 +70,7 @@ def start(
         wizard.choose_model(preset, url, model)
         wizard.offer_embedder()
         wizard.choose_name(name)
+        wizard.offer_import()
         wizard.offer_small_embedder()
     except (KeyboardInterrupt, EOFError):
         wizard.out.note("\nStopped. What was done stays; `familiar start` goes on from here.")
@@ -86,6 +88,7 @@ class _Wizard(Struct):
 
     Attributes:
         familiar_id: The familiar, once it is known.
+        is_new: Whether it was made here.
         done: The commands that were run.
     """
 
@@ -93,6 +96,7 @@ class _Wizard(Struct):
     out: Output
     home: Path
     familiar_id: str = ""
+    is_new: bool = False
     done: list[str] = field(default_factory=list)
 
     def choose_familiar(self, card: str | None, template: str | None) -> None:
@@ -157,6 +161,7 @@ class _Wizard(Struct):
             raise NotFoundError("There is no character in that folder; nothing was changed")
         wanted = globals_of(self.ctx).familiar
         self.familiar_id = wanted if wanted in every else self._choose("Which one?", new, new)
+        self.is_new = True
         if len(every) > 1 and not wanted:
             self._do("use", self.familiar_id)
 
@@ -319,6 +324,27 @@ class _Wizard(Struct):
             name = ask_line("What is your name? (Enter: none)", "")
         if name.strip():
             self._do("me", "--name", name.strip())
+
+    def offer_import(self) -> None:
+        """Ask a new familiar's owner for chats and memories with another companion or assistant."""
+        from familiar_cli.cli.terminal.prompts import ask_line
+
+        if not (self.is_new and self._asks):
+            return
+        self.out.note(
+            "Did you talk with another companion or assistant until now? Chats and memories of "
+            "ChatGPT, Claude, Gemini, SillyTavern and others can come along."
+        )
+        with suppress(EOFError):
+            while answer := ask_line("File or folder (Enter: nothing more)", "").strip("'\" "):
+                if answer.lower() in {"n", "no"}:
+                    break
+                try:
+                    self._do("import", answer.replace("\\ ", " "), "--yes", shown=True)
+                except FamiliarError as error:
+                    self._tell(error)
+                except typer.Exit:  # the command has said what is missing
+                    continue
 
     def offer_small_embedder(self) -> None:
         """Offer the model that searches by meaning, if none does yet."""

@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import str_or_empty
+from familiar_cli.base.text import one_line, str_or_empty
 from familiar_cli.imports.cards import MAIN_INSTRUCTION, Card, build_card
 from familiar_cli.imports.containers import read_member
 from familiar_cli.imports.contract import Format, certain_if
@@ -52,8 +52,10 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported]:
         return
     members = partial(_members, source, value)
     scenarios = members("scenarios")
-    for character in members("characters")[:1]:
-        yield _card(character, scenarios, source)
+    first, *others = members("characters") or [{}]
+    notes = [f"{name}, a further character, is not imported" for name in map(_name_of, others)]
+    for character in filter(None, [first]):
+        yield _card(character, scenarios, source, notes)
         for scenario in scenarios:
             if object_list(scenario.get("messages")):
                 yield build_chat(source, reading, _PROGRAM, _conversation(scenario, character))
@@ -68,7 +70,16 @@ def _members(source: ForeignFile, manifest: Mapping[str, Any], kind: str) -> lis
     return found
 
 
-def _card(character: dict[str, Any], scenarios: list[dict[str, Any]], source: ForeignFile) -> Card:
+def _name_of(character: dict[str, Any]) -> str:
+    return one_line(str_or_empty(character.get("displayName") or character.get("name"))) or "?"
+
+
+def _card(
+    character: dict[str, Any],
+    scenarios: list[dict[str, Any]],
+    source: ForeignFile,
+    notes: list[str],
+) -> Card:
     first = scenarios[0] if scenarios else {}
     greetings = [text for scenario in scenarios for text in _texts(scenario.get("firstMessages"))]
     fields = {
@@ -82,7 +93,7 @@ def _card(character: dict[str, Any], scenarios: list[dict[str, Any]], source: Fo
         "character_book": _book(character.get("loreItems")),
         "extensions": {"backyard": {"displayName": character.get("displayName")}},
     }
-    return build_card(source, "backyard", {k: v for k, v in fields.items() if v}, [])
+    return build_card(source, "backyard", {k: v for k, v in fields.items() if v}, notes)
 
 
 def _old_card(character: dict[str, Any], source: ForeignFile) -> Card:

@@ -55,7 +55,9 @@ def take_file(asked: PageRequest) -> Shown | Redirect:
     shutil.rmtree(path.parent, ignore_errors=True)
     made = next((item.familiar for item in items if item.kind in _MAKES_FAMILIAR), "")
     lines = tuple(line for line in bare_lines(told) if line.strip())
-    return Redirect(f"/f/{made}/" if made else asked.to("import"), (*lines, *problems))
+    waits = any(getattr(done, "plan", "") for item in items for done in item.done)
+    to = f"/f/{made}/" if made else asked.to("review" if waits else "import")
+    return Redirect(to, (*lines, *problems))
 
 
 def _keep_upload(asked: PageRequest) -> Path:

@@ -35,7 +35,7 @@ def setup_values(
     """Return the template values of the page, with what was typed before."""
     typed = {"template": "companion", "preset": "local", **fields}
     return {
-        "typed": {name: typed.get(name, "") for name in ("name", "you", "template")},
+        "typed": {name: typed.get(name, "") for name in ("name", "you", "template", "move_in")},
         "templates": TEMPLATES,
         "problem": problem,
         "hint": hint,

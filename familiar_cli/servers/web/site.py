@@ -430,7 +430,10 @@ class Site:
         except FamiliarError as error:
             again = setup_values(fields, str(error), error.hint or "")
             return _page_response("setup", {**shared, **again}, asking.http_status(error))
-        done = asking.Redirect(f"/f/{quote(made)}/", (f"{made} is here. Say hello.",))
+        place, next_step = (
+            ("import", "Choose a file.") if fields.get("move_in") else ("", "Say hello.")
+        )
+        done = asking.Redirect(f"/f/{quote(made)}/{place}", (f"{made} is here. {next_step}",))
         return RedirectResponse(self._with_note(done), status_code=303)
 
     def _failed(
