@@ -193,7 +193,7 @@ def _plan_book(card: cards.Card, store: MemoryStore, *, overwrite: bool, force: 
     directory = None
     try:
         directory, notes = place_for(book, store)
-        plan = plan_import(book, store, into=directory, update=overwrite, force=force)
+        plan = plan_import(book, store, into=directory, update=overwrite, force=force, is_copy=True)
     except RefusedError as error:
         return _BookPlan(directory=directory, refusal=str(error))
     warnings = tuple(f"character_book: {note}" for note in (*notes, *plan.report.warnings))

@@ -142,17 +142,21 @@ def plan_import(
     into: str | None = None,
     update: bool = False,
     force: bool = False,
+    is_copy: bool = False,
 ) -> LorebookPlan:
     """Plan the import of `book`.
 
     A book imported before is recognised by its name or content, its entries by text, title and
-    number. Files that a person moved are found by the id in them.
+    number. Files that a person moved are found by the id in them. SillyTavern edits World Info, and
+    a card's own book is a copy of it from the day of the export: World Info replaces the text of
+    such a copy, and a copy replaces World Info only with `update`.
 
     Args:
         book: The book as returned by `read_book`.
         into: A directory below the memory root; None: the book's existing one, else a new one.
         update: Allow rewriting entries whose source changed.
         force: Also allow rewriting entries that a person edited or deleted.
+        is_copy: It comes with a card, so that `update` is not about World Info.
 
     Raises:
         UnsafePathError: `into` is not a visible directory below the memory root.
@@ -164,6 +168,7 @@ def plan_import(
     settings = lorebook_shelf.load_settings(store, directory)
     found = find_entry_files(store, directory, settings)
     draft = _Draft(directory, settings, found, update=update or force, force=force)
+    draft.keeps_world_info = not draft.update or (is_copy and not force)
     draft.warnings += notes
     draft.take(book)
     draft.check()
@@ -208,6 +213,8 @@ class _Draft:
         self.unchanged: list[str] = []
         self.states: dict[int, State] = {}
         self.changed: list[str] = []  # only written with `update`
+        self.keeps_world_info = True
+        self.kept: list[str] = []  # whose text a card's copy has otherwise
         self.edited: list[tuple[LoreFile, str]] = []  # a person's file, and its proposed new text
         self.warnings: list[str] = [f"{line}: not changed" for line in found.skipped]
 
@@ -222,7 +229,7 @@ class _Draft:
         new = [place for place, key in enumerate(ids) if key is None]
         self._add(book_id, [book.entries[place] for place in new], new)
         for key in olds.keys() - {key for key in ids if key}:
-            if key in self.found.files:
+            if key in self.found.files and olds[key].shape == book.shape:
                 path = self.found.files[key].path
                 self.warnings.append(f"{path}: no longer in the source; it is kept")
 
@@ -241,6 +248,12 @@ class _Draft:
     def plan(self, store: MemoryStore, book: Lorebook) -> LorebookPlan:
         """Return the finished plan."""
         written = sorted(change.path for change in self.changes)
+        if self.kept:
+            remedy = "" if self.update else "; `--update` uses this one"
+            self.warnings.append(
+                f"{import_plan.list_paths(self.kept)}: World Info has another text, which "
+                f"stays{remedy}"
+            )
         after = BookSettings(self.books, self.records)
         if after != self.settings:
             path = lorebook_shelf.path_in(self.directory)
@@ -259,7 +272,7 @@ class _Draft:
         """Record the book's own settings, and return its id."""
         book_id = same_book(self.settings, book) or book_id_of(book.name)
         known = self.books.get(book_id)
-        if known and known.shape != book.shape and not self.update:
+        if known and known.shape != book.shape and self.keeps_world_info:
             return book_id  # each format spells the book's own settings differently
         whole = book.digest
         if known and known.digest == whole and known.outer == book.outer:
@@ -296,6 +309,11 @@ class _Draft:
             self._write(after, key, text, MISSING)
             return
         after = replace(after, path=file.path)
+        if (record.shape, entry.shape) == ("worldinfo", "book") and self.keeps_world_info:
+            self._stays(place, file)
+            if not same:
+                self.kept.append(file.path)
+            return
         is_untouched = file.sha256 == record.sha256
         own = _with_own_pin(text, file, record)
         # An unedited page is also rewritten if an earlier version rendered it differently.
@@ -312,6 +330,8 @@ class _Draft:
                 self.edited.append((file, own))
                 self.warnings.append(f"{file.path}: edited by hand; the edit was replaced")
             self._rewrite(after, key, own, file)
+            if (record.shape, entry.shape) == ("book", "worldinfo"):
+                self.changed.remove(file.path)
 
     def _stays(self, place: int, file: LoreFile) -> None:
         self.unchanged.append(file.path)

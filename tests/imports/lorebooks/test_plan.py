@@ -260,3 +260,14 @@ def test_a_book_that_comes_again_in_another_format_is_the_same_book(store) -> No
 
     assert done.written == (f"{INTO}/.lorebook.json",)
     assert exported(store, "v3")["data"]["entries"][0]["name"] == "Citadel"
+
+
+def test_world_info_and_the_copy_in_a_card_are_no_changed_source_of_each_other(store) -> None:
+    copy = {"name": "North", "entries": [book_entry("Citadel", "It stood.", ["citadel"])]}
+    live = world(CITADEL, INN, name="North")
+    bring(store, copy)
+    assert bring(store, live).written == (f"{INTO}/citadel.md", f"{INTO}/inn.md")
+    again = bring(store, copy)
+    assert (again.written, bring(store, live).written) == ((), ())
+    assert [line for line in again.warnings if "World Info has another text" in line]
+    assert bring(store, copy, update=True).written == (f"{INTO}/citadel.md",)
