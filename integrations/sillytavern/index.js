@@ -2,8 +2,8 @@
 // and keeps the chat as it is shown: with its edits, swipes and deletions.
 
 import {
-    DEFAULTS, addMemory, bind, chatRequest, diagnose, familiarOf, hasBegun, linesOf, originOf,
-    proposalFor, requestFor, summaryOf, wantsMemory,
+    DEFAULTS, addMemory, bind, chatRequest, diagnose, familiarOf, hasBegun, isOutOfPrompt, linesOf,
+    originOf, proposalFor, requestFor, summaryOf, wantsMemory,
 } from './logic.js';
 
 const NAME = 'familiar';
@@ -123,11 +123,17 @@ function keepChat() {
 }
 
 async function send() {
-    const { chat, chatId, chatMetadata, groupId, groups, name1, name2 } = context();
-    if (!settings().enabled || !settings().keep || !chatId || !hasBegun(chat)) {
-        return;
+    const { chat, chatId } = context();
+    if (settings().enabled && settings().keep && chatId && hasBegun(chat)) {
+        await sendChat();
     }
+}
+
+/** Send the chat to each familiar in it; return the files in which a message was remembered. */
+async function sendChat(remember) {
+    const { chat, chatId, chatMetadata, groupId, groups, name1, name2 } = context();
     const group = groupId ? groups.find((one) => one.id === groupId) : null;
+    const files = [];
     for (const card of cards()) {
         const familiar = familiarOf(settings(), card);
         if (familiar) {
@@ -139,9 +145,42 @@ async function send() {
                 user: name1,
                 character: group ? 'unused' : name2,
                 metadata: chatMetadata,
+                remember,
             };
             const kept = await ask('/familiar/chat', chatRequest(settings(), chat, about));
             channels.set(`${familiar}\n${chatId}`, kept.channel);
+            files.push(kept.remembered);
+        }
+    }
+    return files.filter(Boolean);
+}
+
+/** Have one message written to memory, as a quote. */
+async function rememberMessage(id) {
+    try {
+        const work = sending.then(() => sendChat(id), () => sendChat(id));
+        sending = work.catch(() => {});
+        const files = await work;
+        const words = files.length ? `Remembered in ${files.join(', ')}` : 'No familiar is set for this card';
+        globalThis.toastr?.info(`Familiar: ${words}`);
+    } catch (error) {
+        await tell(error);
+    }
+}
+
+/** Give each message a button that remembers it, and mark those that left the prompt. */
+function markMessages() {
+    const { chat, chatMetadata } = context();
+    for (const block of document.querySelectorAll('#chat .mes')) {
+        const id = Number(block.getAttribute('mesid'));
+        const isOut = settings().enabled && isOutOfPrompt(id, chatMetadata);
+        block.classList.toggle('familiar-out', isOut);
+        const buttons = block.querySelector('.extraMesButtons');
+        if (buttons && !buttons.querySelector('.familiar-remember') && chat[id] && !chat[id].is_system) {
+            const button = element('div', 'mes_button familiar-remember fa-solid fa-bookmark', '');
+            button.title = 'Remember this (Familiar)';
+            button.addEventListener('click', () => rememberMessage(Number(block.getAttribute('mesid'))));
+            buttons.append(button);
         }
     }
 }
@@ -286,6 +325,11 @@ for (const name of ['MESSAGE_SWIPED', 'MESSAGE_UPDATED', 'MESSAGE_DELETED', 'MES
 }
 eventSource.on(eventTypes.CHARACTER_EDITED, onEdited);
 eventSource.on(eventTypes.CHAT_CHANGED, () => showCard());
+for (const name of ['CHAT_CHANGED', 'USER_MESSAGE_RENDERED', 'CHARACTER_MESSAGE_RENDERED', 'MORE_MESSAGES_LOADED', 'GENERATION_ENDED']) {
+    if (eventTypes[name]) {
+        eventSource.on(eventTypes[name], () => setTimeout(markMessages));
+    }
+}
 addPanel();
 if (settings().enabled) {
     check();

@@ -98,8 +98,15 @@ export function hasBegun(chat) {
     return chat.length > 1 || chat.some((message) => message.is_user);
 }
 
+/** Tell whether a message left the last prompt, by the mark that SillyTavern sets at the first one
+    that did not. */
+export function isOutOfPrompt(id, metadata) {
+    const first = Number(metadata?.lastInContextMessageId ?? 0);
+    return Number.isFinite(first) && id < first;
+}
+
 /** Return the request that keeps a chat as it is now. `about` has familiar, name, directory,
-    group, user, character and metadata. */
+    group, user, character, metadata and, if one message is to be remembered, its index. */
 export function chatRequest(settings, chat, about) {
     const head = { user_name: about.user, character_name: about.character, chat_metadata: {} };
     if (about.metadata?.main_chat) {
@@ -121,6 +128,9 @@ export function chatRequest(settings, chat, about) {
         group: about.group,
         lines: [head, ...lines],
     };
+    if (about.remember !== undefined) {
+        body.remember = about.remember + 1; // the header is the first line
+    }
     return { method: 'POST', headers: headersOf(settings), body: JSON.stringify(body) };
 }
 

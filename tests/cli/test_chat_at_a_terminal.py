@@ -283,6 +283,17 @@ def test_what_is_pasted_during_a_reply_is_a_draft_and_never_sent_by_itself(
     assert len(server.requests) == 2
 
 
+def test_the_line_at_the_bottom_says_which_messages_left_the_prompt(root, serve) -> None:
+    assert run("config", "set", "history.recent_turns", "1").exit_code == 0
+    serve("Aye.", "Aye, aye.")
+    with Tmux("chat") as terminal:
+        terminal.see("Ada Quill: Ahoy.")
+        terminal.say("hello")
+        terminal.see("Ada Quill: Aye.")
+        terminal.say("hello again")
+        terminal.see("messages before ")
+
+
 def test_a_reply_is_followed_by_the_memories_it_used_and_why_shows_them(root, serve) -> None:
     serve(Fail(503, "overloaded", retry_after="0"), "Green, of course.")
     run("memory", "write", "topics/the-boat.md", "# The boat\n\nRobin painted it green.\n")

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base.config.home import who_speaks
-from familiar_cli.base.errors import FamiliarError, UsageError
+from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.files import read_plain, write_own
 from familiar_cli.base.text import bare_lines, slugify
 from familiar_cli.base.times.clock import iso, now, parse_iso
@@ -41,12 +41,14 @@ class ClientChat(Struct, frozen=True):
         directory: Its directory in `chats`; empty for a group chat.
         group: Name of the group, if it is a group chat.
         lines: The lines of the file, header first.
+        remember: The one of them that memory should hold; None: none.
     """
 
     name: str
     directory: str
     group: str | None
     lines: tuple[Mapping[str, Any], ...]
+    remember: int | None = None
 
 
 def parse_client_chat(body: Mapping[str, Any]) -> ClientChat:
@@ -66,7 +68,10 @@ def parse_client_chat(body: Mapping[str, Any]) -> ClientChat:
         raise UsageError("'lines' must be the lines of the chat, as objects; nothing was kept")
     if not name or (group is not None and not isinstance(group, str)):
         raise UsageError("The request names no 'chat'; nothing was kept")
-    return ClientChat(name, directory, group, tuple(lines))
+    remember = body.get("remember")
+    if remember is not None and not (type(remember) is int and 0 < remember < len(lines)):
+        raise UsageError("'remember' must be the number of a line; nothing was kept")
+    return ClientChat(name, directory, group, tuple(lines), remember)
 
 
 def keep_client_chat(familiar: Familiar, chat: ClientChat) -> ImportedChat:
@@ -87,6 +92,22 @@ def keep_client_chat(familiar: Familiar, chat: ClientChat) -> ImportedChat:
     if done.failed:
         raise done.failed[0].error
     return done.chats[0]
+
+
+def remember_line(familiar: Familiar, chat: ClientChat, channel_id: str) -> str:
+    """Write a line of a kept chat to memory; return the file.
+
+    Raises:
+        NotFoundError: It was not kept, for example because it is a remark of the program.
+        RefusedError: A rule refuses it, for example because memory holds it already.
+    """
+    from familiar_cli.actions.memory.write_memory import remember_turn
+
+    text = str(chat.lines[chat.remember or 0].get("mes", ""))
+    turn = familiar.history.said_in(channel_id, text)
+    if turn is None:
+        raise NotFoundError("The history does not have this message; nothing was remembered")
+    return remember_turn(familiar, turn.id)
 
 
 def _read_options(familiar: Familiar, chat: ClientChat) -> Reading:

@@ -102,6 +102,12 @@ def _find_turn(familiar: Familiar, turn: int) -> Turn | None:
         return store.turn(turn)
 
 
+def oldest_in_prompt(trace: Trace) -> int:
+    """Return the oldest turn of the conversation in a prompt; 0 if no turn is known."""
+    sent = (p.turn_id for p in trace.contributions if p.kept and p.place is types.PromptSpan.chat)
+    return min(filter(None, (*sent, trace.turn)), default=0)
+
+
 _OF_MEMORY: Final = frozenset(
     {types.Layer.content, types.Layer.digest, types.Layer.pinned, types.Layer.desk}
 )

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from familiar_cli.actions.talk import change_turns
 from familiar_cli.actions.talk.explain_piece import explain_piece
-from familiar_cli.actions.talk.sent import find_trace, recalled_pieces
+from familiar_cli.actions.talk.sent import find_trace, oldest_in_prompt, recalled_pieces
 from familiar_cli.actions.talk.why import explain_reply
 from familiar_cli.base.errors import FamiliarError, RefusedError, UsageError
 from familiar_cli.base.text import harmless, nearest, one_line
@@ -35,7 +35,7 @@ from familiar_cli.cli.terminal.reply import (
 )
 from familiar_cli.pages.context_page import context_page, recall_page, reply_page, why_page
 from familiar_cli.pages.emit import Output, say
-from familiar_cli.pages.page import PagePart, plain, print_page
+from familiar_cli.pages.page import PagePart, local_time, plain, print_page
 from familiar_cli.pages.stream import TURNS, StreamedText, show_past
 
 if TYPE_CHECKING:
@@ -401,6 +401,7 @@ class Conversation:
     _has_heard: bool = False
     _prompt: ChatPrompt | None = None
     _knows_why: bool = False
+    _reach: str = ""
     _beside: BackgroundNotices = field(init=False)
 
     def __post_init__(self) -> None:
@@ -625,6 +626,7 @@ class Conversation:
             said.channel_id,
             "off the record" if said.off_record else "",
             f"editing turn {self.edited.id}; Ctrl-C leaves it" if self.edited else "",
+            self._reach,
             self._beside.status(),
         )
         return [one_line(part) for part in parts if part]
@@ -682,11 +684,20 @@ class Conversation:
         if self.out.as_json:
             self.out.answer(result.to_json() | thinking, "")
         self.out.warn(*result.notices)
+        self._reach = self._prompt_reach(result.trace) if self._draws else ""
         if not result.interrupted:
             self._tell_memories(result)
             return 0
         self.out.note(f"Interrupted; {_what_came(result)}.")
         return 0 if self.interactive else INTERRUPTED
+
+    def _prompt_reach(self, trace: Trace) -> str:
+        """Say from when on messages are in the prompt; empty if all of them are."""
+        first = self.familiar.history.turn(oldest_in_prompt(trace))
+        channel_id = self.said.channel_id
+        if not first or not self.familiar.history.recent(channel_id, 1, first.id, viewer=OWNER):
+            return ""
+        return f"messages before {local_time(first.at, self.familiar.zone)} left the prompt"
 
     def _tell_memories(self, result: TurnResult) -> None:
         """Print one line about the memories that the reply used."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.actions.memory.due_work import begin_due_work, make_way
 from familiar_cli.actions.memory.past import learned_from, undo
+from familiar_cli.actions.memory.write_memory import remember_turn
 from familiar_cli.actions.talk import change_turns
 from familiar_cli.actions.talk.pictures import (
     MOST_PICTURES,
@@ -19,6 +20,7 @@ from familiar_cli.actions.talk.pictures import (
     picture_part,
     stored_parts,
 )
+from familiar_cli.actions.talk.sent import oldest_in_prompt
 from familiar_cli.actions.talk.talk import (
     Asking,
     LiveTurn,
@@ -371,11 +373,14 @@ def _chat_values(asked: asking.PageRequest) -> dict[str, Any]:
     except FamiliarError as error:
         problem, remedy = str(error), error.hint or ""
     is_end = before is None
+    oldest = _oldest_in_prompt(familiar, channel_id)
     return {
         "name": familiar.name,
         "channel": channel_id,
         "has_portrait": bool(card_picture(familiar.memory)[0]),
-        "rows": _turn_rows(asked, turns),
+        "rows": [
+            row | {"is_out": place_of(row["turn"]) < oldest} for row in _turn_rows(asked, turns)
+        ],
         "last": _last_controls(familiar, channel_id, turns) if is_end else {},
         "more": place_of(recent[-_MOST_TURNS]) if len(recent) > _MOST_TURNS else None,
         "is_end": is_end,
@@ -415,6 +420,15 @@ def _turn_rows(asked: asking.PageRequest, turns: Sequence[Turn]) -> list[dict[st
         row = {"turn": turn, "who": who, "words": words, "pictures": pictures, "why": why}
         rows.append({**row, "learned": learned.get(turn.id, [])})
     return rows
+
+
+def _oldest_in_prompt(familiar: Familiar, channel_id: str) -> int:
+    """Return the oldest turn in a conversation's last prompt; 0 without one."""
+    try:
+        said = change_turns.last_exchange(familiar, channel_id).said
+        return oldest_in_prompt(read_trace(familiar.paths.traces, said.id))
+    except FamiliarError:
+        return 0
 
 
 def _explained(familiar: Familiar, turn: Turn) -> ReplyExplanation | None:
@@ -510,6 +524,15 @@ def withdraw_exchange(asked: asking.PageRequest) -> asking.Redirect:
     return _to_end(asked, f"Taken back. `familiar history restore {ids}` brings it back.")
 
 
+def remember_message(asked: asking.PageRequest) -> asking.Redirect:
+    """Write one message to memory, as a quote."""
+    number = asking.to_number(asked.sent("turn"), "turn")
+    turn = asked.familiar.history.turn(number)
+    if turn is None or not asked.viewer.sees_turn(turn):
+        raise NotFoundError(f"There is no turn {number}; nothing was changed")
+    return _to_end(asked, f"Remembered in {remember_turn(asked.familiar, number)}.")
+
+
 def begin_branch(asked: asking.PageRequest) -> asking.Redirect:
     """Branch a conversation at a turn."""
     name = asked.sent("name").strip()
@@ -539,6 +562,7 @@ PAGES: Final = (
     asking.WebPage("/chat/choose", choose_reply, "POST"),
     asking.WebPage("/chat/edit", edit_turn, "POST"),
     asking.WebPage("/chat/withdraw", withdraw_exchange, "POST"),
+    asking.WebPage("/chat/remember", remember_message, "POST"),
     asking.WebPage("/chat/branch", begin_branch, "POST"),
     asking.WebPage("/chat/undo", undo_learning, "POST"),
 )

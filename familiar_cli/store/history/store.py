@@ -341,6 +341,11 @@ class HistoryStore(HistoryFile):
             return next(iter(self.recent(channel_id, 1, viewer=OWNER)), None)
         return next(iter(self._rows(_SELECT + " ORDER BY id DESC LIMIT 1", (), to_turn)), None)
 
+    def said_in(self, channel_id: str, text: str) -> Turn | None:
+        """Return the newest standing turn of a channel with exactly this text, or None."""
+        sql = _STANDING + " WHERE channel_id = ? AND content = ? ORDER BY id DESC LIMIT 1"
+        return next(iter(self._rows(sql, (pack(channel_id), pack(text)), to_turn)), None)
+
     def latest_turn(self) -> Turn | None:
         """Return the turn that was said last, in whatever order turns were imported."""
         sql = _SELECT + " ORDER BY at_ms DESC, id DESC LIMIT 1"

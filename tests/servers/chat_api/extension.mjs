@@ -10,17 +10,28 @@ const scenario = JSON.parse(await new Promise((done) => {
 }));
 
 class Element {
-    constructor(kind) { this.kind = kind; this.children = []; this.className = ''; this.textContent = ''; }
+    constructor(kind) {
+        Object.assign(this, { kind, children: [], className: '', textContent: '', handlers: {}, marks: {} });
+        this.classList = { toggle: (name, isOn) => { this.marks[name] = isOn; } };
+    }
+    getAttribute(name) { return this[name]; }
     append(...more) { this.children.push(...more); }
     querySelector(selector) {
-        return this.children.find((child) => `.${child.className}` === selector) ?? null;
+        return this.children.find((child) => child.className.split(' ').includes(selector.slice(1))) ?? null;
     }
     remove() { this.isRemoved = true; }
-    addEventListener() {}
+    addEventListener(name, handler) { this.handlers[name] = handler; }
     text() { return [this.textContent, ...this.children.map((child) => child.text())].join('\n'); }
 }
 
 const block = new Element('div');
+const messages = scenario.chat.map((_, id) => {
+    const [made, buttons] = [new Element('div'), new Element('div')];
+    buttons.className = 'extraMesButtons';
+    made.append(buttons);
+    return Object.assign(made, { mesid: String(id) });
+});
+const infos = [];
 const panel = new Element('div');
 const warnings = [];
 const asked = [];
@@ -42,14 +53,15 @@ globalThis.document = {
     body: { dataset: {} },
     createElement: (kind) => new Element(kind),
     querySelector: (selector) => (selector.startsWith('#chat') ? block : panel),
+    querySelectorAll: () => messages,
 };
-globalThis.toastr = { warning: (words) => warnings.push(words) };
+globalThis.toastr = { warning: (words) => warnings.push(words), info: (words) => infos.push(words) };
 const name = scenario.character ?? 'Ada';
 const questions = [];
 const context = {
     extensionSettings: { familiar: scenario.settings },
     saveSettingsDebounced() {},
-    eventSource: { on: (event, handler) => { handlers[event] = handler; } },
+    eventSource: { on: (event, handler) => { const before = handlers[event]; handlers[event] = (...about) => { before?.(...about); handler(...about); }; } },
     eventTypes: { CHARACTER_MESSAGE_RENDERED: 'rendered', CHAT_CHANGED: 'changed', CHARACTER_EDITED: 'edited' },
     name1: 'Anna',
     name2: name,
@@ -57,7 +69,7 @@ const context = {
     characterId: 0,
     groups: [],
     chatId: scenario.chatId ?? 'Ada - 2026-01-01',
-    chatMetadata: {},
+    chatMetadata: scenario.metadata ?? {},
     groupId: null,
     chat: scenario.chat,
     POPUP_TYPE: {},
@@ -76,6 +88,16 @@ if (scenario.reply) {
         await isKept;
     }
 }
+handlers.changed?.();
+await new Promise((done) => { setTimeout(done, 20); });
+if (scenario.remember !== undefined) {
+    const button = messages[scenario.remember].querySelector('.extraMesButtons').querySelector('.familiar-remember');
+    button.handlers.click();
+    while (!infos.length && !warnings.length) {
+        await new Promise((done) => { setTimeout(done, 20); });
+    }
+}
+const out = messages.map((one) => Boolean(one.marks['familiar-out']));
 const bindings = context.extensionSettings.familiar.bindings;
-console.log(JSON.stringify({ sent, chat: context.chat, shown: block.text(), panel: panel.text(), warnings, asked, questions, bindings }));
+console.log(JSON.stringify({ sent, chat: context.chat, shown: block.text(), panel: panel.text(), warnings, infos, out, asked, questions, bindings }));
 process.exit(0);

@@ -107,6 +107,17 @@ def test_an_exchange_is_kept_once_and_a_swipe_replaces_the_reply(url) -> None:
     assert turns() == [("user", QUESTION), ("assistant", "At home.")]
 
 
+def test_one_message_is_remembered_and_those_that_left_the_prompt_are_marked(url) -> None:
+    chat = [said("Ahoy!", by_user=False), said("My oar is made of ash.")]
+    bound = {"bindings": play(url, chat)["bindings"], "keep": False}
+    marked = {"metadata": {"lastInContextMessageId": 1}}
+    found = play(url, chat, settings=bound, remember=1, **marked)
+    assert (found["out"], found["warnings"]) == ([True, False], [])
+    (told,) = found["infos"]
+    page = home() / "ada" / "memory" / told.removeprefix("Familiar: Remembered in ")
+    assert "“My oar is made of ash.” (Anna) <!-- turns 2 -->" in page.read_text("utf-8")
+
+
 def test_going_on_stays_in_the_chat(url) -> None:
     play(url, [said(QUESTION)], reply="In Risor.")
     chat = [said(QUESTION), said("In Risor.", by_user=False), said("Thanks.")]

@@ -128,6 +128,17 @@ def test_what_is_no_picture_is_not_sent(client, serve) -> None:
     assert "is not a picture" in words(page)
     assert ">Look</textarea>" in page.text.replace("\n", "")
     assert (server.requests, kept()) == ([], [])
+def test_one_message_is_remembered_and_each_says_whether_it_left_the_prompt(client, serve) -> None:
+    run("config", "set", "history.recent_turns", "2")
+    serve(*["Aye."] * 4)
+    for number in range(4):
+        page = say(client, f"I painted oar {number} green.")
+    assert words(page).count("not in the prompt any more") > 1
+    assert "any more" not in words(page).partition("oar 3")[2]
+    done = client.post("/chat/remember", data={"turn": "1"}, follow_redirects=True)
+    assert "Remembered in people/" in words(done)
+    assert "“I painted oar 0 green.”" in run("memory", "grep", "oar 0").stdout
+    assert client.post("/chat/remember", data={"turn": "99"}).status_code == 404
 
 
 def test_a_reply_goes_on_where_it_ended(client, serve) -> None:
