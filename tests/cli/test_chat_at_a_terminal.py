@@ -260,14 +260,15 @@ def test_replies_go_into_a_file_where_stdout_is_one(root, serve, tmp_path) -> No
     assert kept.read_text() == "Ahoy.\n*One* of us.\n"
 
 
-@pytest.mark.parametrize("bracketed", [True, False])
+@pytest.mark.parametrize(("bracketed", "is_logged"), [(True, False), (False, False), (True, True)])
 def test_what_is_pasted_during_a_reply_is_a_draft_and_never_sent_by_itself(
-    root, serve, bracketed
+    root, serve, bracketed, is_logged, tmp_path
 ) -> None:
+    log = tmp_path / "log" if is_logged else None
     hold = threading.Event()
     server = serve(Say("One two three four five six.", hold=hold), "Second.")
     lines = [f"line {number:02}, 日本語 עברית" for number in range(50)]
-    with Tmux("chat", rows=80) as terminal:
+    with Tmux("chat", rows=80, stderr=log) as terminal:
         terminal.see_prompt()
         terminal.say("hello")
         terminal.see("One")

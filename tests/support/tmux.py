@@ -24,13 +24,19 @@ class Tmux:
     """A terminal that runs `familiar` with these arguments; see what it shows, type, resize."""
 
     def __init__(
-        self, *argv: str, columns: int = 80, rows: int = 40, stdout: Path | None = None
+        self,
+        *argv: str,
+        columns: int = 80,
+        rows: int = 40,
+        stdout: Path | None = None,
+        stderr: Path | None = None,
     ) -> None:
         self._socket = f"familiar-{os.getpid()}-{time.monotonic_ns()}"
         passed = {k: v for k, v in environment().items() if k.startswith(_PASSED_ON)}
         settings = [f"{name}={value}" for name, value in passed.items()]
         program = shlex.join(["env", *settings, sys.executable, "-m", "familiar_cli", *argv])
         into = f" > {shlex.quote(str(stdout))}" if stdout else ""
+        into += f" 2> {shlex.quote(str(stderr))}" if stderr else ""
         size = ("-x", str(columns), "-y", str(rows))
         self._call(
             "-f",

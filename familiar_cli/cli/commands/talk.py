@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -464,6 +465,7 @@ def chat(
         off_record: Start off the record; /offrecord toggles it.
     """
     from familiar_cli.cli.terminal.chat import Conversation
+    from familiar_cli.cli.terminal.reply import prompt_stream
 
     out = base.output(ctx)
     with base.with_models(base.familiar_of(ctx)) as familiar:
@@ -475,8 +477,9 @@ def chat(
         )
         if hint := hint_of_me(out, familiar, said):
             out.note(hint)
-        reply = partial(reply_to, familiar, stream=not no_stream, in_chat=is_terminal())
-        talk = Conversation(familiar, said, out, reply, is_terminal(), show_thinking)
+        is_typed = sys.stdin.isatty() and prompt_stream().isatty()
+        reply = partial(reply_to, familiar, stream=not no_stream, in_chat=is_typed)
+        talk = Conversation(familiar, said, out, reply, is_typed, show_thinking)
         code = talk.run()
     if code:
         raise typer.Exit(code)

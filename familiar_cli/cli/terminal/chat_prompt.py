@@ -30,7 +30,7 @@ from rich.cells import cell_len, set_cell_size
 
 from familiar_cli.base.files import ON_WINDOWS
 from familiar_cli.base.times.clock import stopwatch_s
-from familiar_cli.cli.terminal.reply import PROMPT, ctrl_c_interrupts
+from familiar_cli.cli.terminal.reply import PROMPT, ctrl_c_interrupts, prompt_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -54,11 +54,23 @@ _EDITING: Final = frozenset(
 _STYLE: Final = Style.from_dict({"bottom-toolbar": "noreverse fg:ansibrightblack bg:default"})
 
 
+@contextmanager
+def _printing_above() -> Iterator[None]:
+    """Print above the prompt what comes meanwhile; what goes to a file still goes there."""
+    outputs = {"stdout": sys.stdout, "stderr": sys.stderr}
+    with patch_stdout(raw=True):
+        for name, stream in outputs.items():
+            if not stream.isatty():
+                setattr(sys, name, stream)
+        yield
+
+
 class ChatPrompt:
     """Reads lines from a terminal, which it controls inside a `with` block.
 
     What is typed or pasted during a reply becomes part of the next draft; it is never sent by
-    itself. The prompt is written to stderr, so that stdout carries the replies alone.
+    itself. The prompt is written to stderr, so that stdout carries the replies alone; where stderr
+    is redirected, to stdout.
 
     Args:
         past: Earlier messages, oldest first, for the arrow keys.
@@ -79,7 +91,7 @@ class ChatPrompt:
         self._shown: Sequence[str] = ()
         self._quiet_until_s = 0.0
         self._has_early = self._has_ctrl_c = self._was_dropped = False
-        self._output = create_output(stdout=sys.stderr)
+        self._output = create_output(stdout=prompt_stream())
         self._early = EarlyKeys(create_input(sys.stdin))
         self._session: PromptSession[str] = PromptSession(
             history=InMemoryHistory(past),
@@ -117,7 +129,7 @@ class ChatPrompt:
         if self._take_ctrl_c() and was_dropped:
             return None
         try:
-            with patch_stdout(raw=True):
+            with _printing_above():
                 line = self._session.prompt(
                     PROMPT, default=draft, pre_run=self._watch, handle_sigint=False
                 )

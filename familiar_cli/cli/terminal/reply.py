@@ -21,6 +21,7 @@ from familiar_cli.writing.writer.schedule import WRITER_SLOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import TextIO
 
     from familiar_cli.base.jobs import Drained
     from familiar_cli.context.turn import TurnResult
@@ -36,15 +37,20 @@ def can_edit() -> bool:
     return not ON_WINDOWS or sys.stdout.isatty()
 
 
+def prompt_stream() -> TextIO:
+    """Return where a person sees what they type: stderr, or stdout where stderr is redirected."""
+    return sys.stdout if sys.stdout.isatty() and not sys.stderr.isatty() else sys.stderr
+
+
 def asked_lines() -> Iterator[str]:
     """Yield lines typed without a line editor, until Ctrl-D."""
     while True:
-        sys.stderr.write(PROMPT)
-        sys.stderr.flush()
+        prompt_stream().write(PROMPT)
+        prompt_stream().flush()
         try:
             line = sys.stdin.readline()
         except KeyboardInterrupt:
-            sys.stderr.write("\n")
+            prompt_stream().write("\n")
             continue
         if not line:
             return
