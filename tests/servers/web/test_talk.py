@@ -128,6 +128,8 @@ def test_what_is_no_picture_is_not_sent(client, serve) -> None:
     assert "is not a picture" in words(page)
     assert ">Look</textarea>" in page.text.replace("\n", "")
     assert (server.requests, kept()) == ([], [])
+
+
 def test_one_message_is_remembered_and_each_says_whether_it_left_the_prompt(client, serve) -> None:
     run("config", "set", "history.recent_turns", "2")
     serve(*["Aye."] * 4)
