@@ -65,6 +65,14 @@ def remember_turn(familiar: Familiar, turn_id: int) -> str:
     return memory_writer(familiar).remember(turn)
 
 
+def remember_text(familiar: Familiar, channel_id: str, text: str) -> str:
+    """Write the newest message of a channel with this text to memory; see `remember_turn`."""
+    turn = familiar.history.said_in(channel_id, text)
+    if turn is None:
+        raise NotFoundError("The history does not have this message; nothing was remembered")
+    return remember_turn(familiar, turn.id)
+
+
 def of_channels(familiar: Familiar, channels: Sequence[str]) -> UnreadFilter:
     """Return a filter for turns of these channels, or of all if none is named.
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base.config.home import who_speaks
-from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
+from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.base.files import read_plain, write_own
 from familiar_cli.base.text import bare_lines, slugify
 from familiar_cli.base.times.clock import iso, now, parse_iso
@@ -49,6 +49,11 @@ class ClientChat(Struct, frozen=True):
     group: str | None
     lines: tuple[Mapping[str, Any], ...]
     remember: int | None = None
+
+    @property
+    def remembered_text(self) -> str | None:
+        """The text of the line that memory should hold, if there is one."""
+        return None if self.remember is None else str(self.lines[self.remember].get("mes", ""))
 
 
 def parse_client_chat(body: Mapping[str, Any]) -> ClientChat:
@@ -92,22 +97,6 @@ def keep_client_chat(familiar: Familiar, chat: ClientChat) -> ImportedChat:
     if done.failed:
         raise done.failed[0].error
     return done.chats[0]
-
-
-def remember_line(familiar: Familiar, chat: ClientChat, channel_id: str) -> str:
-    """Write a line of a kept chat to memory; return the file.
-
-    Raises:
-        NotFoundError: It was not kept, for example because it is a remark of the program.
-        RefusedError: A rule refuses it, for example because memory holds it already.
-    """
-    from familiar_cli.actions.memory.write_memory import remember_turn
-
-    text = str(chat.lines[chat.remember or 0].get("mes", ""))
-    turn = familiar.history.said_in(channel_id, text)
-    if turn is None:
-        raise NotFoundError("The history does not have this message; nothing was remembered")
-    return remember_turn(familiar, turn.id)
 
 
 def _read_options(familiar: Familiar, chat: ClientChat) -> Reading:

@@ -282,15 +282,14 @@ async def keep_exchange(
 
 async def keep_chat(served: Served, chat: ClientChat, alone: ConversationLocks) -> dict[str, Any]:
     """Store a whole chat as its program shows it now."""
-    from familiar_cli.actions.talk import client_chat  # noqa: PLC0415  # the importer
+    from familiar_cli.actions.memory.write_memory import remember_text  # noqa: PLC0415  # the writer
+    from familiar_cli.actions.talk.client_chat import keep_client_chat  # noqa: PLC0415  # the importer
 
     familiar, remembered = served.familiar, None
     async with alone.hold(f"{chat.directory}/{chat.name}"):
-        done = await asyncio.to_thread(client_chat.keep_client_chat, familiar, chat)
-        if chat.remember is not None:
-            remembered = await asyncio.to_thread(
-                client_chat.remember_line, familiar, chat, done.channel
-            )
+        done = await asyncio.to_thread(keep_client_chat, familiar, chat)
+        if (text := chat.remembered_text) is not None:
+            remembered = await asyncio.to_thread(remember_text, familiar, done.channel, text)
     return {
         "remembered": remembered,
         "channel": done.channel,
