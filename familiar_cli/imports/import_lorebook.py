@@ -46,15 +46,23 @@ State = Literal["pinned", "found", "gone"]
 """What an entry's file is: pinned, or not, or deleted by hand."""
 
 _SHOWN: Final = frozenset(("key", "keys", "content", "comment", "name", "disable", "enabled"))
-_COUNTERS: Final = frozenset(("uid", "id", "displayIndex", "addMemo"))
+_COUNTERS: Final = frozenset(("uid", "id", "displayindex", "addmemo"))
+_TIMED: Final = frozenset(("sticky", "cooldown", "delay"))  # 0 and nothing are the same
 _PINNING: Final = frozenset(("constant", "@@constant"))
 _UNPINNED: Final = "constant (not pinned)"
-# Defaults of a card's book.
+
+
+def _plain_name(name: str) -> str:
+    """Return `delayuntilrecursion` for `delayUntilRecursion` and `delay_until_recursion`."""
+    return name.replace("_", "").lower()
+
+
+# Defaults of World Info and of a card's book.
 _BOOK_DEFAULTS: Final = {
-    **DEFAULTS,
-    "insertion_order": 100,
-    "secondary_keys": [],
-    "use_regex": False,
+    **{_plain_name(name): value for name, value in DEFAULTS.items()},
+    "insertionorder": 100,
+    "secondarykeys": [],
+    "useregex": False,
     "extensions": {},
 }
 
@@ -112,14 +120,20 @@ def _kept_settings(entry: LoreEntry) -> Iterator[str]:
     """Yield each setting that differs from its default and is not on the entry's page."""
     for name, value in entry.raw.items():
         if name == "extensions" and isinstance(value, dict):
-            yield from (f"extensions.{inner}" for inner in value)
-        elif name not in _SHOWN | _COUNTERS and not _is_default(name, value):
+            yield from (
+                f"extensions.{key}" for key, one in value.items() if not _is_default(key, one)
+            )
+        elif name not in _SHOWN and not _is_default(name, value):
             yield name
     yield from {f"@@{name}" for name in read_decorators(entry.content)}
 
 
 def _is_default(name: str, value: Any) -> bool:  # noqa: ANN401
-    return value is None or (name in _BOOK_DEFAULTS and bool(_BOOK_DEFAULTS[name] == value))
+    """Tell whether a setting has no effect, by its name in World Info or in a card's book."""
+    plain = _plain_name(name)
+    if value is None or plain in _COUNTERS or (plain in _TIMED and value == 0):
+        return True
+    return plain in _BOOK_DEFAULTS and bool(_BOOK_DEFAULTS[plain] == value)
 
 
 _SHOWN_DIFF_LINES: Final = 200

@@ -50,6 +50,21 @@ def test_it_tells_what_was_written_and_what_became_of_each_setting(memory, book)
     assert (memory / "lore/imported/north/城.md").is_file()
 
 
+def test_a_setting_with_its_default_has_no_effect(memory, tmp_path) -> None:
+    plain = {"delay": 0, "cooldown": 0, "sticky": 0, "position": 0, "probability": 100}
+    inner = {**plain, "delay_until_recursion": 0, "display_index": 3, "useProbability": True}
+    in_card = {
+        "name": "south",
+        "entries": [book_entry("Tower", insertion_order=100, extensions=inner)],
+    }
+    for number, book in enumerate((world(lore("Moat", **plain)), in_card)):
+        result = run(save(tmp_path / f"book-{number}.json", book))
+        assert result.stdout.splitlines()[2:] == [
+            "Found when it fits",
+            "  title, keys and text of 1 entry",
+        ]
+
+
 def test_json_has_the_lists(memory, book) -> None:
     data = json.loads(run(book, "--json").stdout)["data"]
 
