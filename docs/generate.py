@@ -18,6 +18,7 @@ import yaml
 from msgspec import Struct
 
 import familiar_cli
+from familiar_cli.actions.share import backup
 from familiar_cli.base import errors
 from familiar_cli.base.config import settings as settings_files
 from familiar_cli.base.config.channel_kinds import MODES
@@ -33,6 +34,7 @@ from familiar_cli.imports import foreign_files
 from familiar_cli.imports.lorebook_reading import MAX_ENTRIES
 from familiar_cli.llm import wire
 from familiar_cli.llm.reply import MAX_REPLY_CHARS
+from familiar_cli.servers.limits import MOST_STREAMS
 from familiar_cli.store.memory.store.files import (
     MAX_NAME_BYTES,
     MAX_PATH_BYTES,
@@ -321,6 +323,11 @@ def limits() -> str:
         ("a card in YAML", _size(foreign_files.MAX_YAML_BYTES), "refused; so are aliases"),
         ("files in one archive", f"{foreign_files.MAX_MEMBERS:,}", "refused"),
         ("all files of one archive, unpacked", _size(foreign_files.MAX_TOTAL_BYTES), "refused"),
+        (
+            "a backup's manifest, unpacked; a piece of it",
+            f"{_size(backup.MOST_MANIFEST_BYTES)}; {_size(backup.PIECE_BYTES)}",
+            "refused",
+        ),
         ("nesting of JSON and YAML", f"{foreign_files.MAX_DEPTH} levels", "refused"),
         ("lists and objects in JSON", f"{foreign_files.MAX_CONTAINERS:,}", "refused"),
         ("digits of a number in JSON", f"{foreign_files.MAX_DIGITS:,}", "refused"),
@@ -344,6 +351,10 @@ def limits() -> str:
         ("all that a model server sends for one reply", _size(wire.MAX_STREAM_BYTES), ""),
         ("events of one reply", f"{wire.MAX_EVENTS:,}", ""),
         ("silence of a model server", f"{server.timeout_s:g} s", "`llm.timeout_s`"),
+        *(
+            (f"open streams of events of one {owner}", f"{most:,}", "429")
+            for owner, most in MOST_STREAMS.items()
+        ),
         ("time of one reply", f"{server.deadline_s:,g} s", "`llm.deadline_s`"),
     )
     head = "| what | at most | beyond |\n|---|---|---|"

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.text import counted
+from familiar_cli.base.unpacking import inflate
 from familiar_cli.imports.exif import user_comment, webp_exif
 from familiar_cli.imports.foreign_files import (
     MAX_CARD_BYTES,
@@ -250,16 +251,14 @@ def _chunk_at(raw: bytes, at: int, origin: str) -> Chunk:
 
 
 def _inflate(packed: bytes, origin: str, limit_bytes: int) -> bytes:
-    stream = zlib.decompressobj()
     try:
-        text = stream.decompress(packed, limit_bytes + 1)
+        return inflate(packed, limit_bytes)
     except zlib.error as error:
         raise BadInputError(f"{origin!r} contains a damaged compressed text: {error}") from error
-    if len(text) > limit_bytes:
-        raise _too_much(origin)
-    if not stream.eof:
-        raise BadInputError(f"{origin!r} contains an incomplete compressed text")
-    return text
+    except EOFError:
+        raise BadInputError(f"{origin!r} contains an incomplete compressed text") from None
+    except ValueError:
+        raise _too_much(origin) from None
 
 
 def _too_much(origin: str) -> BadInputError:

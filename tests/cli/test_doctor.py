@@ -198,6 +198,8 @@ def test_a_damaged_history_fails_and_is_left_alone() -> None:
     path.write_bytes(raw)
     assert found(code=7)["history"][0] == "fail"
     assert path.read_bytes() == bytes(raw)
+    for command in (("status",), ("ask", "Hello", "--dry-run")):
+        assert "is damaged" in run(*command).output
 
 
 def test_a_home_that_is_a_file_fails() -> None:

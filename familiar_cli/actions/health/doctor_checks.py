@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from familiar_cli.actions.health.damaged_marks import damage_in
 from familiar_cli.base import errors
-from familiar_cli.base.config.home import FamiliarPaths, familiar_and_reason
+from familiar_cli.base.config.home import FamiliarPaths, check_here, familiar_and_reason
 from familiar_cli.base.config.schema import EMBEDDERS, CharacterConfig
 from familiar_cli.base.files import check_own, is_plain
 from familiar_cli.base.languages import ENGLISH, FIRST_TURNS, language_in
@@ -19,7 +19,7 @@ from familiar_cli.base.text import counted, fold, one_line, shorten_list
 from familiar_cli.base.times.clock import elapsed_s, iso, now, parse_iso
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.familiar import Familiar
-from familiar_cli.store.history.schema import foreign_objects, translate_errors
+from familiar_cli.store.history.schema import find_damage, foreign_objects
 from familiar_cli.store.history.store import HistoryStore, marked_count, removed_turns
 from familiar_cli.store.journal.edits import Edits, refused_files
 from familiar_cli.store.journal.repository import Repository
@@ -130,6 +130,7 @@ def familiar(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check which familiar is selected."""
     try:
         paths, reason = familiar_and_reason(target.home, target.given)
+        check_here(paths)
     except errors.FamiliarError as error:
         asked = target.given is not None and isinstance(error, errors.NotFoundError)
         yield (fail if asked else warn)(str(error), error.hint or "")
@@ -285,7 +286,7 @@ def history(target: CheckTarget) -> Iterator[Diagnosis]:
         mend = "Move it away, and put your history there if you have a copy."
         yield fail(f"{target.paths.history} is not a regular file", mend)
         return
-    damage = _quick_check(target)
+    damage = find_damage(target.paths.history)
     if damage:
         mend = (
             f"Replace {target.paths.history} with a backup copy, or run `familiar history "
@@ -481,19 +482,6 @@ def keeping(target: CheckTarget) -> Iterator[Diagnosis]:
     if summary := failures.of(SUMMARISING):
         detail = f"the summary of earlier turns failed at {summary.at}: {summary.message}"
         yield warn(detail, f"{summary.hint} A later reply retries it.".lstrip())
-
-
-def _quick_check(target: CheckTarget) -> str:
-    """Return SQLite's error about the file, or an empty string."""
-    import sqlite3
-
-    path = target.paths.history
-    with (
-        translate_errors(path),
-        closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection,
-    ):
-        lines = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
-    return "" if lines == ["ok"] else "; ".join(lines)
 
 
 def journal(target: CheckTarget) -> Iterator[Diagnosis]:

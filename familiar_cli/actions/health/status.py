@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
 
 from familiar_cli.base.config.home import FamiliarPaths, chosen_familiar, list_familiars
-from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.errors import FamiliarError, LockedError
 from familiar_cli.base.files import is_plain
+from familiar_cli.base.text import one_line
 from familiar_cli.base.times.clock import iso
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.memory.layout import REMINDERS, TASKS
@@ -219,8 +220,37 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
     )
 
 
+_CHECK_S: Final = 2.0  # at most, for a look at a history of gigabytes
+
+
+def damage_notice(path: Path, limit_s: float) -> str:
+    """Return what is damaged in a history, with the command that helps; empty if nothing is seen.
+
+    Args:
+        limit_s: How long to look.
+    """
+    from familiar_cli.store.history.schema import find_damage
+
+    if not is_plain(path):
+        return ""
+    try:
+        damage = find_damage(path, limit_s)
+    except LockedError:
+        return ""
+    except FamiliarError as error:
+        damage = str(error)
+    if not damage:
+        return ""
+    told = one_line(damage, 200)
+    return (
+        f"{path.name} is damaged ({told}): run `familiar doctor`, then `familiar history salvage`"
+    )
+
+
 def problems_of(paths: FamiliarPaths) -> Iterator[str]:
     """Yield what was cut off, or is damaged, with the command that helps."""
+    if damage := damage_notice(paths.history, _CHECK_S):
+        yield damage
     from familiar_cli.sync.forget_orders import unfinished_forgetting
 
     if unfinished_forgetting(paths):

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from msgspec import Struct, to_builtins
@@ -25,14 +25,32 @@ from msgspec import Struct, to_builtins
 from familiar_cli.actions.people.forget import carry_out_known_orders
 from familiar_cli.base import errors
 from familiar_cli.base.config.environment import install_command
-from familiar_cli.base.config.home import ME_FILE, FamiliarPaths, check_here, list_familiars
-from familiar_cli.base.files import is_plain, locked, remove, temp_in, write_own
+from familiar_cli.base.config.home import (
+    IS_MOVING,
+    ME_FILE,
+    FamiliarPaths,
+    check_here,
+    is_alive,
+    list_familiars,
+    moved_to,
+)
+from familiar_cli.base.files import (
+    TEMP_PREFIX,
+    is_plain,
+    locked,
+    read_plain,
+    remove,
+    temp_in,
+    write_own,
+)
 from familiar_cli.base.sqlite import connect
 from familiar_cli.base.text import counted, one_line, typed
 from familiar_cli.base.times.clock import now
+from familiar_cli.base.unpacking import inflate
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.journal.repository import Repository
 from familiar_cli.store.memory.store.store import hold_lock
+from familiar_cli.sync.forget_orders import ORDERS_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -47,6 +65,7 @@ SEALED: Final = ".age"
 PIECE_BYTES: Final = 1 << 20
 PACK_BYTES: Final = 1 << 24
 _LOCK_S: Final = 60.0
+_RESTORING: Final = ".restoring"
 _SPARED: Final = timedelta(days=1)  # packs of a backup that another machine may be writing
 _SKEW: Final = timedelta(minutes=1)  # between the clocks of machines that share a target
 _STAMP: Final = "%Y%m%dT%H%M%S%fZ"
@@ -60,13 +79,17 @@ _SKIPPED: Final = re.compile(
 )
 
 
+# Its length bounds how many pieces a manifest of a given size can name.
+Sha256 = Annotated[str, msgspec.Meta(min_length=64, max_length=64)]
+
+
 class Piece(Struct, frozen=True):
     """Location of a piece of a file: pack, offset, length, and hash."""
 
     pack: str
     start: int
     length: int
-    sha256: str
+    sha256: Sha256
 
 
 class BackedUpFile(Struct, frozen=True):
@@ -74,7 +97,7 @@ class BackedUpFile(Struct, frozen=True):
 
     path: str
     size: int
-    sha256: str
+    sha256: Sha256
     pieces: tuple[Piece, ...]
 
 
@@ -117,7 +140,7 @@ class Manifest(Struct, frozen=True):
                     hint="Install a newer version of the program.",
                 )
             return _with_plain_names(msgspec.json.decode(text, type=cls))
-        except (ValueError, zlib.error, msgspec.MsgspecError, RecursionError) as error:
+        except (ValueError, EOFError, zlib.error, msgspec.MsgspecError, RecursionError) as error:
             why = one_line(str(error), 200)
             raise errors.RemoteDamagedError(f"The manifest is damaged: {why}") from error
 
@@ -137,22 +160,6 @@ MOST_MANIFEST_BYTES: Final = 32 * 1024 * 1024
 """Of a backup of about 150 GB; unpacked, it takes several times as much memory."""
 
 _MOST_FILE_BYTES: Final = PACK_BYTES + 2 * PIECE_BYTES  # of a pack, and of a manifest
-
-
-def inflate(packed: bytes, most_bytes: int) -> bytes:
-    """Unpack compressed bytes, and stop as soon as they are more than allowed.
-
-    Raises:
-        ValueError: They unpack to more than `most_bytes`.
-        zlib.error: They are damaged, or cut off.
-    """
-    unpacker = zlib.decompressobj()
-    content = unpacker.decompress(packed, most_bytes + 1)
-    if len(content) > most_bytes:
-        raise ValueError(f"it unpacks to more than {most_bytes:,} bytes")
-    if not unpacker.eof:
-        raise zlib.error("it is cut off")
-    return content
 
 
 class BackupTarget:
@@ -353,6 +360,8 @@ def back_up(
             for path, size, whole, digests in found
         )
         at, is_moved = now().isoformat(timespec="seconds"), paths.moved.exists()
+        if is_moved:  # the manifest decides: from now on it has to be said aloud to come back
+            write_own(paths.moved, f"{moved_to(paths)}\n".encode())
         manifest = Manifest(paths.id, at, files, is_moved=is_moved)
         name = target.write(paths.id, f"{stamp}{MANIFEST}", manifest.to_bytes())
         write_own(state, manifest.to_bytes())
@@ -380,15 +389,16 @@ def moving_away(paths: FamiliarPaths, where: str) -> Iterator[None]:
         LockedError: A reply takes too long; the familiar goes on answering.
     """
     check_here(paths)
-    write_own(paths.moved, f"{one_line(where)}\n".encode())
-    try:
-        for lock in sorted(paths.channel_lock("").parent.glob("channel-*.lock")):
-            with hold_lock(lock, _LOCK_S):
-                pass
-        yield
-    except BaseException:
-        remove(paths.moved)
-        raise
+    with locked(paths.moving_lock, 1, what="where the familiar is"):
+        write_own(paths.moved, f"{one_line(where)}\n{IS_MOVING}\n".encode())
+        try:
+            for lock in sorted(paths.channel_lock("").parent.glob("channel-*.lock")):
+                with hold_lock(lock, _LOCK_S):
+                    pass
+            yield
+        except BaseException:
+            remove(paths.moved)
+            raise
 
 
 def _known_pieces(state: Path, there: frozenset[str]) -> dict[str, Piece]:
@@ -405,7 +415,8 @@ def _read_files(
     paths: FamiliarPaths, packs: _PackWriter, progress: Progress | None
 ) -> Iterator[tuple[str, int, str, list[str]]]:
     """Read all files into packs; yield each path with its size, its hash and its pieces."""
-    chosen = sorted(_files_in(paths.root))
+    # The history first: pictures of turns that come meanwhile do no harm.
+    chosen = sorted(_files_in(paths.root), key=lambda path: (path != _HISTORY, path))
     for done, rel_path in enumerate(chosen):
         if progress:
             progress("Reading", done, len(chosen))
@@ -499,11 +510,14 @@ def verify_backups(
     problems: dict[str, str] = {}
     for familiar_id in ids:
         checked: dict[str, str] = {}
-        for name in manifest_names(target.names(familiar_id)):
+        names = target.names(familiar_id)
+        for name in manifest_names(names):
             backup = f"{familiar_id}/{name.partition('.')[0]}"
             try:
                 manifest = Manifest.from_bytes(target.read(familiar_id, name))
-                problem = next(filter(None, _bad_packs(target, manifest, checked)), "")
+                lost = next((pack for pack in manifest.packs if pack not in names), "")
+                problem = f"{target.address!r} lacks {familiar_id}/{lost}" if lost else ""
+                problem = problem or next(filter(None, _bad_packs(target, manifest, checked)), "")
             except errors.RemoteDamagedError as error:
                 problem = str(error)
             if problem:
@@ -544,7 +558,7 @@ def _unpack(pack: bytes, piece: Piece) -> bytes | None:
     """Return the content of a piece; None if it is damaged."""
     try:
         content = inflate(pack[piece.start : piece.start + piece.length], PIECE_BYTES)
-    except (ValueError, zlib.error):
+    except (ValueError, EOFError, zlib.error):
         return None
     return content if sha256(content).hexdigest() == piece.sha256 else None
 
@@ -604,24 +618,36 @@ def restore(
         raise _no_backup(target, [f"{familiar_id}/{backup}" if backup else familiar_id])
     manifest = Manifest.from_bytes(target.read(familiar_id, found[-1]))
     home.mkdir(parents=True, exist_ok=True)
-    making = Path(temp_in(str(home), ".restoring"))
+    for left in home.glob(f"{TEMP_PREFIX}*{_RESTORING}"):  # of a process that was killed
+        if not is_alive(int(left.name.removeprefix(TEMP_PREFIX).partition("-")[0])):
+            shutil.rmtree(left, ignore_errors=True)
+    making = Path(temp_in(str(home), _RESTORING))
     try:
-        me = _write_files(target, manifest, making, progress)
-        journal = Repository(str(making / FamiliarPaths(making).journal.name))
-        if journal.exists:
-            journal.write_settings()
-        making.replace(paths.root)
+        made = FamiliarPaths(making / familiar_id)
+        me = _write_files(target, manifest, made.root, progress)
+        for name in (ME_FILE, ORDERS_FILE):
+            if is_plain(home / name):
+                write_own(making / name, read_plain(home / name))
+        _settle(made, tell, is_moved=manifest.is_moved)
+        made.root.replace(paths.root)
     finally:
         shutil.rmtree(making, ignore_errors=True)
     has_me = me is not None and not paths.me.exists()
     if me is not None and has_me and with_me:
         write_own(paths.me, me)
-    with Familiar(paths, tell) as familiar:
-        familiar.settle_instance(is_restored=not manifest.is_moved)
-        carry_out_known_orders(familiar)
     name = found[-1].partition(".")[0]
     left_out = has_me and not with_me
     return Restored(familiar_id, name, len(manifest.files), str(home), left_out)
+
+
+def _settle(made: FamiliarPaths, tell: Callable[[str], None], *, is_moved: bool) -> None:
+    """Let restored files be an instance of its own that has forgotten who was to be forgotten."""
+    journal = Repository(str(made.journal))
+    if journal.exists:
+        journal.write_settings()
+    with Familiar(made, tell) as familiar:
+        familiar.settle_instance(is_restored=not is_moved)
+        carry_out_known_orders(familiar)
 
 
 def _write_files(
@@ -631,7 +657,7 @@ def _write_files(
 
     Each pack is read once per run of files whose pieces it holds.
     """
-    root.mkdir(mode=0o700)
+    root.mkdir(mode=0o700, parents=True)
     me, last, pack = None, "", b""
     for done, file in enumerate(manifest.files):
         if progress:

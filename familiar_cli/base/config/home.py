@@ -17,7 +17,6 @@ import platform
 import re
 import tomllib
 import unicodedata
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +24,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base import files
-from familiar_cli.base.errors import ConfigError, NotFoundError, RefusedError, UsageError
+from familiar_cli.base.errors import (
+    ConfigError,
+    LockedError,
+    NotFoundError,
+    RefusedError,
+    UsageError,
+)
 from familiar_cli.base.text import one_line, sha256_of, slugify
 from familiar_cli.base.who.identity import (
     NEUTRAL,
@@ -43,6 +48,8 @@ if TYPE_CHECKING:
 
 CHOSEN_FILE = ".chosen"
 ME_FILE = "me.toml"
+IS_MOVING: Final = "not finished"
+"""Second line of `moved.txt` while the familiar is moved; its process holds `moving_lock`."""
 NEAREST = Path("data") / "familiars"
 
 
@@ -74,6 +81,9 @@ class FamiliarPaths(Struct, frozen=True):
 
     moved = _FamiliarFile("moved.txt")
     """`moved.txt`: where the familiar went; this copy no longer answers."""
+
+    moving_lock = _FamiliarFile(".moving.lock")
+    """Held while the familiar is moved away."""
 
     @property
     def me(self) -> Path:
@@ -239,13 +249,35 @@ def check_here(paths: FamiliarPaths) -> None:
     """
     if not os.path.exists(paths.moved):  # noqa: PTH110  # False in a closed directory, too
         return
-    where = "another place"
-    with suppress(OSError):
-        where = files.read_plain(paths.moved).decode("utf-8", "replace").strip()
+    if _was_moving_cut_off(paths):
+        files.remove(paths.moved)
+        return
     raise RefusedError(
-        f"{paths.id!r} was moved to {where}; this copy no longer answers, and was not changed",
+        f"{paths.id!r} was moved to {moved_to(paths)}; this copy no longer answers, and was not "
+        "changed",
         hint=f"If it never arrived there, delete {paths.moved.name!r} in its directory.",
     )
+
+
+def moved_to(paths: FamiliarPaths) -> str:
+    """Return where a familiar was moved to, in words."""
+    try:
+        text = files.read_plain(paths.moved).decode("utf-8", "replace")
+    except OSError:
+        return "another place"
+    return text.partition("\n")[0].strip() or "another place"
+
+
+def _was_moving_cut_off(paths: FamiliarPaths) -> bool:
+    """Tell whether the process that was moving a familiar ended before its backup was whole."""
+    try:
+        lines = files.read_plain(paths.moved).decode("utf-8", "replace").split("\n")
+        if lines[1:2] != [IS_MOVING]:
+            return False
+        with files.locked(paths.moving_lock, 0):
+            return True
+    except (OSError, LockedError):
+        return False
 
 
 def familiar_and_reason(home: Path, given: str | None = None) -> tuple[FamiliarPaths, str]:

@@ -163,6 +163,7 @@ def _retry_command(familiar: Familiar, said: Said, *, in_chat: bool) -> str:
 
 
 ask_app = base.App()
+_CHECK_S = 0.2  # at most, after a reply, for a look at the pages of the history
 
 
 @ask_app.command()
@@ -221,10 +222,18 @@ def ask(
             stream=not no_stream,
             show_thinking=show_thinking,
         )
+        _warn_of_damage(out, familiar)
         if result:
             if hint:
                 out.note(hint)
             _go_on(out, familiar, result, background=not no_background)
+
+
+def _warn_of_damage(out: Output, familiar: Familiar) -> None:
+    from familiar_cli.actions.health.status import damage_notice
+
+    if notice := damage_notice(familiar.paths.history, _CHECK_S):
+        out.warn(notice)
 
 
 def _words(text: str | None, again_for: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import threading
 from contextlib import closing, contextmanager
@@ -12,6 +13,7 @@ from familiar_cli.base.config.environment import install_command
 from familiar_cli.base.errors import BadInputError, FamiliarError, LockedError, RefusedError
 from familiar_cli.base.sqlite import Fault, connect, fault_of, hint_for, transaction
 from familiar_cli.base.text import typed
+from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.store.history.rows import DamagedRowError, Row, pack
 
 if TYPE_CHECKING:
@@ -247,6 +249,27 @@ def _has_unmerged_turns(path: Path) -> bool:
     """Tell whether the newest turns are still in the write-ahead log."""
     log = path.with_name(f"{path.name}-wal")
     return log.exists() and log.stat().st_size > 0
+
+
+def find_damage(path: Path, limit_s: float = math.inf) -> str:
+    """Return SQLite's error about a history, or an empty string; what takes longer counts as none.
+
+    Raises:
+        FamiliarError: It cannot be read.
+    """
+    until_s = stopwatch_s() + limit_s
+    with (
+        translate_errors(path),
+        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection,
+    ):
+        connection.set_progress_handler(lambda: stopwatch_s() > until_s, 1_000)
+        try:
+            lines = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
+        except sqlite3.OperationalError:
+            if stopwatch_s() > until_s:
+                return ""
+            raise
+    return "" if lines == ["ok"] else "; ".join(lines)
 
 
 @contextmanager

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
-from familiar_cli.base.errors import FamiliarError, RemoteDamagedError
+from familiar_cli.base.errors import FamiliarError, RefLimitError, RemoteDamagedError
 from familiar_cli.base.files import Disk, read_plain, remove_leftovers
+from familiar_cli.base.unpacking import inflate
 from familiar_cli.store.journal import packs
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ _KINDS: Final[dict[str, Kind]] = {kind: kind for kind in TYPE_NUMBERS}
 _ID: Final = re.compile(r"[0-9a-f]{40}")
 _HEAD_BYTES: Final = 64  # header of a loose object, which states its size
 _MOST_DIGITS: Final = 20
+_MOST_OWN_BYTES: Final = 400 * 1024 * 1024  # a restored journal is from outside, too
 _BY_NUMBER: Final = {number: kind for kind, number in TYPE_NUMBERS.items()}
 
 
@@ -177,7 +179,7 @@ class Objects:
             found = self._read_packed(id_)
         except OSError as error:
             raise self._unreadable(f"object {id_}", error) from error
-        except (zlib.error, ValueError, KeyError) as error:
+        except (zlib.error, EOFError, ValueError, KeyError) as error:
             raise self._damaged(f"object {id_} cannot be read: {error}") from error
         return self._checked_id(id_, found)
 
@@ -307,7 +309,7 @@ class Objects:
         """Return the pack reader, which stays open until `close`."""
         if self._reader is None:
             self._check_plain("pack")
-            most = packs.MOST_OBJECT_BYTES if self._is_foreign else None
+            most = packs.MOST_OBJECT_BYTES if self._is_foreign else _MOST_OWN_BYTES
             self._reader = packs.PackReader(os.path.join(self.directory, "pack"), most)
         return self._reader
 
@@ -319,8 +321,12 @@ class Objects:
             raise self._damaged(f"a pack cannot be read: {error}") from error
         except OSError as error:
             raise self._unreadable("a pack", error) from error
-        except (zlib.error, ValueError) as error:
+        except (zlib.error, EOFError, ValueError) as error:
             raise self._damaged(f"object {id_} cannot be read: {error}") from error
+        except RefLimitError as error:
+            if self._is_foreign:
+                raise
+            raise self._damaged(f"object {id_} is larger than any file of memory") from error
         except KeyError as error:
             others = [self._beside] if self._beside else self.alternates()
             place = next((other for other in others if other.has(id_)), None)
@@ -330,17 +336,16 @@ class Objects:
 
     def _inflated(self, path: str) -> bytes:
         if not self._is_foreign:
-            return zlib.decompress(read_plain(path))
+            return inflate(read_plain(path), _MOST_OWN_BYTES)
         compressed = read_plain(path, packs.MOST_OBJECT_BYTES)
         head = zlib.decompressobj().decompress(compressed[:_HEAD_BYTES], _HEAD_BYTES)
         size = head.partition(b"\0")[0].partition(b" ")[2]
         if size.isdigit() and int(size[:_MOST_DIGITS]) > packs.MOST_OBJECT_BYTES:
             raise packs.too_large(int(size[:_MOST_DIGITS]))
-        unpacker = zlib.decompressobj()
-        content = unpacker.decompress(compressed, packs.MOST_OBJECT_BYTES)
-        if not unpacker.eof:
-            raise packs.too_large(None) if content else zlib.error("it is empty")
-        return content
+        try:
+            return inflate(compressed, packs.MOST_OBJECT_BYTES)
+        except ValueError:
+            raise packs.too_large(None) from None
 
     def _check_plain(self, directory: str) -> None:
         """Refuse files that would block dulwich on open, such as a named pipe."""

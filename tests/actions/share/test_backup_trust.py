@@ -8,12 +8,14 @@ import zlib
 
 import pytest
 
-from familiar_cli.actions.share.backup import BackedUpFile, BackupTarget, Manifest, inflate
-from familiar_cli.base.config.home import FamiliarPaths
+from familiar_cli.actions.share import backup
+from familiar_cli.actions.share.backup import BackedUpFile, BackupTarget, Manifest
+from familiar_cli.base.config.home import FamiliarPaths, ensure_instance
 from familiar_cli.base.errors import RemoteDamagedError
+from familiar_cli.base.unpacking import inflate
 from familiar_cli.store.journal.repository import Repository
 from familiar_cli.sync.sealing import Sealing
-from tests.support.world import home, run
+from tests.support.world import home, own, run
 from tests.support.writing import talked
 
 OF_GIT = "[core]\n\tfsmonitor = touch /tmp/owned\n"
@@ -23,6 +25,7 @@ OF_GIT = "[core]\n\tfsmonitor = touch /tmp/owned\n"
 def copy(tmp_path):
     """A backup of a familiar whose journal has settings of somebody else."""
     root = talked(4)
+    ensure_instance(root / "instance.id")
     run("memory", "append", "topics/tea.md", "- Ada drinks green tea.")
     run("me", "--name", "Robin")
     (root / "journal.git" / "config").write_text(OF_GIT)
@@ -58,8 +61,21 @@ def test_who_the_owner_is_is_restored_only_on_request(copy, tmp_path) -> None:
     assert FamiliarPaths(tmp_path / "other" / "ada").me.exists()
 
 
-@pytest.mark.parametrize("of", [b" " * 10**9, b'{"format":1,"files":[' + b"[]," * 10**8])
-def test_a_manifest_that_unpacks_to_gigabytes_is_one_error(copy, of) -> None:
+@pytest.mark.parametrize(
+    ("of", "why"),
+    [
+        (b" " * 10**8, "unpacks to more than"),
+        (b'{"format":1,"files":[' + b"[]," * 10**8, "unpacks to more than"),
+        (
+            b'{"format":1,"familiar":"ada","at":"","files":[{"path":"","size":0,"sha256":"'
+            + b"0" * 64
+            + b'","pieces":['
+            + b'{"pack":"a","start":0,"length":0,"sha256":""},' * 10**5,
+            "is damaged",
+        ),
+    ],
+)
+def test_a_manifest_bomb_is_one_error(copy, of, why) -> None:
     path = manifest_of(copy)
     path.write_bytes(zlib.compress(of, 9))
     del of
@@ -68,7 +84,7 @@ def test_a_manifest_that_unpacks_to_gigabytes_is_one_error(copy, of) -> None:
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert shown.exit_code != 0
-    assert "unpacks to more than" in shown.output
+    assert why in shown.output
     assert peak_bytes < 200 * 1024 * 1024
 
 
@@ -90,9 +106,52 @@ def test_a_file_outside_the_familiar_is_refused(copy, path, tmp_path) -> None:
 
 
 def test_a_manifest_names_nothing_outside_its_target(copy) -> None:
-    odd = Manifest("../else", "2026-01-01", (BackedUpFile("a", 0, "", ()),))
+    odd = Manifest("../else", "2026-01-01", (BackedUpFile("a", 0, "0" * 64, ()),))
     with pytest.raises(RemoteDamagedError, match="not the name of a file"):
         Manifest.from_bytes(odd.to_bytes())
     target = BackupTarget(str(copy), Sealing((), lambda: ""))
     assert target.familiars() == ["ada"]
     assert home().is_dir()
+
+
+@pytest.mark.parametrize("step", ["_settle", "replace"])
+def test_what_is_restored_appears_with_an_id_of_its_own_or_not_at_all(
+    copy, step, tmp_path, monkeypatch
+) -> None:
+    def breaks(*_, **__) -> None:
+        raise KeyboardInterrupt
+
+    new = tmp_path / "new"
+    with monkeypatch.context() as patch:
+        if step == "replace":
+            patch.setattr(backup.Path, "replace", breaks)
+        else:
+            patch.setattr(backup, step, breaks)
+        patch.setattr(backup.shutil, "rmtree", lambda *_, **__: None)  # a kill tidies nothing up
+        assert run("restore", str(copy), "--home", str(new)).exit_code == 130
+    assert run("list", "--home", str(new)).stdout == ""
+    monkeypatch.setattr(backup, "is_alive", lambda _: False)
+    assert run("restore", str(copy), "--home", str(new)).exit_code == 0
+    assert own(new / "ada") != own(home() / "ada")
+    assert [path.name for path in new.iterdir() if path.is_dir()] == ["ada"]
+
+
+def test_a_move_that_is_cut_off_before_its_backup_leaves_the_familiar_as_it_was(
+    copy, tmp_path, monkeypatch
+) -> None:
+    def is_killed(*_, **__) -> None:
+        raise SystemExit(9)
+
+    monkeypatch.setattr(backup, "remove", lambda _: None)  # a kill tidies nothing up
+    target = str(tmp_path / "other")
+    steps = {"_read_files": backup, "write": BackupTarget, "_retire": backup}
+    for step, place in steps.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(place, step, is_killed)
+            assert run("backup", target, "--move", "two.example", "--keep", "1").exit_code == 9
+        shown = run("status")
+        assert (shown.exit_code == 0) is (step != "_retire"), step
+        if step == "_retire":
+            assert "delete 'moved.txt'" in shown.output
+            assert "delete 'moved.txt'" in run("doctor").output
+    assert backup.list_backups(BackupTarget(target, Sealing((), lambda: "")))
