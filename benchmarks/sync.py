@@ -1,11 +1,14 @@
-"""Cost of sync over a path: nothing to do, one commit, a first clone, and merging many files.
+"""Cost of sync beside git's: nothing to do, one edit, many files, and a first clone.
 
-Each number is the time of a whole command, from its start to its end. A first clone is compared
-with `git clone` of the same repository in the same run, over git's own protocol (`file://`) and by
-linking files. Nothing is deleted before the end, since a file system may make files slowly where
-many were deleted a moment ago. What is new costs the same in a memory of a tenth of the size:
-`growth` compares. Beside that, two versions of a list of 20,000 lines are merged, in the
-process, against `git merge-file`; and a new file of 6 MB is sent and received.
+Both work with the same repository over HTTP, served by git's own program, in the same run. A row
+holds the seconds, CPU seconds, memory, bytes on the wire and connections of whole commands, ours
+and then git's; the commands are `sync` against `git fetch` and `git push`, and `init --from-remote`
+against `git clone --mirror`, with the branches of one machine and of four. Less memory than this
+program itself holds, some 40 MB, does not show. Nothing is deleted before the end, since a file
+system may make files slowly where many were deleted a moment ago.
+
+Beside that, two versions of a list of 20,000 lines are merged, in the process, against `git
+merge-file`; and a new file of 6 MB is sent and received.
 
 `python -m benchmarks.sync [--files 10000] [--commits 5000] [--changed 1000]
 [--lines 20000] [--large-bytes 6000000] [--dir DIR] [--json]`
@@ -16,21 +19,26 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, to_builtins
 
 from benchmarks.journal import Hasty
 from familiar_cli.store.journal.git import GitJournal
 from familiar_cli.store.memory.merge.content import merge_content
 from familiar_cli.store.memory.store.store import MemoryStore
+from tests.support.remotes import git, http_server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 TIMES = 5
 IN_DIRECTORY = 100
@@ -38,6 +46,66 @@ IN_DIRECTORY = 100
 
 def name(n: int) -> str:
     return f"topics/t{n // IN_DIRECTORY}/{n}.md"
+
+
+class Cost(Struct, frozen=True):
+    """The cost of some commands, one after another."""
+
+    wall_s: float
+    cpu_s: float
+    memory_mb: float
+    wire_bytes: int
+    connections: int
+
+
+class Meter:
+    """A port in front of another one, which counts what passes through."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self.bytes = self.connections = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            near, _ = self._listener.accept()
+            self.connections += 1
+            far = socket.create_connection(("127.0.0.1", self._port))
+            for ends in ((near, far), (far, near)):
+                threading.Thread(target=self._pass_on, args=ends, daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65_536):
+                self.bytes += len(data)
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    def cost(self, *commands: list[str], **environment: str) -> Cost:
+        """Run commands, and return what they cost together."""
+        bytes_before, connections_before = self.bytes, self.connections
+        begun, cpu_s, memory_kb = time.perf_counter(), 0.0, 0
+        for command in commands:
+            child = subprocess.Popen(
+                command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL
+            )
+            _, status, used = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+            assert child.returncode == 0, command
+            cpu_s += used.ru_utime + used.ru_stime
+            memory_kb = max(memory_kb, used.ru_maxrss)
+        wall_s = time.perf_counter() - begun
+        wire = self.bytes - bytes_before, self.connections - connections_before
+        return Cost(wall_s, cpu_s, memory_kb / 1024, *wire)
+
+
+@contextmanager
+def metered(root: Path) -> Iterator[Meter]:
+    """Serve the repositories below a directory over HTTP, through a meter."""
+    with http_server(root) as address:
+        yield Meter(int(address.rpartition(":")[2]))
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -55,10 +123,19 @@ class Place:
 
     def run(self, *words: str) -> None:
         """Run one command."""
-        command = [sys.executable, "-m", "familiar_cli", *words, "--quiet"]
-        environment = {**os.environ, "FAMILIAR_HOME": str(self.home), "FAMILIAR_OFFLINE": "1"}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as where the program is installed
-        subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE)
+        environment = {**os.environ, **self.environment}
+        subprocess.run(self.command(*words), env=environment, check=True, stdout=subprocess.PIPE)
+
+    @staticmethod
+    def command(*words: str) -> list[str]:
+        """Return the command line of a command."""
+        return [sys.executable, "-m", "familiar_cli", *words, "--quiet"]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment variables of a command."""
+        bytecode = {"PYTHONDONTWRITEBYTECODE": ""}  # as where the program is installed
+        return {"FAMILIAR_HOME": str(self.home), "FAMILIAR_OFFLINE": "1", **bytecode}
 
     def sync(self) -> float:
         """Sync, and return the seconds."""
@@ -86,31 +163,48 @@ class Place:
         return MemoryStore(self.root / "memory", journal=journal, disk=Hasty())
 
 
-def measured(where: Path, files: int, commits: int, changed: int) -> dict[str, float]:
-    """Return the seconds of each kind of sync in a memory of that size."""
-    laptop, desk, hub = Place(where / "laptop"), Place(where / "desk"), where / "hub.git"
+def measured(where: Path, files: int, commits: int, changed: int) -> dict[str, dict[str, Cost]]:
+    """Return the costs of each kind of sync in a memory of that size, ours and git's."""
+    laptop, hub = Place(where / "laptop"), where / "hub.git"
     subprocess.run(["git", "init", "-q", "--bare", str(hub)], check=True)
+    git(hub, "config", "http.receivepack", "true")
     laptop.run("init", "ada", "--template", "companion")
     laptop.fill(files, commits)
-    laptop.run("sync", "remote", "add", "hub", str(hub))
-    found = {"first_push_s": laptop.sync()}
-    found["nothing_s"] = statistics.median(laptop.sync() for _ in range(TIMES))
-    took = []
-    for n in range(TIMES):
-        laptop.run("memory", "append", name(files - 1 - n % files), f"- new {n}\n")
-        took.append(laptop.sync())
-    found["one_commit_s"] = statistics.median(took)
-    found["git_clone_s"] = seconds(lambda: _clone(f"file://{hub}", where / "a"))
-    found["git_clone_links_s"] = seconds(lambda: _clone(str(hub), where / "b"))
-    begin = ("init", "--from-remote", str(hub), "ada")
-    found["first_clone_s"] = seconds(lambda: desk.run(*begin))
-    found["first_clone_ratio"] = found["first_clone_s"] / found["git_clone_s"]
-    desk.sync()
-    desk.change(changed, "- from the desk\n")
-    desk.sync()
-    laptop.change(changed, "- from the laptop\n")  # of the same files
-    found["merge_s"] = laptop.sync()
+    with metered(where) as meter:
+        url = f"{meter.url}/hub.git"
+        laptop.run("sync", "remote", "add", "hub", url)
+        laptop.sync()
+        laptop.sync()  # compiles what it imports
+        found = {"clone_1": _clones(where, meter, "one")}
+        work = where / "work"
+        git(where, "clone", "-q", "-b", "main", url, str(work))
+        git(work, "checkout", "-q", "-b", "mine")
+        for key, count in (("idle", 0), ("one_edit", 1), ("many_files", changed)):
+            if count:
+                laptop.change(count, f"- {key}\n")
+                for number in range(count):
+                    path = work / name(number)
+                    path.write_text(f"{path.read_text()}- {key}\n")
+                git(work, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam", key)
+            pair = ["git", "-C", str(work), "fetch", "-q"], ["git", "-C", str(work), "push", "-q"]
+            pair[1].extend(["origin", "HEAD:refs/heads/other"])
+            ours = meter.cost(laptop.command("sync"), **laptop.environment)
+            found[key] = {"ours": ours, "git": meter.cost(*pair)}
+        git(hub, "branch", "-D", "other")
+        for number in range(3):
+            place = Place(where / f"machine{number}")
+            place.run("init", "--from-remote", url, "ada")
+            place.run("memory", "append", name(number), f"- of machine {number}")
+            place.sync()
+        found["clone_4"] = _clones(where, meter, "four")
     return found
+
+
+def _clones(where: Path, meter: Meter, to: str) -> dict[str, Cost]:
+    url, desk = f"{meter.url}/hub.git", Place(where / f"{to}_ours")
+    ours = meter.cost(desk.command("init", "--from-remote", url, "ada"), **desk.environment)
+    theirs = meter.cost(["git", "clone", "-q", "--mirror", url, str(where / f"{to}_git")])
+    return {"ours": ours, "git": theirs}
 
 
 def merged_lists(where: Path, lines: int, edits: int) -> dict[str, float]:
@@ -158,10 +252,6 @@ def _fastest(work: Callable[[], object]) -> float:
     return min(seconds(work) for _ in range(TIMES))
 
 
-def _clone(address: str, to: Path) -> None:
-    subprocess.run(["git", "clone", "-q", address, str(to)], check=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=10_000)
@@ -173,21 +263,21 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.dir) as where:
-        tenth = max(1, given.files // 10), max(1, given.commits // 10)
-        small = measured(Path(where, "small"), *tenth, min(given.changed, tenth[0]))
-        large = measured(Path(where, "large"), given.files, given.commits, given.changed)
+        costs = measured(Path(where, "costs"), given.files, given.commits, given.changed)
         files = merged_lists(Path(where), given.lines, given.lines // 500)
         files |= sent_and_received(Path(where), given.large_bytes)
-    growth = {key: large[key] / small[key] for key in ("nothing_s", "one_commit_s")}
     if given.json:
-        print(json.dumps({"small": small, "large": large, "growth": growth, "files": files}))
+        print(json.dumps(to_builtins({"costs": costs, "files": files})))
         return
-    for key, value in large.items():
-        print(f"{key:20} {value:9.3f}   in a tenth {small[key]:9.3f}")
+    print(f"{'':20} {'wall s':>8} {'CPU s':>8} {'MB':>8} {'kB':>10} {'conn.':>6}")
+    for key, pair in costs.items():
+        for who, cost in pair.items():
+            print(
+                f"{key:12} {who:7} {cost.wall_s:8.2f} {cost.cpu_s:8.2f} {cost.memory_mb:8.0f}"
+                f" {cost.wire_bytes / 1000:10.1f} {cost.connections:6}"
+            )
     for key, value in files.items():
         print(f"{key:20} {value:9.3f}")
-    for key, value in growth.items():
-        print(f"growth of {key:10} {value:9.2f}")
 
 
 if __name__ == "__main__":
