@@ -170,10 +170,12 @@ def measured(where: Path, files: int, commits: int, changed: int) -> dict[str, d
     git(hub, "config", "http.receivepack", "true")
     laptop.run("init", "ada", "--template", "companion")
     laptop.fill(files, commits)
+    laptop.run("sync", "remote", "add", "path", str(hub))
+    laptop.sync()
+    laptop.run("sync", "remote", "remove", "path")
     with metered(where) as meter:
         url = f"{meter.url}/hub.git"
         laptop.run("sync", "remote", "add", "hub", url)
-        laptop.sync()
         laptop.sync()  # compiles what it imports
         found = {"clone_1": _clones(where, meter, "one")}
         work = where / "work"
