@@ -20,6 +20,7 @@ from familiar_cli.base.errors import (
 )
 from familiar_cli.base.text import counted
 from familiar_cli.store.journal.exchange import JournalExchange
+from familiar_cli.store.journal.packs import MOST_OBJECT_BYTES
 from familiar_cli.store.journal.repository import Repository, translate_errors, walk_ancestors
 from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
 from familiar_cli.sync.begin import Sender, open_transport
@@ -170,6 +171,7 @@ class SyncEngine:
                 hint="Start a second machine with `familiar init --from-remote ADDRESS`.",
             )
         self.exchange.finish()
+        told = [] if how.dry_run else self._drop_large_files()
         if self.turns and not how.dry_run:
             for old in parted_names(self.turns.history):
                 rename_citations(self.store, self.turns.history, self.instance(), old)
@@ -179,7 +181,7 @@ class SyncEngine:
         ) as transport:
             while True:
                 try:
-                    return _Run(self, name, transport, how).run()
+                    return _Run(self, name, transport, how, told).run()
                 except NewOrders as found:
                     self._carry_out(found)
 
@@ -194,6 +196,16 @@ class SyncEngine:
         for order in found.orders:
             self.progress("forgetting a person, by order of another machine")
             self.forget(order, found.heads)
+
+    def _drop_large_files(self) -> list[str]:
+        """Make a history that other machines cannot receive one that they can; return notes."""
+        from familiar_cli.sync.journal_epochs import drop_large_files
+
+        with hold_lock(self.store.lock_path, self.store.lock_timeout_s):
+            if not drop_large_files(self.repository):
+                return []
+        what = f"A file of more than {MOST_OBJECT_BYTES:,} bytes was taken out of the history"
+        return [f"{what}, as other machines cannot receive it; later commits have new ids"]
 
     def _begin_journal(self) -> None:
         """Create the journal of a memory that was only edited by hand."""
@@ -250,7 +262,12 @@ class _Run:
     """One sync with one remote."""
 
     def __init__(
-        self, engine: SyncEngine, name: str, transport: Transport, how: SyncOptions
+        self,
+        engine: SyncEngine,
+        name: str,
+        transport: Transport,
+        how: SyncOptions,
+        told: Iterable[str] = (),
     ) -> None:
         self._engine = engine
         self._store = engine.store
@@ -274,6 +291,7 @@ class _Run:
             adopt=how.adopt,
         )
         self._notes = self._fetch.notes
+        self._notes += told
 
     def run(self) -> Synced:
         before = self._seen.all()

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     Read = Callable[[str], bytes]
 
 _BEHIND = (
-    "it is from before somebody was forgotten by order; that machine has to sync first, and "
-    "nothing of it was taken"
+    "it is from before somebody was forgotten by order, or a file too large to sync was taken out "
+    "of the history; that machine has to sync first, and nothing of it was taken"
 )
 
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.base.files import read_plain, remove
 from familiar_cli.base.text import fold_all
 from familiar_cli.base.times import clock
-from familiar_cli.store.journal.edits import list_absent, note_absent
-from familiar_cli.store.journal.exchange import new_objects
+from familiar_cli.store.journal.edits import LOOKED_FILE, SEEN_FILE, list_absent, note_absent
+from familiar_cli.store.journal.exchange import SIZES_FILE, new_objects
 from familiar_cli.store.journal.objects import GitObject, delta_objects, git_object, object_batches
-from familiar_cli.store.journal.packs import tree_rows
+from familiar_cli.store.journal.packs import MOST_OBJECT_BYTES, tree_rows
 from familiar_cli.store.journal.repository import (
     HUMAN,
     INSTANCE,
@@ -30,16 +30,15 @@ from familiar_cli.store.journal.repository import (
     decode_tree,
     encode_commit,
     parents_of,
+    translate_errors,
     tree_and_parent,
     walk_ancestors,
     with_entry,
 )
-from familiar_cli.store.memory.pages.erasing import free_path
+from familiar_cli.store.memory.pages.erasing import PageEraser, free_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from familiar_cli.store.memory.pages.erasing import PageEraser
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 WAS: Final = "Was"
 """The ids that a commit had in earlier epochs, oldest first."""
@@ -153,14 +152,50 @@ class EpochWriter:
             for batch in object_batches(self._new):
                 self._objects.write(batch)
             self._objects.keep()
-            path = os.path.join(repository.path, _DEAD)
-            repository.disk.put(path, "".join(f"{id_}\n" for id_ in sorted(dead)).encode())
+            self._note_dead(dead)
             self._map_absent()
             repository.set_head(epoch.id)
             heads.append(epoch.id)
         self._drop_refs()
         keep_reachable(repository, heads)
         repository.close()
+
+    def drop_large_files(self) -> bool:
+        """Rewrite the commits that hold a file too large to sync; tell whether there were any.
+
+        Every machine that has them makes the same commits of them.
+
+        Raises:
+            FamiliarError: As `begin`.
+            OSError: As `begin`.
+        """
+        repository, head = self._repository, self._repository.head()
+        new = self._rewritten(head, {}) if head else head
+        if head is None or new is None or new == head:
+            return False
+        for batch in object_batches(self._new):
+            self._objects.write(batch)
+        self._objects.keep()
+        dead = {old for old, now in self._ids.items() if old != now}
+        self._note_dead(dead | dead_commits(repository))
+        repository.set_head(new)
+        kept = [new]
+        for directory, _, names in os.walk(os.path.join(repository.path, "refs")):
+            for path in (os.path.join(directory, name) for name in names):
+                id_ = read_plain(path).decode("ascii", "replace").strip()
+                if id_ in dead:
+                    remove(path)
+                else:
+                    kept.append(id_)
+        for name in (SEEN_FILE, LOOKED_FILE):  # what they say of the files is of another commit
+            remove(os.path.join(repository.path, name))
+        keep_reachable(repository, kept)
+        repository.close()
+        return True
+
+    def _note_dead(self, dead: Collection[str]) -> None:
+        path = os.path.join(self._repository.path, _DEAD)
+        self._repository.disk.put(path, "".join(f"{id_}\n" for id_ in sorted(dead)).encode())
 
     def _map_absent(self) -> None:
         """Record the new contents of absent files."""
@@ -324,6 +359,39 @@ class EpochWriter:
                 os.rmdir(directory)
         self._repository.disk.make_dirs(os.path.join(path, "refs", "heads"))
         self._repository.disk.make_dirs(os.path.join(path, "refs", "tags"))
+
+
+class LargeFileEraser(PageEraser, frozen=True):
+    """Removes files that are too large to be received by every machine, and nothing else."""
+
+    def cleaned(self, rel_path: str, content: bytes) -> bytes | None:
+        """Return a file, or None if it is too large."""
+        del rel_path
+        return None if len(content) > MOST_OBJECT_BYTES else content
+
+    def mentions(self, text: str) -> bool:
+        """Tell whether a text is about a forgotten person: there is none."""
+        del text
+        return False
+
+
+def drop_large_files(repository: Repository) -> bool:
+    """Take files out of the history that are too large to be received by every machine.
+
+    Objects are looked at once; see `SIZES_FILE`. The caller holds the familiar's lock.
+
+    Raises:
+        FamiliarError: The journal is damaged, or cannot be written.
+    """
+    noted = os.path.join(repository.path, SIZES_FILE)
+    if os.path.exists(noted):
+        return False
+    with translate_errors(repository.path):
+        is_large = repository.objects.largest_bytes() > MOST_OBJECT_BYTES
+        nobody = LargeFileEraser(frozenset(), lambda *_: False, lambda _: False, lambda _: False)
+        has_dropped = is_large and EpochWriter(repository, nobody).drop_large_files()
+        repository.disk.put(noted, b"")
+    return has_dropped
 
 
 def keep_reachable(repository: Repository, heads: Iterable[str]) -> None:

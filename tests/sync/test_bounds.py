@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import time
 import zlib
@@ -11,15 +12,21 @@ from functools import cache
 import pytest
 
 from familiar_cli.base.errors import RemoteDamagedError
-from familiar_cli.store.journal.exchange import JournalExchange
+from familiar_cli.store.journal import exchange as journal_exchange
+from familiar_cli.store.journal import packs
+from familiar_cli.store.journal.exchange import SIZES_FILE, JournalExchange
 from familiar_cli.store.journal.objects import git_object
+from familiar_cli.store.journal.repository import rewrite_tree
+from familiar_cli.sync import journal_epochs
+from familiar_cli.sync.engine import SyncEngine
 from familiar_cli.sync.remotes import SeenRefs
 from tests.support.forging import commit_of, head_of, put, tree_of
 from tests.support.instances import Machine, adopt
-from tests.support.remotes import HAS_GIT, bare, bare_by_hand
+from tests.support.remotes import HAS_GIT, bare, bare_by_hand, http_server
 
 EVIL = "memory/evil-0000"
 HUGE = "a" * 40
+NEEDS_GIT = pytest.mark.skipif(not HAS_GIT, reason="there is no git program")
 
 
 @cache
@@ -176,3 +183,44 @@ def test_a_damaged_remote_is_repaired_by_the_machine_that_has_the_objects(
     laptop.sync(hub)
     assert "notes.md" in laptop.files()
     assert desk.sync(hub).notes == ()
+
+
+def hold_large_file(machine) -> None:
+    """Let a history hold a file that others refuse, as an earlier version made it."""
+    repository = machine.journal.repository
+    head, blob = repository.head(), git_object("blob", os.urandom(40_000))
+    tree, made = rewrite_tree(repository.tree, repository.tree_of(head), {"big.bin": blob.id})
+    first = commit_of(tree, [head])
+    objects = [blob, *made, first, commit_of(repository.tree_of(head), [first.id])]
+    repository.objects.write(objects)
+    repository.objects.keep()
+    repository.set_head(objects[-1].id)
+    (machine.root / "journal.git" / SIZES_FILE).unlink()
+
+
+@pytest.mark.parametrize("over_http", [False, pytest.param(True, marks=NEEDS_GIT)])
+def test_a_history_that_others_cannot_receive_becomes_one_that_they_can(
+    laptop, desk, hub, monkeypatch, over_http
+) -> None:
+    for module in (packs, journal_epochs):
+        monkeypatch.setattr(module, "MOST_OBJECT_BYTES", 10_000)
+    monkeypatch.setattr(journal_exchange, "WORTH_GIT_BYTES", 0)
+    with http_server(hub.parent) if over_http else nullcontext() as url:
+        address = f"{url}/hub.git" if url else hub
+        laptop.sync(address)
+        hold_large_file(laptop)
+        laptop.commit("ours", topics__tea="# Tea\n\n- green\n")
+        with monkeypatch.context() as patch:
+            patch.setattr(SyncEngine, "_drop_large_files", lambda _: [])
+            laptop.sync(address)
+            desk.sync(address)
+        desk.commit("theirs", notes="# Notes\n")
+        notes = [note for _ in range(2) for note in laptop.sync(address).notes]
+        for machine in (desk, laptop, desk, laptop):
+            machine.sync(address)
+    assert len([note for note in notes if note.startswith("A file of more")]) == 1
+    assert laptop.files() == desk.files()
+    assert {"topics/tea.md", "notes.md"} <= laptop.files().keys()
+    for machine in (laptop, desk):
+        assert not SeenRefs(machine.journal.repository, "hub").aside()
+        assert machine.journal.repository.objects.largest_bytes() < 10_000

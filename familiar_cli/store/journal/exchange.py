@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from familiar_cli.base.errors import FamiliarError, RemoteDamagedError
-from familiar_cli.base.files import read_plain, remove_leftovers
+from familiar_cli.base.files import read_plain, remove, remove_leftovers
 from familiar_cli.store.journal import objects as git_objects
 from familiar_cli.store.journal import packs
 from familiar_cli.store.journal.git_program import WORTH_GIT_BYTES, GitProgram, find_git_program
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
     from dulwich.pack import UnpackedObject
+
+
+SIZES_FILE: Final = "familiar-sizes"
+"""File of the journal: no object is known that machines without git could not receive."""
 
 
 def new_objects(
@@ -266,6 +270,8 @@ class IncomingObjects:
             os.lseek(pack.fileno(), 0, os.SEEK_SET)
             self._git = GitProgram(program, self.path, self._journal.objects.directory)
             self._ids |= self._git.index_pack(pack)
+            if self._git.largest_bytes > packs.MOST_OBJECT_BYTES:
+                remove(os.path.join(self._journal.path, SIZES_FILE))
         os.unlink(os.path.join(self.path, "received"))
         self._objects.close()  # list its packs again
         return True

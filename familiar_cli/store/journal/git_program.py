@@ -50,9 +50,13 @@ class GitProgram:
         program: Its path.
         quarantine: Directory of the received objects.
         beside: Object directory of the journal.
+
+    Attributes:
+        largest_bytes: The size of the largest object in the packs that it indexed.
     """
 
     def __init__(self, program: str, quarantine: str, beside: str) -> None:
+        self.largest_bytes = 0
         self._program = program
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
@@ -86,6 +90,7 @@ class GitProgram:
             id_, kind, size = line.split()
             ids.add(bytes.fromhex(id_.decode()))
             total += int(size)
+            self.largest_bytes = max(self.largest_bytes, int(size))
             if kind == b"tree" and int(size) > MOST_TREE_BYTES:
                 raise too_wide()
             if int(size) > _MOST_BLOB_BYTES:

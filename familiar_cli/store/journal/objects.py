@@ -279,6 +279,26 @@ class Objects:
             for line in lines
         ]
 
+    def largest_bytes(self) -> int:
+        """Return the size of the largest object, without unpacking any.
+
+        Raises:
+            FamiliarError: One cannot be read.
+        """
+        most = 0
+        try:
+            for name in _list_names(os.path.join(self.directory, "pack")):
+                if name.endswith(".idx"):
+                    path = os.path.join(self.directory, "pack", name.removesuffix(".idx"))
+                    most = max(most, *packs.pack_sizes(path), 0)
+            for id_ in self.loose():
+                data = read_plain(self._path(id_), _HEAD_BYTES * 2)
+                head = zlib.decompressobj().decompress(data, _HEAD_BYTES).partition(b"\0")[0]
+                most = max(most, int(head.split(b" ")[1]))
+        except (OSError, ValueError, IndexError, zlib.error, packs.UnknownIndexError) as error:
+            raise self._damaged(f"an object cannot be read: {error}") from error
+        return most
+
     def loose(self) -> list[str]:
         """Return the ids of all loose objects, sorted."""
         return sorted(

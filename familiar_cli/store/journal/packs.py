@@ -18,7 +18,7 @@ from familiar_cli.base.errors import RefLimitError, RemoteDamagedError
 from familiar_cli.base.files import Disk, open_patiently, read_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 
 MOST_OBJECT_BYTES: Final = 128 * 1024 * 1024
@@ -160,6 +160,7 @@ _TREE: Final = 2
 _OFS_DELTA: Final = 6
 _REF_DELTA: Final = 7
 _KINDS: Final = {1, _TREE, 3, 4, _OFS_DELTA, _REF_DELTA}
+_HEAD_BYTES: Final = 256  # holds an entry's header, and the sizes in a delta
 _FIRST_BYTES: Final = 4096  # bytes per read; most objects are smaller
 _MORE_BYTES: Final = 64 * 1024
 _PART_BYTES: Final = 1024 * 1024  # bytes unpacked at a time
@@ -327,6 +328,19 @@ class _Pack:
             self._file = open_patiently(f"{self.path}.pack")
         return _read_entry(self._file, offset, most_bytes)
 
+    def sizes(self) -> Iterator[int]:
+        """Yield the size of each object, in bytes, without unpacking it."""
+        with open_patiently(f"{self.path}.pack") as file:
+            for id_ in self.ids():
+                offset = self.offset(bytes.fromhex(id_)) or 0
+                file.seek(offset)
+                data = file.read(_HEAD_BYTES)
+                _, size, base, at = _entry_head(data, offset)
+                if base is not None:
+                    begin = zlib.decompressobj().decompress(data[at:], _MOST_BITS)
+                    size, _ = _read_number(begin, _read_number(begin, 0)[1])
+                yield size
+
     def _number(self, at: int) -> int:
         return int.from_bytes(self._index[at : at + 4], "big")
 
@@ -413,6 +427,11 @@ def _entry_head(data: bytes, offset: int) -> tuple[int, int, int | bytes | None,
 def pack_ids(path: str) -> list[str]:
     """Return the ids of all objects in a pack; `path` has no suffix. Raises as `PackReader`."""
     return _Pack(path).ids()
+
+
+def pack_sizes(path: str) -> Iterator[int]:
+    """Yield the sizes of all objects in a pack, as `pack_ids` names it."""
+    return _Pack(path).sizes()
 
 
 def finish_pack(
