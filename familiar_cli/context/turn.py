@@ -256,7 +256,8 @@ class TurnRunner:
         assembled, sent = prompt.assembled, prompt.sent
         trace = make_trace(assembled, model=sent.model, counter=self._pipeline.counter.name)
         self.notices += prompt_notices(assembled)
-        trace = self._watcher.amend(replace(trace, request=sent))
+        trace = replace(trace, request=sent, notices=tuple(self.notices))
+        trace = self._watcher.amend(trace)
         return self._keep_question(assembled.request, trace)
 
     async def _ask(

@@ -121,6 +121,7 @@ class Said(Struct, frozen=True):
         beside: The prompt of a chat program that only wants memory added.
         remake: `again` replaces the channel's last reply; `continue` continues it. There is no new
             message then.
+        notices: What the speaker is told beside the reply.
     """
 
     text: str
@@ -138,6 +139,7 @@ class Said(Struct, frozen=True):
     instead_of: Turn | None = None
     beside: tuple[str, ...] = ()
     remake: Literal["", "again", "continue"] = ""
+    notices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check author and channel, unless a stored turn determines them.

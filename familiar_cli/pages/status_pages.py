@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         ListedFamiliar,
         SummaryStatus,
     )
+    from familiar_cli.actions.memory.audience import Audience
     from familiar_cli.actions.share.sync import InstanceStatus, SyncReport, SyncStatus
     from familiar_cli.actions.share.sync_decisions import (
         DeviceTrust,
@@ -76,11 +77,20 @@ def _status_lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple
         how = "as set" if status.language_is_set else "by its turns and character"
         yield "language", f"{status.language}, {how}"
     yield "memory", _memory_words(status)
+    yield from _audience_lines(status.audience)
     yield "turns", _turn_counts(status, zone)
     if status.turns:
         yield "written", _written_words(status, zone)
         yield "summary", _summary_words(status.summary, zone)
     yield from _cost_lines(status.costs)
+
+
+def _audience_lines(found: Audience) -> Iterator[tuple[str, str]]:
+    where = "; `familiar doctor` names them"
+    if found.notes:
+        yield "public", f"{counted(len(found.notes), 'page')} that others can hear{where}"
+    if found.withheld:
+        yield "private", f"{counted(len(found.withheld), 'page')} of which others hear less{where}"
 
 
 def _waiting_lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
@@ -374,14 +384,15 @@ def channels_page(rows: Sequence[ListedChannel], zone: tzinfo | None) -> PagePar
             row.label,
             "?" if row.problem else row.mode,
             ", ".join(_channel_states(row)),
+            row.heard_by,
             row.turns,
             local_time(row.last_at, zone),
             plain(", ".join(row.subscribed), "dim"),
         ]
         for row in rows
     ]
-    head = ("id", "label", "mode", "", "turns", "last turn", "listens")
-    return Columns(body, head, right=(4,))
+    head = ("id", "label", "mode", "", "heard by", "turns", "last turn", "listens")
+    return Columns(body, head, right=(5,))
 
 
 def _channel_states(row: ListedChannel) -> list[str]:
@@ -405,6 +416,7 @@ def channel_page(shown: ShownChannel, zone: tzinfo | None) -> PagePart:
     body = [
         _setting_cells("label", row.label + stays, ""),
         *branch,
+        _setting_cells("heard by", row.heard_by, ""),
         _setting_cells("turns", said, ""),
         _setting_cells("file", shown.path, ""),
         _setting_cells("prompt", f"{shown.total_tokens} tokens: {shown.reason}", ""),

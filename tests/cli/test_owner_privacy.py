@@ -85,6 +85,19 @@ def test_what_a_person_types_is_told_until_they_keep_it_to_themselves(robin) -> 
     assert (robin / "memory" / "topics" / "bees.md").read_text().startswith("# Bees <!-- public")
 
 
+def test_status_and_doctor_say_what_others_hear_once_others_have_spoken(robin) -> None:
+    page("topics/bees.md", "# Bees\n\nThe bees are kept by Bo.\n")
+    page("people/cli-user.md", "# Robin\n\n## Facts\n\n- Says zanzibar. <!-- turns 1 -->\n")
+    assert data("status")["audience"] == {"notes": [], "withheld": []}
+    run("hear", "Hello", *ANNA)
+    told = {"notes": ["topics/bees.md"], "withheld": ["people/cli-user.md"]}
+    assert data("status")["audience"] == told
+    shown = " ".join(run("doctor").output.split())
+    for path, command in (("topics/bees.md", "unpublish"), ("people/cli-user.md", "publish")):
+        assert path in shown
+        assert f"`familiar memory {command} PATH`" in shown
+
+
 def test_a_section_is_told_to_one_person_alone(robin) -> None:
     page("topics/bees.md", "# Bees\n\n## Place\n\nThe bees live in zanzibar.\n")
     assert (
@@ -145,11 +158,30 @@ def test_a_third_person_makes_it_a_group_for_what_follows(robin) -> None:
         ("--as", "discord:8", "--channel", "room"),
     )
     assert run("ask", "Hi there", "--channel", "room").exit_code == 0
-    assert run("ask", "I keep a quokka in zanzibar", *anna).exit_code == 0
-    assert run("ask", "Hello all, zanzibar", *zed).exit_code == 0
+    assert "everybody can hear" not in run("ask", "I keep a quokka in zanzibar", *anna).output
+    assert heard_by("room") == "you and 7"
+    told = run("ask", "Hello all, zanzibar", *zed)
+    assert "everybody can hear" in told.stderr
+    assert heard_by("room") == "everybody"
+    assert "everybody can hear" not in run("ask", "Hello again", *zed).output
     elsewhere = prompt("--as", "discord:77", "--channel", "lobby")
     assert "Hello all, zanzibar" in elsewhere
     assert "quokka in zanzibar" not in elsewhere
+
+
+def test_who_is_only_heard_is_told_once_that_a_room_becomes_a_group() -> None:
+    live("ada")
+    for account, told in (("7", 0), ("8", 1), ("9", 0)):
+        heard = data("hear", "Hello", "--as", f"discord:{account}", "--channel", "room")
+        assert len(heard["notices"]) == told
+    run("channel", "set", "den", "--kind", "private")
+    for account in ("7", "8"):
+        found = run("hear", "Hi", "--as", f"discord:{account}", "--channel", "den", "--json")
+        assert "everybody can hear" not in found.stdout
+
+
+def heard_by(channel: str) -> str:
+    return next(c["heard_by"] for c in data("channel", "list")["channels"] if c["id"] == channel)
 
 
 def test_a_command_that_speaks_as_somebody_else_does_not_give_them_the_owners_room() -> None:

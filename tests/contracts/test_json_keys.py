@@ -154,6 +154,7 @@ def test_status(root) -> None:
         "language_is_set",
     }
     assert set(found) >= wanted
+    assert set(found["audience"]) == {"notes", "withheld"}
     assert set(found["written"]) == {"last_turn", "at"}
     assert set(found["summary"]) >= {"last_turn", "behind", "cut", "failed", "failed_at", "private"}
     assert set(found["last_turn"]) >= {"id", "at", "channel", "role", "author", "partial"}
@@ -245,7 +246,8 @@ def test_the_memorys_past(root) -> None:
 def test_history(root) -> None:
     turn = {"turn", "channel", "role", "author", "at", "content", "source", "partial", "hidden"}
     turn |= {"reply_to", "message_id", "id"}
-    assert set(data("hear", "Hi", "--id", "1")) == {"turn", "id", "channel", "at", "is_new"}
+    heard = {"turn", "id", "channel", "at", "is_new", "notices"}
+    assert set(data("hear", "Hi", "--id", "1")) == heard
     assert set(data("history", "ls")["channels"][0]) >= {"channel", "turns", "first_at", "last_at"}
     assert set(data("history", "show")["turns"][0]) >= turn | {"origin"}
     assert set(data("history", "search", "hi")["hits"][0]) >= turn | {"score", "marks", "around"}

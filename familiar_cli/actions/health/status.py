@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
 
+from familiar_cli.actions.memory.audience import Audience, survey_audience
 from familiar_cli.base.config.home import FamiliarPaths, chosen_familiar, list_familiars
 from familiar_cli.base.errors import FamiliarError, LockedError
 from familiar_cli.base.files import is_plain
@@ -138,6 +139,7 @@ class FamiliarStatus(Struct, frozen=True):
         costs: Costs of each background pass.
         turns_without_vector: Number of turns that lack a vector, if there is a model.
         problems: What was cut off, or is damaged, with the command that helps.
+        audience: Pages that others may hear, and those withheld from them, since others spoke.
     """
 
     familiar: str
@@ -165,6 +167,7 @@ class FamiliarStatus(Struct, frozen=True):
     turns_without_vector: int = 0
     costs: tuple[CostStatus, ...] = ()
     problems: tuple[str, ...] = ()
+    audience: Audience = Audience()
 
 
 class ListedFamiliar(Struct, frozen=True):
@@ -217,6 +220,7 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
         costs=_costs_of(familiar),
         turns_without_vector=_count_without_vector(familiar) if past.turns else 0,
         problems=tuple(problems_of(familiar.paths)),
+        audience=_or_else(Audience(), lambda: survey_audience(familiar)),
     )
 
 

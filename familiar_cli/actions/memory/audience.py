@@ -1,39 +1,23 @@
-"""Say who may hear a page of memory or a channel, and find the pages that others hear."""
+"""Say who may hear a page of memory, and find the pages that others hear."""
 
 from __future__ import annotations
 
 from contextlib import closing
-from functools import cache
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from familiar_cli.actions.memory.facts import page_title
 from familiar_cli.base import errors
-from familiar_cli.base.config.home import who_speaks
-from familiar_cli.base.who.visibility import (
-    EVERYBODY,
-    OWNER,
-    OWNERS,
-    PUBLIC,
-    audience_words,
-    channel_scope,
-    person_scope,
-)
-from familiar_cli.imports.cast import CHARACTERS
-from familiar_cli.store.history.selection import only_speaker
+from familiar_cli.base.who.visibility import OWNER, OWNERS, PUBLIC, channel_scope, person_scope
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages.visible_lines import told_to, visible_in, with_audience
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from familiar_cli.base.who.identity import Author
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.memory.store.files import Applied
 
-_MOST_PEOPLE = 12  # of a channel, that are looked at for its audience
 _ALWAYS_PUBLIC = (f"{layout.SELF_DIR}/", f"{layout.LORE_DIR}/")
 
 
@@ -128,43 +112,3 @@ def _pages(familiar: Familiar) -> Iterator[tuple[str, str]]:
                 yield path, familiar.memory.read_file(path)
             except errors.FamiliarError:  # `familiar doctor` names it
                 continue
-
-
-def audiences_of(familiar: Familiar, channels: Iterable[str]) -> list[str]:
-    """Return for each channel who can hear what is said there, in the owner's words."""
-    rules, history = familiar.privacy.rules(), familiar.history
-    own = rules.own | familiar.me().slugs
-    others: dict[str, list[Author] | None] = {}
-    for channel_id in channels:
-        has_begun, only = only_speaker(history, channel_id)
-        first = only if has_begun else who_speaks(None, None, familiar.me(channel_id))
-        if rules.scope_said(channel_id, first) == PUBLIC:
-            others[channel_id] = None
-            continue
-        authors = history.recent_distinct_authors(channel_id, _MOST_PEOPLE)
-        people = (one for one in authors if one.platform != CHARACTERS)
-        others[channel_id] = [author for author in people if author.slug not in own]
-    names = names_of_speakers(familiar, chain.from_iterable(filter(None, others.values())))
-    return [
-        EVERYBODY if some is None else audience_words([names[author] for author in some])
-        for some in others.values()
-    ]
-
-
-def names_of_speakers(familiar: Familiar, authors: Iterable[Author | None]) -> dict[Author, str]:
-    """Return the name of each author; one that came without a name has that of their page."""
-    found = [author for author in authors if author]
-    labels = familiar.labels(found)
-
-    @cache
-    def page_name(slug: str) -> str:
-        path = layout.people_path(slug)
-        return page_title(familiar.memory, path) if familiar.memory.exists(path) else ""
-
-    def has_name(author: Author) -> bool:
-        return bool(author.display_name or author.username) or familiar.me().is_me(author)
-
-    return {
-        one: labels.of(one) if has_name(one) else page_name(one.slug) or labels.of(one)
-        for one in found
-    }

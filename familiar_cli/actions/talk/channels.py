@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime  # noqa: TC003  # public functions can be asked for their types
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
-from familiar_cli.base.config.home import check_here
-from familiar_cli.base.errors import ConfigError, UsageError
+from familiar_cli.base.config.channel_kinds import PRIVATE_KINDS
+from familiar_cli.base.config.home import check_here, who_speaks
+from familiar_cli.base.errors import ConfigError, FamiliarError, UsageError
 from familiar_cli.base.times.clock import iso, now, to_ms
+from familiar_cli.base.who.visibility import EVERYBODY, PUBLIC, audience_words
 from familiar_cli.context.types import Said  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
+from familiar_cli.imports.cast import CHARACTERS
 from familiar_cli.store.history.rows import HEARD, new_turn
+from familiar_cli.store.history.selection import only_speaker
 from familiar_cli.store.history.store import KeptMessage, keep_once, withdrawn_channels
+from familiar_cli.store.memory.aliases import names_of
+from familiar_cli.store.memory.layout import people_path
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from familiar_cli.base.config.channel import Channel
+    from familiar_cli.base.who.identity import Author
     from familiar_cli.store.history.events import Branch
     from familiar_cli.store.history.rows import ChannelSummary
+
+_MOST_PEOPLE: Final = 12  # of a channel, that are looked at for its audience
 
 
 class ListedChannel(Struct, frozen=True):
@@ -38,6 +50,7 @@ class ListedChannel(Struct, frozen=True):
         withdrawn: It is left out of prompts, memory and search.
         parent: The channel from which it branched, if any.
         parent_turn: The last shared turn, if any.
+        heard_by: Who can hear what is said there, in the owner's words.
     """
 
     id: str
@@ -52,6 +65,7 @@ class ListedChannel(Struct, frozen=True):
     withdrawn: bool = False
     parent: str | None = None
     parent_turn: int | None = None
+    heard_by: str = ""
 
 
 class ShownChannel(Struct, frozen=True):
@@ -83,10 +97,12 @@ def channels_of(familiar: Familiar) -> list[ListedChannel]:
     others = {*familiar.channels.known(), *subscribed, *branches}
     ids = [*with_turns, *sorted(others - with_turns.keys())]
     out, private = withdrawn_channels(familiar.history), familiar.channels.private()
-    return [
+    found = [
         _list_channel(familiar, i, with_turns.get(i), branches.get(i), out=out, private=private)
         for i in ids
     ]
+    heard = audiences_of(familiar, (one.id for one in found if not one.problem))
+    return [replace(one, heard_by=heard.get(one.id, "")) for one in found]
 
 
 def shown_channel(familiar: Familiar, channel_id: str, modality: str = "text") -> ShownChannel:
@@ -104,16 +120,17 @@ def shown_channel(familiar: Familiar, channel_id: str, modality: str = "text") -
     found = next((c for c in familiar.history.channels() if c.channel_id == channel_id), None)
     branches = {branch.channel_id: branch for branch in familiar.history.branches()}
     allowed = allowance_in(familiar, channel)
+    listed = _list_channel(
+        familiar,
+        channel_id,
+        found,
+        branches.get(channel_id),
+        out=withdrawn_channels(familiar.history),
+        private=familiar.channels.private(),
+    )
     return ShownChannel(
         channel,
-        _list_channel(
-            familiar,
-            channel_id,
-            found,
-            branches.get(channel_id),
-            out=withdrawn_channels(familiar.history),
-            private=familiar.channels.private(),
-        ),
+        replace(listed, heard_by=audiences_of(familiar, [channel_id])[channel_id]),
         str(familiar.channels.path(channel_id)),
         allowed.total,
         {str(layer): tokens for layer, tokens in allowed.layers.items()},
@@ -171,7 +188,7 @@ def hear(familiar: Familiar, said: Said, at: datetime | None = None) -> KeptMess
     """
     said.check(is_sent=False)
     check_here(familiar.paths)
-    familiar.privacy.enter(said.channel_id, said.author, said.kind)
+    notices = familiar.privacy.enter(said.channel_id, said.author, said.kind)
     turn = new_turn(
         said.channel_id,
         "user",
@@ -181,4 +198,61 @@ def hear(familiar: Familiar, said: Said, at: datetime | None = None) -> KeptMess
         modality=str(said.modality),
         source=HEARD,
     )
-    return keep_once(familiar.history, turn, said.message_id)
+    kept = keep_once(familiar.history, turn, said.message_id)
+    return replace(kept, notices=notices if kept.is_new else ())
+
+
+def audiences_of(familiar: Familiar, channels: Iterable[str]) -> dict[str, str]:
+    """Return for each channel who can hear what is said there, in the owner's words."""
+    rules, history = familiar.privacy.rules(), familiar.history
+    own = rules.own | familiar.me().slugs
+    others: dict[str, list[Author] | None] = {}
+    for channel_id in channels:
+        has_begun, only = only_speaker(history, channel_id)
+        first = only if has_begun else who_speaks(None, None, familiar.me(channel_id))
+        if rules.scope_said(channel_id, first) == PUBLIC:
+            others[channel_id] = None
+            continue
+        authors = history.recent_distinct_authors(channel_id, _MOST_PEOPLE)
+        people = (one for one in authors if one.platform != CHARACTERS)
+        others[channel_id] = [author for author in people if author.slug not in own]
+    names = names_of_speakers(familiar, chain.from_iterable(filter(None, others.values())))
+    return {
+        one: EVERYBODY if some is None else audience_words([names[author] for author in some])
+        for one, some in others.items()
+    }
+
+
+def audience_for(familiar: Familiar, said: Said) -> str:
+    """Say who can hear what somebody is about to say; to others than the owner without names."""
+    rules, channel_id = familiar.privacy.rules(), said.channel_id
+    kind = familiar.channels.declared_kind(channel_id) or said.kind
+    has_begun, only = only_speaker(familiar.history, channel_id)
+    others = {who.slug for who in (only, said.author) if who} - rules.own
+    is_group = (has_begun and not only) or len(others) > 1
+    is_public = rules.scope_said(channel_id, None if is_group else said.author or only) == PUBLIC
+    if is_public if not kind else kind not in PRIVATE_KINDS:
+        return EVERYBODY
+    if said.author is None or said.author.slug in rules.own:
+        return audiences_of(familiar, [channel_id])[channel_id]
+    return "only this conversation"
+
+
+def names_of_speakers(familiar: Familiar, authors: Iterable[Author | None]) -> dict[Author, str]:
+    """Return the name of each author; one that came without a name has that of their page."""
+    found = [author for author in authors if author]
+    labels = familiar.labels(found)
+
+    @cache
+    def page_name(slug: str) -> str:
+        with suppress(FamiliarError):
+            return next(iter(names_of(familiar.memory.read_file(people_path(slug)))), "")
+        return ""
+
+    def has_name(author: Author) -> bool:
+        return bool(author.display_name or author.username) or familiar.me().is_me(author)
+
+    return {
+        one: labels.of(one) if has_name(one) else page_name(one.slug) or labels.of(one)
+        for one in found
+    }

@@ -297,12 +297,15 @@ def _begin_turn(
     if said.off_record:
         familiar.privacy.check_member(said.channel_id, said.author)
     else:
-        familiar.privacy.enter(said.channel_id, said.author, said.kind)
+        told = familiar.privacy.enter(said.channel_id, said.author, said.kind)
+        said = replace(said, notices=said.notices or told)
     setup = _turn_setup(familiar, said)
     request = turn_request(familiar, said, setup)
     if asking.memory_only:
         request = prompt.for_memory(request, setup.allowance, familiar.counter)
-    return _make_runner(familiar, said, setup, asking), request
+    runner = _make_runner(familiar, said, setup, asking)
+    runner.notices[:0] = said.notices
+    return runner, request
 
 
 async def write_first(

@@ -430,6 +430,7 @@ def hear(
         "channel": turn.channel_id,
         "at": iso(turn.at),
         "is_new": heard.is_new,
+        "notices": list(heard.notices),
     }
     told = f"{'Saved' if heard.is_new else 'Already saved'} as turn {turn.id}\n"
     changed = PartialError(
@@ -437,6 +438,7 @@ def hear(
         "text is kept",
         hint="Turns are never rewritten. Send the new text under a new id.",
     )
+    out.warn(*heard.notices)
     out.answer(data, told, [changed] if turn.content != words else [])
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.actions.talk import change_turns
+from familiar_cli.actions.talk.channels import audience_for
 from familiar_cli.actions.talk.explain_piece import explain_piece
 from familiar_cli.actions.talk.sent import find_trace, oldest_in_prompt, recalled_pieces
 from familiar_cli.actions.talk.why import explain_reply
@@ -37,6 +38,7 @@ from familiar_cli.pages.context_page import context_page, recall_page, reply_pag
 from familiar_cli.pages.emit import Output, say
 from familiar_cli.pages.page import PagePart, local_time, plain, print_page
 from familiar_cli.pages.stream import TURNS, StreamedText, show_past
+from familiar_cli.store.history.selection import speakers_stamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -402,6 +404,7 @@ class Conversation:
     _prompt: ChatPrompt | None = None
     _knows_why: bool = False
     _reach: str = ""
+    _heard_by: tuple[object, str] = (None, "")
     _beside: BackgroundNotices = field(init=False)
 
     def __post_init__(self) -> None:
@@ -624,12 +627,22 @@ class Conversation:
         parts = (
             self._name,
             said.channel_id,
+            self._audience(),
             "off the record" if said.off_record else "",
             f"editing turn {self.edited.id}; Ctrl-C leaves it" if self.edited else "",
             self._reach,
             self._beside.status(),
         )
         return [one_line(part) for part in parts if part]
+
+    def _audience(self) -> str:
+        """Say who can hear what is said, read again when somebody else speaks or it moves on."""
+        channel, history = self.said.channel_id, self.familiar.history
+        with suppress(FamiliarError):
+            stamp = channel, speakers_stamp(history)
+            if self._heard_by[0] != stamp:
+                self._heard_by = stamp, f"heard by {audience_for(self.familiar, self.said)}"
+        return self._heard_by[1]
 
     def _heed(self, line: str) -> int:
         try:

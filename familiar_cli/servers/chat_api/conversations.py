@@ -287,7 +287,7 @@ class Conversations:
             FamiliarError: The history cannot be written.
         """
         history, placement = self._familiar.history, found.placement
-        self._familiar.privacy.enter(found.channel_id, said.author, said.kind)
+        notices = self._familiar.privacy.enter(found.channel_id, said.author, said.kind)
         if found.parent is not None and placement and placement.after:
             replaced = found.is_correction and self._replaced(found.parent, placement.after)
             history.branch(found.channel_id, placement.after, found.parent)
@@ -298,7 +298,7 @@ class Conversations:
             edit_turn(self._familiar, placement.revised, placement.words)
         if unknown := self._not_restored(found):
             history.append_all(_lines_as_turns(unknown, found.channel_id, said.author))
-        return self._place_message(said, found)
+        return replace(self._place_message(said, found), notices=notices)
 
     def keep(self, found: FoundConversation, said: Said, reply: str) -> tuple[Turn, Turn]:
         """Store a message and a reply by another model; return both turns.

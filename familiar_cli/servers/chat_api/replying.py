@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from familiar_cli.actions.talk.channels import audience_for
 from familiar_cli.actions.talk.client_chat import SOURCE, ClientChat
 from familiar_cli.actions.talk.pictures import PictureModel
 from familiar_cli.actions.talk.talk import LiveTurn, ReplyEnd, TurnEvent, find_memory
@@ -25,6 +26,7 @@ from familiar_cli.servers.chat_api.api_format import (
 from familiar_cli.servers.chat_api.responses_api import ResponseFormat, ToolCalls
 from familiar_cli.servers.chat_api.speakers import ConversationLocks, RequestIdentity, key_of
 from familiar_cli.servers.connection import play_while_connected
+from familiar_cli.store.history.privacy import OPENED
 from familiar_cli.store.history.same_message import kept_words, without_fence
 
 if TYPE_CHECKING:
@@ -240,12 +242,14 @@ async def recall_memory(
         beside=wanted.asked.texts,
     )
     trace = await budget.work_apart(lambda: find_memory(familiar, said))
+    heard_by = await budget.work(lambda: audience_for(familiar, said))
     pieces = [piece for piece in trace.contributions if piece.kept and piece.layer in _MEMORY]
     found = "\n\n".join(m.content for m in trace.messages if m.role == "system")
     return {
         "memory": fence_notes(found, familiar.name) if found.strip() else "",
         "recalled": [_piece_json(piece) for piece in pieces],
         "tokens": sum(piece.tokens for piece in pieces),
+        "heard_by": heard_by,
     }
 
 
@@ -495,6 +499,7 @@ class ReplyResponse:
             (b"x-familiar-recall", found.encode("ascii", "backslashreplace")),
             (b"x-familiar-kept", b"yes"),
             (b"x-familiar-channel", quote_header(trace.channel_id)),
+            *((b"x-familiar-notice", quote_header(one)) for one in trace.notices if one == OPENED),
         ]
 
 

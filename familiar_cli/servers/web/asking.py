@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct, field
 
-from familiar_cli.actions.memory.audience import names_of_speakers
+from familiar_cli.actions.talk.channels import names_of_speakers
 from familiar_cli.base import errors
 from familiar_cli.servers.connection import state_of_files
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from familiar_cli.actions.memory.audience import audiences_of
+from familiar_cli.actions.talk.channels import audiences_of
 from familiar_cli.base.text import one_line
 from familiar_cli.pages.stream import spoken_text
 from familiar_cli.store.history.rows import pack
@@ -54,7 +54,7 @@ def list_conversations(
     spoken = (one for one in familiar.history.channels() if viewer.sees_channel(one.channel_id))
     last_at = {one.channel_id: one.last_at for one in islice(spoken, _MOST)}
     channels = dict.fromkeys([*last_at, *([] if current in last_at else [current])])
-    audiences = dict(zip(channels, audiences_of(familiar, channels), strict=True))
+    audiences = audiences_of(familiar, channels)
     return [
         ListedConversation(one, title_of_channel(familiar, one), audiences[one], last_at.get(one))
         for one in channels

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     from familiar_cli.base.who.identity import Author
     from familiar_cli.base.who.visibility import Evidence
     from familiar_cli.store.history.store import HistoryStore
+
+
+OPENED: Final = (
+    "Several people speak here now: everybody can hear what is said in this conversation from now "
+    "on, and what was said before stays private"
+)
+"""The notice to whoever makes a group of a one-to-one conversation."""
 
 
 class KeptRules(Struct):
@@ -175,8 +182,11 @@ class Privacy(Struct, frozen=True):
             and not {channel} & (rules.private_channels | rules.public)
         )
 
-    def enter(self, channel_id: str, author: Author | None, kind: str) -> None:
-        """Record a conversation's kind before its first turn.
+    def enter(self, channel_id: str, author: Author | None, kind: str) -> tuple[str, ...]:
+        """Record a conversation's kind before its first turn, and check who speaks.
+
+        Returns:
+            What to tell the speaker once: that their words open the conversation to everybody.
 
         Args:
             author: Speaker.
@@ -191,6 +201,16 @@ class Privacy(Struct, frozen=True):
         if new := self._new_kind(channel_id, author, kind):
             self.channels.set_values(channel_id, {"kind": new})
         self.check_member(channel_id, author, kind)
+        return (OPENED,) if self._opens(channel_id, author) else ()
+
+    def _opens(self, channel_id: str, author: Author | None) -> bool:
+        """Tell whether a person makes a group of somebody else's one-to-one conversation."""
+        if author is None or author.slug in self.own or self.shares:
+            return False
+        _, only = only_speaker(self.history, channel_id)
+        if only is None or only.slug in {author.slug, *self.own}:
+            return False
+        return not self.channels.declared_kind(channel_id)
 
     def _new_kind(self, channel_id: str, author: Author | None, kind: str) -> str:
         """Return `kind` if it may change the channel, else an empty string."""

@@ -66,6 +66,7 @@ class KeptMessage(Struct, frozen=True):
 
     turn: Turn
     is_new: bool
+    notices: tuple[str, ...] = ()
 
 
 def insert_turn(connection: sqlite3.Connection, turn: Turn, message_id: str = "") -> Turn:
