@@ -38,7 +38,13 @@ _ANY_CHARS: Final = 10**9
 _MILLISECONDS_FROM: Final = 10**11  # seconds reach this in the year 5138
 _BULLET: Final = re.compile(r"\s{0,8}(?:[-*•–]|\d{1,4}[.)])\s+")
 _HEADING: Final = re.compile(r"\s{0,3}#{1,6}\s+|\s{0,3}\*\*[^*]{1,120}\*\*:?\s*$")
-_DATED: Final = re.compile(r"\[([^\[\]:\n]{1,40})\]\s*[-–—]\s*(?=\S)")
+_DATED: Final = re.compile(r"\[([^\[\]:\n]{1,40})\]\s*[-–—:]\s*(?=\S)")
+_BARE_DATE: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(?:\s+[-–—]|:)\s+(?=\S)")
+_PERIOD: Final = re.compile(r"\d{4}(?:-\d{2})?|[^\W\d_]{3,12} \d{4}")
+_TITLE: Final = re.compile(r"[^.!?]{1,60}:|[^\Wa-z]+(?:[ &/]+[^\Wa-z]+){0,5}")
+_ENDS: Final = (".", "!", "?", "…", "。", "！", "？", ";")
+_SHORT_LINE: Final = 60  # is not wrapped
+_LONG_LINE: Final = 100  # is not wrapped either
 _NO_DATE: Final = frozenset({"unknown", "undated", "no date", "n/a", "none", "date unknown", "?"})
 _WRITTEN: Final = ("%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y", "%Y/%m/%d", "%Y.%m.%d")
 
@@ -65,43 +71,63 @@ def read_day(value: object) -> date | None:
 
 
 def split_dated(text: str) -> tuple[date | None, str] | None:
-    """Split a line that begins with a date in brackets; None if it does not.
+    """Split a line that begins with a date, in brackets or as ISO 8601; None if it does not.
 
-    Brackets that say that there is no date count, too; a clock does not, since chats have one.
+    Brackets that say that there is no date count, too; a clock does not, since chats have one. A
+    month or year stays with the text.
     """
-    found = _DATED.match(text)
+    found = _DATED.match(text) or _BARE_DATE.match(text)
     if not found:
         return None
-    day, said = read_day(found[1]), found[1].strip().casefold()
-    if day is None and said not in _NO_DATE:
-        return None
-    return day, text[found.end() :].strip()
+    day, said, rest = read_day(found[1]), found[1].strip(), text[found.end() :].strip()
+    if day is None and _PERIOD.fullmatch(said):
+        return None, f"{rest} ({said})"
+    return None if day is None and said.casefold() not in _NO_DATE else (day, rest)
 
 
 def read_lines(text: str, *, about: str = "") -> Iterable[ForeignMemory]:
-    """Yield the memories in a text: dated lines, bullets, or one for each paragraph.
+    """Yield the memories in a text: dated lines, bullets, or one for each line or paragraph.
 
-    A heading is no memory; an indented line goes on from the one above.
+    A heading is no memory; a wrapped or indented line goes on from the one above.
     """
     kept: list[tuple[int, date | None, str]] = []
-    is_open = False
-    for number, line in enumerate(text.split("\n"), 1):
+    above = ""
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
         bare = line.strip()
         marker = _BULLET.match(line)
-        if not bare or bare.startswith("```") or (_HEADING.match(line) and not marker):
-            is_open = False
+        if not bare or bare.startswith("```") or (not marker and _is_heading(lines, number)):
+            above = ""
             continue
         said = line[marker.end() :].strip() if marker else bare
         dated = split_dated(said)
-        if kept and is_open and not (marker or dated or _DATED.match(said)):
+        if above and not (marker or dated or _DATED.match(said)) and _is_wrapped(above, line):
             at, day, before = kept[-1]
             kept[-1] = (at, day, f"{before} {bare}")
-            continue
-        kept.append((number, *(dated or (None, said))))
-        is_open = True
+        else:
+            kept.append((number, *(dated or (None, said))))
+        above = line
     for number, day, said in kept:
         if any(map(str.isalnum, said)):
             yield ForeignMemory(said, number, day, about)
+
+
+def _is_heading(lines: list[str], number: int) -> bool:
+    """Tell whether a line is a heading: in Markdown, or a short title above a list."""
+    line = lines[number - 1]
+    if _HEADING.match(line):
+        return True
+    below = next((one for one in lines[number:] if one.strip()), "")
+    is_list = _BULLET.match(below) or _DATED.match(below.strip())
+    return bool(is_list) and _TITLE.fullmatch(line.strip()) is not None
+
+
+def _is_wrapped(above: str, line: str) -> bool:
+    """Tell whether a line goes on from the one above, rather than being another memory."""
+    if line[:1].isspace() or line[:1].islower():
+        return True
+    is_whole = above.rstrip().endswith(_ENDS)
+    return not is_whole and _SHORT_LINE <= len(above.rstrip()) <= _LONG_LINE
 
 
 def resolve_days(text: str, day: date | None) -> str:

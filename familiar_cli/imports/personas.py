@@ -204,7 +204,7 @@ def persona_memories(files: Mapping[str, bytes]) -> ForeignMemories:
             notes_of = _NOTES_OF.fullmatch(source)
             day = read_day(notes_of[1]) if notes_of else None
             lines = read_lines(content.decode("utf-8", "replace").replace("\r\n", "\n"))
-            found += (replace(one, day=one.day or day) for one in lines)
+            found += (replace(one, day=one.day or day, file=source) for one in lines)
     return build_memories("OpenClaw", "memory", found)
 
 

@@ -271,6 +271,17 @@ def _values_in(found: Format, source: ForeignFile) -> Iterator[Imported | Skip |
         yield None
 
 
+def memories_in(path: Path) -> list[ForeignMemories]:
+    """Return what another program remembers in a file; empty if nothing, or if it is damaged."""
+    try:
+        with as_source(path) as source:
+            found = recognise(source)
+            values = list(_values_in(found[0].format, source)) if found else []
+    except FamiliarError:
+        return []
+    return [one for one in values if isinstance(one, ForeignMemories)]
+
+
 def read_memories(source: ForeignFile) -> list[ForeignMemories]:
     """Read what another program remembers.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -16,6 +17,7 @@ from familiar_cli.imports import foreign_files
 from familiar_cli.imports.cards import Card, original_file
 from familiar_cli.imports.containers import SUFFIXES
 from familiar_cli.imports.reading import read_card
+from familiar_cli.imports.source import as_source
 from familiar_cli.imports.what_is_it import INSIDE, recognise_instead
 
 if TYPE_CHECKING:
@@ -305,10 +307,12 @@ class BookLinks(Struct, frozen=True):
     Args:
         everywhere: Books used in all chats.
         of_character: Books of a character besides the one its card names.
+        attachments: Files of a character in the Data Bank, below the folder, by its file.
     """
 
     everywhere: frozenset[str] = frozenset()
     of_character: Mapping[str, frozenset[str]] | None = None
+    attachments: Mapping[str, tuple[str, ...]] = {}  # msgspec copies it
 
     def of(self, character: str, card: Card) -> frozenset[str]:
         """Return the books of a character.
@@ -350,16 +354,30 @@ def read_book_links(file: FoundFile) -> BookLinks:
     value = _read_object(file)
     outer = value.get("world_info_settings")
     info = outer.get("world_info") if isinstance(outer, dict) else value.get("world_info")
-    if not isinstance(info, dict):
-        return BookLinks()
+    info = foreign_files.as_object(info)
     rows = foreign_files.object_list(info.get("charLore"))
+    bank = foreign_files.as_object(value.get("extension_settings")).get("character_attachments")
     return BookLinks(
         frozenset(foreign_files.text_list(info.get("globalSelect"))),
         {
             str_or_empty(row.get("name")): frozenset(foreign_files.text_list(row.get("extraBooks")))
             for row in rows
         },
+        {
+            name: tuple(
+                str_or_empty(one.get("url")).lstrip("/") for one in foreign_files.object_list(files)
+            )
+            for name, files in foreign_files.as_object(bank).items()
+        },
     )
+
+
+def bound_book(chat: FoundFile) -> str:
+    """Return the name of the book that is bound to a chat; empty if none is."""
+    with suppress(errors.FamiliarError), as_source(chat.path) as source:
+        about = foreign_files.as_object(source.first.get("chat_metadata"))
+        return str_or_empty(about.get("world_info"))
+    return ""
 
 
 def _read_object(file: FoundFile) -> dict[str, Any]:
@@ -415,6 +433,7 @@ class FamiliarInFolder(Struct, frozen=True):
         turns: Number of turns added.
         already_there: Number of turns that existed before.
         channels: Number of channels they are in.
+        memories: Number of lines added of what extensions remember.
         warnings: Oddities.
     """
 
@@ -425,6 +444,7 @@ class FamiliarInFolder(Struct, frozen=True):
     turns: int = 0
     already_there: int = 0
     channels: int = 0
+    memories: int = 0
     warnings: tuple[str, ...] = ()
 
 

@@ -69,8 +69,8 @@ _SAMPLE: Final = 20  # most notes to examine
 _MOST_FILES: Final = 5_000
 _START_BYTES: Final = 4096
 _KINDS_HINT: Final = (
-    "Cards, lorebooks, chats, SillyTavern's data folder, persona folders, memories by day, vaults "
-    "of Markdown and exports can be imported."
+    "Cards, lorebooks, chats, memories of other assistants, SillyTavern's data folder, persona "
+    "folders, memories by day, vaults of Markdown and exports can be imported."
 )
 
 
@@ -319,12 +319,14 @@ def explain_unknown(path: Path) -> FamiliarError:
         with as_source(path) as source:
             why = _why_unknown(source)
             reason = str(why).replace(repr(source.name), "it")
+            as_text = f" `familiar import {typed(str(path))} --kind memories` reads any text."
+            hint = f"{_KINDS_HINT}{as_text if source.shape == 'text' else ''}"
     except FamiliarError as error:
         return error
     reason = reason.removesuffix("; nothing was imported").removesuffix(", not a chat")
     return BadInputError(
         f"{path.name!r} cannot be imported ({reason}); nothing was imported",
-        hint=why.hint if why.hint != NO_CHAT else _KINDS_HINT,
+        hint=why.hint if why.hint != NO_CHAT else hint,
     )
 
 

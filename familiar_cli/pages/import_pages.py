@@ -370,10 +370,11 @@ def _familiar_rows(done: ImportedFolder) -> Iterator[list[RenderableType]]:
 
 
 def _turns_words(one: FamiliarInFolder) -> str:
+    memories = f", {counted(one.memories, 'memory', 'memories')}" if one.memories else ""
     if not one.turns:
-        return "no new turns" if one.already_there else "no chats"
+        return f"{'no new turns' if one.already_there else 'no chats'}{memories}"
     where = counted(one.channels, "channel")
-    return f"{counted(one.turns, 'new turn')} in {where}"
+    return f"{counted(one.turns, 'new turn')} in {where}{memories}"
 
 
 def _kind_rows(done: ImportedFolder) -> Iterator[list[RenderableType]]:

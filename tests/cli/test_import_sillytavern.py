@@ -430,3 +430,28 @@ def test_many_chats_cost_each_as_much_as_few(tmp_path, monkeypatch) -> None:
             costs[way, chats] = (counted[0] - begun) / chats
     assert costs["first", 120] < 1.5 * costs["first", 20]
     assert costs["again", 120] < 1.5 * costs["again", 20]
+
+
+def test_what_extensions_remember_comes_along_once(tmp_path) -> None:
+    folder = DataFolder(tmp_path / "st")
+    folder.character("Mira")
+    extra = {"qvink_memory": {"memory": "Robin fell into the harbour"}}
+    lines = (said("Robin", "Help!", 1, user=True), said("Mira", "Hold on.", 2, extra=extra))
+    folder.chat("Mira", "Storm", *lines, world_info="Scenes")
+    entry = {"uid": 0, "key": [], "keysecondary": [], "comment": "Night", "stmemorybooks": True}
+    folder.put("worlds/Scenes.json", {"entries": {"0": {**entry, "content": "They saw a whale."}}})
+    note = '<memory chat="Storm" date="2025-03-02 10:00">\n- Robin fears gulls\n</memory>\n'
+    folder.put("user/files/1_m.txt", note)
+    bank = {"Mira.png": [{"url": "/user/files/1_m.txt"}, {"url": "/../../st/settings.json"}]}
+    folder.put("settings.json", {"extension_settings": {"character_attachments": bank}})
+
+    (item,) = data("import", str(folder.root), "--yes")["items"]
+    (mira,) = item["results"][0]["familiars"]
+    assert (mira["memories"], mira["warnings"]) == (3, [])
+    pages = (home() / "mira" / "memory" / "topics").glob("*.md")
+    text = "".join(page.read_text("utf-8") for page in pages)
+    assert "2025-03-01: Robin fell into the harbour" in text
+    assert "Night: They saw a whale." in text
+    assert "2025-03-02: Robin fears gulls" in text
+    (item,) = data("import", str(folder.root), "--yes")["items"]
+    assert item["results"][0]["familiars"][0]["memories"] == 0

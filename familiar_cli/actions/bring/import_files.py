@@ -308,6 +308,7 @@ class FileImporter:
             self._home,
             folder,
             mine=self.options.mine,
+            at_once=self.options.at_once,
             dry_run=self.options.dry_run,
             progress=lambda what, done, _total: self._report(what, done),
         )

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from familiar_cli.actions.bring.import_lines import import_lines
 from familiar_cli.actions.people.me import change_me, place_of_me, show_me
 from familiar_cli.actions.talk import client_chat
 from familiar_cli.base import errors
@@ -22,12 +24,14 @@ from familiar_cli.imports.foreign_files import read_foreign
 from familiar_cli.imports.formats import silly_tavern_settings
 from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook
 from familiar_cli.imports.lorebook_shelf import place_for
-from familiar_cli.imports.reading import load_book, read_card
+from familiar_cli.imports.memory_lists import build_memories
+from familiar_cli.imports.reading import load_book, memories_in, read_card
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
     from familiar_cli.imports.cards import Card
+    from familiar_cli.imports.contract import ForeignMemory
     from familiar_cli.imports.lorebook import Lorebook
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.memory.store.store import MemoryStore
@@ -59,6 +63,7 @@ def import_folder(
     *,
     only: Iterable[str] = (),
     mine: tuple[str, ...] = (),
+    at_once: bool = False,
     dry_run: bool = False,
     progress: OnProgress = lambda _what, _done, _total: None,
 ) -> sillytavern.ImportedFolder:
@@ -73,6 +78,7 @@ def import_folder(
         only: Names or files of the wanted characters; empty for all.
         mine: The owner's names in the chats; empty for those of the folder's personas, if one is
             the owner's.
+        at_once: Add the memories of extensions at once, instead of proposing them for review.
         dry_run: Leave nothing on disk; the result is the same.
         progress: Called with the number of files done, and the total.
 
@@ -86,6 +92,7 @@ def import_folder(
         else nullcontext(str(home))
     ) as place:
         bringing = _Bringing(home, Path(place), folder, mine, progress)
+        bringing.at_once = at_once
         bringing.meet(tuple(only))
         return bringing.run()
 
@@ -114,6 +121,7 @@ class _Bringing:
         self._folder = folder
         self._mine = mine
         self._progress = progress
+        self.at_once = False
         self._register = sillytavern.Register()
         self._characters: list[_Character] = []
         self._broken: dict[sillytavern.FoundFile, str] = {}
@@ -324,6 +332,8 @@ class _Bringing:
                 self._register.note(file, "skipped", same, familiar=character.id)
             rehearse = self._is_rehearsal and not character.is_new
             outcomes = [outcome, *self._books(familiar, character, card, dry_run=rehearse)]
+            memories, told = self._memories(familiar, character, card, dry_run=rehearse)
+            warnings += told
             with import_chat.lend_history(familiar.history, is_trial=rehearse) as history:
                 done = self._chats(familiar, history, character)
             if not self._is_rehearsal:
@@ -331,7 +341,7 @@ class _Bringing:
                     familiar.finder.index_words()
         turns = sum(chat.imported for chat in done.chats)
         warnings += tuple(dict.fromkeys(note for chat in done.chats for note in chat.notes))
-        outcomes += ["updated"] if turns else []
+        outcomes += ["updated"] if turns or memories else []
         self._done.append(
             sillytavern.FamiliarInFolder(
                 character.id,
@@ -341,6 +351,7 @@ class _Bringing:
                 turns,
                 sum(chat.already_there for chat in done.chats),
                 len({chat.channel for chat in done.chats}),
+                memories,
                 warnings,
             )
         )
@@ -387,10 +398,56 @@ class _Bringing:
             try:
                 outcome, reason = _import_book(familiar, file, dry_run=dry_run)
             except errors.FamiliarError as error:
+                if memories_in(file.path):  # and nothing else
+                    continue
                 self._register.note(file, "refused", str(error), familiar=character.id)
                 continue
             self._register.note(file, outcome, reason, familiar=character.id)
             yield outcome
+
+    def _memories(
+        self, familiar: Familiar, character: _Character, card: Card, *, dry_run: bool
+    ) -> tuple[int, tuple[str, ...]]:
+        """Import what extensions remember: in chats, books and the Data Bank.
+
+        Returns:
+            The number of lines, and remarks.
+        """
+        chats = [*character.chats, *(file for file, _ in character.group_chats)]
+        bound = {name for chat in chats if (name := sillytavern.bound_book(chat))}
+        names = bound | set(self._links.of(character.file.stem, card))
+        books = [self._worlds[name] for name in sorted(names & self._worlds.keys())]
+        bank = self._links.attachments.get(character.file.path.name, ())
+        paths = [file.path for file in (*chats, *books)]
+        paths += [path for name in bank if (path := _below(self._folder.root, name))]
+        found: dict[str, list[ForeignMemory]] = {}
+        for path in paths:
+            for memories in memories_in(path):
+                lines = found.setdefault(memories.program, [])
+                lines += (replace(one, file=path.name) for one in memories.memories)
+        number, told = 0, list[str]()
+        for program, lines in found.items():
+            done = import_lines(
+                familiar,
+                build_memories(program, program, lines),
+                character.name,
+                at_once=self.at_once,
+                dry_run=dry_run,
+            )
+            number += done.lines
+            told += (f"{program}: {one}" for one in done.refused)
+            if done.plan and not self._is_rehearsal:
+                told.append(
+                    f"{counted(done.lines, 'memory', 'memories')} of {program}: decide with "
+                    f"`familiar review show {done.plan} --familiar {character.id}`"
+                )
+        for book in books:
+            if not self._register.knows(book) and memories_in(book.path):
+                command = f"`familiar import-lorebook {typed(str(book.path))}`"
+                reason = f"its memories; its lore, if it has any, comes with {command}"
+                outcome: sillytavern.Outcome = "imported" if number else "unchanged"
+                self._register.note(book, outcome, reason, familiar=character.id)
+        return number, tuple(told)
 
     def _chats(
         self, familiar: Familiar, history: HistoryStore, character: _Character
@@ -453,6 +510,12 @@ class _Bringing:
     def _step(self) -> None:
         self._steps += 1
         self._progress(_FILES, min(self._steps, len(self._folder.files)), len(self._folder.files))
+
+
+def _below(root: Path, name: str) -> Path | None:
+    """Return a file of the folder by its path there; None if it leads out, or is none."""
+    path = (root / name).resolve()
+    return path if path.is_relative_to(root.resolve()) and path.is_file() else None
 
 
 def _free_id(wanted: str, taken: Collection[str]) -> str:

@@ -19,23 +19,47 @@ _SUFFIXES: Final = ("", ".txt", ".text", ".md")
 _MOST_LINES: Final = 200  # examined to recognise it
 _BULLET: Final = re.compile(r"\s{0,8}(?:[-*•–]|\d{1,4}[.)])\s+(.*)")
 _DATED_SHARE: Final = 0.5
+_FENCED: Final = 3  # parts of a text with one fence: before, within, behind
+_FENCE: Final = re.compile(r"^[ \t]*```.*$", re.MULTILINE)
+_NAME: Final = re.compile(r"[^\W\d_][^:\n]{0,30}: ")  # who says what follows
+_NAME_SHARE: Final = 0.3
+_OF_MEMORIES: Final = "memor"
 
 
 def _sniff(source: ForeignFile) -> Sighting:
     if source.shape != "text" and not source.start.startswith(b"["):
         return NO
     try:
-        lines = [line for line in source_text(source).split("\n") if line.strip()][:_MOST_LINES]
+        text = _body(source_text(source))
     except FamiliarError:
         return NO
-    said = [line for line in lines if not line.lstrip().startswith(("#", "```"))]
+    lines = [line.strip() for line in text.split("\n") if line.strip()][:_MOST_LINES]
+    said = [line for line in lines if not line.startswith("#")]
     bullets = [_BULLET.match(line) for line in said]
-    texts = [found[1] if found else line.strip() for found, line in zip(bullets, said, strict=True)]
-    dated = sum(split_dated(text) is not None for text in texts)
-    if dated and dated >= _DATED_SHARE * len(said):
+    texts = [found[1] if found else line for found, line in zip(bullets, said, strict=True)]
+    dated = [line for line in texts if split_dated(line)]
+    in_brackets = sum(line.startswith("[") for line in dated)
+    if in_brackets and len(dated) >= _DATED_SHARE * len(said):
         return Sighting("certain")
-    is_list = bool(said) and all(bullets) and source.suffix in _SUFFIXES[:-1]
-    return Sighting("possible") if is_list else NO
+    if source.suffix not in _SUFFIXES[:-1]:
+        return NO
+    names = sum(_NAME.match(line) is not None for line in said) / max(1, len(said))
+    is_named = _OF_MEMORIES in source.stem.casefold() and names < _NAME_SHARE
+    items = sum(map(bool, bullets)) + len(dated)
+    is_list = items > 0 and all(
+        found or split_dated(line) or line.endswith((":", "**")) or line.isupper()
+        for found, line in zip(bullets, said, strict=True)
+    )
+    return Sighting("possible") if is_list or (is_named and said) else NO
+
+
+def _body(text: str) -> str:
+    """Return what stands in fences, where a text has some; around it an assistant talks."""
+    parts = _FENCE.split(text)
+    if len(parts) < _FENCED:
+        return text
+    parts[::2] = ["\n" * part.count("\n") for part in parts[::2]]  # lines keep their numbers
+    return "".join(parts)
 
 
 def write_text(memories: Iterable[ForeignMemory]) -> str:
@@ -56,7 +80,7 @@ FORMAT: Final = Format(
     forms=("memories",),
     sniff=_sniff,
     read=lambda source, _: [
-        build_memories("another assistant", source.stem, read_lines(source_text(source)))
+        build_memories("another assistant", source.stem, read_lines(_body(source_text(source))))
     ],
     write=write_text,
 )

@@ -151,3 +151,29 @@ def test_a_line_with_a_date_that_cannot_be_is_a_memory_of_its_own() -> None:
 def test_json_of_no_known_program_holds_no_memories() -> None:
     with pytest.raises(BadInputError, match="holds no memories"):
         read("x.json", {"name": "Tove"})
+
+
+@each(
+    ("text", "expected"),
+    [
+        ("Sure:\n```\n[2025-03-04] - Keeps bees\n```\nMore?\n", [("Keeps bees", DAY, 3)]),
+        (
+            "2025-03-04 - Keeps bees\n2025-03-04: Sings\n",
+            [("Keeps bees", DAY, 1), ("Sings", DAY, 2)],
+        ),
+        (
+            "[2026-02] - Keeps bees\n[unknown]: Sings\n",
+            [("Keeps bees (2026-02)", None, 1), ("Sings", None, 2)],
+        ),
+        (
+            "Preferences:\n- Sings\n\nPROJECTS\n1. Keeps bees\n",
+            [("Sings", None, 2), ("Keeps bees", None, 5)],
+        ),
+        ("**Work**\n\nKeeps bees.\n", [("Keeps bees.", None, 3)]),
+        ("Keeps bees\nSings alto\n", [("Keeps bees", None, 1), ("Sings alto", None, 2)]),
+    ],
+)
+def test_pasted_lists_come_in_many_forms(text, expected) -> None:
+    (found,) = read_memories(ForeignFile(None, "memory.txt", text.encode()))
+    assert [(one.text, one.day, one.line) for one in found.memories] == expected
+    assert recognise(ForeignFile(None, "memory.txt", text.encode()))[0].format.name == "memory-text"
