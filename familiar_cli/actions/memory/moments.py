@@ -39,16 +39,18 @@ class Moment(Struct, frozen=True):
         fact: The best line of memory that states it, if any.
         turn: The turn where it was said, if any.
         around: The turn with its neighbours, in order.
+        also_found: The numbers of all turns that were found.
     """
 
     score: float
     fact: Hit | None = None
     turn: Turn | None = None
     around: tuple[Turn, ...] = ()
+    also_found: frozenset[int] = frozenset()
 
     def answers(self, turn: Turn) -> bool:
-        """Tell whether a turn is the one that was found, or replies to the question in it."""
-        if self.turn is None or turn.id == self.turn.id:
+        """Tell whether a turn was found, or replies to the question in the one that was."""
+        if self.turn is None or turn.id == self.turn.id or turn.id in self.also_found:
             return self.turn is not None
         after = [one.id for one in self.around if one.id > self.turn.id]
         return "?" in self.turn.content and turn.id == min(after, default=0)
@@ -155,16 +157,17 @@ def _with_neighbours(
 ) -> Iterator[Moment]:
     """Yield the best moments, each with what was said around it, and nothing twice."""
     shown: set[object] = set()
-    left = options.k
-    for one in moments:
+    left, found = options.k, list(moments)
+    ids = frozenset(one.turn.id for one in found[:_LOOKED_AT] if one.turn)
+    for one in found:
         key = normal_line(_fact_line(one.fact)) if one.fact else None
         if (one.turn and one.turn.id in shown) or key in shown:
             continue
         if one.turn:
             kept = turns_around(familiar.history, one.turn, _BEFORE, _AFTER, viewer=options.viewer)
-            around = tuple(found.turn for found in kept)
+            around = tuple(each.turn for each in kept)
             shown |= {turn.id for turn in around}
-            one = replace(one, around=around)  # noqa: PLW2901
+            one = replace(one, around=around, also_found=ids)  # noqa: PLW2901
         shown |= {key} - {None}
         yield one
         left -= 1

@@ -7,9 +7,11 @@ from html import unescape
 
 import pytest
 
-from familiar_cli.actions.memory.moments import FoundMoments
+from familiar_cli.actions.memory.moments import FoundMoments, Moment
+from familiar_cli.base.times.clock import now
 from familiar_cli.base.who.identity import Author
 from familiar_cli.familiar import Familiar
+from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.search.types import SearchResult
 from tests.support.browsing import looking
 from tests.support.world import live
@@ -57,6 +59,14 @@ def test_lore_that_its_book_keeps_back_is_shown_and_marked(client) -> None:
 
 def test_the_words_are_marked(client) -> None:
     assert "<mark>bees</mark>" in client.get("/search?q=bees").text
+
+
+def test_a_neighbour_that_was_found_itself_is_marked_as_well() -> None:
+    made = [
+        Turn(n, "hall", None, "user", "It does.", now(), "text", "cli", False) for n in range(3)
+    ]
+    moment = Moment(1.0, turn=made[0], around=tuple(made), also_found=frozenset({0, 1}))
+    assert [moment.answers(one) for one in moment.around] == [True, True, False]
 
 
 def test_what_was_said_without_a_fact_is_found_with_its_neighbours(client) -> None:
