@@ -174,6 +174,7 @@ class ChatServer:
         self._steps = [Say(step) if isinstance(step, str) else step for step in steps]
         self.models = list(models)
         self.pages = pages or {}
+        self.posts: dict[str, bytes] = {}  # whole answers to other paths
         self.requests: list[Received] = []
         self.other_requests: list[Received] = []
         self.closed = threading.Event()
@@ -243,7 +244,10 @@ class _Handler(BaseHTTPRequestHandler):
         received = self._received(body)
         if not self.path.endswith("/chat/completions"):
             self.server.chat.other_requests.append(received)
-            self._whole(404, b'{"error":{"message":"Not Found"}}')
+            known = self.server.chat.posts.get(self.path)
+            self._whole(
+                404 if known is None else 200, known or b'{"error":{"message":"Not Found"}}'
+            )
             return
         self.close_connection = True
         step = self.server.chat.take(received)

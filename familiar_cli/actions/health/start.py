@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+import json
+from typing import TYPE_CHECKING, Any, Final
 
 import tomlkit
 from msgspec import Struct
@@ -13,7 +14,7 @@ from familiar_cli.actions.health.doctor_checks import judge_status
 from familiar_cli.base.config.environment import keys_file
 from familiar_cli.base.config.home import cache_dir
 from familiar_cli.base.config.schema import LLMSettings
-from familiar_cli.base.errors import ConfigError, FamiliarError, UsageError
+from familiar_cli.base.errors import ConfigError, FamiliarError, ModelError, UsageError
 from familiar_cli.base.files import read_plain, write_own
 from familiar_cli.base.text import one_line
 from familiar_cli.llm.embedding_slot import speaks_many_languages
@@ -23,11 +24,14 @@ from familiar_cli.llm.types import Message
 from familiar_cli.llm.wire import FailedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from familiar_cli.llm.models.fetch import Progress
     from familiar_cli.llm.slots import ResolvedSlot
 
 
+_LINES: Final = "application/x-ndjson"
 _TIMEOUT_S: Final = 2.0
 _TEST_S: Final = 20.0
 _WORD_CHARS: Final = 80
@@ -84,6 +88,48 @@ async def _find_served() -> list[ServedModel]:
 
 def _is_among(words: tuple[str, ...], served: ServedModel) -> bool:
     return any(word in served.model.lower() for word in words)
+
+
+async def pull_at_ollama(base_url: str, name: str, note: Callable[[Progress], None]) -> None:
+    """Let Ollama download a model.
+
+    Args:
+        base_url: Its address up to /v1.
+        name: The model's name there.
+        note: Called with the progress.
+
+    Raises:
+        ModelError: It does not answer, or refuses.
+    """
+    from familiar_cli.llm.wire import open_answer, read_blocks
+
+    slot = replace(resolve_slot(LLMSettings(preset="ollama", base_url=base_url)), base_url=base_url)
+    url, body = f"{base_url.removesuffix('/v1')}/api/pull", json.dumps({"model": name}).encode()
+    rest, last = b"", {}
+    try:
+        async with open_answer(slot, "POST", url, accept=_LINES, body=body) as answer:
+            async for block in read_blocks(slot, answer):
+                *lines, rest = (rest + block).split(b"\n")
+                for last in map(json.loads, filter(None, lines)):
+                    note(_progress_at_ollama(last))
+        _check_pulled(json.loads(rest) if rest.strip() else last)
+    except (FailedError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelError(
+            f"Ollama did not download {name!r}: {error}", hint="Open the app Ollama, and try again."
+        ) from error
+
+
+def _progress_at_ollama(told: dict[str, Any]) -> Progress:
+    from familiar_cli.llm.models.fetch import Progress
+
+    if "error" in told:
+        _check_pulled(told)
+    return Progress(str(told["status"]), "Ollama", int(told.get("completed", 0)), told.get("total"))
+
+
+def _check_pulled(told: dict[str, Any]) -> None:
+    if told.get("status") != "success":
+        raise ValueError(one_line(str(told.get("error", "it ended too early"))))
 
 
 async def models_at(base_url: str) -> list[ServedModel]:

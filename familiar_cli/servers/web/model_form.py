@@ -1,8 +1,9 @@
-"""The form in which a person chooses a model, gives its key, and tries it."""
+"""The form in which a person chooses a model, gives its key, tries it, and has it downloaded."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,19 +12,29 @@ from msgspec.structs import replace
 from familiar_cli.actions.health.start import (
     ModelTest,
     ServedModel,
+    find_embedders,
     find_models,
     keep_key,
+    pull_at_ollama,
     try_model,
 )
 from familiar_cli.base.config.edit import parse_value, set_values
+from familiar_cli.base.config.home import cache_dir
 from familiar_cli.base.config.schema import LLMSettings
 from familiar_cli.base.config.settings import find_setting
 from familiar_cli.base.errors import FamiliarError, UsageError
+from familiar_cli.llm.models.catalog import CATALOG
+from familiar_cli.llm.models.store import path_of
 from familiar_cli.llm.slots import PRESETS, resolve_slot
+from familiar_cli.servers.web.asking import PageRequest, Redirect, Shown, WebPage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
+
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.llm.models.catalog import Model
+    from familiar_cli.llm.models.fetch import Progress
 
 MODELS: Final = {
     "local": "a small model inside this program; nothing leaves the machine",
@@ -41,6 +52,14 @@ KEY: Final = "key"
 """The field of a key, which is never shown again."""
 
 _USE: Final = "use"
+_SMALL_EMBEDDER: Final = "minilm-l6-v2"
+_SMALL_OF_OLLAMA: Final = "llama3.2:3b"
+_STARTS: Final = {  # what to do on this page, where the commands name another one
+    "ollama": "Open the app Ollama, and test again.",
+    "lmstudio": "Open LM Studio, start its server under Developer, and test again.",
+    "llamacpp": "Start its server with a model, and test again.",
+    "custom": "Start it, or correct its address below, and test again.",
+}
 _PATIENCE_S: Final = 0.3  # a server on this machine that works answers at once
 _SEPARATOR: Final = "\t"
 
@@ -51,22 +70,54 @@ def model_values(fields: Mapping[str, str], tested: ModelTest | None = None) -> 
     has_key = False
     with suppress(FamiliarError):
         has_key = typed["preset"] in PRESETS and bool(resolve_slot(_settings_of(typed)).api_key)
-    served = asyncio.run(_find_served())
-    offers = [(one, _SEPARATOR.join((one.preset, one.base_url, one.model))) for one in served]
+    served, embedders = asyncio.run(_find_served())
     return {
-        "chosen": typed,
+        "chosen": {**typed, "pulled": typed["model"] or _SMALL_OF_OLLAMA},
         "models": MODELS,
-        "offers": offers,
+        "offers": [(one, _packed(one)) for one in served],
+        "embedders": [(one, _packed(one)) for one in embedders],
         "has_key": has_key,
         "tested": tested,
     }
 
 
-async def _find_served() -> list[ServedModel]:
+def _packed(one: ServedModel) -> str:
+    return _SEPARATOR.join((one.preset, one.base_url, one.model))
+
+
+async def _find_served() -> tuple[list[ServedModel], list[ServedModel]]:
     try:
-        return await asyncio.wait_for(find_models(), _PATIENCE_S)
+        both = asyncio.gather(find_models(), find_embedders())
+        return await asyncio.wait_for(both, _PATIENCE_S)
     except TimeoutError:
-        return []
+        return [], []
+
+
+def embedder_values(familiar: Familiar) -> dict[str, Any]:
+    """Return the template values about how memories are found."""
+    found, wanted = familiar.finder.embedder, familiar.config.embedding.model
+    may_pull = found.embedder is None and wanted == "auto"
+    return {
+        "embedder": found.embedder.model if found.embedder else "",
+        "missing_embedder": CATALOG[_SMALL_EMBEDDER] if may_pull else None,
+    }
+
+
+def keep_embedder(config: Path, packed: str) -> str:
+    """Let a server on this machine embed memory and turns; return what was done."""
+    preset, base_url, model = [*packed.split(_SEPARATOR), "", ""][:3]
+    if preset not in PRESETS or not model:
+        raise UsageError("That is no model of a server; nothing was changed")
+    url = base_url or PRESETS[preset].base_url
+    set_values(config, {"embedding.base_url": url, "embedding.model": model})
+    return f"From now on {model} finds memories by meaning. It reads them in the background."
+
+
+def missing_model(familiar: Familiar) -> Model | None:
+    """Return the model that speaks and is not on this machine yet, or None."""
+    slot = familiar.models.slot()
+    is_missing = slot.preset == "local" and slot.model in CATALOG
+    return CATALOG[slot.model] if is_missing and not path_of(slot.model, cache_dir()) else None
 
 
 def read_model_fields(fields: Mapping[str, str]) -> dict[str, str]:
@@ -91,6 +142,8 @@ def try_choice(typed: Mapping[str, str], key: str) -> ModelTest:
     """Ask the chosen model for a word; nothing is changed."""
     settings = _settings_of(typed)
     tested = asyncio.run(try_model(settings, key))
+    if tested.hint and tested.hint == PRESETS[settings.preset].start:
+        tested = replace(tested, hint=_STARTS.get(settings.preset, tested.hint))
     needs_key = PRESETS[settings.preset].key_needed and not (key or resolve_slot(settings).api_key)
     if needs_key and not tested.is_ok:
         return replace(tested, hint="Put the key into the field below, and test again.")
@@ -117,3 +170,64 @@ def _settings_of(typed: Mapping[str, str]) -> LLMSettings:
         base_url=typed.get("base_url", ""),
         model=typed.get("model", ""),
     )
+
+
+class ModelDownload:
+    """A download in the background, and how far it is."""
+
+    def __init__(self, name: str, work: Callable[[Callable[[Progress], None]], object]) -> None:
+        self.name = name
+        self.progress: Progress | None = None
+        self.error: FamiliarError | None = None
+        self._work = work
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, well or with an error."""
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            self._work(self._note)
+        except FamiliarError as error:
+            self.error = error
+
+    def _note(self, progress: Progress) -> None:
+        self.progress = progress
+
+
+_DOWNLOADS: Final[dict[str, ModelDownload]] = {}
+
+
+def begin_download(asked: PageRequest) -> Redirect:
+    """Download a model in the background, unless that is going on."""
+    from familiar_cli.llm.models.fetch import pull
+
+    name, base_url = asked.sent("name").strip(), asked.sent("base_url").strip()
+    known = _DOWNLOADS.get(name)
+    if known is None or known.is_over:
+        if asked.sent("at") == "ollama":
+            url = base_url or PRESETS["ollama"].base_url
+            _DOWNLOADS[name] = ModelDownload(
+                name, lambda note: asyncio.run(pull_at_ollama(url, name, note))
+            )
+        elif name in CATALOG:
+            _DOWNLOADS[name] = ModelDownload(name, lambda note: pull(name, cache_dir(), note))
+        else:
+            raise UsageError(f"There is no model {name[:60]!r} to download")
+    return Redirect(asked.to("settings/download", name=name, at=asked.sent("at"), base_url=base_url))
+
+
+def show_download(asked: PageRequest) -> Shown:
+    """Return how far a download is, or what came of it."""
+    name = asked.query.get("name", "")
+    values = {key: asked.query.get(key, "") for key in ("at", "base_url")}
+    return Shown("download", {"name": name, "download": _DOWNLOADS.get(name), **values})
+
+
+PAGES: Final = (
+    WebPage("/settings/download", show_download),
+    WebPage("/settings/download", begin_download, "POST"),
+)

@@ -33,6 +33,7 @@ from familiar_cli.servers.web import (
     bring_pages,
     home_pages,
     memory_pages,
+    model_form,
     people_pages,
     relation_pages,
     search_pages,
@@ -125,6 +126,7 @@ PAGES: Final = (
     *relation_pages.PAGES,
     *bring_pages.PAGES,
     *upkeep_pages.PAGES,
+    *model_form.PAGES,
 )
 """The first matching route wins."""
 

@@ -41,6 +41,7 @@ from familiar_cli.pages.stream import Styler, shown_runs, spoken_runs
 from familiar_cli.servers import connection
 from familiar_cli.servers.web import asking
 from familiar_cli.servers.web.conversations import MAIN, list_conversations, title_of_channel
+from familiar_cli.servers.web.model_form import missing_model
 from familiar_cli.store.history.attachments import (
     keep_pictures,
     picture_mark,
@@ -364,14 +365,14 @@ def show_outcome(
 def _chat_values(asked: asking.PageRequest) -> dict[str, Any]:
     familiar = asked.familiar
     channel_id = asked.query.get("channel", "").strip() or _channel_in(asked.form)
-    before, problem, remedy, slot = asked.number("before"), "", "", None
+    before, problem, slot = asked.number("before"), "", None
     recent = familiar.history.recent(channel_id, _MOST_TURNS + 1, before, viewer=asked.viewer)
     turns = in_pairs(recent[-_MOST_TURNS:])
     try:
         slot = familiar.models.slot()
         _check_model(familiar)
     except FamiliarError as error:
-        problem, remedy = str(error), error.hint or ""
+        problem = str(error)
     is_end = before is None
     oldest = _oldest_in_prompt(familiar, channel_id)
     return {
@@ -392,9 +393,9 @@ def _chat_values(asked: asking.PageRequest) -> dict[str, Any]:
             if branch.channel_id == channel_id
         ],
         "is_live": bool(_live_in(familiar, channel_id)),
+        "missing": missing_model(familiar) if problem else None,
         "may_see": slot is not None and slot.preset != "local",
         "problem": problem,
-        "remedy": remedy,
         "is_off": False,
         "spoken": [],
         "off_why": None,

@@ -34,7 +34,10 @@ from familiar_cli.servers.web.drawing import evidence_links
 from familiar_cli.servers.web.model_form import (
     KEY,
     SETTINGS,
+    embedder_values,
     keep_choice,
+    keep_embedder,
+    missing_model,
     model_values,
     read_model_fields,
     try_choice,
@@ -361,6 +364,8 @@ def _settings_page(
             "sections": sections,
             "path": path,
             "controls": [(label, known[key]) for key, label in _CONTROLS.items() if key in known],
+            "missing": missing_model(asked.familiar),
+            **embedder_values(asked.familiar),
             **model_values(fields, tested),
         },
         status,
@@ -385,6 +390,8 @@ def _change_settings(asked: PageRequest, fields: Mapping[str, str]) -> Shown | R
         typed = {key: fields[key].strip() for key in _CONTROLS if key in fields}
         set_values(config, {key: text for key, text in typed.items() if text != known.get(key)})
         return Redirect(asked.to("settings"), ("Kept.",))
+    if asked.sent("embed"):
+        return Redirect(asked.to("settings"), (keep_embedder(config, asked.sent("embed")),))
     chosen, key = read_model_fields(fields), asked.sent(KEY)
     if asked.sent("do") == "keep":
         return Redirect(asked.to("settings"), tuple(keep_choice(config, chosen, key)))

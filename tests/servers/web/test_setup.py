@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from familiar_cli.actions.health import start
 from familiar_cli.base.config.settings import load_config
 from familiar_cli.servers.web.setup_pages import read_upload
 from tests.golden.record import EXAMPLES
 from tests.support.browsing import looking
+from tests.support.server import MODEL, ChatServer, Say
 from tests.support.world import home, live
 
 SETUP = "/setup/persona"
@@ -178,3 +181,91 @@ def test_controls_that_stay_as_they_are_are_not_written(client) -> None:
     written = (root / "character.toml").read_text("utf-8")
     assert "Europe/Oslo" in written
     assert not [key for key in fields if key != "timezone" and key.rpartition(".")[2] in written]
+
+
+OWN = {
+    "Ollama": "ollama",
+    "LM Studio": "lmstudio",
+    "llama.cpp": "llamacpp",
+    "KoboldCpp": "custom",
+}
+
+
+@pytest.mark.parametrize(("server", "preset"), [*OWN.items(), ("OpenAI", "openai")])
+def test_each_preset_leads_to_a_reply_without_a_terminal(
+    client, keys, monkeypatch, server, preset
+) -> None:
+    for name in ("LLM_BASE_URL", "LLM_MODEL"):
+        monkeypatch.delenv(f"FAMILIAR_{name}", raising=False)
+    live("ada")
+    with ChatServer([Say("Hello, Robin!")]) as chat:
+        found = {server: (preset, chat.base_url)} if server in OWN else {}
+        monkeypatch.setattr(start, "SERVERS", found)
+        form = {"preset": preset, "model": MODEL, "base_url": chat.base_url, "key": "sk-1"}
+        if server in OWN:
+            offer = re.search(r'name="use" value="([^"]*)"', client.get("/settings").text)
+            form = {"use": unescape(offer[1])}
+        tested = client.post("/settings", data={**form, "do": "test"}).text
+        assert "It works." in tested
+        typed = dict(re.findall(r'<input name="(model|base_url)" value="([^"]*)"', tested))
+        kept = {**form, "use": "", "preset": preset, **typed, "do": "keep"}
+        client.post("/settings", data=kept)
+        page = client.post("/chat", data={"text": "Hi"}, follow_redirects=True)
+        assert "Hello, Robin!" in page.text
+        sent = chat.requests[-1].headers.get("authorization")
+        assert sent == (None if server in OWN else "Bearer sk-1")
+
+
+@pytest.mark.parametrize("preset", sorted(OWN.values()))
+def test_a_server_that_is_not_started_is_mended_without_a_terminal(client, preset) -> None:
+    live("ada")
+    form = {"preset": preset, "base_url": "http://127.0.0.1:9/v1", "model": "a", "do": "test"}
+    told = client.post("/settings", data=form).text.partition("callout failure")[2]
+    assert "test again." in told.partition("</p>")[0]
+    assert "`" not in told.partition("</p>")[0]
+    assert ("Let Ollama download a" in told) == (preset == "ollama")
+
+
+def wait_for_download(client, page):
+    while 'http-equiv="refresh"' in page.text:
+        page = client.get(page.url)
+    return page
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        (b'{"status": "success"}\n', "qwen is here."),
+        (b'{"error": "no such model"}', "no such model"),
+        (b"", "it ended too early"),
+    ],
+)
+def test_ollama_downloads_a_model_after_one_click(client, last, said) -> None:
+    live("ada")
+    with ChatServer([Say()]) as chat:
+        chat.posts["/api/pull"] = b'{"status": "pulling", "completed": 1, "total": 9}\n' + last
+        form = {"name": "qwen", "at": "ollama", "base_url": chat.base_url}
+        page = client.post("/settings/download", data=form, follow_redirects=True)
+        assert said in wait_for_download(client, page).text
+        assert chat.other_requests[-1].json() == {"model": "qwen"}
+
+
+def test_the_small_model_is_downloaded_from_where_it_is_missing(client, monkeypatch) -> None:
+    monkeypatch.setattr("familiar_cli.llm.models.fetch.pull", lambda *_: None)
+    live("ada")
+    assert 'formaction="/settings/download" name="name" value="smollm2' in client.get("/chat").text
+    form = {"name": "smollm2-135m-instruct"}
+    page = client.post("/settings/download", data=form, follow_redirects=True)
+    assert "smollm2-135m-instruct is here" in wait_for_download(client, page).text
+    assert client.post("/settings/download", data={"name": "nothing"}).status_code == 400
+
+
+def test_a_server_that_embeds_is_chosen_with_one_click(client, monkeypatch) -> None:
+    root = live("ada")
+    with ChatServer([Say()]) as chat:
+        chat.models = ["nomic-embed-text"]
+        monkeypatch.setattr(start, "SERVERS", {"Ollama": ("ollama", chat.base_url)})
+        offer = re.search(r'name="embed" value="([^"]*)"', client.get("/settings").text)
+        client.post("/settings", data={"embed": unescape(offer[1])})
+        embedding = load_config(root / "character.toml").embedding
+        assert (embedding.base_url, embedding.model) == (chat.base_url, "nomic-embed-text")

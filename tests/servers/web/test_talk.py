@@ -252,7 +252,7 @@ def test_nothing_of_what_is_said_off_the_record_is_left(client, serve) -> None:
 
 def test_without_a_model_the_page_says_how_to_get_one_and_keeps_the_draft(client) -> None:
     assert "cannot reply yet" in words(client.get("/chat"))
-    assert "familiar model pull" in words(client.get("/chat"))
+    assert "Download it" in words(client.get("/chat"))
     answer = say(client, "Hello <there>")
     assert answer.status_code == 503
     assert "Hello &lt;there&gt;</textarea>" in answer.text

@@ -183,7 +183,7 @@ async function swap(form, button) {
 if (composer) {
   document.addEventListener("submit", (event) => {
     const takes = event.target.matches("form[data-turn]");
-    if (!takes && !event.target.matches("form[data-swap]")) return;
+    if ((!takes && !event.target.matches("form[data-swap]")) || event.submitter?.hasAttribute("formaction")) return;
     event.preventDefault();
     if (!busy) (takes ? take : swap)(event.target, event.submitter);
   });
