@@ -217,7 +217,8 @@ def begin_download(asked: PageRequest) -> Redirect:
             _DOWNLOADS[name] = ModelDownload(name, lambda note: pull(name, cache_dir(), note))
         else:
             raise UsageError(f"There is no model {name[:60]!r} to download")
-    return Redirect(asked.to("settings/download", name=name, at=asked.sent("at"), base_url=base_url))
+    where = {"at": asked.sent("at"), "base_url": base_url}
+    return Redirect(asked.to("settings/download", name=name, **where))
 
 
 def show_download(asked: PageRequest) -> Shown:
