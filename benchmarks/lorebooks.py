@@ -206,11 +206,11 @@ def compare(case: dict[str, Any], found: dict[str, Any], there: set[int]) -> dic
     entries = {int(key): one for key, one in case["entries"].items()}
     possible = set().union(*map(set, found["possible"]))
     may = {uid for uid, one in entries.items() if _may_be_shown(one, case)}
-    forbidden = {uid for uid in there if uid not in possible or uid not in may}
     last = case["chat"][-1]["text"].split()
     named = {uid for uid, one in entries.items() if one["constant"] or set(one["key"]) & set(last)}
     # Those that rest have their own count where SillyTavern ignores a decorator.
     own = {uid for uid, one in entries.items() if one.get("cooldown") and "@@" in one["content"]}
+    forbidden = {uid for uid in there - own if uid not in possible or uid not in may}
     always = set.intersection(*map(set, found["named"])) & named & may - own
     groups = {g.strip() for one in entries.values() for g in one.get("group", "").split(",") if g}
     wanted = {frozenset([uid]) for uid in always if not entries[uid].get("group")}

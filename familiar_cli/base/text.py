@@ -38,7 +38,7 @@ _IGNORABLE = re.compile(
 )
 _DELIMITERS = str.maketrans({"<": "‹", ">": "›", "[": "(", "]": ")", '"': "'", "`": "'"})
 _TAGS = (
-    r"(?i)<(?=\s*/?\s*(?:turns|memory|voice|source|kept|message|passage|lines|findings"
+    r"(?i)<(?=\s*/?\s*(?:turns|memory|voice|lore|source|kept|message|passage|lines|findings"
     r"|hidden[_\s-]?note)\b)"
 )
 _SHELL_SIGNS = r"""[\s'"`$\\&|;<>()*?!#~^{}\[\]]"""

@@ -457,6 +457,22 @@ def latest_trace(traces_dir: Path) -> Trace:
     return _read_file(traces_dir / f"{max(ids)}.json")
 
 
+def files_shown(traces_dir: Path, turn_ids: Iterable[int], below: str) -> list[str]:
+    """Return the memory files below a directory that the prompts of these turns contained."""
+    found: dict[str, None] = {}
+    try:
+        kept = trace_ids(traces_dir)
+    except FamiliarError:
+        return []
+    for turn_id in kept.intersection(turn_ids):
+        with contextlib.suppress(FamiliarError):  # damaged, or removed since
+            content = _read_bytes(traces_dir / f"{turn_id}.json")
+            trace = _parse_trace(traces_dir, content) if below.encode() in content else None
+            pieces = trace.contributions if trace else ()
+            found |= dict.fromkeys(p.rel_path for p in pieces if p.kept and p.rel_path)
+    return sorted(path for path in found if path.startswith(below))
+
+
 def trace_ids(traces_dir: Path) -> set[int]:
     """Return the ids of all user turns with a trace.
 

@@ -15,6 +15,7 @@ from familiar_cli.context.trace import (
     Trace,
     TracedMessage,
     TraceEncoder,
+    files_shown,
     latest_trace,
     read_trace,
     trace_ids,
@@ -87,6 +88,16 @@ def test_what_was_encoded_before_the_reply_is_used_again(tmp_path) -> None:
         write_trace(tmp_path / "anew", other)
         turn, anew = ((tmp_path / name / "7.json").read_bytes() for name in ("turn", "anew"))
         assert turn == anew
+
+
+def test_the_files_that_prompts_contained_are_found_by_their_turns(tmp_path) -> None:
+    shown = replace(piece("lore"), rel_path="lore/castle.md", kept=True)
+    out = replace(shown, rel_path="lore/moat.md", kept=False)
+    write_trace(tmp_path, trace(7, contributions=(shown, out)))
+    write_trace(tmp_path, trace(9, contributions=(replace(shown, rel_path="topics/lore/x.md"),)))
+    (tmp_path / "10.json").write_text("lore/{", encoding="utf-8")
+    assert files_shown(tmp_path, [7, 8, 9, 10], "lore/") == ["lore/castle.md"]
+    assert files_shown(tmp_path, [8, 9], "lore/") == []
 
 
 def test_no_record_is_a_clear_error(tmp_path) -> None:

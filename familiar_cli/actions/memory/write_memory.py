@@ -11,8 +11,10 @@ from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.text import counted, typed
+from familiar_cli.context.trace import files_shown
 from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.llm.slots import PLAN_TOKENS, ResolvedSlot, check_usable, for_plans
+from familiar_cli.store.memory.layout import LORE_DIR
 from familiar_cli.store.passes import PATIENCE_S, WRITING
 from familiar_cli.sync.turns_outgoing import ALL, UnreadFilter, count_unread_turns
 from familiar_cli.writing.writer.contract import WriterReport  # noqa: TC001  # public functions can be asked for their types
@@ -46,6 +48,7 @@ def memory_writer(
         channel_context_lookup=familiar.channels.label,
         me=familiar.me(),
         on_answer=partial(familiar.costs.add, WRITING),
+        lore_shown=partial(files_shown, familiar.paths.traces, below=f"{LORE_DIR}/"),
     )
 
 

@@ -28,6 +28,7 @@ from familiar_cli.store.memory.pages import lines as memory_lines
 from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.pages.facts import with_days, without_ended
 from familiar_cli.writing.writer.contract import Batch
+from familiar_cli.writing.writer.lore import LoreRail, LoreShown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -327,6 +328,7 @@ class Grounds(Struct, frozen=True, dict=True):
         topics: All existing topics.
         phrases: Titles and headings to write.
         numbering: How turns are cited.
+        lore: The entries of lorebooks that were shown with these turns.
     """
 
     batch: Batch
@@ -342,6 +344,13 @@ class Grounds(Struct, frozen=True, dict=True):
     topics: Sequence[str] = ()
     phrases: Phrases = ENGLISH
     numbering: memory_lines.Numbering = memory_lines.PLAIN
+    lore: tuple[LoreShown, ...] = ()
+
+    @cached_property
+    def lore_rail(self) -> LoreRail:
+        """Tells what only lore says: the familiar's own words about it are no evidence, either."""
+        said = " ".join(turn.content for turn in self.batch.turns if turn.role == "user")
+        return LoreRail(self.lore, stems_of, stems_of(said) | self._common | self._stems_of_names)
 
     @cached_property
     def turns(self) -> dict[int, Turn]:

@@ -39,7 +39,7 @@ from familiar_cli.writing.writer.runs import marker_text, reconcile_history
 from familiar_cli.writing.writer.settings import WriterSettings, expect_reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from familiar_cli.llm.tokens import TokenCounter
     from familiar_cli.llm.types import ChatModel
@@ -69,6 +69,7 @@ class MemoryWriter:
         channel_context_lookup: Returns a channel's display name, e.g. `#general`; None: unknown.
         me: The owner's identity.
         on_answer: Called for each answer with the tokens of the prompt and of the reply.
+        lore_shown: Returns the files of lore in the prompts of turns, by their numbers.
 
     Attributes:
         report: The report of the current or last pass.
@@ -87,6 +88,7 @@ class MemoryWriter:
     channel_context_lookup: Callable[[str], str | None] = lambda _: None
     me: Me = field(default_factory=Me)
     on_answer: Callable[[int, int], None] = lambda *_: None
+    lore_shown: Callable[[Sequence[int]], Iterable[str]] = lambda _: ()
     report: WriterReport = field(default_factory=lambda: WriterReport(""), init=False)
 
     async def run(
@@ -246,6 +248,7 @@ class _WriterPass:
             self.aliases.called,
             self._publicly,
             lambda: self._labels,
+            writer.lore_shown,
         )
         self._asker = Asker(
             self._model,

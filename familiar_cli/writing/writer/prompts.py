@@ -22,6 +22,7 @@ from familiar_cli.store.memory.aliases import main_slug, names_of
 from familiar_cli.store.memory.layout import TOPICS_DIR, path_in_scope
 from familiar_cli.store.memory.pages.lines import number_spans
 from familiar_cli.store.memory.pages.visible_lines import private_spans, visible_in
+from familiar_cli.writing.writer import lore
 from familiar_cli.writing.writer.contract import Batch, Bounds, bounds_for, reply_schema
 from familiar_cli.writing.writer.grounds import (
     Caps,
@@ -128,13 +129,16 @@ _CUT: Final = " [… {chars} characters left out]"
 _LINE_CHARS: Final = 700  # of a list: a path of 255 characters, and six names
 
 
-def system_message(name: str, bounds: Bounds, *, private: bool, phrases: Phrases = ENGLISH) -> str:
+def system_message(
+    name: str, bounds: Bounds, *, private: bool, phrases: Phrases = ENGLISH, has_lore: bool = False
+) -> str:
     """Build the system message, shorter for a small model."""
     text = (SIMPLE if bounds.simple else INSTRUCTIONS).format(
         name=framed(name), bounds=bounds, lines=counted(bounds.lines, "line")
     )
     names_topics = not (private or bounds.simple or phrases is ENGLISH)
     more = [TOPICS] if names_topics else [PRIVATE] if private else []
+    more += [lore.RULE] if has_lore else []
     return "\n".join([text, *more])
 
 
@@ -147,6 +151,7 @@ def user_message(
     sessions: Mapping[str, tuple[int, ...]],
     gathered: Gathered,
     transcript: str,
+    told: str = "",
 ) -> str:
     """Build the user message: participants, place, memory, and transcript."""
     parts = [
@@ -157,6 +162,7 @@ def user_message(
         ),
         f"## Voice of {framed(name)}\n\n<voice>\n{unfenced(voice)}\n</voice>" if voice else "",
         _memory_text(gathered),
+        told,
         f"## Turns\n\n<turns>\n{transcript}\n</turns>",
         ASK,
     ]
@@ -466,6 +472,7 @@ class Questions(Struct, frozen=True, dict=True):
         called: Returns the slugs of everyone with a name.
         public: Returns an author with publicly known names only.
         labels: Returns display names of people.
+        lore_shown: Returns the files of lore in the prompts of turns, by their numbers.
     """
 
     store: MemoryStore
@@ -478,6 +485,7 @@ class Questions(Struct, frozen=True, dict=True):
     called: Callable[[str], tuple[str, ...]]
     public: Callable[[Author], Author]
     labels: Callable[[], Labels]
+    lore_shown: Callable[[Sequence[int]], Iterable[str]] = lambda _: ()
 
     @cached_property
     def caps(self) -> Caps:
@@ -519,7 +527,15 @@ class Questions(Struct, frozen=True, dict=True):
         labels = self._labels(turns)
         transcript, cut_turns = self._transcript(turns, labels, called)
         listed = len(roster.people) + len(sessions) + len(labels)
-        used = self.count(transcript) + self.count(self._voice) + _LISTED_TOKENS * listed
+        lore_entries = lore.read_lore(self.store, self.lore_shown([turn.id for turn in turns]))
+        # A small model would mistake it for conversation.
+        told = "" if self._bounds.simple else lore.lore_section(lore_entries, self.count)
+        used = (
+            self.count(told)
+            + self.count(transcript)
+            + self.count(self._voice)
+            + _LISTED_TOKENS * listed
+        )
         gathered = gather_shown(
             batch,
             roster,
@@ -540,6 +556,7 @@ class Questions(Struct, frozen=True, dict=True):
             sessions=sessions,
             gathered=gathered,
             transcript=transcript,
+            told=told,
         )
         grounds = Grounds(
             batch,
@@ -555,6 +572,7 @@ class Questions(Struct, frozen=True, dict=True):
             topics=gathered.known,
             phrases=self.who.phrases,
             numbering=self.settings.numbering,
+            lore=lore_entries,
         )
         named = [path for path in (*gathered.shown, *gathered.topics) if path in gathered.known]
         files = [*sessions, *(person.rel_path for person in roster.people)]
@@ -565,7 +583,8 @@ class Questions(Struct, frozen=True, dict=True):
             topics=None if private is not None else named,
             any_letters=self.who.phrases is not ENGLISH,
         )
-        return Question(self._system(private=private is not None), user, form, grounds, cut_turns)
+        system = self._system(private=private is not None, has_lore=bool(told))
+        return Question(system, user, form, grounds, cut_turns)
 
     @cached_property
     def _bounds(self) -> Bounds:
@@ -575,9 +594,13 @@ class Questions(Struct, frozen=True, dict=True):
         """Return the label of the channel of the newest private turns."""
         return self.label(turns[-1].channel_id) or turns[-1].channel_id
 
-    def _system(self, *, private: bool) -> str:
+    def _system(self, *, private: bool, has_lore: bool = False) -> str:
         return system_message(
-            self.who.name, self._bounds, private=private, phrases=self.who.phrases
+            self.who.name,
+            self._bounds,
+            private=private,
+            phrases=self.who.phrases,
+            has_lore=has_lore,
         )
 
     @cached_property

@@ -78,9 +78,10 @@ _WORD: Final = re.compile(r"\w+")
 _INSIDE_NAMES: Final = frozenset(" _-'’,、&+!！?？()\u200c\u200d")
 _BY_HAND: Final = "the old line was written by a person; it is held for review"
 _UNSUPPORTED: Final = "the turns it names share none of its words; it is held for review"
+_OF_LORE: Final = "only the lore that was shown says so"
 _LINK: Final = re.compile(r"\[([^\[\]]*)\]\([^()]*\)|\[\[([^\[\]]*)\]\]")
 _OWN_WORDS: Final = (RELATIONS, "wishes")  # sections in which nobody can speak for another person
-_TAG: Final = re.compile(r"</?(?:turns|memory|voice)\b", re.IGNORECASE)
+_TAG: Final = re.compile(r"</?(?:turns|memory|voice|lore)\b", re.IGNORECASE)
 _PLAY: Final = ("(play", "in the game")
 _DEFAULT_SECTION: Final = {
     f"{layout.PEOPLE_DIR}/": {"said": "facts", "play": "play", "felt": "feelings"},
@@ -272,6 +273,12 @@ def _check_lines(
     held: list[ProposedLine] = []
     for line in operation.lines:
         text = grounds.without_day(as_line(line.text), operation.rel_path)
+        text, lore = _without_lore(text, operation, grounds)
+        if lore:
+            told = replace(line, text=lore)
+            refused.append(_make_refusal(operation, "lore", _OF_LORE, told))
+        if lore and not text:
+            continue
         clean = replace(line, text=text)
         try:
             done = _check_line(
@@ -287,6 +294,21 @@ def _check_lines(
                 raise
             refused.append(_make_refusal(operation, no.rail, str(no), line))
     return replace(operation, lines=tuple(kept)), refused, tuple(held)
+
+
+def _without_lore(text: str, operation: Operation, grounds: Grounds) -> tuple[str, str]:
+    """Split a line into what people said and what only a lorebook says.
+
+    Raises:
+        _RefusedError: Nothing is left for a rewrite.
+    """
+    is_old = normal_line(text) in grounds.lines_of(operation.rel_path)
+    if is_old or operation.op == "add_aliases":
+        return text, ""
+    kept, lore = grounds.lore_rail.split(text)
+    if lore and not kept and operation.op in REWRITES:
+        raise _RefusedError("lore", _OF_LORE)
+    return kept, lore
 
 
 def _earlier_lines(operation: Operation, before: Sequence[Operation]) -> list[ProposedLine]:
@@ -312,7 +334,8 @@ def _check_line(
     line = _link_relation(_date_line(line, operation, grounds), operation, grounds)
     if operation.op not in REWRITES:
         _not_there_already(line, operation, grounds, before)
-    return _attribute_line(line, operation, grounds)
+    line = _attribute_line(line, operation, grounds)
+    return replace(line, text=grounds.lore_rail.link(line.text, operation.rel_path))
 
 
 def _with_evidence(line: ProposedLine, grounds: Grounds) -> ProposedLine:
