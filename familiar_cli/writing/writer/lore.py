@@ -83,11 +83,11 @@ class LoreRail(Struct, frozen=True, dict=True):
         return KnownTexts(entry.text for entry in self.entries)
 
     @cached_property
-    def _told(self) -> frozenset[str]:
+    def _entry_stems(self) -> frozenset[str]:
         return self.stems(" ".join(entry.text for entry in self.entries))
 
     @cached_property
-    def _named(self) -> frozenset[str]:
+    def _name_stems(self) -> frozenset[str]:
         return self.stems(" ".join(name for entry in self.entries for name in entry.names))
 
     def split(self, text: str) -> tuple[str, str]:
@@ -103,8 +103,8 @@ class LoreRail(Struct, frozen=True, dict=True):
     def _is_lore(self, sentence: str) -> bool:
         if not self.entries:
             return False
-        words = self.stems(sentence) - self._named
-        new = (words - self.said) & self._told
+        words = self.stems(sentence) - self._name_stems
+        new = (words - self.said) & self._entry_stems
         return self._known.has(sentence) or (bool(new) and 2 * len(new) >= len(words))
 
     def link(self, text: str, rel_path: str) -> str:
