@@ -123,6 +123,7 @@ class QuestionWords(Struct, frozen=True, kw_only=True, eq=False):
         wishes: What begins a standing wish, such as `from now on`.
         wish_words: Words, separated by `|`, of which each such wish holds some.
         before: For what was so before, and is no longer.
+        limits: What says that something is missing here, or cannot be done.
     """
 
     order: str
@@ -136,6 +137,7 @@ class QuestionWords(Struct, frozen=True, kw_only=True, eq=False):
     wishes: str
     wish_words: str
     before: str
+    limits: str
 
 
 SLOTS: Final = ("night", "morning", "afternoon", "evening")
@@ -188,6 +190,7 @@ class Phrases(Struct, frozen=True, kw_only=True, eq=False):
         related: Above how people are related.
         since_when: When something began; `{}` is a date.
         until_when: When something ended; `{}` is a date.
+        ask_again: Of what cannot be done: the `{day}` it was said, and from when it is `{later}`.
         somebody: Whose name is not known.
         you: The familiar, spoken to.
         about: Above who somebody is; `{}` is their name.
@@ -233,6 +236,7 @@ class Phrases(Struct, frozen=True, kw_only=True, eq=False):
     related: str
     since_when: str
     until_when: str
+    ask_again: str
     somebody: str
     you: str
     about: str

@@ -561,6 +561,12 @@ def is_standing_wish(text: str) -> bool:
     )
 
 
+def states_limit(text: str) -> bool:
+    """Tell whether a text says that something is missing here, or cannot be done."""
+    said = folded(text[:_MOST_CHARS])
+    return _any_language("limits", *codes_for(said)).search(said) is not None
+
+
 @cache
 def _wish_phrases(code: str) -> tuple[str, ...]:
     edge = " " if dates(code).spaced else ""

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from familiar_cli.writing.review.pending import FileChange
 
 Op = Literal["set_summary", "add_bullets", "replace_section", "supersede", "add_aliases", "create"]
-Kind = Literal["said", "play", "felt"]
+Kind = Literal["said", "play", "felt", "limit"]
 OPS: Final = get_args(Op)
-KINDS: Final = ("said", "play", "felt")
+KINDS: Final = ("said", "play", "felt", "limit")
 REWRITES: Final = frozenset({"set_summary", "replace_section"})
 """What takes away words that were there."""
 
@@ -57,7 +57,8 @@ class Operation(Struct, frozen=True):
         lines: Bullets, paragraphs or names.
         section: The title of the section; empty if not needed.
         title: The H1, if the file is new.
-        kind: `said` by someone, part of a `play`, or `felt` by the familiar.
+        kind: `said` by someone, part of a `play`, `felt` by the familiar, or a `limit`: something
+            that it cannot do or see.
         replaces: The existing line that is superseded, if any.
         until: When that line ceased to hold; set by the rails.
     """

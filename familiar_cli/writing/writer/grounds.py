@@ -524,6 +524,11 @@ class Grounds(Struct, frozen=True, dict=True):
         """Return the texts of these turns."""
         return [self.turns[n].content for n in turn_ids if n in self.turns]
 
+    def day_said(self, turn_ids: Iterable[int]) -> date:
+        """Return the date of the newest of these turns of the batch."""
+        at = max(self.turns[n].at for n in turn_ids)
+        return to_zone(at, self.zone).date()
+
     def day_of(self, words: str, turn_ids: Iterable[int]) -> date | None:
         """Return the date on which `words` such as "yesterday" were said, or None if uncertain.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.base import markdown
 from familiar_cli.base.languages import ENGLISH, Phrases, heading_in, section_key
 from familiar_cli.store.memory.aliases import with_alias
-from familiar_cli.store.memory.pages.facts import ended_on, heading_of, superseded
+from familiar_cli.store.memory.pages.facts import ended_on, heading_of, renew_limit, superseded
 from familiar_cli.store.memory.pages.lines import (
     PLAIN,
     Numbering,
@@ -180,6 +180,9 @@ def apply_operation(
             lines = _rewrite_section(text, heading, operation.lines, numbering)
             return with_section(text, heading, lines)
         case _:
+            for line in operation.lines:
+                bullet = _bullet_text(line.text, numbering.cite(line.turns))
+                text = renew_limit(text, line.text, bullet)
             known = seen(text)
             section = section_of(known, heading) or ""
             there = normal_lines(section) | normal_lines(summary_of(known))

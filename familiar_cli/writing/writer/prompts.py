@@ -65,7 +65,8 @@ longer holds, and the second is what the person now says instead: a new home, jo
 - create: starts a new topic; "lines" are its summary.
 FILE is a session, person or topic listed below, or topics/some-name.md. "turns" support the \
 lines. KIND is "said" for what somebody says, "play" for roleplay and fiction, "felt" for what \
-{name} feels or thinks.
+{name} feels or thinks, "limit" for what {name} cannot do, see or hear here: it gets a date after \
+which {name} asks again.
 
 Keep
 - for each session, a summary: what happened and how it ended;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -15,12 +16,13 @@ from familiar_cli.base.times.when import with_dates
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.aliases import check_alias
 from familiar_cli.store.memory.mentions import find_mentions, head_of, key_of, without_honorific
-from familiar_cli.store.memory.pages.facts import holding_line
+from familiar_cli.store.memory.pages.facts import LIMIT_DAYS, holding_line, limit_days
 from familiar_cli.store.memory.pages.lines import as_line, citations_in, main_script, normal_line
 from familiar_cli.store.memory.pages.links import way_to
 from familiar_cli.store.memory.pages.relations import SECTION as RELATIONS
 from familiar_cli.store.memory.pages.relations import kinds_of, line_of, relations_in
-from familiar_cli.writing.writer.contract import REWRITES, Operation, ProposedLine, Refusal
+from familiar_cli.store.search.who_when import states_limit
+from familiar_cli.writing.writer.contract import KINDS, REWRITES, Operation, ProposedLine, Refusal
 from familiar_cli.writing.writer.grounds import Grounds, Person, stems_of
 
 if TYPE_CHECKING:
@@ -78,15 +80,28 @@ _WORD: Final = re.compile(r"\w+")
 _INSIDE_NAMES: Final = frozenset(" _-'’,、&+!！?？()\u200c\u200d")
 _BY_HAND: Final = "the old line was written by a person; it is held for review"
 _UNSUPPORTED: Final = "the turns it names share none of its words; it is held for review"
+ASK_AGAIN_DAYS: Final = 30
+"""So long something counts as impossible before the familiar asks whether it still is."""
+
 _OF_LORE: Final = "only the lore that was shown says so"
 _LINK: Final = re.compile(r"\[([^\[\]]*)\]\([^()]*\)|\[\[([^\[\]]*)\]\]")
 _OWN_WORDS: Final = (RELATIONS, "wishes")  # sections in which nobody can speak for another person
 _TAG: Final = re.compile(r"</?(?:turns|memory|voice|lore)\b", re.IGNORECASE)
 _PLAY: Final = ("(play", "in the game")
 _DEFAULT_SECTION: Final = {
-    f"{layout.PEOPLE_DIR}/": {"said": "facts", "play": "play", "felt": "feelings"},
-    f"{layout.TOPICS_DIR}/": {"said": "notes", "play": "play", "felt": "feelings"},
-    f"{layout.SESSIONS_DIR}/": dict.fromkeys(("said", "play", "felt"), "highlights"),
+    f"{layout.PEOPLE_DIR}/": {
+        "said": "facts",
+        "play": "play",
+        "felt": "feelings",
+        "limit": "facts",
+    },
+    f"{layout.TOPICS_DIR}/": {
+        "said": "notes",
+        "play": "play",
+        "felt": "feelings",
+        "limit": "notes",
+    },
+    f"{layout.SESSIONS_DIR}/": dict.fromkeys(KINDS, "highlights"),
 }
 
 
@@ -332,10 +347,37 @@ def _check_line(
     for rule in _RULES:
         rule(line, operation, grounds)
     line = _link_relation(_date_line(line, operation, grounds), operation, grounds)
-    if operation.op not in REWRITES:
+    is_limit = _is_limit(line.text, operation, grounds)
+    if operation.op not in REWRITES and not (is_limit and _is_due(line, operation, grounds)):
         _not_there_already(line, operation, grounds, before)
     line = _attribute_line(line, operation, grounds)
+    line = _date_limit(line, grounds) if is_limit else line
     return replace(line, text=grounds.lore_rail.link(line.text, operation.rel_path))
+
+
+def _date_limit(line: ProposedLine, grounds: Grounds) -> ProposedLine:
+    """Say of what the familiar cannot do since when that is known, and when to ask again."""
+    text = LIMIT_DAYS.sub("", line.text).rstrip()
+    day = grounds.day_said(line.turns)
+    later = day + timedelta(days=ASK_AGAIN_DAYS)
+    when = grounds.phrases.ask_again.format(day=day.isoformat(), later=later.isoformat())
+    return replace(line, text=f"{text} {when}")
+
+
+def _is_due(line: ProposedLine, operation: Operation, grounds: Grounds) -> bool:
+    """Tell whether the day has passed after which what the file says is asked again."""
+    shown = grounds.shown.get(operation.rel_path)
+    days = limit_days(grounds.seen(shown.text, operation.rel_path), line.text) if shown else None
+    return days is not None and grounds.day_said(line.turns).isoformat() > days[1]
+
+
+def _is_limit(text: str, operation: Operation, grounds: Grounds) -> bool:
+    """Tell whether a line says what is not possible here: of the familiar, or of nobody."""
+    if operation.op in REWRITES or operation.kind not in {"said", "limit"}:
+        return False
+    people = tuple(name for person in grounds.roster.people for name in person.names)
+    is_of_people = _has_name(text, people) and not _has_name(text, (grounds.name,))
+    return operation.kind == "limit" or (states_limit(text) and not is_of_people)
 
 
 def _with_evidence(line: ProposedLine, grounds: Grounds) -> ProposedLine:
@@ -445,7 +487,8 @@ def _attribute_line(line: ProposedLine, operation: Operation, grounds: Grounds) 
     """
     subject = grounds.roster.at(operation.rel_path)
     speakers = grounds.roster.who_said(line.turns)
-    if operation.kind == "felt" or normal_line(line.text) in grounds.lines_of(operation.rel_path):
+    is_old = normal_line(line.text) in grounds.lines_of(operation.rel_path)
+    if operation.kind in {"felt", "limit"} or is_old:
         return line
     if subject and not speakers:
         raise _RefusedError("claim", "no person said so in these turns, only the familiar")

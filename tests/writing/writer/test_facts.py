@@ -160,3 +160,47 @@ def test_a_private_wish_stays_private_in_a_section_of_its_own(tmp_path) -> None:
     assert "ex" not in shown.partition("# Anna")[2]
     assert "bees" not in shown
     world.history.close()
+
+
+DEAF = "There is no voice here."
+DATED = "There is no voice here. (as of 2026-04-07; ask again after 2026-05-07)"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [DEAF, "Aria cannot see pictures.", "Aria kann hier keine Bilder sehen.", "这里没有语音。"],
+)
+def test_what_the_familiar_cannot_do_has_a_day_and_is_asked_again(world, line) -> None:
+    world.say("我没听到 the picture, Bilder sehen, no voice, 这里没有语音")
+    world.write(reply(op(lines=[line])))
+    assert f"- {line}" in world.read(ANNAS)
+    assert "2026-04-07" in world.read(ANNAS)
+    assert "2026-05-07" in world.read(ANNAS)
+
+
+def test_what_a_person_cannot_do_stands_as_it_is(world) -> None:
+    world.say("I cannot see well.")
+    world.write(reply(op(lines=["Anna cannot see well."])))
+    assert "- Anna cannot see well. <!-- turns 1 -->" in world.read(ANNAS)
+
+
+def test_a_limit_is_learned_anew_only_after_its_day(world) -> None:
+    world.say("No voice here.")
+    world.write(reply(op(lines=[DEAF], kind="limit")))
+    world.say("Still no voice here.", at=EVENING + timedelta(days=3))
+    assert rails(world.write(reply(op(lines=[DEAF], turns=[2])))) == ["duplicate"]
+    world.say("There is no voice here, even now.", at=EVENING + timedelta(days=40))
+    assert rails(world.write(reply(op(lines=[DATED], turns=[3])))) == []
+    renewed = "There is no voice here. (as of 2026-05-17; ask again after 2026-06-16)"
+    assert [line for line in world.read(ANNAS).splitlines() if "voice" in line] == [
+        f"- {renewed} <!-- turns 3 -->"
+    ]
+
+
+def test_the_familiars_own_word_is_enough_for_what_it_cannot_do(world) -> None:
+    world.say("Can you hear me?")
+    world.say("No, I cannot hear voices.", author=None)
+    assert rails(world.write(reply(op(lines=["Aria cannot hear voices."], turns=[2])))) == ["claim"]
+    limit = op(lines=["Aria cannot hear voices."], turns=[2], kind="limit")
+    world.say("Oh well, no voices.")
+    assert rails(world.write(reply(limit | {"turns": [2, 3]}))) == []

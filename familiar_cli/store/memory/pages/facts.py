@@ -87,6 +87,31 @@ def days_shown(
     return shown
 
 
+LIMIT_DAYS: Final = re.compile(
+    r"[(（][^()（）]*(\d{4}-\d{2}-\d{2})[^()（）]*(\d{4}-\d{2}-\d{2})[^()（）]*[)）](?=\s*(?:<!--|\Z))"
+)
+"""The days at the end of what is not possible: when it was said, and when to ask again."""
+
+
+def limit_days(text: str, said: str) -> tuple[str, str] | None:
+    """Return the days in the line of a page that says the same as `said`; None without such one."""
+    same = (line for line in scan(text) if lines.normal_line(line.text) == lines.normal_line(said))
+    found = next(filter(None, (LIMIT_DAYS.search(line.text) for line in same)), None)
+    return (found[1], found[2]) if found else None
+
+
+def renew_limit(text: str, said: str, bullet_text: str) -> str:
+    """Replace the line that says the same as `said`, and whose day to ask again has passed."""
+    days, new = limit_days(text, said), LIMIT_DAYS.search(said)
+    if not (days and new and new[1] > days[1]):
+        return text
+    for line in scan(text):
+        if lines.normal_line(line.text) == lines.normal_line(said):
+            end = line.start + len(line.text.rstrip("\r\n"))
+            return text[: line.start] + bullet_text + text[end:]
+    return text
+
+
 def with_days(text: str, numbering: lines.Numbering, viewer: Viewer, phrases: Phrases) -> str:
     """Return a page with dates before its citation comments; see `days_shown`."""
     shown = days_shown(text, numbering, viewer, phrases)
