@@ -639,6 +639,8 @@ def _merge_text(texts: list[str], settle: Settle) -> MergedContent | None:
         text = _merge_pages(texts, settle, findings)
     if text is None:
         return None
+    if _doubles_lines(text, texts) and (simpler := _merge_as_lines(texts)) is not None:
+        text, findings = simpler, MergeFindings()
     newline = pick_side(*newlines)[0] if plain else "\n"
     content = (text if newline == "\n" else text.replace("\n", newline)).encode()
     return MergedContent(content, tuple(findings.clashes), findings.kept)
@@ -654,6 +656,23 @@ def _merge_pages(texts: list[str], settle: Settle, findings: MergeFindings) -> s
     )
     text = render_blocks(merged)
     return text if _reads_back(merged, text) and not _shows_more(text, texts) else None
+
+
+def _doubles_lines(text: str, texts: list[str]) -> bool:
+    """Tell whether a merge has a line more often than either side.
+
+    It has where one side moved a paragraph below another item, e.g. by putting a line before it.
+    """
+    ours, theirs, now = (Counter(map(str.strip, one.split("\n"))) for one in (*texts[1:], text))
+    del now[""]
+    return any(count > max(ours[line], theirs[line]) for line, count in now.items())
+
+
+def _merge_as_lines(texts: list[str]) -> str | None:
+    """Merge two versions line by line; None if they changed the same place."""
+    made = merge_lines(*(text.encode() for text in texts))
+    text = None if made.clashes else made.content.decode()
+    return None if text is None or _shows_more(text, texts) else text
 
 
 def _only_newline(text: str) -> str:

@@ -355,3 +355,37 @@ def test_both_values_of_a_key_are_kept_as_a_list_when_asked(ours, theirs, values
     made = merge_content("a.md", base, mine, other, "both")
     listed = "".join(f"  - {value}\n" for value in values)
     assert made.content.decode() == f"---\nrole:\n{listed}---\n# T\n"
+
+
+ITEMS = st.lists(
+    st.tuples(st.sampled_from(["- ", "* ", "1. ", "- [ ] "]), st.sampled_from(["", "  ", "    "])),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(ITEMS, st.booleans(), st.sets(st.integers(0, 7)), st.sets(st.integers(0, 7)))
+def test_no_paragraph_below_an_item_is_doubled_by_edits_of_both(
+    items, is_apart, here, there
+) -> None:
+    gap = "\n" if is_apart else ""
+    words = [f"{mark}item {n}\n{gap}{indent}below {n}\n" for n, (mark, indent) in enumerate(items)]
+    lines = "".join(words).splitlines(keepends=True)
+
+    def edited(which: set[int], word: str) -> str:
+        places = {at for at, line in enumerate(lines) if line.strip()}
+        chosen = {sorted(places)[at % len(places)] for at in which}
+        return "".join(
+            line.replace("\n", f" {word}\n") if at in chosen else line
+            for at, line in enumerate(lines)
+        )
+
+    made = both("".join(lines), edited(here, "one"), edited(there, "two")).content.decode()
+    for n in range(len(items)):
+        assert (made.count(f"item {n}"), made.count(f"below {n}")) == (1, 1)
+
+
+def test_a_paragraph_that_one_side_moved_below_a_new_item_is_there_once() -> None:
+    assert merged("- a\n\n  p\n", "- a\n- new\n\n  p\n", "- a more\n\n  p\n") == (
+        "- a more\n- new\n\n  p\n"
+    )
