@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from urllib.parse import unquote
 
@@ -11,6 +12,7 @@ from dulwich.repo import Repo
 from familiar_cli.base.errors import ConflictError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
+from familiar_cli.store.history.attachments import keep_pictures, picture_mark
 from familiar_cli.store.history.store import HistoryStore
 from familiar_cli.sync.forget_orders import Forgetting
 from tests.support.world import data, live, run
@@ -141,6 +143,27 @@ def test_a_channel_named_after_them_keeps_its_settings_under_another_name(root) 
     (file,) = [p for p in (root / "channels").iterdir() if "Be kind." in p.read_text()]
     assert file.name.startswith("forgotten-")
     assert 'kind = "private"' in file.read_text()
+
+
+def test_an_export_is_what_they_could_have_heard(root, tmp_path) -> None:
+    picture = picture_mark("data:image/png;base64,iVBORw0KGgo=")
+    keep_pictures(root, ["data:image/png;base64,iVBORw0KGgo="])
+    say(root, "555", NAME, f"Look {picture}", "Nice.")
+    assert run("channel", "set", "room-100", "--kind", "dm").exit_code == 0
+    said = run("hear", "She owes me", "--channel", "room-100", "--as", "discord:100", "--json")
+    turn = json.loads(said.stdout)["data"]["turn"]
+    topics = root / "memory" / "topics"
+    (topics / "debts.md").write_text(f"# Debts\n\n- {NAME} owes Guest <!-- turns {turn} -->\n")
+    (topics / "boat.md").write_text(f"# Boat\n\n- {NAME} rows it\n")
+    done = data("people", "export", NAME, str(tmp_path / "out"))
+    about = (tmp_path / "out" / "about.md").read_text()
+    assert f"{NAME} rows it" in about
+    assert "owes" not in about
+    assert done["pictures"] == len(list((tmp_path / "out" / "attachments").iterdir())) == 1
+    assert run("people", "export", NAME, str(tmp_path / "mine"), "--owner").exit_code == 0
+    _, heading, private = (tmp_path / "mine" / "about.md").read_text().partition("in private")
+    assert heading
+    assert f"{NAME} owes Guest" in private
 
 
 def test_jobs_about_others_still_run(root) -> None:

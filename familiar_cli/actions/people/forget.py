@@ -11,20 +11,31 @@ from msgspec import Struct
 from familiar_cli.actions.people.people import find_person
 from familiar_cli.base.config.settings import read_text
 from familiar_cli.base.errors import ConflictError, NotFoundError, RefusedError
-from familiar_cli.base.files import write_whole
+from familiar_cli.base.files import read_plain, write_whole
 from familiar_cli.base.text import bare_lines
 from familiar_cli.base.times.clock import iso
 from familiar_cli.base.who.identity import Author
+from familiar_cli.store.history.attachments import (
+    DIRECTORY,
+    picture_files,
+    pictures_in,
+    put_picture,
+)
 from familiar_cli.store.history.forgetting import ForgetOrder, orders_of
 from familiar_cli.store.memory.aliases import main_account
+from familiar_cli.store.memory.pages.visible_lines import visible_in
 from familiar_cli.sync.forget_orders import Forgetting, known_orders, people_pages
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
+    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
 
+_PRIVATE_HEADING: Final = (
+    "# Said about them in private, by others (for the owner alone: do not hand this over)"
+)
 NOT_COVERED: Final = (
     (
         "backups (`familiar backup`): a restored one forgets again, but the backup itself keeps "
@@ -195,15 +206,18 @@ def carry_out_known_orders(familiar: Familiar) -> int:
     return len(orders)
 
 
-def export_person(familiar: Familiar, person: str, target: Path) -> dict[str, int]:
-    """Write everything by and about a person to a new directory, for them.
+def export_person(
+    familiar: Familiar, person: str, target: Path, *, for_owner: bool = False
+) -> dict[str, int]:
+    """Write what a person said, and what they may be told of themselves, to a new directory.
 
     Args:
         person: The person: a slug, `PLATFORM:ID` or a name.
         target: The directory; it must be empty or missing.
+        for_owner: Add what others said about them in private.
 
     Returns:
-        The numbers of turns, replies, lines of memory and files written.
+        The numbers of turns, replies, pictures, lines of memory and files written.
 
     Raises:
         NotFoundError: Nobody has this name.
@@ -220,9 +234,46 @@ def export_person(familiar: Familiar, person: str, target: Path) -> dict[str, in
         raise NotFoundError(
             f"Nothing is known about {person!r}", hint="Run `familiar people list`."
         )
+    viewer = familiar.privacy.of_person(accounts)
     target.mkdir(parents=True, exist_ok=True)
-    wanted = sorted(forgetting.found.turns)
-    turns = (familiar.history.turn(number) for number in wanted)
+    pictures = _export_turns(familiar, forgetting.found.turns, viewer, target)
+    lines: list[str] = []
+    private: list[str] = []
+    files = 0
+    for rel_path, (before, after) in changes.items():
+        content = before.decode(errors="replace")
+        seen = visible_in(content, viewer, rel_path)
+        if after is None and seen.strip():
+            files += 1
+            place = target / "memory" / rel_path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(place, seen)
+        kept = set(bare_lines((after or b"").decode(errors="replace")))
+        gone = [line for line in bare_lines(content) if line.strip() and line not in kept]
+        told = set(bare_lines(seen))
+        if after is not None and (shown := [line for line in gone if line in told]):
+            lines += [f"## {rel_path}", "", *shown, ""]
+        if hidden := [line for line in gone if line not in told]:
+            private += [f"## {rel_path}", "", *hidden, ""]
+    about = f"# What {familiar.name} has noted\n\nLines of files about others and of days.\n\n"
+    if for_owner:
+        lines += [_PRIVATE_HEADING, "", *private]
+    write_whole(target / "about.md", about + "\n".join(lines))
+    return {
+        "turns": len(forgetting.found.said),
+        "replies": len(forgetting.found.replies),
+        "pictures": pictures,
+        "lines": sum(1 for line in lines if line and not line.startswith("#")),
+        "files": files,
+    }
+
+
+def _export_turns(
+    familiar: Familiar, numbers: Collection[int], viewer: Viewer, target: Path
+) -> int:
+    """Write turns that a person may be told, with their pictures; return the number of these."""
+    found = (familiar.history.turn(number) for number in sorted(numbers))
+    turns = [turn for turn in found if turn and viewer.sees_turn(turn)]
     rows = [
         {
             "turn": turn.id,
@@ -233,28 +284,11 @@ def export_person(familiar: Familiar, person: str, target: Path) -> dict[str, in
             "content": turn.content,
         }
         for turn in turns
-        if turn
     ]
     text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
     write_whole(target / "turns.jsonl", text)
-    lines: list[str] = []
-    files = 0
-    for rel_path, (before, after) in changes.items():
-        content = before.decode(errors="replace")
-        if after is None:
-            files += 1
-            place = target / "memory" / rel_path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(place, content)
-            continue
-        kept = bare_lines(after.decode(errors="replace"))
-        gone = [line for line in bare_lines(content) if line.strip() and line not in kept]
-        lines += [f"## {rel_path}", "", *gone, ""]
-    about = f"# What {familiar.name} has noted\n\nLines of files about others and of days.\n\n"
-    write_whole(target / "about.md", about + "\n".join(lines))
-    return {
-        "turns": len(forgetting.found.said),
-        "replies": len(forgetting.found.replies),
-        "lines": sum(1 for line in lines if line and not line.startswith("## ")),
-        "files": files,
-    }
+    names = {name for turn in turns for name in pictures_in(turn.content)}
+    pictures = picture_files(familiar.paths.root, names)
+    for path in pictures:
+        put_picture(target / DIRECTORY / path.name, read_plain(path))
+    return len(pictures)

@@ -209,20 +209,28 @@ def rename_alias(
 
 
 @app.command("export")
-def export_(ctx: typer.Context, person: Person, directory: Path) -> None:
-    """Write everything by and about a person to files, for them.
+def export_(
+    ctx: typer.Context,
+    person: Person,
+    directory: Path,
+    *,
+    owner: Annotated[bool, typer.Option("--owner")] = False,
+) -> None:
+    """Write what a person said, and may be told of themselves, to files, for them.
 
     \b
     familiar people export Anna anna-files
+    familiar people export Anna for-me --owner
 
     Args:
         directory (DIR): New directory for the files, to give to them.
+        owner: Add what others said about them in private; not to be given to them.
     """
     from familiar_cli.actions.people.forget import export_person
 
     out = base.output(ctx)
     with base.familiar_of(ctx) as familiar:
-        done = export_person(familiar, person, directory)
+        done = export_person(familiar, person, directory, for_owner=owner)
     said = counted(done["turns"], "turn")
     out.answer({"directory": str(directory), **done}, f"{said} and what rests on them: {directory}")
 

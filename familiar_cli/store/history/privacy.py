@@ -168,6 +168,14 @@ class Privacy(Struct, frozen=True):
         scope = rules.scope_of_person(parse_author(next(iter(users))).slug)
         return Viewer(rules, frozenset({scope} - {PUBLIC}))
 
+    def of_person(self, accounts: Collection[Author]) -> Viewer:
+        """Build the viewer for somebody with these accounts, wherever they have spoken."""
+        rules, slugs = self.rules(), {account.slug for account in accounts}
+        people = people_in(self.history, tuple(rules.private))
+        scopes = {scope for one, scope in rules.private.items() if slugs & people.get(one, set())}
+        scopes |= set(map(rules.scope_of_person, slugs))
+        return Viewer(rules, frozenset(scopes - {PUBLIC}))
+
     def glance(self) -> Viewer:
         """Build the viewer for the owner, excluding other channels declared private."""
         return Viewer(replace(self.rules(), shares=True), frozenset({OWNERS}))
