@@ -164,7 +164,7 @@ class ChatImportOptions(Struct, frozen=True):
     rules: PrivacyRules = field(default_factory=PrivacyRules)
 
 
-class Bringing:
+class ChatImport:
     """Imports one chat.
 
     Args:
@@ -595,7 +595,7 @@ def _bring_in(
         if chat.stranger:
             failed.append(NotImported(source.name, _ask_whose(source, chat.stranger, wish)))
             continue
-        bringing = Bringing(history, source, chat, wish, on_progress)
+        bringing = ChatImport(history, source, chat, wish, on_progress)
         try:
             try:
                 bringing.run()
@@ -603,7 +603,7 @@ def _bring_in(
                 # A plain RefusedError means that the channel has grown; others are subclasses.
                 if not wish.aside or type(error) is not errors.RefusedError:
                     raise
-                bringing = Bringing(history, source, chat, wish, on_progress)
+                bringing = ChatImport(history, source, chat, wish, on_progress)
                 bringing.run(aside=True)
         except errors.FamiliarError as error:
             failed.append(NotImported(source.name, error))

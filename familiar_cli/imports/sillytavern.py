@@ -202,12 +202,12 @@ def find_folder(path: Path) -> SillyTavernFolder:
 
 
 def _read_folder(root: Path) -> SillyTavernFolder:
-    looking = _Looking(root)
+    looking = _FolderScan(root)
     looking.top()
     return SillyTavernFolder(root, tuple(sorted(looking.found, key=lambda file: file.rel_path)))
 
 
-class _Looking:
+class _FolderScan:
     """Walks a data folder once."""
 
     def __init__(self, root: Path) -> None:

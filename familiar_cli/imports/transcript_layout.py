@@ -129,7 +129,7 @@ _SAYS: Final = r"(?P<name>[^:：\n]{1,80}?)[ ]?[:：](?P<text>.*)"
 _QUOTED: Final = r"<[ ]?(?P<name>[^<>\n]{1,60})>[ ]?(?P<text>.*)"
 
 
-class _Way(Struct, frozen=True):
+class _HeaderStyle(Struct, frozen=True):
     """One way in which a message can begin.
 
     Args:
@@ -152,41 +152,43 @@ class _Way(Struct, frozen=True):
 
 _COLONS: Final = ":："
 _TIMED: Final = (
-    _Way(
+    _HeaderStyle(
         "[time] <Name> text", _compile_pattern(rf"\[(?P<stamp>STAMP)\]\s{{0,3}}{_QUOTED}"), "[", "<"
     ),
-    _Way(
+    _HeaderStyle(
         "[time] Name: text",
         _compile_pattern(rf"\[(?P<stamp>STAMP)\]\s{{0,3}}{_SAYS}"),
         "[",
         _COLONS,
     ),
-    _Way(
+    _HeaderStyle(
         "(time) Name: text",
         _compile_pattern(rf"\((?P<stamp>STAMP)\)\s{{0,3}}{_SAYS}"),
         "(",
         _COLONS,
     ),
-    _Way(
+    _HeaderStyle(
         "time - Name: text",
         _compile_pattern(rf"(?P<stamp>STAMP)\s{{1,3}}[-–—]\s{{1,3}}{_SAYS}"),
         "",
         "-–—",
     ),
-    _Way(
+    _HeaderStyle(
         "time Name text",
         _compile_pattern(r"(?P<stamp>CLOCK)\t(?P<name>[^\t]{1,60})\t(?P<text>.*)"),
         "",
         "\t",
     ),
-    _Way("time <Name> text", _compile_pattern(rf"(?P<stamp>STAMP),?\s{{1,3}}{_QUOTED}"), "", "<"),
-    _Way(
+    _HeaderStyle(
+        "time <Name> text", _compile_pattern(rf"(?P<stamp>STAMP),?\s{{1,3}}{_QUOTED}"), "", "<"
+    ),
+    _HeaderStyle(
         "time Name: text",
         _compile_pattern(rf"(?P<stamp>STAMP)[,:]?[\s|]{{1,3}}{_SAYS}"),
         "",
         _COLONS,
     ),
-    _Way(
+    _HeaderStyle(
         "Name (time): text",
         _compile_pattern(
             r"(?P<name>[^:：\n]{1,80}?)[ ]{0,2}[(\[（](?P<stamp>STAMP)[)\]）][ ]?[:：](?P<text>.*)"
@@ -196,13 +198,13 @@ _TIMED: Final = (
     ),
 )
 _BLOCKS: Final = (
-    _Way(
+    _HeaderStyle(
         "[time] Name",
         _compile_pattern(r"\[(?P<stamp>STAMP)\][ ](?P<name>[^:：\n]{1,60}?)(?: \(pinned\))?"),
         "[",
         "]",
     ),
-    _Way(
+    _HeaderStyle(
         "Name — time",
         _compile_pattern(
             r"(?P<name>[^:：\n]{1,60}?)[ ]{1,2}[—–-][ ]{1,2}"
@@ -211,7 +213,7 @@ _BLOCKS: Final = (
         "",
         "-–—",
     ),
-    _Way(
+    _HeaderStyle(
         "Name (time)",
         _compile_pattern(r"(?P<name>[^:：\n]{1,60}?)[ ]{1,2}[(\[](?P<stamp>STAMP)[)\]]"),
         "",
@@ -219,10 +221,10 @@ _BLOCKS: Final = (
     ),
 )
 _TOLD: Final = (
-    _Way(
+    _HeaderStyle(
         "[time] Name: text", _compile_pattern(r"\[(?P<stamp>STAMP)\]\s{0,3}(?P<text>.+)"), "[", "]"
     ),
-    _Way(
+    _HeaderStyle(
         "time - Name: text",
         _compile_pattern(r"(?P<stamp>STAMP)\s{1,3}[-–—]\s{1,3}(?P<text>.+)"),
         "",
@@ -290,7 +292,7 @@ def _read_heads(line: str, styles: Collection[str] | None) -> list[MessageHeader
 
 
 def _timed_heads(start: str, rest: str, styles: Collection[str] | None) -> list[MessageHeader]:
-    def ways(of: tuple[_Way, ...]) -> Iterator[_Way]:
+    def ways(of: tuple[_HeaderStyle, ...]) -> Iterator[_HeaderStyle]:
         return (way for way in of if (styles is None or way.style in styles) and way.fits(start))
 
     said = (_match_head(way.style, way.pattern, start, rest) for way in ways(_TIMED))

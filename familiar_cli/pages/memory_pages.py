@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from familiar_cli.actions.people.people import KnownPerson
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.journal.exchange import Compacted
-    from familiar_cli.store.journal.past import BlamedLine, Difference, Undone
+    from familiar_cli.store.journal.past import BlamedLine, Difference, UndoResult
     from familiar_cli.store.journal.repository import Commit
     from familiar_cli.store.memory.aliases import Named
     from familiar_cli.store.memory.desk import ListChange
@@ -239,7 +239,7 @@ def _turn_words(turn: Turn) -> str:
     return f"    {one_line(f'[{turn.id}] {who}: {turn.content}', _SAID_CHARS)}\n"
 
 
-def undone_text(undone: Undone, *, dry_run: bool) -> str:
+def undone_text(undone: UndoResult, *, dry_run: bool) -> str:
     """Describe an undo, one line for each file, followed by its diff in a dry run."""
     if not undone.changes:
         return f"nothing to do: {undone.commit.id[:SHORT]} is no longer in effect\n"
@@ -247,7 +247,7 @@ def undone_text(undone: Undone, *, dry_run: bool) -> str:
     return applied_text(undone.result, dry_run=dry_run) + diff
 
 
-def undone_data(undone: Undone, *, dry_run: bool) -> dict[str, Any]:
+def undone_data(undone: UndoResult, *, dry_run: bool) -> dict[str, Any]:
     """Build the JSON of an undo."""
     return {
         "commit": commit_data(undone.commit),

@@ -335,7 +335,7 @@ class FileHere(Struct, frozen=True):
     text: Callable[[Version], str | None]
 
 
-class Judged(Struct, frozen=True):
+class ChangeVerdict(Struct, frozen=True):
     """How a change relates to the local file.
 
     Args:
@@ -364,7 +364,7 @@ class Merged(Struct, frozen=True):
     kept: frozenset[str] = frozenset()
 
 
-def judge_change(change: EmbodimentChange, here: FileHere) -> Judged:
+def judge_change(change: EmbodimentChange, here: FileHere) -> ChangeVerdict:
     """Determine how a change relates to the local file.
 
     Repeated and unedited content counts as `before`, judged by the text, since answers may be lost,
@@ -374,13 +374,13 @@ def judge_change(change: EmbodimentChange, here: FileHere) -> Judged:
     base = here.text(here.versions[at - 1]) if at else None
     since = here.versions[at or 0 :]
     if change.text == here.now:
-        return Judged(change, "equal", base, since)
+        return ChangeVerdict(change, "equal", base, since)
     if at and change.text == base:
-        return Judged(change, "before", base, since)
+        return ChangeVerdict(change, "before", base, since)
     if any(here.text(version) == change.text for version in since):
-        return Judged(change, "before", base, since)
+        return ChangeVerdict(change, "before", base, since)
     order: Order = "concurrent" if since else "after"
-    return Judged(change, order, base, since)
+    return ChangeVerdict(change, order, base, since)
 
 
 def begun_at(change: EmbodimentChange, versions: Sequence[Version]) -> int | None:
@@ -400,7 +400,7 @@ def begun_at(change: EmbodimentChange, versions: Sequence[Version]) -> int | Non
 
 
 def merge(
-    judged: Iterable[Judged],
+    judged: Iterable[ChangeVerdict],
     device: str,
     own: str,
     now: Callable[[str], str | None],
@@ -438,7 +438,7 @@ def merge(
 
 
 def _merge_trees(
-    clashing: Sequence[Judged],
+    clashing: Sequence[ChangeVerdict],
     device: str,
     own: str,
     now: Callable[[str], str | None],

@@ -257,7 +257,7 @@ def take_in(
     offset: int = 0,
     *,
     scope_of: Callable[[str], incoming.FactScope] = incoming.unrestricted,
-) -> incoming.Taken:
+) -> incoming.ReceivedCounts:
     """Import a turn file; importing it again changes nothing.
 
     An incomplete last line is left for later. Lines before an invalid one are kept.
@@ -277,7 +277,7 @@ def take_in(
     named = file_of(rel_path)
     if named is None:
         raise BadLineError(f"{rel_path!r} is not a turn file; nothing of it was read")
-    taken, start = incoming.Taken(), 0
+    taken, start = incoming.ReceivedCounts(), 0
     while start < len(data):
         end, problem = start, None
         with incoming.take_lines(history, own, scope_of) as taking:

@@ -168,7 +168,7 @@ class InstanceTwiceError(RefusedError):
         self.name = name
 
 
-class Taken(Struct):
+class ReceivedCounts(Struct):
     """Counts of newly received items.
 
     Args:
@@ -181,10 +181,10 @@ class Taken(Struct):
     marks: int = 0
     waiting: int = 0
 
-    def plus(self, other: Taken) -> Taken:
+    def plus(self, other: ReceivedCounts) -> ReceivedCounts:
         """Add up two counts."""
         both = self.turns + other.turns, self.marks + other.marks
-        return Taken(*both, self.waiting + other.waiting)
+        return ReceivedCounts(*both, self.waiting + other.waiting)
 
 
 def taken_through(history: HistoryStore, instance: str, rel_path: str) -> int:
@@ -299,7 +299,7 @@ class Intake(Struct):
     connection: sqlite3.Connection
     own: str
     scope_of: Callable[[str], FactScope] = unrestricted
-    taken: Taken = field(default_factory=Taken)
+    taken: ReceivedCounts = field(default_factory=ReceivedCounts)
     _ids: dict[lines.TurnName, int] = field(default_factory=dict)
     _formerly: frozenset[str] = frozenset()
     _is_parted: bool = False

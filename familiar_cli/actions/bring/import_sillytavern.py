@@ -91,13 +91,13 @@ def import_folder(
         if dry_run
         else nullcontext(str(home))
     ) as place:
-        bringing = _Bringing(home, Path(place), folder, mine, progress)
+        bringing = _FolderImport(home, Path(place), folder, mine, progress)
         bringing.at_once = at_once
         bringing.meet(tuple(only))
         return bringing.run()
 
 
-class _Bringing:
+class _FolderImport:
     """Imports a folder, character by character.
 
     Args:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.journal.history import JournalDay, JournalDays
-    from familiar_cli.store.journal.past import Undone
+    from familiar_cli.store.journal.past import UndoResult
 
 _READ_S: Final = 60.0
 _MOST_FILES: Final = 5_000  # a memory is written anew for the prompt of a day
@@ -545,7 +545,7 @@ def undo(
     run: str | None = None,
     dry_run: bool = False,
     merges: bool = False,
-) -> tuple[Undone, tuple[str, ...]]:
+) -> tuple[UndoResult, tuple[str, ...]]:
     """Revert a change, or all changes of a run; see `MemoryPast.undo`.
 
     Returns:

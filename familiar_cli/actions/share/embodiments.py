@@ -31,11 +31,11 @@ from familiar_cli.store.memory.store.transactions import retry_on_conflict
 from familiar_cli.sync import participants
 from familiar_cli.sync.journal_past import (
     EMBODIMENT,
+    ChangeVerdict,
     Clock,
     EmbodimentChange,
     FileHere,
     FilePasts,
-    Judged,
     Merged,
     Order,
     Version,
@@ -296,7 +296,7 @@ class _Push(Struct):
     writer: write_memories.Writer
     device: str
     seen: int
-    judged: dict[str, Judged] = field(default_factory=dict)
+    judged: dict[str, ChangeVerdict] = field(default_factory=dict)
     results: dict[int, Received] = field(default_factory=dict)
     full: dict[str, str | None] = field(default_factory=dict)
     sent: dict[str, str | None] = field(default_factory=dict)

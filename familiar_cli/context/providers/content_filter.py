@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from familiar_cli.context.providers.packing import Passage
-    from familiar_cli.context.providers.passages import Seen, Sight
+    from familiar_cli.context.providers.passages import PartlyHiddenFile, Sight
     from familiar_cli.context.request import ContextRequest
     from familiar_cli.llm.tokens import TokenCounter
     from familiar_cli.llm.types import ChatModel, Message
@@ -207,7 +207,7 @@ MOST_PATTERN_CHARS: Final = 200
 _TOKENS_A_WORD: Final = 2
 
 
-class Chosen(Struct, frozen=True):
+class FilterResult(Struct, frozen=True):
     """The filter's selection.
 
     Args:
@@ -262,7 +262,7 @@ class Filter:
         people: Sequence[str],
         sight: Sight,
         room: int,
-    ) -> Chosen:
+    ) -> FilterResult:
         """Select the `passages` that matter for the message.
 
         Args:
@@ -297,22 +297,22 @@ class Filter:
         sources: tuple[str, ...],
         searched: str,
         most: int,
-    ) -> Chosen:
+    ) -> FilterResult:
         also = f"; {searched}" if searched else ""
         if reply.kind == "answer":
             text, shortened = self._cut(reply, most)
-            return Chosen(text, (), sources, shortened, searched)
+            return FilterResult(text, (), sources, shortened, searched)
         if reply.kind != "nothing":
             why = f"the filter's reply is not valid ({reply.text}), so they are used as found"
-            return Chosen(passages=tuple(passages), why=why + also)
+            return FilterResult(passages=tuple(passages), why=why + also)
         best = passages[0].strength
         if best >= self._strong:
             why = (
                 f"the filter found nothing relevant, but the best is strong enough ({best:.2f} of "
                 f"filter.strong {self._strong:g}), so the first {FORWARDED} are kept"
             )
-            return Chosen(passages=tuple(passages[:FORWARDED]), why=why + also)
-        return Chosen(why=f"the filter found nothing relevant in it{also}")
+            return FilterResult(passages=tuple(passages[:FORWARDED]), why=why + also)
+        return FilterResult(why=f"the filter found nothing relevant in it{also}")
 
     def _cut(self, reply: FilterChoice, most: int) -> tuple[str, str]:
         shortened = "the filter's answer is incomplete" if reply.is_cut else ""
@@ -329,7 +329,7 @@ class Filter:
             hits, told = self._search(pattern)
         except LimitError as error:
             return [], f"its search was stopped: {error}"
-        seen: dict[str, Seen | None] = {}
+        seen: dict[str, PartlyHiddenFile | None] = {}
         found: list[tuple[str, int, str]] = []
         for hit in hits:
             words = "" if _is_out(hit.rel_path, hidden) else self._line(hit, sight, seen)
@@ -347,7 +347,7 @@ class Filter:
         except UsageError:  # an invalid expression is searched as plain text
             return self._store.search(regex.escape(pattern)).hits, "it searched for the words"
 
-    def _line(self, hit: GrepHit, sight: Sight, seen: dict[str, Seen | None]) -> str:
+    def _line(self, hit: GrepHit, sight: Sight, seen: dict[str, PartlyHiddenFile | None]) -> str:
         """Return the visible text of a line around the match."""
         if hit.rel_path not in seen:
             try:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from familiar_cli.base.languages import Phrases
-    from familiar_cli.context.providers.content_filter import Chosen, Filter
+    from familiar_cli.context.providers.content_filter import Filter, FilterResult
     from familiar_cli.context.providers.packing import Passage
     from familiar_cli.llm.tokens import TokenCounter
     from familiar_cli.store.history.store import HistoryStore
@@ -214,7 +214,9 @@ class ContentSearchProvider:
         return max(limit - taken, int(_OWN_SHARE * limit))
 
 
-def _make_contributions(chosen: Chosen, found: Candidates, phrases: Phrases) -> list[Contribution]:
+def _make_contributions(
+    chosen: FilterResult, found: Candidates, phrases: Phrases
+) -> list[Contribution]:
     """Return the chosen contributions, and records of the others."""
     kept = {passage.name for passage in chosen.passages}
     pieces = [_offer_passage(p, found.how, chosen.why) for p in chosen.passages]
@@ -228,7 +230,7 @@ def _make_contributions(chosen: Chosen, found: Candidates, phrases: Phrases) -> 
     return [*pieces, *([_make_remark(chosen.why)] if chosen.why else [])]
 
 
-def _answer_contribution(chosen: Chosen, phrases: Phrases) -> Contribution:
+def _answer_contribution(chosen: FilterResult, phrases: Phrases) -> Contribution:
     made_from = ", ".join(chosen.sources)
     return Contribution(
         layer=Layer.content,

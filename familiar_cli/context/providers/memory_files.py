@@ -40,7 +40,7 @@ SCRATCH_PRIORITY: Final = 53
 CONFLICTS_PRIORITY: Final = 52
 
 
-class _Seen(Struct, frozen=True):
+class _VisibleFile(Struct, frozen=True):
     """A file, and its visible part in a channel."""
 
     head: MemoryHead
@@ -94,7 +94,7 @@ class DeskProvider:
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the tasks, the scratchpad and what is due, as far as the tier has them."""
-        makers: dict[str, Callable[[_Seen, ContextRequest], Contribution | None]] = {
+        makers: dict[str, Callable[[_VisibleFile, ContextRequest], Contribution | None]] = {
             layout.TASKS: self._tasks,
             layout.SCRATCH: self._scratch,
             layout.REMINDERS: self._reminders,
@@ -130,7 +130,7 @@ class DeskProvider:
         is_due = rel_path == layout.TASKS or due_items(seen.items(), request.at, self._zone)
         return "" if is_due else "nothing in it is due yet"
 
-    def _seen(self, rel_path: str, request: ContextRequest) -> _Seen | None:
+    def _seen(self, rel_path: str, request: ContextRequest) -> _VisibleFile | None:
         try:
             head = self._store.read_head(rel_path, self._store.limits.max_file_bytes)
         except NotFoundError:
@@ -138,9 +138,9 @@ class DeskProvider:
         spans = private_spans(head.text, request.viewer, rel_path)
         hidden = {1 + head.text.count("\n", 0, start) for start, _ in spans}
         front = head.text.count("\n", 0, body_start(head.text))
-        return _Seen(head, frozenset(hidden | set(range(1, front + 1))))
+        return _VisibleFile(head, frozenset(hidden | set(range(1, front + 1))))
 
-    def _reminders(self, seen: _Seen, request: ContextRequest) -> Contribution | None:
+    def _reminders(self, seen: _VisibleFile, request: ContextRequest) -> Contribution | None:
         from familiar_cli.store.memory.desk import due_items  # noqa: PLC0415  # only where there is such a file
 
         due = due_items(seen.items(), request.at, self._zone)
@@ -148,18 +148,18 @@ class DeskProvider:
         text = "\n".join([request.phrases.due_reminders, *listed])
         return _desk_piece(seen, listed, due, text, DUE)
 
-    def _tasks(self, seen: _Seen, request: ContextRequest) -> Contribution | None:
+    def _tasks(self, seen: _VisibleFile, request: ContextRequest) -> Contribution | None:
         items = seen.items()
         listed = seen.told(items, request.phrases)
         text = "\n".join([request.phrases.open_tasks, *listed])
         return _desk_piece(seen, listed, items, text, TASKS_PRIORITY)
 
-    def _scratch(self, seen: _Seen, request: ContextRequest) -> Contribution | None:
+    def _scratch(self, seen: _VisibleFile, request: ContextRequest) -> Contribution | None:
         text = seen.text()
         told = f"{request.phrases.scratchpad}\n{text}"
         return _desk_piece(seen, text, [], told, SCRATCH_PRIORITY)
 
-    def _conflicts(self, seen: _Seen, request: ContextRequest) -> Contribution | None:
+    def _conflicts(self, seen: _VisibleFile, request: ContextRequest) -> Contribution | None:
         from familiar_cli.store.memory.merge.files import listed_conflicts  # noqa: PLC0415  # only where there is such a file
 
         listed_ = [
@@ -181,7 +181,7 @@ def _item_line(item: DeskItem, phrases: Phrases) -> str:
 
 
 def _desk_piece(
-    seen: _Seen, holds: object, items: list[DeskItem], text: str, priority: int
+    seen: _VisibleFile, holds: object, items: list[DeskItem], text: str, priority: int
 ) -> Contribution | None:
     if not holds:
         return None

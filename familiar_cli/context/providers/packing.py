@@ -167,7 +167,7 @@ class Excerpt(NamedTuple):
         return Fact(_normal_text(self.text), self.turns)
 
 
-class Packed(NamedTuple):
+class PackedSource(NamedTuple):
     """The part of a source in the prompt.
 
     Args:
@@ -237,7 +237,7 @@ class Passage(NamedTuple):
 class Filling(NamedTuple):
     """What fits, best first, and why the rest does not, by source."""
 
-    passages: tuple[Packed, ...]
+    passages: tuple[PackedSource, ...]
     left: dict[str, str]
 
 
@@ -602,12 +602,12 @@ def _from_best(whole: str, best: str) -> str:
     return whole if at < len(whole) // 2 else whole[at:]
 
 
-def _pack_source(source: PieceSource, taken: _Open) -> Packed:
+def _pack_source(source: PieceSource, taken: _Open) -> PackedSource:
     pieces = tuple(sorted({p.place: p for p in taken.pieces}.values(), key=lambda p: p.place))
     if taken.whole:
-        return Packed(source, taken.whole, pieces, is_cut=False)
+        return PackedSource(source, taken.whole, pieces, is_cut=False)
     if taken.cut:
-        return Packed(source, taken.cut, pieces, is_cut=True)
+        return PackedSource(source, taken.cut, pieces, is_cut=True)
     lines: list[str] = []
     for piece, last in zip(pieces, (None, *pieces), strict=False):
         if last and last.start == piece.start:  # parts of one turn
@@ -619,4 +619,4 @@ def _pack_source(source: PieceSource, taken: _Open) -> Packed:
         if has_gap and not (lines[-1].endswith(_GAP) or piece.text.startswith(_GAP)):
             lines.append(_GAP)
         lines.append(piece.text)
-    return Packed(source, "\n".join(lines), pieces, is_cut=True)
+    return PackedSource(source, "\n".join(lines), pieces, is_cut=True)

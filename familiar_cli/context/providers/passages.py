@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.context.character import Macros
     from familiar_cli.context.lore_gates import LoreGates
-    from familiar_cli.context.providers.packing import Packed
+    from familiar_cli.context.providers.packing import PackedSource
     from familiar_cli.context.types import Contribution
     from familiar_cli.store.memory.pages.lore_settings import LoreSettings
     from familiar_cli.store.search.types import Hit
@@ -57,7 +57,7 @@ NAME_ALONE: Final = "the only match is a word that may be its person's name"
 _EMPTY: Final = "it is empty apart from headings and comments"
 
 
-class Seen(Struct, frozen=True):
+class PartlyHiddenFile(Struct, frozen=True):
     """A file, and its parts that are hidden from the model.
 
     Args:
@@ -124,11 +124,11 @@ class Sight(Struct, frozen=True):
     has_past: bool = False
     gates: LoreGates | None = None
 
-    def of(self, rel_path: str, text: str) -> Seen:
+    def of(self, rel_path: str, text: str) -> PartlyHiddenFile:
         """Return the visible part of a file."""
         is_lore = rel_path.startswith(f"{LORE_DIR}/")
         if is_lore and (why_not := self.kept_back(rel_path, text)):
-            return Seen(text, why_not=why_not)
+            return PartlyHiddenFile(text, why_not=why_not)
         hidden = [(*span, SHOWN) for span in self._of_window(text)]
         hidden += [
             (*span, PRIVATE) for span in visible_lines.private_spans(text, self.viewer, rel_path)
@@ -139,7 +139,7 @@ class Sight(Struct, frozen=True):
             hidden += [(*span, _NOT_ITS_WORDS) for span in aside_spans(text)]
         days = {} if is_lore else days_shown(text, self.numbering, self.viewer, self.phrases)
         left_out = sorted([*(span[:2] for span in hidden), *memory_lines.machine_spans(text)])
-        return Seen(text, tuple(sorted(hidden)), tuple(left_out), days=days)
+        return PartlyHiddenFile(text, tuple(sorted(hidden)), tuple(left_out), days=days)
 
     def kept_back(self, rel_path: str, text: str) -> str:
         """Return why a lore entry is not offered in this turn; empty if it may be."""
@@ -298,7 +298,7 @@ class Gatherer(Struct):
                 }
         return found
 
-    def passage(self, packed: Packed) -> Passage:
+    def passage(self, packed: PackedSource) -> Passage:
         """Return the packed part of a file as a passage."""
         file = self._files[packed.source.key]
         last = packed.pieces[-1]
@@ -317,7 +317,7 @@ class Gatherer(Struct):
         file = self._files.get(rel_path)
         return self.sight.settings_of(rel_path, file.text) if file else None
 
-    def _hidden_alone(self, seen: Seen, shown: str) -> str:
+    def _hidden_alone(self, seen: PartlyHiddenFile, shown: str) -> str:
         """Return why a hit is rejected if all its matching words are hidden."""
         why = next((why for _, _, why in seen.hidden if why != _NOT_ITS_WORDS), "")
         if not why:
@@ -354,7 +354,7 @@ class Gatherer(Struct):
             vague=_VAGUE.get(hit.rel_path.partition("/")[0], 0),
         )
 
-    def _source(self, hit: Hit, seen: Seen) -> PieceSource:
+    def _source(self, hit: Hit, seen: PartlyHiddenFile) -> PieceSource:
         is_lore, shown = hit.rel_path.startswith(LORE_DIR), seen.shown
         may_be_whole = hit.rel_path not in self.loaded and (len(shown) <= _SHORT_CHARS or is_lore)
         below = _below_title(shown, hit.title) if may_be_whole else ""
@@ -383,7 +383,7 @@ class _File(Struct):
     """
 
     text: str
-    seen: Seen
+    seen: PartlyHiddenFile
     heading: str = ""
 
     @property
@@ -399,7 +399,7 @@ class _File(Struct):
         return self.text[start : last if last >= 0 else None]
 
 
-def _read_facts(seen: Seen, sight: Sight) -> Iterator[Fact]:
+def _read_facts(seen: PartlyHiddenFile, sight: Sight) -> Iterator[Fact]:
     """Yield the facts in the lines of a file."""
     for line in scan(seen.text):
         if line.level or not line.text.strip():

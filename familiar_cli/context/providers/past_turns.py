@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from familiar_cli.base.text import framed
 from familiar_cli.base.times.clock import now, to_zone
-from familiar_cli.context.providers.packing import Excerpt, Packed, Passage, PieceSource
+from familiar_cli.context.providers.packing import Excerpt, PackedSource, Passage, PieceSource
 from familiar_cli.store.search import who_when
 from familiar_cli.store.search.embedder import EmbedderError
 from familiar_cli.store.search.hits import query_coverage
@@ -58,7 +58,7 @@ class Recall(Struct, frozen=True):
     unread: int = 0
     waiting: int = 0
     by_meaning: bool = False
-    asked: who_when.Asked = who_when.Asked()  # frozen
+    asked: who_when.QuestionKind = who_when.QuestionKind()  # frozen
     why: Callable[[int], str | None] = lambda _: None
     missed: bool = False
 
@@ -70,7 +70,7 @@ class Recall(Struct, frozen=True):
         """Return why a turn was not found; None: another provider knows."""
         return self.why(turn_id)
 
-    def passage(self, packed: Packed) -> Passage:
+    def passage(self, packed: PackedSource) -> Passage:
         """Return the packed part of a conversation as a passage."""
         turns = [turn for piece in packed.pieces for turn in piece.turns]
         span = (min(turns), max(turns))

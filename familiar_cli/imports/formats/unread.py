@@ -20,7 +20,7 @@ _ADVICE: Final = (
 )
 
 
-class _Known(Struct, frozen=True):
+class _FileKind(Struct, frozen=True):
     """A kind of file that is known by its fields.
 
     Args:
@@ -40,23 +40,23 @@ class _Known(Struct, frozen=True):
 
 
 _KNOWN: Final = (
-    _Known("a SillyTavern group", ("members", "chat_id")),
-    _Known("a SillyTavern group", ("members", "chats", "avatar_url")),
-    _Known("a scenario of Agnai", ("kind", "text"), {"kind": "scenario"}),
-    _Known("a preset of SillyTavern's prompts", ("prompts", "prompt_order")),
-    _Known("a preset of sampling settings", ("temperature",)),
-    _Known("a preset of sampling settings", ("temp", "rep_pen")),
-    _Known("a set of SillyTavern's quick replies", ("qrList",)),
-    _Known("a set of SillyTavern's quick replies", ("quickReplySlots",)),
-    _Known("a theme of SillyTavern", ("main_text_color",)),
-    _Known("a theme of SillyTavern", ("blur_strength",)),
-    _Known("a context template of SillyTavern", ("story_string",)),
-    _Known("an instruct template of SillyTavern", ("input_sequence",)),
-    _Known("the manifest of a SillyTavern extension", ("display_name", "js")),
-    _Known("a script of regular expressions", ("scriptName", "findRegex")),
-    _Known("a package of npm", ("name", "version", "main")),
-    _Known("a package of npm", ("name", "version", "scripts")),
-    _Known("a package of npm", ("name", "version", "dependencies")),
+    _FileKind("a SillyTavern group", ("members", "chat_id")),
+    _FileKind("a SillyTavern group", ("members", "chats", "avatar_url")),
+    _FileKind("a scenario of Agnai", ("kind", "text"), {"kind": "scenario"}),
+    _FileKind("a preset of SillyTavern's prompts", ("prompts", "prompt_order")),
+    _FileKind("a preset of sampling settings", ("temperature",)),
+    _FileKind("a preset of sampling settings", ("temp", "rep_pen")),
+    _FileKind("a set of SillyTavern's quick replies", ("qrList",)),
+    _FileKind("a set of SillyTavern's quick replies", ("quickReplySlots",)),
+    _FileKind("a theme of SillyTavern", ("main_text_color",)),
+    _FileKind("a theme of SillyTavern", ("blur_strength",)),
+    _FileKind("a context template of SillyTavern", ("story_string",)),
+    _FileKind("an instruct template of SillyTavern", ("input_sequence",)),
+    _FileKind("the manifest of a SillyTavern extension", ("display_name", "js")),
+    _FileKind("a script of regular expressions", ("scriptName", "findRegex")),
+    _FileKind("a package of npm", ("name", "version", "main")),
+    _FileKind("a package of npm", ("name", "version", "scripts")),
+    _FileKind("a package of npm", ("name", "version", "dependencies")),
 )
 
 

@@ -45,7 +45,7 @@ async def serve_stdio(paths: FamiliarPaths, manner: ServerOptions) -> None:
 
 
 async def _serve(server: MemoryServer) -> None:
-    asked = _Asked()
+    asked = _OpenRequests()
     protocol = server.protocol
     with _claimed_stdin() as descriptor:
         lines = cast("Any", _lines(descriptor, asked))  # it is used with `async for` only
@@ -57,7 +57,7 @@ async def _serve(server: MemoryServer) -> None:
             pass  # the client has disconnected
 
 
-class _Asked:
+class _OpenRequests:
     """Requests without an answer yet.
 
     The SDK's loop cancels what is under way as soon as its input ends. A client that sends all its
@@ -107,7 +107,7 @@ class _Answers:
         asked: Where they are noted.
     """
 
-    def __init__(self, stream: Any, asked: _Asked) -> None:  # noqa: ANN401  # the SDK's own
+    def __init__(self, stream: Any, asked: _OpenRequests) -> None:  # noqa: ANN401  # the SDK's own
         self._stream = stream
         self._asked = asked
 
@@ -128,7 +128,7 @@ class _Answers:
         await self.aclose()
 
 
-async def _lines(descriptor: int, asked: _Asked) -> AsyncIterator[str]:
+async def _lines(descriptor: int, asked: _OpenRequests) -> AsyncIterator[str]:
     """Yield incoming lines until the end.
 
     A daemon thread reads them: nothing can interrupt the read, and a signal must end the program

@@ -249,7 +249,7 @@ _DERIVED: Final = ("sqlite_", "turns_fts", "speakers")  # rebuilt from the turns
 _ENDS: Final = ("", "-wal", "-shm", "-journal")
 
 
-class Salvaged(Struct):
+class SalvageResult(Struct):
     """Result of a salvage.
 
     Args:
@@ -286,7 +286,7 @@ def is_damaged(path: Path) -> bool:
     return False
 
 
-def salvage(path: Path, *, dry_run: bool = False) -> Salvaged:
+def salvage(path: Path, *, dry_run: bool = False) -> SalvageResult:
     """Replace the history at `path` with a new file of everything readable in it.
 
     The damaged file is kept beside it under a new name. No other process may use it.
@@ -302,7 +302,7 @@ def salvage(path: Path, *, dry_run: bool = False) -> Salvaged:
     if not is_plain(path):
         raise NotFoundError(f"There is no history at {str(path)!r}", hint="Nothing was said yet.")
     if not is_damaged(path):
-        return Salvaged(damaged=False)
+        return SalvageResult(damaged=False)
     try:
         return _salvage_file(path, dry_run=dry_run)
     except OSError as error:
@@ -312,7 +312,7 @@ def salvage(path: Path, *, dry_run: bool = False) -> Salvaged:
         ) from error
 
 
-def _salvage_file(path: Path, *, dry_run: bool) -> Salvaged:
+def _salvage_file(path: Path, *, dry_run: bool) -> SalvageResult:
     pages = Pages(path)
     definitions, loose = _loose_rows(pages)
     schema = _read_schema(pages, definitions)
@@ -327,7 +327,7 @@ def _salvage_file(path: Path, *, dry_run: bool) -> Salvaged:
     try:
         for end in _ENDS:
             remove(f"{new}{end}")
-        result = Salvaged(turns=len(turns))
+        result = SalvageResult(turns=len(turns))
         with closing(open_to_write(new, 0)) as connection:
             _fill_history(connection, turns, others, pages, result)
             result.missing = _reserve_numbers(connection, pages, schema) - len(turns)
@@ -399,7 +399,7 @@ def _fill_history(
     turns: Mapping[int, Record],
     tables: Mapping[str, tuple[int, str]],
     pages: Pages,
-    result: Salvaged,
+    result: SalvageResult,
 ) -> None:
     """Write the salvaged rows into a new history with its triggers disabled."""
     triggers = connection.execute(
@@ -440,7 +440,7 @@ def _reserve_numbers(
     return int(highest)
 
 
-def _follow_turns(connection: sqlite3.Connection, result: Salvaged) -> None:
+def _follow_turns(connection: sqlite3.Connection, result: SalvageResult) -> None:
     """Rebuild what derives from the turns, and mark turns of unknown state as unread."""
     connection.execute("DELETE FROM speakers")
     connection.execute(

@@ -81,7 +81,7 @@ class BlamedLine(Struct, frozen=True):
     text: str
 
 
-class Undone(Struct, frozen=True):
+class UndoResult(Struct, frozen=True):
     """What reverting changes did, or would do.
 
     Args:
@@ -264,7 +264,7 @@ class MemoryPast:
         run: str | None = None,
         dry_run: bool = False,
         merges: bool = False,
-    ) -> Undone:
+    ) -> UndoResult:
         """Revert changes with a new one, keeping later changes to other lines.
 
         Leaves derived files (`layout.DERIVED`) and editors' own files alone.
@@ -293,9 +293,9 @@ class MemoryPast:
             trailers = {UNDOES: " ".join(commit.id for commit in commits)}
             result = self._carry_out(changes, f"undo {what}", trailers, dry_run=dry_run)
             is_from_elsewhere = any(map(self.came_from_elsewhere, commits))
-            return Undone(commits, tuple(changes), result, is_from_elsewhere)
+            return UndoResult(commits, tuple(changes), result, is_from_elsewhere)
 
-    def restore(self, rel_path: str, at: str, *, dry_run: bool = False) -> Undone:
+    def restore(self, rel_path: str, at: str, *, dry_run: bool = False) -> UndoResult:
         """Restore a file to its content at a commit.
 
         Raises:
@@ -313,7 +313,7 @@ class MemoryPast:
             change = StoredChange(clean, self._content_now(clean), then)
             message = f"restore {clean} as of {commit.id[:SHORT]}"
             result = self._carry_out([change], message, {}, dry_run=dry_run)
-            return Undone((commit,), (change,), result)
+            return UndoResult((commit,), (change,), result)
 
     def _check_made_here(self, commits: Iterable[Commit], changes: Sequence[StoredChange]) -> None:
         """Refuse to undo other machines' changes without confirmation."""

@@ -206,7 +206,7 @@ class _Line(NamedTuple):
     text: str
 
 
-class _Shown(NamedTuple):
+class _HitText(NamedTuple):
     """What of a file is shown: the place, the best line in it, the words, the line's number."""
 
     place: CharRange
@@ -381,7 +381,7 @@ class _Writer:
         line, text = self._line(scored.line.id), self.text_of(file.rel_path)
         if text is None or text[line.place.start : line.place.end] != line.text:
             # It was changed after it was indexed.
-            shown = _Shown(line.place, line.place, line.text, 1)
+            shown = _HitText(line.place, line.place, line.text, 1)
             return self._written(scored, file, score, line, shown)
         place = line.place
         if not self._options.lines:
@@ -389,11 +389,11 @@ class _Writer:
             place = choose_snippet(text, line.place, passage, self._options.snippet_tokens)
         best = CharRange(first_word(text, line.place), line.place.end)
         words = text[place.start : place.end]
-        shown = _Shown(place, best, words, line_number(text, best.start))
+        shown = _HitText(place, best, words, line_number(text, best.start))
         return self._written(scored, file, score, line, shown)
 
     def _written(
-        self, scored: Scored, file: _File, score: float, line: _Line, shown: _Shown
+        self, scored: Scored, file: _File, score: float, line: _Line, shown: _HitText
     ) -> Hit:
         text = shown.text
         signals = Signals(

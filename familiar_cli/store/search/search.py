@@ -130,7 +130,7 @@ def _answer_query(
     # Paths and numbers of all files tell of private ones.
     notes = notes_on(fresh) if options.viewer.is_owner else []
     named = cache(partial(named_in, connection))  # a message is searched for, and for names
-    answer = _Asked(index, connection, query, options, opened, notes, named).answer()
+    answer = _IndexQuery(index, connection, query, options, opened, notes, named).answer()
     answer = replace(answer, named=_named_paths(connection, options, named))
     if not fresh.unread or options.method == "dense":
         return replace(answer, unread=fresh.unread)
@@ -211,7 +211,7 @@ class _Meaning(NamedTuple):
     cosines: Cosines
 
 
-class _Asked(Struct):
+class _IndexQuery(Struct):
     """One query of the index."""
 
     index: EmbeddingIndex

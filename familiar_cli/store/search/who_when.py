@@ -436,7 +436,7 @@ _DATED: Final = frozenset({"order", "summary", "count", "change", "latest"})
 _KINDS: Final = (*sorted(_DATED), "myself", "you")
 
 
-class Asked(NamedTuple):
+class QuestionKind(NamedTuple):
     """The kind of a question.
 
     Args:
@@ -507,7 +507,7 @@ def _begin_ms(day: date, zone: tzinfo | None) -> int:
     return int(to_utc(datetime.combine(day, time()), zone).timestamp() * 1000)
 
 
-def asked_by(query: str, today: date) -> Asked:
+def asked_by(query: str, today: date) -> QuestionKind:
     """Classify a question, in any of the languages."""
     text = folded(query[:_MOST_CHARS])
     patterns = _patterns(codes_for(text))
@@ -515,7 +515,9 @@ def asked_by(query: str, today: date) -> Asked:
     times = tuple(times_asked(query, today))
     kinds, topic = frozenset(said) & _DATED, _topic_of(text, today)
     is_question = query.rstrip().endswith(("?", "？", "؟"))
-    return Asked(kinds, times, "you" not in said, "myself" in said, topic, is_question, today)
+    return QuestionKind(
+        kinds, times, "you" not in said, "myself" in said, topic, is_question, today
+    )
 
 
 def _topic_of(text: str, today: date) -> str:

@@ -40,7 +40,7 @@ _SHOWN_CHARS: Final = 200
 _TITLE_CHARS: Final = 80
 
 
-class Applying(Struct):
+class BatchApplier(Struct):
     """Applies the operations of one batch to a draft.
 
     Args:
@@ -280,7 +280,9 @@ class StepOutcome(Struct):
 def applied_to(draft: Draft, verdicts: Sequence[JudgedBatch], max_file_bytes: int) -> StepOutcome:
     """Apply judged batches to `draft`."""
     applied = StepOutcome(draft, draft)
-    works = [Applying(draft, one.grounds, max_file_bytes, held=list(one.held)) for one in verdicts]
+    works = [
+        BatchApplier(draft, one.grounds, max_file_bytes, held=list(one.held)) for one in verdicts
+    ]
     for work, verdict in zip(works, verdicts, strict=True):
         work.run(verdict.operations)
         applied.refused += work.refused

@@ -358,14 +358,14 @@ _SPELLINGS: Final[dict[str, Op]] = {
 }
 
 
-class Parsed(Struct, frozen=True):
+class ParsedReply(Struct, frozen=True):
     """The valid proposals in a reply, and the invalid ones."""
 
     operations: tuple[Operation, ...]
     malformed: tuple[Refusal, ...]
 
 
-def parse_reply(completion: Completion) -> Parsed:
+def parse_reply(completion: Completion) -> ParsedReply:
     """Parse the operations of a reply; an empty list means nothing to remember.
 
     Raises:
@@ -377,7 +377,7 @@ def parse_reply(completion: Completion) -> Parsed:
     malformed = tuple(value for value in read if isinstance(value, Refusal))
     if malformed and not operations:
         raise UnusableReplyError(f"none of its operations is valid: {malformed[0].reason}")
-    return Parsed(operations, malformed)
+    return ParsedReply(operations, malformed)
 
 
 def _operations_in(text: str) -> list[Any]:
