@@ -386,6 +386,8 @@ def test_no_paragraph_below_an_item_is_doubled_by_edits_of_both(
 
 
 def test_a_paragraph_that_one_side_moved_below_a_new_item_is_there_once() -> None:
-    assert merged("- a\n\n  p\n", "- a\n- new\n\n  p\n", "- a more\n\n  p\n") == (
-        "- a more\n- new\n\n  p\n"
+    base = "- a\n\n  p\n  q\n"
+
+    assert merged(base, "- a\n\n  p more\n  q\n", "- a\n- new\n\n  p\n  q\n") == (
+        "- a\n- new\n\n  p more\n  q\n"
     )
