@@ -115,3 +115,15 @@ def test_a_persona_folder_takes_its_name_and_what_it_remembers(tmp_path) -> None
     assert "Marigold" in data("search", "Marigold", "--method", "lexical")["hits"][0]["text"]
     hits = data("search", "beehive", "--method", "lexical")["hits"]
     assert "2025-03-04: Bought a beehive" in hits[0]["text"]
+
+
+def test_summaries_in_a_directory_of_chats_come_along(file, tmp_path) -> None:
+    (tmp_path / "chats").mkdir()
+    for number in range(2):
+        head = {"user_name": "Robin", "character_name": "Wren", "chat_metadata": {}}
+        extra = {"qvink_memory": {"memory": f"Robin lost boat {number}"}}
+        said = {"name": "Wren", "mes": "Oh!", "send_date": "2025-03-04T10:00:00Z", "extra": extra}
+        path = tmp_path / "chats" / f"{number}.jsonl"
+        path.write_text(f"{json.dumps(head)}\n{json.dumps(said)}\n", encoding="utf-8")
+    chats, memories = data("import", str(tmp_path / "chats"), "--yes")["items"][0]["results"]
+    assert (len(chats["chats"]), memories["lines"]) == (2, 2)

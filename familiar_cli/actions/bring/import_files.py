@@ -45,10 +45,12 @@ from familiar_cli.imports.import_chat import (
 )
 from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook
 from familiar_cli.imports.import_plan import FamiliarReport, build_familiar
+from familiar_cli.imports.memory_lists import build_memories
 from familiar_cli.imports.personas import find_personas, persona_memories
 from familiar_cli.imports.reading import (
     forms_in,
     load_book,
+    memories_in,
     read_card,
     read_chats,
     read_memories,
@@ -61,6 +63,7 @@ from familiar_cli.imports.what_is_it import Recognized, explain_unknown, reading
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from familiar_cli.imports.contract import ForeignMemory
     from familiar_cli.imports.source import ForeignFile
 
 
@@ -357,6 +360,11 @@ class FileImporter:
             done = import_lines(
                 familiar, memories, item.path.name, at_once=True, dry_run=self.options.dry_run
             )
+        read = {one.file for one in memories.memories}
+        for number, one in enumerate(item.done):
+            if isinstance(one, FamiliarReport):
+                kept = tuple(name for name in one.kept_unmapped if name not in read)
+                item.done[number] = replace(one, kept_unmapped=kept)
         if done.lines or done.refused:
             item.done.append(done)
 
@@ -474,6 +482,26 @@ class FileImporter:
     def _import_chats(self, item: ImportItem) -> None:
         with self._target(item, self._familiar_in(item)) as familiar:
             self._read_chats(item, familiar, item.path, self._reading(familiar))
+            if item.path.is_dir():
+                self._import_summaries(item, familiar)
+
+    def _import_summaries(self, item: ImportItem, familiar: Familiar) -> None:
+        """Import what extensions noted in the chats of a directory, as one change a program."""
+        found: dict[str, list[ForeignMemory]] = {}
+        for path in sorted(path for path in item.path.rglob("*.json*") if path.is_file()):
+            for one in memories_in(path):
+                lines = (replace(line, file=path.name) for line in one.memories)
+                found.setdefault(one.program, []).extend(lines)
+        for program, noted in found.items():
+            memories = build_memories(program, item.path.name, noted)
+            done = import_lines(
+                familiar,
+                memories,
+                item.path.name,
+                at_once=self.options.at_once,
+                dry_run=self.options.dry_run,
+            )
+            self._finish(item, done)
 
     def _read_chats(
         self, item: ImportItem, familiar: Familiar, path: Path, reading: Reading

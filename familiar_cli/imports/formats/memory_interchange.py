@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import str_or_empty
+from familiar_cli.base.text import counted, str_or_empty
 from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
 from familiar_cli.imports.foreign_files import as_object, object_list
 from familiar_cli.imports.memory_lists import build_memories, read_day
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from familiar_cli.imports.source import ForeignFile
 
 _PAM: Final = "portable-ai-memory"
-_GONE: Final = frozenset({"superseded", "retracted"})
+_GONE: Final = frozenset({"superseded", "deprecated", "retracted"})
+_GONE_MEMORIES: Final = "superseded or retracted memories"
 _DAYS: Final = ("valid_from", "created_at", "updated_at")
 
 
@@ -30,9 +31,30 @@ def _name(source: ForeignFile) -> str:
 
 
 def _read(source: ForeignFile) -> Iterator[ForeignMemory]:
-    for number, row in enumerate(object_list(as_object(source.value).get("memories")), 1):
-        if row.get("status") not in _GONE:
+    value = as_object(source.value)
+    for number, row in enumerate(object_list(value.get("memories")), 1):
+        if not _is_gone(row):
             yield ForeignMemory(str_or_empty(row.get("content")), number, _day(row), _about(row))
+    yield from _graph(as_object(value.get("knowledge_graph")))
+
+
+def _is_gone(row: dict[str, Any]) -> bool:
+    return row.get("status") in _GONE or bool(as_object(row.get("temporal")).get("superseded_by"))
+
+
+def _graph(graph: dict[str, Any]) -> Iterator[ForeignMemory]:
+    """Yield what MIF's graph says of entities, and the relations between them that still hold."""
+    entities = object_list(graph.get("entities"))
+    names = {one.get("id"): str_or_empty(one.get("name")) for one in entities}
+    for number, one in enumerate(entities, 1):
+        if one.get("summary"):
+            text, about = str_or_empty(one.get("summary")), str_or_empty(one.get("name"))
+            yield ForeignMemory(text, number, _day(one), about)
+    for number, one in enumerate(object_list(graph.get("relationships")), 1):
+        ends = [names.get(one.get(key), "") for key in ("source_entity_id", "target_entity_id")]
+        kind = str_or_empty(one.get("relation_type")).replace("_", " ")
+        if all(ends) and kind and not one.get("invalidated_at"):
+            yield ForeignMemory(f"{ends[0]} {kind} {ends[1]}", number, _day(one), ends[0])
 
 
 def _day(row: dict[str, Any]) -> Any:  # noqa: ANN401  # a date or None
@@ -50,8 +72,8 @@ def _about(row: dict[str, Any]) -> str:
 
 def _notes(source: ForeignFile) -> list[str]:
     rows = object_list(as_object(source.value).get("memories"))
-    gone = sum(row.get("status") in _GONE for row in rows)
-    return [f"{gone} superseded or retracted memories are left out"] if gone else []
+    gone = counted(sum(map(_is_gone, rows)), "superseded or retracted memory", _GONE_MEMORIES)
+    return [f"{gone} left out"] if any(map(_is_gone, rows)) else []
 
 
 FORMAT: Final = Format(

@@ -36,6 +36,21 @@ MIF = {
         {"id": "1", "content": "Keeps bees", "created_at": "2025-03-04T10:00:00Z"},
         {"id": "2", "content": "Sings alto", "created_at": "x", "entities": [{"name": "Mia"}]},
     ],
+    "knowledge_graph": {
+        "entities": [
+            {"id": "m", "name": "Mia", "summary": "A nurse"},
+            {"id": "c", "name": "Choir"},
+        ],
+        "relationships": [
+            {"source_entity_id": "m", "target_entity_id": "c", "relation_type": "member_of"},
+            {
+                "source_entity_id": "c",
+                "target_entity_id": "m",
+                "relation_type": "pays",
+                "invalidated_at": "2025-03-04",
+            },
+        ],
+    },
 }
 MEM0 = {
     "results": [{"id": "a", "memory": "Keeps bees", "user_id": "r", "created_at": "2025-03-04"}]
@@ -73,7 +88,12 @@ def read(name: str, value: object) -> list[tuple[str, date | None, str]]:
             "mif.json",
             MIF,
             "memory-interchange",
-            [("Keeps bees", DAY, ""), ("Sings alto", None, "Mia")],
+            [
+                ("Keeps bees", DAY, ""),
+                ("Sings alto", None, "Mia"),
+                ("A nurse", None, "Mia"),
+                ("Mia member of Choir", None, "Mia"),
+            ],
         ),
         ("m.txt", TEXT, "memory-text", [("Keeps bees", DAY, ""), ("Sings alto", None, "")]),
         (
