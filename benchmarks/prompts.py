@@ -34,7 +34,7 @@ from benchmarks.locomo import ADVERSARIAL, MODELS, write
 from familiar_cli.actions.talk import channels, talk
 from familiar_cli.actions.talk.client_chat import chat_reading
 from familiar_cli.base.config.home import cache_dir
-from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.identity import NEUTRAL, Author
 from familiar_cli.context.types import Layer, Said
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
@@ -108,10 +108,18 @@ def measure(made: Conversation, options: argparse.Namespace, tokens: int) -> lis
                 channels.hear(familiar, Said(text, CHATTERS[number % 2], channel_id="new"))
             said = {turn.id: turn.text for session in made.sessions for turn in session.turns}
             asked = [question for question in made.questions if question.category != ADVERSARIAL]
+            asker = owner_of(made) if options.chat else ASKER
             return [
-                ask(Path(directory), question.text, {said[turn] for turn in question.turns})
+                ask(Path(directory), question.text, {said[turn] for turn in question.turns}, asker)
                 for question in asked
             ]
+
+
+def owner_of(made: Conversation) -> Author:
+    """Return the person of an imported chat, to whom it belongs: others are not told it."""
+    turns = (turn for session in made.sessions for turn in session.turns)
+    name = next(turn.speaker for turn in turns if turn.speaker != made.familiar)
+    return Author(NEUTRAL.platform, NEUTRAL.user_id, display_name=name)
 
 
 def settings(made: Conversation, options: argparse.Namespace, tokens: int) -> str:
@@ -133,11 +141,11 @@ def build(familiar: Familiar) -> None:
     familiar.finder.embed_turns()
 
 
-def ask(home: Path, question: str, evidence: set[str]) -> Row:
+def ask(home: Path, question: str, evidence: set[str], asker: Author = ASKER) -> Row:
     """Assemble the prompt for a question, and look for its evidence."""
     with Familiar.load_from_disk(home, "who") as familiar:
         start = time.perf_counter()
-        trace = _assembled(familiar, Said(question, ASKER, channel_id="new"))
+        trace = _assembled(familiar, Said(question, asker, channel_id="new"))
         elapsed_ms = (time.perf_counter() - start) * 1000
     said = "\n".join(message.content for message in trace.messages)
     found = sum(turn in said for turn in evidence) / len(evidence)

@@ -4,7 +4,9 @@ A scripted server sends pieces of a reply that say when they were sent. Asked di
 `familiar serve`, in turns, the first piece is so much older when it arrives: the difference is what
 the server adds. Then many conversations go on at once, and each must hold just its own turns; then
 one request follows another, and the server's memory is read from time to time (Linux only). Last,
-the processor time of a turn is measured, with 600 turns, 120 people and 120 topics behind it.
+the processor time of a turn is measured, of a familiar with 600 turns, 120 people and 120 topics
+and of a small one, beside that of a client of `httpx` that asks the model itself; `ratio` is how
+many such requests a turn costs.
 `python -m benchmarks.serve [--at-once 50] [--requests 500] [--hostile] [--json]`; `--hostile` sends
 bodies up to the limit instead, see `serve_hostile`. `--familiars 1000 [--minutes 10]` serves so
 many familiars to `--at-once` clients with `ulimit -n 1024`, each turn to the next of them.
@@ -34,7 +36,7 @@ from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history.store import HistoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from familiar_cli.store.history.rows import Role
 
@@ -44,6 +46,7 @@ _PAUSE_S = 0.01
 _PAIRS = 30
 _LOOKS = 10
 _NOTE = "- Anna keeps bees near the old mill."
+_SIZES = {"ada": 120, "small": 4}
 _WARM_UP, _TURNS, _CHANNELS = 60, 200, 20
 _LISTEN_TURNS, _LISTEN_PAUSE_S = 20, 0.25
 _TOPICS = ("honey", "harbour", "lantern", "orchard", "violin", "compass", "thunder", "saffron")
@@ -110,11 +113,12 @@ def _running(
         env["FAMILIAR_LLM_MODEL"] = "m"
         command = [sys.executable, "-m", "familiar_cli"]
         for name in names:
-            _fill(home, name, 120 if len(names) == 1 else 4)
-        if len(names) == 1:
+            _fill(home, name, _SIZES.get(name, 4))
+        for name in _SIZES.keys() & set(names):
             note = [*command, "memory", "append", "topics/bees.md", _NOTE]
-            subprocess.run(note, env=env, check=True, capture_output=True)
-            subprocess.run([*command, "index", "build"], env=env, check=True, capture_output=True)
+            for argv in (note, [*command, "index", "build"]):
+                argv += ["--familiar", name]
+                subprocess.run(argv, env=env, check=True, capture_output=True)
         few = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh"] if files else []
         with subprocess.Popen(
             [*few, *command, "serve", "--port", "0", "--json", "--quiet", *options],
@@ -262,17 +266,28 @@ async def _turns_and_health(client: httpx.AsyncClient, url: str, pid: int) -> di
     }
 
 
-async def _processor(url: str, pid: int) -> dict[str, float]:
-    """Return the server's processor time for a turn, in milliseconds, and its threads."""
+async def _processor(direct: str, url: str, pid: int) -> dict[str, float]:
+    """Return the processor time of a turn, in milliseconds, and its ratio to a bare request."""
+    found: dict[str, float] = {}
     async with httpx.AsyncClient(timeout=60, trust_env=False) as client:
-        for number in range(_WARM_UP + _TURNS):
-            if number == _WARM_UP:
-                before_s = _worked_s(pid)
-            topic, who = _TOPICS[number % len(_TOPICS)], number % 120
-            text = f"What did nick{who} say about the {topic}?"
-            await _ask(client, url, text, f"channel-{number % _CHANNELS}")
-    spent_ms = 1_000 * (_worked_s(pid) - before_s) / _TURNS
-    return {"cpu_ms_per_turn": spent_ms, **_size(pid)}
+        bare_ms = await _spent_ms(client, direct, "ada", time.process_time)
+        for name in _SIZES:
+            spent_ms = await _spent_ms(client, url, name, lambda: _worked_s(pid))
+            found |= {f"{name}_cpu_ms_per_turn": spent_ms, f"{name}_ratio": spent_ms / bare_ms}
+    return {"bare_cpu_ms_per_request": bare_ms, **found, **_size(pid)}
+
+
+async def _spent_ms(
+    client: httpx.AsyncClient, url: str, name: str, worked_s: Callable[[], float]
+) -> float:
+    """Return the processor time of a request, in milliseconds, once all is warm."""
+    for number in range(_WARM_UP + _TURNS):
+        if number == _WARM_UP:
+            before_s = worked_s()
+        topic, who = _TOPICS[number % len(_TOPICS)], number % _SIZES[name]
+        text = f"What did nick{who} say about the {topic}?"
+        await _ask(client, url, text, f"channel-{number % _CHANNELS}", name)
+    return 1_000 * (worked_s() - before_s) / _TURNS
 
 
 async def _many(url: str, pid: int, names: Sequence[str], clients: int, seconds: float) -> None:
@@ -359,7 +374,7 @@ def main() -> None:
         return
     with (
         tempfile.TemporaryDirectory() as scratch,
-        _running(Path(scratch), ["ada"], options=["--no-background"]) as (direct, url, pid),
+        _running(Path(scratch), list(_SIZES), options=["--no-background"]) as (direct, url, pid),
     ):
         if given.hostile:
             from benchmarks import serve_hostile
@@ -378,7 +393,7 @@ def main() -> None:
             "latency": asyncio.run(_latency(direct, url)),
             "at_once": asyncio.run(_at_once(url, home, given.at_once)),
             "memory": asyncio.run(_memory(url, pid, given.requests)),
-            "processor": asyncio.run(_processor(url, pid)),
+            "processor": asyncio.run(_processor(direct, url, pid)),
         }
     if given.json:
         print(json.dumps(found))

@@ -2,11 +2,12 @@
 
 import json
 import shutil
+from argparse import Namespace
 
 import pytest
 
-from benchmarks import locomo, sync
-from benchmarks.conversations import pages, read
+from benchmarks import locomo, prompts, sync
+from benchmarks.conversations import conversations, pages, read
 
 SAMPLE = {
     "sample_id": "conv-1",
@@ -102,3 +103,9 @@ def test_sync_is_measured_against_git(tmp_path, monkeypatch, capsys):
     assert made["large"].keys() >= {"nothing_s", "one_commit_s", "first_clone_ratio", "merge_s"}
     assert made["growth"].keys() == {"nothing_s", "one_commit_s"}
     assert made["files"].keys() >= {"merge_list_ratio", "receive_large_ratio"}
+
+
+def test_a_prompt_of_an_imported_chat_holds_what_its_person_asks_for() -> None:
+    (made,) = conversations([SAMPLE])
+    options = Namespace(model="lexical", window=8192, chat=True, summaries=False, heard=0)
+    assert [row.found for row in prompts.measure(made, options, 1_200)] == [1, 1]
