@@ -1,15 +1,17 @@
 """`ContextPipeline`: the one path from a message to a prompt, and on to a reply.
 
-Providers run in parallel, each in a thread of its own with its own deadline. A late or failing one
-is reported, and the prompt is made without it, even if its thread never ends. The pre-processors,
-the budget, the model and the post-processors follow.
+Providers run in a thread, one after another; while one of them is slow, another thread asks the
+rest. A late or failing one is reported, and the prompt is made without it, even if its thread never
+ends. The pre-processors, the budget, the model and the post-processors follow.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
         PreProcessor,
         Refill,
     )
-    from familiar_cli.context.types import Fragment
+    from familiar_cli.context.types import Fragment, Verdict
     from familiar_cli.llm.tokens import TokenCounter
     from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
 
@@ -355,14 +357,7 @@ class ContextPipeline:
         return budget.PROMPT_TOKENS + texts + budget.MESSAGE_TOKENS * len(messages)
 
     async def _gather(self, request: ContextRequest) -> tuple[list[Contribution], list[Report]]:
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(
-                    _run_within(p.name, p.deadline_s, apart(partial(_ask_provider, p, request)))
-                )
-                for p in self.providers
-            ]
-        results = [task.result() for task in tasks]
+        results = await _Round(self.providers, request).results()
         for provider, (pieces, report) in zip(self.providers, results, strict=True):
             if pieces is None and provider.deadline_s is None:
                 raise FamiliarError(
@@ -391,10 +386,96 @@ def _with_places(refill: Refill) -> Refill:
     return refill._replace(repack=lambda *room: settle_places(refill.repack(*room)))
 
 
-async def _ask_provider(
-    provider: ContextProvider, request: ContextRequest
-) -> Sequence[Contribution]:
-    return await provider.contribute(request)
+Answer: TypeAlias = "tuple[Sequence[Contribution] | None, Report]"
+_PATIENCE_S: Final = 0.05
+"""While providers wait for their turn, so often one more thread asks them."""
+
+
+class _Round:
+    """All providers, asked for one request by as few threads as are quick enough."""
+
+    def __init__(self, providers: Sequence[ContextProvider], request: ContextRequest) -> None:
+        self._providers = providers
+        self._request = request
+        self._waiting = deque(range(len(providers)))
+        self._answers: dict[int, Answer] = {}
+        self._threads: list[asyncio.Future[None]] = []
+        self._current: dict[int, int] = {}  # of each thread
+        self._begun_s = stopwatch_s()
+
+    async def results(self) -> list[Answer]:
+        """Return what each provider gave by its deadline, and its report, in their order."""
+        threads = self._threads
+        try:
+            while len(self._answers) < len(self._providers):
+                if self._waiting:
+                    ask = partial(self._ask_in_turn, len(threads))
+                    threads.append(asyncio.ensure_future(apart(ask)))
+                running = [thread for thread in threads if not thread.done()]
+                ended, _ = await asyncio.wait(
+                    running, timeout=self._pause_s(), return_when=asyncio.FIRST_COMPLETED
+                )
+                for thread in ended:
+                    if not thread.cancelled():
+                        thread.result()  # raises what was no provider's fault
+                self._give_up_late()
+        finally:
+            for thread in threads:
+                if not thread.done():
+                    _abandon_task(thread)
+        return [self._answers[number] for number in range(len(self._providers))]
+
+    async def _ask_in_turn(self, thread: int) -> None:
+        while self._waiting:
+            with suppress(IndexError):  # another thread may take the last one
+                self._current[thread] = number = self._waiting.popleft()
+                start_s = stopwatch_s()
+                try:
+                    pieces = await self._providers[number].contribute(self._request)
+                    self._settle(number, pieces, "answered", start_s)
+                except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # reported
+                    if number in self._answers:  # it was too late
+                        return
+                    self._settle(number, None, "failed", start_s, _failure_words(error))
+
+    def _settle(
+        self,
+        number: int,
+        pieces: Sequence[Contribution] | None,
+        verdict: Verdict,
+        start_s: float,
+        reason: str = "",
+    ) -> None:
+        provider = self._providers[number]
+        limit_s = provider.deadline_s or 0.0
+        report = Report(provider.name, verdict, _ms_since(start_s), reason, limit_s)
+        self._answers.setdefault(number, (pieces, report))
+
+    def _limits(self) -> dict[int, float]:
+        """Return when each provider is late that has not answered yet."""
+        return {
+            number: self._begun_s + provider.deadline_s
+            for number, provider in enumerate(self._providers)
+            if provider.deadline_s is not None and number not in self._answers
+        }
+
+    def _pause_s(self) -> float | None:
+        """Return the time until the next deadline, or until one more thread is due."""
+        until_s = [limit_s - stopwatch_s() for limit_s in self._limits().values()]
+        until_s += [_PATIENCE_S] * bool(self._waiting)
+        return max(min(until_s), 0.001) if until_s else None
+
+    def _give_up_late(self) -> None:
+        for number, limit_s in self._limits().items():
+            if stopwatch_s() < limit_s:
+                continue
+            reason = f"no answer within {self._providers[number].deadline_s:g} s"
+            self._settle(number, None, "late", self._begun_s, reason)
+            with suppress(ValueError):
+                self._waiting.remove(number)
+            for thread, current in tuple(self._current.items()):
+                if current == number and not self._threads[thread].done():
+                    _abandon_task(self._threads[thread])
 
 
 async def _run_within(
@@ -417,12 +498,17 @@ async def _run_within(
     if not task.done():
         late = Report(name, "late", elapsed_ms, f"no answer within {within_s:g} s", within_s)
         return None, late
-    error = asyncio.CancelledError("it gave up") if task.cancelled() else task.exception()
+    error = asyncio.CancelledError() if task.cancelled() else task.exception()
     if error is not None:
-        words = str(error) if isinstance(error, FamiliarError) else ""
-        reason = one_line(words or f"{type(error).__name__}: {error}", 300)
-        return None, Report(name, "failed", elapsed_ms, reason, within_s)
+        return None, Report(name, "failed", elapsed_ms, _failure_words(error), within_s)
     return task.result(), Report(name, "answered", elapsed_ms, "", within_s)
+
+
+def _failure_words(error: BaseException) -> str:
+    if isinstance(error, asyncio.CancelledError):
+        return "CancelledError: it gave up"
+    words = str(error) if isinstance(error, FamiliarError) else ""
+    return one_line(words or f"{type(error).__name__}: {error}", 300)
 
 
 def _abandon_task(task: asyncio.Future[T]) -> None:

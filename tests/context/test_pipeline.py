@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 
 import pytest
@@ -50,6 +51,16 @@ def test_providers_run_side_by_side() -> None:
     assemble(*(Scripted(str(n), sleep_s=0.2) for n in range(5)))
 
     assert time.perf_counter() - start < 0.8
+
+
+def test_quick_providers_share_a_thread() -> None:
+    class Named(Scripted):
+        async def contribute(self, asked):
+            return [piece(threading.current_thread().name)]
+
+    made = assemble(*(Named(str(n)) for n in range(5)))
+
+    assert len(set(lead(made).split())) == 1
 
 
 def test_a_failing_provider_leaves_the_others_alone() -> None:

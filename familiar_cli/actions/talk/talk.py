@@ -274,7 +274,6 @@ async def take_turn(
     channel_id = kept_question(familiar, said).channel_id
     alone = nullcontext() if said.off_record else _hold_channel(familiar, channel_id, on_wait)
     async with alone:  # first of all: messages are answered in the order in which they came
-        await in_thread(familiar.finder.load_embedder)
         runner, request = await finish_in_thread(partial(_begin_turn, familiar, said, asking))
         model = asking.model(familiar.models.open(on_wait=on_wait))
         try:
@@ -292,6 +291,7 @@ def _begin_turn(
     familiar: Familiar, said: Said, asking: Asking
 ) -> tuple[TurnRunner, ContextRequest]:
     """Check that the message may be stored and answered, and prepare its turn."""
+    familiar.finder.load_embedder()
     said = kept_question(familiar, _resolve_remake(familiar, said))
     check_unanswered(familiar, said)
     if said.off_record:
