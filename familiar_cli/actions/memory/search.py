@@ -197,7 +197,8 @@ def search_past(
 
     Raises:
         UsageError: `query` holds no word, or there is no such method for turns.
-        EmbedderError: `method` is `hybrid` and there is no usable model.
+        EmbedderError: `method` is `hybrid`, no turn has a vector, and more than unread turns are
+            searched.
     """
     if method not in METHODS:
         raise UsageError(
@@ -206,7 +207,7 @@ def search_past(
     if not fts.words(query):
         raise UsageError(f"There is no word to search for in {query!r}")
     near = None if method == "lexical" else familiar.finder.near_turns(query, familiar.name)
-    if near is None and method == "hybrid":
+    if near is None and method == "hybrid" and not unwritten:
         raise EmbedderError(
             "Turns cannot be searched by meaning yet", hint="Run `familiar index build`."
         )

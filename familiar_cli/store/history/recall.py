@@ -227,6 +227,7 @@ SURROUNDED: Final = 150
 BESIDE: Final = (1.0, 0.7, 0.4, 0.2)
 """How much the words of a turn count for it, and for the ones one, two and three turns away."""
 
+_NEIGHBOURS: Final = BESIDE[1:]
 TOKENS_REACH: Final = 2
 """A turn is compared token by token together with the ones so many turns away."""
 
@@ -722,12 +723,12 @@ def _word_scores(
 
 def _turns_around(turn_id: int, places: dict[int, _Place]) -> _Around:
     """Return a turn and its neighbours in one session, each with its weight."""
-    session, above, below = places[turn_id]
-    found = [(turn_id, BESIDE[0])]
-    for side in (above, below):
-        for other, weight in zip(side, BESIDE[1:], strict=False):
-            there = places.get(other)
-            if there and there.session == session:
+    session, *sides = places[turn_id]
+    found, get = [(turn_id, BESIDE[0])], places.get
+    for side in sides:
+        for other, weight in zip(side, _NEIGHBOURS, strict=False):
+            there = get(other)
+            if there and there[0] == session:  # a name takes as long as the comparison
                 found.append((other, weight))
     return found
 

@@ -458,7 +458,7 @@ class Tree:
                 check_readable(clean, status)
             return read_plain(path, most_bytes)
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise self._no_file(clean) from error
+            raise self.not_found(clean) from error
         except OSError as error:
             raise errors.FamiliarError(
                 f"{clean!r} cannot be read: {error.strerror}", hint="Check its permissions."
