@@ -5,9 +5,25 @@ from __future__ import annotations
 import sys
 
 
+def _import_msgspec() -> None:
+    """Import msgspec without `typing_extensions`, which takes a tenth of the start.
+
+    It prefers that module, and takes the same names from `typing` where it is not installed.
+    """
+    name = "typing_extensions"
+    if name in sys.modules:
+        return
+    sys.modules[name] = None  # type: ignore[assignment]  # so that importing it fails
+    try:
+        import msgspec  # noqa: F401, PLC0415
+    finally:
+        del sys.modules[name]
+
+
 def main() -> None:
     """Run the command line. Ctrl-C exits with 130, even during loading."""
     try:
+        _import_msgspec()
         from familiar_cli.cli.app import main as run  # noqa: PLC0415  # half of the start
 
         run()

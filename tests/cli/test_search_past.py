@@ -7,6 +7,7 @@ from contextlib import closing
 
 import pytest
 
+from familiar_cli.familiar import Familiar
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.history.rows import WRITER
 from familiar_cli.store.search.finding import Finder
@@ -123,6 +124,16 @@ def test_turns_that_are_not_in_memory_yet_are_found_beside_it(ada) -> None:
     assert "(not in memory yet)" in found.stdout
     assert "4 turns are not in memory yet" in found.stderr
     assert "--past" in found.stderr
+
+
+def test_turns_without_vectors_are_found_by_words_beside_a_memory_that_has_them(
+    ada, monkeypatch
+) -> None:
+    embedder = EmbedderChoice(WordEmbedder())
+    monkeypatch.setattr(Finder, "embedder", embedder)
+    with Familiar.load_from_disk(ada.parent, "ada") as familiar:
+        familiar.index.build_if_stale(embedder.embedder)
+    assert texts("umbrella", "--method", "hybrid")
 
 
 def test_a_line_that_only_follows_a_match_is_not_shown_beside_memory(ada) -> None:

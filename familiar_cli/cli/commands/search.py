@@ -227,7 +227,9 @@ def search(
             found = familiar.finder.search(asked, options, report)
             kept = kept_back(familiar, asked, (hit.rel_path for hit in found.hits), OWNER)
         if not (past or all_ or lines or within) and method in _OF_TURNS:
-            unwritten = familiar.history.unsummarised_count()
+            from familiar_cli.store.history.schema import count_unsummarised
+
+            unwritten = count_unsummarised(familiar.paths.history)
         if past or all_ or (unwritten and fts.words(asked)):
             said = search_past(
                 familiar,

@@ -14,7 +14,7 @@ from familiar_cli.base.errors import BadInputError, FamiliarError, LockedError, 
 from familiar_cli.base.sqlite import Fault, connect, fault_of, hint_for, transaction
 from familiar_cli.base.text import typed
 from familiar_cli.base.times.clock import stopwatch_s
-from familiar_cli.store.history.rows import DamagedRowError, Row, pack
+from familiar_cli.store.history.rows import UNREAD, DamagedRowError, Row, pack, to_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -118,6 +118,14 @@ class HistoryFile:
         """Return all rows of a query; none if nothing was said yet."""
         with self.use(create=False) as connection:
             return connection.execute(sql, values).fetchall()
+
+
+def count_unsummarised(path: Path) -> int:
+    """Count the turns that the memory writer has not read yet, without loading the store."""
+    if not path.exists():
+        return 0
+    with closing(HistoryFile(path)) as history:
+        return to_number(history.rows(f"SELECT count(*) {UNREAD}")[0][0])
 
 
 def open_to_write(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
