@@ -34,7 +34,8 @@ from benchmarks.locomo import ADVERSARIAL, MODELS, write
 from familiar_cli.actions.talk import channels, talk
 from familiar_cli.actions.talk.client_chat import chat_reading
 from familiar_cli.base.config.home import cache_dir
-from familiar_cli.base.who.identity import NEUTRAL, Author
+from familiar_cli.base.who.identity import Author
+from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.types import Layer, Said
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
@@ -88,7 +89,8 @@ def write_chat(root: Path, familiar: Familiar, made: Conversation) -> None:
     ]
     source = root / "chat.jsonl"
     source.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    import_chats(familiar.history, source, ChatImportOptions(chat_reading(familiar), "past"))
+    reading = chat_reading(familiar, mine=tuple({line["name"] for line in lines if "name" in line}))
+    import_chats(familiar.history, source, ChatImportOptions(reading, "past"))
 
 
 def measure(made: Conversation, options: argparse.Namespace, tokens: int) -> list[Row]:
@@ -98,8 +100,10 @@ def measure(made: Conversation, options: argparse.Namespace, tokens: int) -> lis
         (root / "memory").mkdir(parents=True)
         (root / "character.toml").write_text(settings(made, options, tokens), encoding="utf-8")
         with Familiar.load_from_disk(Path(directory), "who") as familiar:
+            asker = ASKER
             if options.chat:
                 write_chat(root, familiar, made)
+                asker = familiar.history.speakers(OWNER)[0].author  # others are not told it
             if options.summaries or not options.chat:
                 write(root / "memory", pages(made, summaries=options.summaries))
             build(familiar)
@@ -108,18 +112,10 @@ def measure(made: Conversation, options: argparse.Namespace, tokens: int) -> lis
                 channels.hear(familiar, Said(text, CHATTERS[number % 2], channel_id="new"))
             said = {turn.id: turn.text for session in made.sessions for turn in session.turns}
             asked = [question for question in made.questions if question.category != ADVERSARIAL]
-            asker = owner_of(made) if options.chat else ASKER
             return [
                 ask(Path(directory), question.text, {said[turn] for turn in question.turns}, asker)
                 for question in asked
             ]
-
-
-def owner_of(made: Conversation) -> Author:
-    """Return the person of an imported chat, to whom it belongs: others are not told it."""
-    turns = (turn for session in made.sessions for turn in session.turns)
-    name = next(turn.speaker for turn in turns if turn.speaker != made.familiar)
-    return Author(NEUTRAL.platform, NEUTRAL.user_id, display_name=name)
 
 
 def settings(made: Conversation, options: argparse.Namespace, tokens: int) -> str:

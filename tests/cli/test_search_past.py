@@ -19,7 +19,14 @@ from tests.support.world import data, live, run
 def ada(tmp_path):
     root = live("ada", lost="# Lost\n\nA green umbrella.\n")
     (root / "character.toml").write_text('name = "Ada"\ntimezone = "UTC"\n', "utf-8")
-    bring(tmp_path, "train", "I lost my green umbrella.", "Then it goes into the ledger.")
+    bring(
+        tmp_path,
+        "train",
+        "I lost my green umbrella.",
+        "Then it goes into the ledger.",
+        "--me",
+        "Robin",
+    )
     said_by = ("--as", "discord:9")
     bring(tmp_path, "secret", "My umbrella was a present.", "From whom?", *said_by)
     assert run("channel", "set", "secret", "--kind", "dm").exit_code == 0
