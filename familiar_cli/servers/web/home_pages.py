@@ -127,6 +127,7 @@ _Latest = tuple[list[dict[str, Any]], "list[KnownFact]"]
 _MOST_RECENT: Final = 40
 _MOST_BEFORE: Final = 2  # facts of a day of an earlier year
 _YEARS: Final = 10
+_WEEK: Final = 7
 _NEAR_DAYS: Final = (0, -1, 1, -2, 2, -3, 3)
 
 
@@ -158,7 +159,7 @@ def show_home(asked: PageRequest) -> Shown:
             "facts": fact_rows(asked, shown[:_MOST_FACTS]),
             "known": len(facts),
             "people": [
-                (path.rpartition("/")[2].removesuffix(".md"), title_of(text))
+                (slug := path.rpartition("/")[2].removesuffix(".md"), title_of(text) or slug)
                 for path, text in pages
             ],
             "is_mine": bool(pages) and pages[0][0] in mine,
@@ -199,7 +200,8 @@ def _memories_of_today(
     before = next(
         filter(None, (_year_before(today, years, dated) for years in range(1, _YEARS))), None
     )
-    worth = [one for one in facts if one.times_said > 1 or one.is_confirmed] or list(facts)
+    worth = [one for one in facts if one.times_said > 1 or one.is_confirmed]
+    worth = worth if len(worth) >= _WEEK else list(facts)  # so that each day has its own
     chosen = worth[today.toordinal() % len(worth)] if worth else None
     return {
         "before": before and (before[0], before[1], dated_rows(asked, before[2])),

@@ -181,3 +181,14 @@ def test_a_year_ago_is_shown_on_its_day(client, root) -> None:
     MemoryStore(path.parents[1]).write_file("topics/boats.md", line)
     assert "A year ago t" in shown(client.get("/"))
     assert "The Heron was launched." in shown(client.get("/"))
+
+
+def test_each_day_of_a_week_has_a_memory_of_its_own(client, root, monkeypatch) -> None:
+    lines = "".join(f"- Robin built boat {n}. <!-- turns 1 -->\n" for n in range(7))
+    MemoryStore(root.parents[1]).write_file(f"people/{root.name}", f"# Robin\n\n{lines}")
+    seen = []
+    for days in range(7):
+        today = now() + timedelta(days=days)
+        monkeypatch.setattr("familiar_cli.servers.web.home_pages.now", lambda today=today: today)
+        seen.append(shown(client.get("/")).partition("Worth remembering")[2].partition(".")[0])
+    assert len(set(seen)) == 7
