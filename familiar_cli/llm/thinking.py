@@ -110,7 +110,8 @@ class ThinkingFilter:
         if self._is_inside:
             if opens:
                 self._block.append(mark)
-                self._nested |= {_CLOSING[mark.lower()]} - {self._closed_by}
+                if self._closed_by:
+                    self._nested |= {_CLOSING[mark.lower()]} - {self._closed_by}
             elif mark.lower() in self._nested:
                 self._block.append(mark)
                 self._nested.remove(mark.lower())

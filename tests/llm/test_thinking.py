@@ -77,3 +77,11 @@ def test_what_only_looks_like_reasoning_is_text(text) -> None:
 )
 def test_reasoning_is_split_off(text, said, thought) -> None:
     assert split_thinking(text) == (said, thought)
+
+
+@each("text", ["a</think>b", "<think>a</think>b", "x <think>a</think>b"])
+def test_a_model_known_to_begin_with_reasoning_may_mark_its_beginning(text) -> None:
+    thinking_filter = ThinkingFilter(begins_inside=True)
+    thinking_filter(text)
+    thinking_filter.close()
+    assert thinking_filter.text == "b"
