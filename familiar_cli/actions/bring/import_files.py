@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from familiar_cli.actions.bring.import_lines import ImportedLines, import_lines
+from familiar_cli.actions.bring.import_lines import ImportedLines, import_lines, orders_in
 from familiar_cli.actions.bring.import_sillytavern import import_folder, open_memory
 from familiar_cli.actions.people.me import home_owners
 from familiar_cli.actions.talk.client_chat import chat_reading
@@ -443,7 +443,9 @@ class FileImporter:
                 self._import_lines(item, source)
                 return
         folder = folders.read_tree(item.path)
+        folder.notes += orders_in(folder.files)
         with self._target(item) as familiar:
+            folder.notes += _audience_of(familiar)
             done = folders.import_memories(
                 familiar.memory, folder, self._folder_options, dry_run=self.options.dry_run
             )
@@ -464,7 +466,9 @@ class FileImporter:
 
     def _import_vault(self, item: ImportItem) -> None:
         folder = vault.read_vault(item.path)
+        folder.notes += orders_in(folder.files)
         with self._target(item) as familiar:
+            folder.notes += _audience_of(familiar)
             done = vault.import_vault(
                 familiar.memory,
                 folder,
@@ -597,6 +601,16 @@ class FileImporter:
     def _open(self, familiar_id: str) -> Familiar:
         home = self._made.get(familiar_id, self._home)
         return Familiar.load_from_disk(home, familiar_id, self._tell)
+
+
+def _audience_of(familiar: Familiar) -> list[str]:
+    """Return the remark that others can hear of notes, unless the settings keep them back."""
+    if familiar.privacy.rules().notes_are_owners:
+        return []
+    setting = "`familiar config set privacy.notes owner`"
+    return [
+        f"others who talk to {familiar.name} can be told what is in notes; {setting} stops that"
+    ]
 
 
 def _ignore(_what: str, _done: int) -> None:

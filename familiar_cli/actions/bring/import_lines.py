@@ -26,7 +26,7 @@ from familiar_cli.writing.review import pending
 from familiar_cli.writing.writer.page_text import new_file, with_bullets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.imports.contract import ForeignMemories
@@ -96,7 +96,8 @@ def import_lines(
         if (digest := _digest(one)) in known:
             continue
         if gives_orders(one.text):
-            refused.append(f"line {one.line} gives orders to a model: {one_line(one.text, 80)}")
+            where = f"{one.file} line {one.line}".strip()
+            refused.append(f"{where} gives orders to a model: {one_line(one.text, 80)}")
             continue
         known.add(digest)
         new.append(one)
@@ -130,6 +131,22 @@ def import_lines(
         if familiar.memory.exists(plan.rel_path):  # it was proposed before
             tx.delete(plan.rel_path)
     return done
+
+
+def orders_in(files: Mapping[str, bytes]) -> list[str]:
+    """Return a remark for each line of notes that gives orders to a model; they are kept.
+
+    Args:
+        files: The bytes of each file, by its path.
+    """
+    texts = {path: raw.decode("utf-8", "replace") for path, raw in files.items() if is_page(path)}
+    return [
+        f"{path} line {number} looks like instructions to a model: {one_line(line, 80)}"
+        for path, text in texts.items()
+        if gives_orders(text)
+        for number, line in enumerate(text.split("\n"), 1)
+        if gives_orders(line)
+    ]
 
 
 def _digest(one: ForeignMemory) -> str:
