@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
+from collections import OrderedDict
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +17,12 @@ from familiar_cli.servers.chat_api.api_format import ReplyFormat, encode_event
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_PREVIOUS: Final = re.compile(r"resp_(\d{1,18})")
+_PREVIOUS: Final = re.compile(r"(?:resp|msg)_(\d{1,18})")
+_RECENT: Final[OrderedDict[str, dict[str, str]]] = OrderedDict()
+"""The newest calls of functions, by their unguessable ids: some clients send only the id again."""
+
+_MOST_RECENT: Final = 500
+_MOST_RECENT_CHARS: Final = 20_000  # of the arguments of one
 _ROLES: Final = {"developer": "system"}
 _SAME: Final = (
     *("model", "stream", "temperature", "top_p", "user", "metadata", "store", "stop"),
@@ -58,7 +65,7 @@ def previous_turn(body: Mapping[str, Any]) -> int | None:
     Raises:
         ApiError: The id is none of ours.
     """
-    named = body.get("previous_response_id")
+    named = body.get("previous_response_id") or _last_reference(body.get("input"))[1]
     if named is None:
         return None
     found = _PREVIOUS.fullmatch(named) if isinstance(named, str) else None
@@ -71,7 +78,8 @@ def unknown_response(named: object) -> ApiError:
     """Build the error for a response that is not kept here."""
     return ApiError(
         404,
-        f"There is no response {str(named)[:100]!r}; one that was not kept cannot be continued",
+        f"There is no response {str(named)[:100]!r}; one that was not kept cannot be continued or "
+        "referred to",
         code="previous_response_not_found",
         param="previous_response_id",
     )
@@ -83,7 +91,10 @@ def _input_messages(given: object) -> Iterator[dict[str, Any]]:
         return
     if not isinstance(given, list):
         raise ApiError(400, "'input' must be a text or a list", param="input")
+    begun, _ = _last_reference(given)
     for number, item in enumerate(given):
+        if number < begun and not _is_instruction(item):  # it is kept here
+            continue
         if not isinstance(item, dict):
             raise ApiError(400, f"Item {number} of 'input' is not valid", param=f"input[{number}]")
         role = item.get("role")
@@ -91,12 +102,29 @@ def _input_messages(given: object) -> Iterator[dict[str, Any]]:
             content = item.get("content")
             parts = list(map(_chat_part, content)) if isinstance(content, list) else content
             yield {"role": _ROLES.get(role, role), "content": parts}
-        elif item.get("type") == "function_call":
-            yield {"role": "assistant", "content": None, "tool_calls": [_chat_call(item)]}
+        elif item.get("type") in {"function_call", "item_reference"}:
+            call = item if item["type"] == "function_call" else _RECENT.get(str(item.get("id")))
+            if call is None:
+                raise unknown_response(item.get("id"))
+            yield {"role": "assistant", "content": None, "tool_calls": [_chat_call(call)]}
         elif item.get("type") == "function_call_output":
             output = item.get("output")
             parts = list(map(_chat_part, output)) if isinstance(output, list) else output
             yield {"role": "tool", "tool_call_id": item.get("call_id"), "content": parts}
+
+
+def _last_reference(given: object) -> tuple[int, str | None]:
+    """Find the last reference to a reply; return the place after it, and its id."""
+    for number, item in reversed(list(enumerate(given if isinstance(given, list) else ()))):
+        if isinstance(item, dict) and item.get("type") == "item_reference":
+            named = str(item.get("id"))
+            if named.startswith("msg_"):
+                return number + 1, named
+    return 0, None
+
+
+def _is_instruction(item: object) -> bool:
+    return isinstance(item, dict) and item.get("role") in {"system", "developer"}
 
 
 def _join_calls(messages: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -143,6 +171,7 @@ class ToolCalls:
 
     def __init__(self) -> None:
         self._calls: dict[str, dict[str, str]] = {}
+        self._ids: list[str] = []
 
     def take(self, event: str) -> None:
         """Add what one event holds of them."""
@@ -162,15 +191,19 @@ class ToolCalls:
         """Return them as a chat completion names them."""
         return list(map(_chat_call, self._calls.values()))
 
-    def items(self, name: object) -> list[dict[str, Any]]:
-        """Return them as items of a response.
-
-        Args:
-            name: What their ids are made from.
-        """
+    def items(self) -> list[dict[str, Any]]:
+        """Return them as items of a response."""
+        self._ids += [
+            f"fc_{secrets.token_hex(12)}" for _ in range(len(self._ids), len(self._calls))
+        ]
+        for id_, call in zip(self._ids, self._calls.values(), strict=True):
+            if len(call["arguments"]) <= _MOST_RECENT_CHARS:
+                _RECENT[id_] = call
+        while len(_RECENT) > _MOST_RECENT:
+            _RECENT.popitem(last=False)
         return [
-            {"id": f"fc_{name}_{n}", "type": "function_call", "status": "completed", **call}
-            for n, call in enumerate(self._calls.values())
+            {"id": id_, "type": "function_call", "status": "completed", **call}
+            for id_, call in zip(self._ids, self._calls.values(), strict=True)
         ]
 
 
@@ -196,7 +229,7 @@ class ResponseFormat(ReplyFormat):
         calls: ToolCalls,
     ) -> None:
         super().__init__(turn, model, created_s, with_usage=False)
-        name = self._name = turn or "unkept"
+        name = turn or "unkept"
         self._item_id = f"msg_{name}"
         self._calls = calls
         self._number = -1
@@ -284,7 +317,7 @@ class ResponseFormat(ReplyFormat):
         """Build a reply that is not streamed."""
         why = _INCOMPLETE.get(finish_reason)
         status = "incomplete" if why else "completed"
-        calls = self._calls.items(self._name)
+        calls = self._calls.items()
         message = [self._item(text, status)] if text or self._has_text or not calls else []
         return {
             **self._response,

@@ -171,6 +171,20 @@ def test_earlier_pictures_are_sent_again_when_the_setting_says_so(api) -> None:
     assert isinstance(sent[-1]["content"], str)
 
 
+def test_a_reply_that_a_client_only_refers_to_is_continued(api) -> None:
+    server, scripted = api
+    first = post(server, input=[user("My cat is Tom.")]).json()["output"][0]
+    refers = [user("My cat is Tom."), {"type": "item_reference", "id": first["id"]}]
+    post(server, input=[*refers, user("What is my cat?")], model="ada+memory")
+    sent = scripted.last.json()["messages"]
+    assert [m["role"] for m in sent] == ["user", "assistant", "user"]
+    assert len(turns()) == 4
+    refers[1]["id"] = "msg_99"
+    assert post(server, input=[*refers, user("And?")]).status_code == 404
+    refers[1]["id"] = "fc_unknown"
+    assert post(server, input=[*refers, user("And?")]).status_code == 404
+
+
 def test_functions_are_passed_on_with_memory_only(serve) -> None:
     live("ada")
     call = {"index": 0, "id": "c", "type": "function"}
@@ -189,9 +203,10 @@ def test_functions_are_passed_on_with_memory_only(serve) -> None:
         (found,) = client.responses.create(input="Weather?", **how).output
         asked = [user("Weather?")]
         *_, last = client.responses.create(input=asked, stream=True, **how)
-        assert last.response.output[0].to_dict() == found.to_dict()
+        again = last.response.output[0]
+        assert (again.call_id, again.arguments) == (found.call_id, found.arguments)
         result = {"type": "function_call_output", "call_id": found.call_id, "output": "sunny"}
-        asked += [found.to_dict(), result]
+        asked += [{"type": "item_reference", "id": found.id}, result]
         reply = client.responses.create(input=asked, **how)
     assert (found.name, found.arguments) == ("f", '{"a": 1}')
     assert reply.output_text == "It is sunny."
