@@ -283,6 +283,7 @@ def forgotten_text(report: ForgetReport) -> str:
     records = counted(report.records, "record")
     lines = [f"{done} {turns}, {replies} of the familiar and {records} of what was sent."]
     lines += [f"deleted  {harmless(path)}" for path in report.files]
+    lines += [f"renamed  {harmless(old)} to {harmless(new)}" for old, new in report.renamed.items()]
     lines += [
         f"changed  {harmless(path)} ({count:,} bytes less)"
         for path, count in report.changed.items()

@@ -131,6 +131,7 @@ class Forgetting:
         covered |= {a.slug for a in accounts if order.covers(a)}
         self.slugs = frozenset(covered.union(begun.slugs if begun else ()))
         self._names = list(begun.names if begun else ())
+        self.new_names: dict[str, str] = {}  # of memory files, once `changes` has found them
         self._old_files = begun.channels if begun else ()
         others = ["user", "char", *place.others]
         for slug, text in pages.items():
@@ -183,6 +184,7 @@ class Forgetting:
                     renamed = free_path(renamed, taken)
                     taken.add(fold(renamed))
                     found[renamed] = (b"", after)
+                    self.new_names[entry.rel_path] = renamed
                     after = None
                 if after != before:
                     found[entry.rel_path] = (before, after)

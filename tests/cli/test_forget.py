@@ -82,6 +82,9 @@ def first(tmp_path, address) -> Home:
         turns = familiar.history.after(0, 99)
         said = next(turn.id for turn in turns if turn.content == GROUP)
         familiar.history.append("group", "assistant", "Quibbrax? Oh my!", reply_to=said)
+        other = next(turn.id for turn in turns if "Lisbon" in turn.content)
+        gossip = f"In Lisbon? {NAME} told me: {GROUP}."
+        familiar.history.append("group", "assistant", gossip, reply_to=other)
     home.append(f"people/{SLUG}.md", f"# {NAME}\n\n- flurmed things <!-- turns {said} -->\n")
     home.append(
         "topics/weather.md", f"# Weather\n\n- mild in Lisbon\n- [{NAME}](../people/{SLUG}.md)\n"
@@ -190,7 +193,8 @@ def test_turns_keep_their_place_and_those_of_others_their_bytes(first) -> None:
     first.run("people", "forget", NAME, "--yes")
     after = first.turns()
     assert [(role, at) for _, role, _, at in after] == [(role, at) for _, role, _, at in before]
-    assert [t for t in after if t[2] != "[forgotten]"] == [t for t in before if "Lisbon" in t[2]]
+    assert [t for t in after if "[forgotten]" not in t[2]] == [t for t in before if "Nice" in t[2]]
+    assert "In Lisbon? [forgotten] told me: [forgotten]." in [t[2] for t in after]
 
 
 def test_nobody_is_forgotten_without_a_yes(first) -> None:

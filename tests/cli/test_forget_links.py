@@ -86,6 +86,9 @@ def test_a_reply_to_others_loses_only_the_name_and_what_it_quotes(root) -> None:
 
 
 def test_no_name_of_a_file_and_no_content_has_the_name(root) -> None:
+    told = data("people", "forget", NAME, "--dry-run")
+    assert told["files"] == ["people/discord-555.md"]
+    assert list(told["renamed"].values()) == ["significant/2026-01-02_cat.md"]
     assert run("people", "forget", NAME, "--yes").exit_code == 0
     assert leftovers(root) == []
 

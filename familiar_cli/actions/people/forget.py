@@ -75,6 +75,7 @@ class ForgetReport(Struct, frozen=True):
         records: Traces, records of passes and the like that are deleted.
         quoting: Other people's turns that name or quote them, for a person to decide on.
         remaining: Memory files that keep a word like their name.
+        renamed: Memory files that lose a name, with their new path.
         order: The order that is synced with the memory; empty for a dry run.
         dry_run: Nothing was changed.
         not_covered: What forgetting cannot reach.
@@ -88,6 +89,7 @@ class ForgetReport(Struct, frozen=True):
     quoting: tuple[int, ...]
     to_others: tuple[WordLoss, ...] = ()
     remaining: tuple[str, ...] = ()
+    renamed: dict[str, str] = {}
     order: str = ""
     dry_run: bool = False
     not_covered: tuple[str, ...] = NOT_COVERED
@@ -119,13 +121,14 @@ def _report_of(familiar: Familiar, forgetting: Forgetting, *, dry_run: bool) -> 
     return ForgetReport(
         len(forgetting.found.said),
         len(forgetting.found.replies),
-        tuple(path for path, (_, after) in changes.items() if after is None),
+        tuple(p for p, (_, a) in changes.items() if a is None and p not in forgetting.new_names),
         {p: len(b) - len(a) for p, (b, a) in changes.items() if a is not None and b}
         | {path.name: len(read_text(path)) - len(s) for path, s in settings.items()},
         len(forgetting.records()),
         forgetting.found.quoted,
         tuple(_word_losses(familiar, forgetting, dry_run=dry_run)),
         tuple(forgetting.remaining()),
+        forgetting.new_names,
         "" if dry_run else forgetting.order.id,
         dry_run,
     )

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 from familiar_cli.base import markdown
 from familiar_cli.base.errors import RefusedError
 from familiar_cli.base.languages import ENGLISH, Phrases, tables
-from familiar_cli.base.text import fold, one_line
+from familiar_cli.base.text import fold, matching_blocks, one_line
 from familiar_cli.base.who.identity import NEUTRAL
 from familiar_cli.base.who.visibility import (
     OWNERS,
@@ -420,7 +420,8 @@ def holds_back(text: str, viewer: Viewer, rel_path: str = "") -> bool:
 def put_back(text: str, new: str, viewer: Viewer, rel_path: str = "") -> str:
     """Apply another program's version `new` to a page, keeping what it could not see.
 
-    Private parts move to the end, where they cannot capture other lines.
+    Private parts stay behind the line that they follow. If others could see them there, they move
+    to the end, where they cannot capture other lines.
 
     Args:
         text: Current page; empty if there is none.
@@ -441,6 +442,9 @@ def put_back(text: str, new: str, viewer: Viewer, rel_path: str = "") -> str:
         )
     start = _words_start(text)
     hidden = private_spans(text, viewer, rel_path)
+    made = text[:start] + _in_their_places(text[start:], new, hidden, start)
+    if outward_text(made, viewer, rel_path) == outward_text(new, viewer, rel_path):
+        return made
     kept = "".join(text[max(first, start) : end] for first, end in hidden if end > start)
     gap = "" if not kept or new.endswith("\n\n") else "\n" if new.endswith("\n") else "\n\n"
     made = text[:start] + new + gap + kept
@@ -450,6 +454,34 @@ def put_back(text: str, new: str, viewer: Viewer, rel_path: str = "") -> str:
             hint="A person can edit the file itself.",
         )
     return made
+
+
+def _in_their_places(body: str, new: str, hidden: Sequence[tuple[int, int]], start: int) -> str:
+    """Return an edited page with the hidden lines behind the lines that they follow.
+
+    Args:
+        body: The page without its front matter.
+        new: Its visible part, edited.
+        hidden: Ranges of hidden lines in the whole page.
+        start: Where `body` begins in it.
+    """
+    seen: list[str] = []
+    private: dict[int, str] = {}  # by the number of visible lines before
+    at = start
+    for line in markdown.split_lines(body):
+        if any(first <= at < end for first, end in hidden):
+            private[len(seen)] = private.get(len(seen), "") + line.rstrip("\n") + "\n"
+        else:
+            seen.append(line)
+        at += len(line)
+    lines = markdown.split_lines(new if new.endswith("\n") or not new else f"{new}\n")
+    place = {0: 0}
+    for i, j, length in matching_blocks(seen, lines):
+        place |= {i + n + 1: j + n + 1 for n in range(length)}
+    for before in sorted(private, reverse=True):
+        nearest = max(known for known in place if known <= before)
+        lines.insert(place[nearest], private[before])
+    return "".join(lines)
 
 
 def _words_start(text: str) -> int:

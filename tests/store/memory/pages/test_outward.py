@@ -86,6 +86,13 @@ def test_what_a_person_published_can_be_edited_by_a_program() -> None:
     assert "- white" in put_back(page, seen + "- white\n", BOB, "topics/tea.md")
 
 
+def test_what_is_hidden_stays_where_it_was() -> None:
+    page = "# Tea\n\n## Mine\n\n- secret <!-- turn 5 -->\n\n## Ours\n\n- green\n"
+    new = outward_text(page, BOB, "topics/tea.md").replace("green", "white")
+    assert "Mine" not in new
+    assert put_back(page, new, BOB, "topics/tea.md") == page.replace("green", "white")
+
+
 def test_a_record_of_sources_that_is_nested_too_deeply_hides_the_page() -> None:
     page = f'---\nsources: {{"a": {"[" * 100_000}}}\n---\n# Week\n\n- tea\n'
     assert visible_in(page, BOB, "weekly/2026-W01.md") == ""
