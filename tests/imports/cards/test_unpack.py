@@ -126,7 +126,8 @@ def test_what_becomes_of_each_field_is_named(home) -> None:
 
 
 def test_what_the_book_keeps_for_export_is_named_once(home) -> None:
-    made = make(home, v2(character_book=BOOK))
+    entry = BOOK["entries"][0] | {"extensions": {"sticky": 3}}
+    made = make(home, v2(character_book=BOOK | {"entries": [entry, entry | {"id": 2}]}))
     assert len(set(made.kept_unmapped)) == len(made.kept_unmapped)
     assert any(name.startswith("character_book: ") for name in made.kept_unmapped)
 

@@ -94,8 +94,11 @@ def test_blank_lines_are_passed_over_and_counted_as_lines(store, tmp_path) -> No
         (b"{", "damaged, or not a chat"),
         (b"[", "is incomplete"),
         (b'[{"mapping": {}', "is incomplete"),
-        (b"[1, 2]", "damaged, or not a chat"),
-        (b'{"spec": "chara_card_v2"}', "not a chat in a known format, but JSON with 'spec'"),
+        (b"[1, 2]", "a JSON list, not a chat"),
+        (
+            b'{"spec": "chara_card_v2"}',
+            "marked as a character card, but has none of a card's fields",
+        ),
         (b'{"entries": {}}', "is a lorebook, not a chat"),
         (b'[{"a": 1}]', "not a chat in a known format"),
         (b'{"user_name": "a", "character_name": "b"}\nx\n', "has no readable message"),

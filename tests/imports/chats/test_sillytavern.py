@@ -96,7 +96,7 @@ def test_a_chat_with_somebody_else_is_refused(store, tmp_path) -> None:
     (failed,) = bring(store, path).failed
     assert isinstance(failed.error, RefusedError)
     assert "'Ilmari'" in str(failed.error)
-    assert "--character 'Ilmari'" in failed.error.hint
+    assert "--character Ilmari" in failed.error.hint
     assert not store.path.exists()
 
 
