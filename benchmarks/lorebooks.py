@@ -208,10 +208,15 @@ def compare(case: dict[str, Any], found: dict[str, Any], there: set[int]) -> dic
     may = {uid for uid, one in entries.items() if _may_be_shown(one, case)}
     last = case["chat"][-1]["text"].split()
     named = {uid for uid, one in entries.items() if one["constant"] or set(one["key"]) & set(last)}
-    # Those that rest have their own count where SillyTavern ignores a decorator.
+    # What rests or shares a group is another where SillyTavern ignores a decorator; and what stays
+    # (sticky) is not wanted here.
     own = {uid for uid, one in entries.items() if one.get("cooldown") and "@@" in one["content"]}
+    groups = {entries[uid].get("group") for uid in may.symmetric_difference(entries)} - {None}
+    own |= {uid for uid, one in entries.items() if one.get("group") in groups}
     forbidden = {uid for uid in there - own if uid not in possible or uid not in may}
     always = set.intersection(*map(set, found["named"])) & named & may - own
+    own |= {uid for uid, one in entries.items() if one.get("sticky")}
+    always -= own
     groups = {g.strip() for one in entries.values() for g in one.get("group", "").split(",") if g}
     wanted = {frozenset([uid]) for uid in always if not entries[uid].get("group")}
     for group in groups:

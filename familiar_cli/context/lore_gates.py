@@ -133,10 +133,13 @@ class LoreGates:
             return ""
         entry = book[entry_id]
         entry = book[entry_id] = replace(entry, keys=page.keys or entry.keys, path=rel_path)
-        if not (entry.keys or entry.is_constant or entry.is_vectorized or page.pinned):
+        is_free = entry.is_constant or entry.is_vectorized or page.pinned
+        if not (entry.keys or is_free):
             return "it has no keys, and is neither constant nor vectorized; a key opens it"
-        if not (entry.scan_depth or entry.is_constant or entry.is_vectorized or page.pinned):
+        if not (entry.scan_depth or is_free):
             return "it looks for its keys in no message (scan depth 0); it can be pinned"
+        if not is_free and self._keys.contradicts(entry):
+            return "each of its keys is also one that forbids it"
         now = self._count(entry)
         return (
             self._forbidden(entry, now)

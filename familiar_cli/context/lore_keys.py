@@ -117,6 +117,23 @@ class KeyMatcher:
         spans = ((bisect_left(said, n), bisect_left(said, n + entry.scan_depth)) for n in found)
         return {place for first, last in spans for place in said[first:last]}
 
+    def contradicts(self, entry: LoreSettings) -> bool:
+        """Tell whether an entry is forbidden by any key that would show it."""
+
+        def holds(key: str, other: str) -> bool:
+            key, other = self._expand(key).strip(), self._expand(other).strip()
+            is_plain = not _expression_of(key)
+            return key == other or (is_plain and self._matches(entry, other, f"{_MARK}{key}"))
+
+        for key in entry.keys:
+            held = [holds(key, other) for other in entry.secondary]
+            is_forbidden = any(holds(key, other) for other in entry.exclude_keys)
+            is_forbidden |= entry.logic == 2 and any(held)  # noqa: PLR2004  # NOT ANY
+            is_forbidden |= entry.logic == 1 and bool(held) and all(held)  # NOT ALL
+            if not is_forbidden:
+                return False
+        return bool(entry.keys)
+
     def _scanned(self, entry: LoreSettings, place: int) -> str:
         more = filter(None, map(self._beside, entry.matched))
         return f"\n{_MARK}".join([self.messages.scanned(entry.scan_depth, place), *more])

@@ -44,6 +44,24 @@ def test_a_key_is_read_as_sillytavern_reads_it(key: str, text: str, *, occurs: b
     assert matcher(text).occurs(LoreSettings(), key, 1) is occurs
 
 
+@pytest.mark.parametrize(
+    ("keys", "secondary", "logic", "contradicts"),
+    [
+        (("castle",), ("Castle",), 2, True),
+        (("/gallows?/i",), ("/gallows?/i", "night"), 2, True),
+        (("castle gate", "castle"), ("castle",), 1, True),
+        (("castle", "moat"), ("castle",), 2, False),
+        (("castle",), ("castle", "night"), 1, False),
+        (("castle",), ("castle",), 0, False),
+    ],
+)
+def test_an_entry_may_be_forbidden_by_each_of_its_own_keys(
+    keys, secondary, logic, *, contradicts: bool
+) -> None:
+    entry = LoreSettings(keys=keys, secondary=secondary, logic=logic)
+    assert matcher().contradicts(entry) is contradicts
+
+
 def test_earlier_messages_are_compared_as_the_newest_is() -> None:
     texts = [f"{word} said." for word in ("Castle", "castles", "keep", "the castle", "moat")]
     for words in (LoreSettings(), LoreSettings(is_whole_word=True, is_case_sensitive=True)):
