@@ -7,7 +7,7 @@ through the conversation again, so a swipe or a branch counts once and no state 
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -236,9 +236,10 @@ class LoreGates:
 
     def _alone(self, directory: str, book: _Book, entry_id: str, now: int) -> str:
         """Return whether an entry waits for others whose text may bring it."""
-        levels = {one.recursion_level for one in book.values()} - {0}
-        if not book[entry_id].recursion_level or len(levels) > 1:  # several are tried in turn
+        if not book[entry_id].recursion_level:
             return ""
+        if len({one.recursion_level for one in book.values()} - {0}) > 1:
+            return ""  # SillyTavern tries several levels in turn
         for key, one in book.items():
             if one.recursion_level or not one.spreads or self._forbidden(one, now):
                 continue
@@ -344,14 +345,36 @@ class LoreGates:
         related = _related(book, entry_id)
         rests = {key: _Rest() for key in related}
         self._rests |= {(directory, key): rest for key, rest in rests.items()}
-        places = set().union(*(self._keys.places(book[key], self._places) for key in related))
-        for place in sorted(places - {now}):
+        for place in self._last_places([book[key] for key in related], now):
             for key, rest in rests.items():
                 rest.come_to(place, book[key], self._places)
             for key in [k for k in related if self._was_shown(directory, book, k, place)]:
                 rests[key].match(place, book[key])
         for key, rest in rests.items():
             rest.come_to(now, book[key], self._places)
+
+    def _last_places(self, entries: Sequence[LoreSettings], now: int) -> list[int]:
+        """Return the places before `now` at which entries may be named, and that still matter.
+
+        What was named longer ago than entries stay and rest afterwards has no effect any more.
+        """
+        said = self._places[: bisect_left(self._places, now)]
+        numbers = [self._keys.may_be_named(entry) for entry in entries]
+        depths = [entry.scan_depth for entry in entries]
+        stays = max(entry.sticky for entry in entries)
+        rests = max(entry.cooldown for entry in entries)
+        is_for_good = any(entry.is_single for entry in entries)
+        found: list[int] = []
+        for place in reversed(said):
+            ended = next(iter(self._places[bisect_left(self._places, place + stays) :]), now)
+            if not is_for_good and (found[-1] if found else now) >= max(ended, place) + rests:
+                break
+            if any(
+                listed is None or _is_within(listed, place, depth)
+                for listed, depth in zip(numbers, depths, strict=True)
+            ):
+                found.append(place)
+        return found[::-1]
 
     def _was_shown(self, directory: str, book: _Book, entry_id: str, place: int) -> bool:
         entry, rest = book[entry_id], self._rests[directory, entry_id]
@@ -429,9 +452,17 @@ class LoreGates:
         return int.from_bytes(sha256(seed.encode()).digest()[:8]) / 2**64
 
 
+def _is_within(numbers: Sequence[int], place: int, depth: int) -> bool:
+    """Tell whether any of the sorted numbers is among the last `depth` up to `place`."""
+    last = bisect_right(numbers, place)
+    return last > 0 and numbers[last - 1] > place - depth
+
+
 def _related(book: _Book, entry_id: str) -> list[str]:
     """Return an entry with those that share a group with it, directly or through others."""
     groups, found = set(book[entry_id].groups), {entry_id}
+    if not groups:
+        return [entry_id]
     while more := {key for key, one in book.items() if groups.intersection(one.groups)} - found:
         found |= more
         groups.update(*(book[key].groups for key in more))

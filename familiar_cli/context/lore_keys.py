@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
-from functools import cache, cached_property
-from itertools import accumulate
+from bisect import bisect_right
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.base.errors import FamiliarError
@@ -23,6 +22,7 @@ _FLAGS: Final = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL}
 _MOST_EXPRESSION_CHARS: Final = 1_000
 _EXPRESSION_S: Final = 0.05
 _ALL_EXPRESSIONS_S: Final = 0.25  # in one turn
+_WORD: Final = re.compile(r"\w+")
 _MARK: Final = "\x01"  # before each message
 
 
@@ -46,32 +46,36 @@ class Messages:
         newest_first = reversed(self.texts[max(place - depth, 0) : place])
         return _MARK + f"\n{_MARK}".join(newest_first)
 
-    @cached_property
-    def _joined(self) -> str:
-        return "".join(f"{_MARK}{text}\n" for text in self.texts)
-
-    @cached_property
-    def _lowered(self) -> tuple[str, list[int]]:
-        lowered = [f"{_MARK}{text.lower()}\n" for text in self.texts]
-        return "".join(lowered), [*accumulate(map(len, lowered), initial=0)]
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [*accumulate((len(text) + 2 for text in self.texts), initial=0)]
+    @cache  # noqa: B019
+    def _vocabulary(self, is_case_sensitive: bool) -> tuple[str, dict[str, list[int]]]:  # noqa: FBT001  # cached
+        """Return all words, a line each, and the numbers of the messages that have each."""
+        found: dict[str, list[int]] = {}
+        for number, text in enumerate(self.texts, 1):
+            for word in set(_WORD.findall(text if is_case_sensitive else text.lower())):
+                found.setdefault(word, []).append(number)
+        return "\n".join(["", *found, ""]), found
 
     @cache  # noqa: B019
     def numbers_with(self, key: str, is_case_sensitive: bool, is_whole_word: bool) -> list[int]:  # noqa: FBT001  # cached
         """Return the numbers of the messages in which a plain key occurs, from 1."""
-        text, starts = (self._joined, self._starts) if is_case_sensitive else self._lowered
         key = key if is_case_sensitive else key.lower()
-        found, at = [], 0
-        while (at := _find(text, key, at, is_whole_word=is_whole_word)) >= 0:
-            number = bisect_right(starts, at)
-            found.append(number)
-            at = starts[number]
-            if at >= len(text):
-                break
-        return found
+        words = _WORD.findall(key)
+        if words != [key]:  # not one word, so the messages with its first word are looked at
+            known = self.numbers_with(words[0], is_case_sensitive, False) if words else None  # noqa: FBT003
+            texts = self.texts if is_case_sensitive else [text.lower() for text in self.texts]
+            among = range(1, len(texts) + 1) if known is None else known
+            return [
+                n for n in among if _find(texts[n - 1], key, 0, is_whole_word=is_whole_word) >= 0
+            ]
+        text, numbers = self._vocabulary(is_case_sensitive)
+        found, at = set[int](), 0
+        while (at := text.find(key, at)) >= 0:
+            start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+            word = text[start:end]
+            if _find(word, key, 0, is_whole_word=is_whole_word) >= 0:
+                found.update(numbers[word])
+            at = end
+        return sorted(found)
 
 
 class KeyMatcher:
@@ -108,14 +112,12 @@ class KeyMatcher:
         flags = entry.is_case_sensitive, entry.is_whole_word
         return self.messages.numbers_with(self._expand(key).strip(), *flags)
 
-    def places(self, entry: LoreSettings, said: Sequence[int]) -> set[int]:
-        """Return those of the message numbers `said` at which an entry may be named."""
-        keys = [key for key in map(self._expand, entry.keys) if key]
+    def may_be_named(self, entry: LoreSettings) -> list[int] | None:
+        """Return the numbers of the messages that may name an entry; None for any of them."""
+        keys = [key for key in map(self._expand, entry.keys) if key.strip()]
         if entry.is_constant or entry.matched or any(_expression_of(k.strip()) for k in keys):
-            return set(said)
-        found = {number for key in keys for number in self.numbers(entry, key)}
-        spans = ((bisect_left(said, n), bisect_left(said, n + entry.scan_depth)) for n in found)
-        return {place for first, last in spans for place in said[first:last]}
+            return None
+        return sorted(set().union(*(self.numbers(entry, key) for key in keys)))
 
     def contradicts(self, entry: LoreSettings) -> bool:
         """Tell whether an entry is forbidden by any key that would show it."""

@@ -160,6 +160,7 @@ class Retrieval:
         self._refresh_s = refresh_s
         self._most_tokens = most_tokens
         self._line_tokens = line_tokens
+        self._gates: tuple[ContextRequest, LoreGates] | None = None
 
     def look(
         self,
@@ -247,7 +248,10 @@ class Retrieval:
         macros = self.memory.macros(request)
         has_past = asks_for_past(request.query)
         numbering = self.memory.numbering
-        gates = LoreGates(self.memory.store, self.memory.history, request, macros)
+        if self._gates is None or self._gates[0] is not request:
+            gates = LoreGates(self.memory.store, self.memory.history, request, macros)
+            self._gates = request, gates
+        gates = self._gates[1]
         return Sight(request.viewer, shown, macros, request.phrases, numbering, has_past, gates)
 
     def _gatherer(
