@@ -364,6 +364,13 @@ class LoreGates:
         stays = max(entry.sticky for entry in entries)
         rests = max(entry.cooldown for entry in entries)
         is_for_good = any(entry.is_single for entry in entries)
+        if is_for_good and None not in numbers:
+            spans = [
+                (bisect_left(said, n), bisect_left(said, n + depth))
+                for listed, depth in zip(numbers, depths, strict=True)
+                for n in listed or ()
+            ]
+            return sorted({place for first, last in spans for place in said[first:last]})
         found: list[int] = []
         for place in reversed(said):
             ended = next(iter(self._places[bisect_left(self._places, place + stays) :]), now)
