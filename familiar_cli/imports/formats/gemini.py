@@ -52,7 +52,7 @@ def _sniff(source: ForeignFile) -> Sighting:
 
 
 def _is_of_gemini(record: dict[str, Any]) -> bool:
-    return record.get("header") in _PRODUCTS
+    return str_or_empty(record.get("header")) in _PRODUCTS
 
 
 def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:

@@ -39,19 +39,22 @@ def _read(source: ForeignFile) -> Iterator[ForeignMemory]:
 
 
 def _is_gone(row: dict[str, Any]) -> bool:
-    return row.get("status") in _GONE or bool(as_object(row.get("temporal")).get("superseded_by"))
+    return str_or_empty(row.get("status")) in _GONE or bool(
+        as_object(row.get("temporal")).get("superseded_by")
+    )
 
 
 def _graph(graph: dict[str, Any]) -> Iterator[ForeignMemory]:
     """Yield what MIF's graph says of entities, and the relations between them that still hold."""
     entities = object_list(graph.get("entities"))
-    names = {one.get("id"): str_or_empty(one.get("name")) for one in entities}
+    names = {str_or_empty(one.get("id")): str_or_empty(one.get("name")) for one in entities}
     for number, one in enumerate(entities, 1):
         if one.get("summary"):
             text, about = str_or_empty(one.get("summary")), str_or_empty(one.get("name"))
             yield ForeignMemory(text, number, _day(one), about)
     for number, one in enumerate(object_list(graph.get("relationships")), 1):
-        ends = [names.get(one.get(key), "") for key in ("source_entity_id", "target_entity_id")]
+        ids = [str_or_empty(one.get(key)) for key in ("source_entity_id", "target_entity_id")]
+        ends = [names.get(id_, "") for id_ in ids]
         kind = str_or_empty(one.get("relation_type")).replace("_", " ")
         if all(ends) and kind and not one.get("invalidated_at"):
             yield ForeignMemory(f"{ends[0]} {kind} {ends[1]}", number, _day(one), ends[0])

@@ -103,7 +103,7 @@ class _Bundle:
             str_or_empty(one.get("path")): one.get("sha256")
             for one in object_list(about.get("files"))
         }
-        self.deleted = {row.get("targetID") for _, row in self.rows(_TOMBSTONES)}
+        self.deleted = {str_or_empty(row.get("targetID")) for _, row in self.rows(_TOMBSTONES)}
 
     def rows(self, rel_path: str) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield the records of a file with their lines, but for damaged ones."""
@@ -123,7 +123,7 @@ class _Bundle:
     def standing(self, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield the records of a kind that were not deleted, pruned or superseded."""
         for number, row in self.rows(f"items/{kind}.jsonl"):
-            if row.get("id") in self.deleted or any(map(row.get, _ENDS)):
+            if str_or_empty(row.get("id")) in self.deleted or any(map(row.get, _ENDS)):
                 self.gone += 1
             else:
                 yield number, row
@@ -132,7 +132,9 @@ class _Bundle:
 def _read(source: ForeignFile, _: object) -> Iterator[Imported | Skip]:
     bundle = _Bundle(source)
     entities = bundle.rows("items/entity.jsonl")
-    names = {row.get("id"): str_or_empty(row.get("canonicalName")) for _, row in entities}
+    names = {
+        str_or_empty(row.get("id")): str_or_empty(row.get("canonicalName")) for _, row in entities
+    }
     readers: dict[str, Callable[[dict[str, Any]], Iterator[_Line]]] = {
         "episode": _episode,
         "fact": _fact,
@@ -174,7 +176,7 @@ def _fact(row: dict[str, Any]) -> Iterator[_Line]:
 
 
 def _core(row: dict[str, Any]) -> Iterator[_Line]:
-    if row.get("id") not in _OWN_BLOCKS:
+    if str_or_empty(row.get("id")) not in _OWN_BLOCKS:
         yield str_or_empty(row.get("content")), None, ""
 
 
@@ -188,8 +190,9 @@ def _entity(row: dict[str, Any]) -> Iterator[_Line]:
         yield str_or_empty(row.get("summary")), day, name
 
 
-def _edge(row: dict[str, Any], names: dict[Any, str]) -> Iterator[_Line]:
-    ends = [names.get(row.get(name), "") for name in ("srcEntityID", "dstEntityID")]
+def _edge(row: dict[str, Any], names: dict[str, str]) -> Iterator[_Line]:
+    ids = [str_or_empty(row.get(name)) for name in ("srcEntityID", "dstEntityID")]
+    ends = [names.get(one, "") for one in ids]
     kind = str_or_empty(row.get("edgeType")).replace("_", " ").lower()
     if all(ends) and kind:
         yield f"{ends[0]} {kind} {ends[1]}", read_day(row.get("tValidFrom")), ends[0]

@@ -43,7 +43,9 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported]:
 
 def _summaries(chat: dict[str, Any], name: str) -> Iterator[ForeignMemory]:
     """Yield the summaries of HypaV3, each with the day of the last message that it is of."""
-    times = {one.get("chatId"): one.get("time") for one in object_list(chat.get("message"))}
+    times = {
+        str_or_empty(one.get("chatId")): one.get("time") for one in object_list(chat.get("message"))
+    }
     kept = next((as_object(chat[key]) for key in _SUMMARIES if as_object(chat.get(key))), {})
     for number, one in enumerate(object_list(kept.get("summaries")), 1):
         days = [read_day(times[memo]) for memo in text_list(one.get("chatMemos")) if memo in times]

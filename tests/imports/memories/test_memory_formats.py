@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from datetime import date
+from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
 from familiar_cli.base.errors import BadInputError
+from familiar_cli.imports.cast import Cast
+from familiar_cli.imports.foreign_chat import Reading
 from familiar_cli.imports.memory_lists import MOST_CHARS, read_day, read_lines, split_dated
 from familiar_cli.imports.reading import read_memories
 from familiar_cli.imports.registry import recognise
@@ -197,3 +202,39 @@ def test_pasted_lists_come_in_many_forms(text, expected) -> None:
     (found,) = read_memories(ForeignFile(None, "memory.txt", text.encode()))
     assert [(one.text, one.day, one.line) for one in found.memories] == expected
     assert recognise(ForeignFile(None, "memory.txt", text.encode()))[0].format.name == "memory-text"
+
+
+SAMPLES = Path(__file__).parents[1] / "samples"
+
+
+def twisted(value, key=""):
+    """Return a value with each text in a list, but for those by which a file is recognised."""
+    if isinstance(value, dict):
+        return {name: twisted(one, name) for name, one in value.items()}
+    if isinstance(value, list):
+        return [twisted(one, key) for one in value]
+    return [value] if key not in {"schema", "mif_version", "type", "memory", "header"} else value
+
+
+@each("name", ["mem0", "memory-interchange", "risuai", "gemini", "world_info", "vector-storage"])
+def test_values_of_other_types_are_no_traceback(name) -> None:
+    value = twisted(json.loads((SAMPLES / f"{name}.json").read_text("utf-8")))
+    source = ForeignFile(None, f"{name}.json", json.dumps(value).encode())
+    for found in recognise(source):
+        for one in found.format.read(source, Reading(Cast(unnamed="familiar"))):
+            assert not hasattr(one, "messages") or list(one.messages()) is not None
+
+
+def test_a_bundle_of_other_types_is_no_traceback(tmp_path) -> None:
+    with zipfile.ZipFile(SAMPLES / "portable-memory.mem") as archive:
+        archive.extractall(tmp_path)
+    files = []
+    for path in sorted(tmp_path.rglob("*.jsonl")):
+        rows = [twisted(json.loads(line)) for line in path.read_text("utf-8").splitlines()]
+        path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+        digest = sha256(path.read_bytes()).hexdigest()
+        files.append({"path": path.relative_to(tmp_path).as_posix(), "sha256": digest})
+    manifest = json.loads((tmp_path / "manifest.json").read_text("utf-8")) | {"files": files}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    (found,) = read_memories(ForeignFile(tmp_path, str(tmp_path)))
+    assert found.memories == ()
