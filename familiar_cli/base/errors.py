@@ -38,7 +38,7 @@ FamiliarError (1, failed)
         RateLimitError (rate_limit)                 too many requests
         CutOffError (cut_off)                       the reply broke off
         BadReplyError (bad_reply)                   the server's words make no sense
-        UnusableReplyError (unusable_reply)         the model's words are no plan
+        UnusableReplyError (unusable_reply)         the model's reply is not a plan
     PartialError (7, partial)           some of it was done; the details say which
 """
 

@@ -327,7 +327,7 @@ class TurnRunner:
     def _what_is_kept(self, result: TurnResult) -> str:
         """Describe what is stored of a turn that failed."""
         del result
-        return "nothing was kept"
+        return "nothing was saved"
 
 
 def _with_calls(trace: Trace, turn: OutgoingPrompt | Replied) -> Trace:

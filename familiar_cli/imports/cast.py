@@ -135,7 +135,7 @@ class Cast(Struct, frozen=True):
     def note_strangers(
         self, roles: Mapping[str, SpeakerRole], people: Mapping[str, Author]
     ) -> tuple[str, ...]:
-        """Note that nobody in a chat was taken for the owner, if that is doubtful.
+        """Note that nobody in a chat was identified as the owner, if that is doubtful.
 
         Args:
             roles: The role of each speaker.

@@ -58,13 +58,13 @@ class Mending(Struct, frozen=True):
         if alias in self.entry and name not in self.entry:
             value = self.entry.pop(alias)
             self.entry[name] = change(value) if change else value
-            self.note(f"{alias!r} is another format's spelling: read as {name!r}")
+            self.note(f"{alias!r} is another format's name for {name!r} and is read as that")
 
     def keys(self, name: str, alias: str) -> None:
         """Convert `name` to a list of strings, merging in the setting `alias`."""
         if alias in self.entry:
             extra = self._strings(alias, self.entry.pop(alias))
-            self.note(f"{alias!r} is another format's spelling: read as {name!r}")
+            self.note(f"{alias!r} is another format's name for {name!r} and is read as that")
         else:
             extra = []
         if name not in self.entry and not extra:
@@ -323,7 +323,7 @@ def _entry_label(entry: Any, n: int) -> str:  # noqa: ANN401  # any mapping, bef
 
 
 def not_a_lorebook(data: object, origin: str) -> BadInputError:
-    """Return the error for a value that is no lorebook; it says what it is."""
+    """Return the error for a value that is not a lorebook."""
     return BadInputError(
         f"{origin!r} is not a lorebook but {_what_is(data)}; nothing was imported",
         hint="Supported: World Info, character_book, lorebook_v3, NovelAI, Agnai and RisuAI "

@@ -163,7 +163,7 @@ def other_files(source: ForeignFile) -> list[str]:
     root = source.path if source.shape == "directory" else None
     others = (path for path in root.rglob("*") if path.suffix != ".md") if root else ()
     names = sorted(path.name for path in others if root and _is_shown(path, root))
-    counts = counted(len(names), "file that is no note", "files that are no notes")
+    counts = counted(len(names), "file that is not a note", "files that are not notes")
     return [f"{counts} left out: {shorten_list(names, 3)}"] if names else []
 
 

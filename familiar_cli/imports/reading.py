@@ -210,7 +210,7 @@ def _chat_format(source: ForeignFile, reading: Reading) -> Format:
 
 
 def describe_unknown(source: ForeignFile) -> BadInputError:
-    """Return the error for a file that is no chat of a known format; it says what it is."""
+    """Return the error for a file that is not a chat in a known format."""
     value = source.value
     if isinstance(value, dict) and str(value.get("spec", "")).startswith("chara_card"):
         told = f"{source.name!r} is marked as a character card, but has none of a card's fields"

@@ -272,7 +272,7 @@ def _chats_headline(chat: ImportedChat, *, dry_run: bool) -> str:
 
 def _chat_facts(chat: ImportedChat) -> Iterator[tuple[str, str]]:
     """Yield the format of a chat file, its speakers, and its beginning."""
-    yield "taken for", chat.taken_for
+    yield "read as", chat.taken_for
     speakers = (f"{_speaker_words(one)} {one.turns:,}" for one in chat.speakers)
     yield "speakers", shorten_list(speakers, _SPEAKERS)
     for number, message in enumerate(chat.first, start=1):

@@ -432,7 +432,7 @@ class FolderTransport:
         if not self._bundles and self._folder.refused and self._exchange.repository.head() is None:
             raise errors.RemoteKeyError(
                 f"No bundle in {self.address!r} is signed, so anybody could have written them;"
-                " nothing was taken",
+                " nothing was accepted",
                 hint="Update `familiar` on a machine that has the memory, and run `familiar sync`"
                 " there. If none is left: add `--unsigned` to the command.",
             )

@@ -125,7 +125,7 @@ class AncestryWalk:
 
 
 def newest_commits(parents: Parents, commits: Iterable[str]) -> list[str]:
-    """Return those of `commits` that are no ancestor of another, sorted."""
+    """Return those of `commits` that are not ancestors of another, sorted."""
     several = sorted(set(commits))
     if len(several) < 2:  # noqa: PLR2004  # one came from no other
         return several

@@ -393,7 +393,7 @@ class SigningKey:
         if len(signers) > 1:
             shown = ", ".join(f"{fingerprint(key)} ({name})" for key, name in signers.items())
             raise RemoteKeyError(
-                f"Bundles are signed with different keys: {shown}; nothing was taken",
+                f"Bundles are signed with different keys: {shown}; nothing was accepted",
                 hint="`familiar sync status` on your other machines shows the right one. Delete the"
                 " bundles of the other keys, or add `--signing-key FINGERPRINT`.",
             )

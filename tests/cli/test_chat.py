@@ -237,7 +237,7 @@ def test_ctrl_c_breaks_a_reply_off_keeps_what_came_and_goes_on(root, serve) -> N
         terminal.type("hello\r")
         terminal.see("Once upon a")
         os.killpg(terminal.process.pid, signal.SIGINT)
-        terminal.see("Interrupted; the partial reply is kept as turn 3.")
+        terminal.see("Interrupted; the partial reply is saved as turn 3.")
         terminal.see(READY)
         terminal.type("again\r")
         terminal.see("Two.")

@@ -228,7 +228,7 @@ def test_ctrl_c_stops_a_reply_and_keeps_what_came(root, serve) -> None:
         terminal.see("Once upon a")
         terminal.press("C-c")
         terminal.see("Once upon a time")
-        terminal.see("the partial reply is kept as turn 3")
+        terminal.see("the partial reply is saved as turn 3")
         terminal.see_prompt()
         terminal.say("/again")
         terminal.see("Two.")

@@ -152,7 +152,7 @@ def test_a_failure_keeps_nothing_and_says_so(root, serve) -> None:
     serve(CutOff(ANSWER))
     result = run("ask", SECRET, "--off-record")
     assert result.exit_code == 6
-    assert "nothing was kept" in result.stderr
+    assert "nothing was saved" in result.stderr
     assert words_in(root) == set()
     assert data("ask", SECRET, "--off-record", code=6)["turn"] is None
 
@@ -222,7 +222,7 @@ def test_ctrl_c_keeps_nothing(root, serve, command) -> None:
     _, stderr = process.communicate(timeout=20)
 
     assert process.returncode == 130
-    assert "othing was kept" in stderr
+    assert "othing was saved" in stderr
     assert SECRET not in stderr
     assert words_in(root) == set()
 

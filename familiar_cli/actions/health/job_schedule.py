@@ -147,7 +147,7 @@ def _check_job(job: Job) -> Job:
             hint=f"Did you mean {guess!r}?" if guess else f"It can run: {', '.join(RUNS)}.",
         )
     if job.missed not in MISSED:
-        raise UsageError(f"{job.missed!r} must be run or skip")
+        raise UsageError(f"'missed' must be 'run' or 'skip', not {job.missed!r}")
     if len(job.say) > _MOST_CHARS or not (job.run or is_visible(job.say)):
         raise UsageError(f"The text of a job must have 1 to {_MOST_CHARS:,} characters")
     check_id(job.channel, "The channel id")

@@ -111,7 +111,7 @@ def add_todo(
 def mark_todo(
     familiar: Familiar, rel_path: str, number: int, mark: ItemStatus, *, dry_run: bool = False
 ) -> ItemChange:
-    """Put another mark on an item; one that comes again is open again, for its next time.
+    """Put another mark on an item; a recurring one is open again, for its next time.
 
     Args:
         familiar: Whose.

@@ -177,7 +177,7 @@ def change_me(
 
 
 def _imported_accounts(home: Path, name: str) -> list[str]:
-    """List the accounts of imported chats that have a name and are no owner's."""
+    """List the accounts of imported chats that have a name and do not belong to an owner."""
     from familiar_cli.familiar import Familiar
 
     found = set[Author]()

@@ -83,7 +83,9 @@ class PendingDecisions(Struct, frozen=True):
     def lines(self) -> list[str]:
         """Describe each in one line."""
         told = [f"new machine: {name} (`familiar sync devices`)" for name in self.unseen]
-        told += [f"waiting: {name} is not allowed yet; nothing was taken" for name in self.waiting]
+        told += [
+            f"waiting: {name} is not allowed yet; nothing was accepted" for name in self.waiting
+        ]
         told += [
             f"waiting: {counted(count, 'fact')} from {name} about turns or channels of others"
             for name, count in self.held.items()

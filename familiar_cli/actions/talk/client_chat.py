@@ -65,17 +65,17 @@ def parse_client_chat(body: Mapping[str, Any]) -> ClientChat:
     name, directory, group = body.get("chat"), body.get("directory") or "", body.get("group")
     lines = body.get("lines")
     if not isinstance(name, str) or not isinstance(directory, str):
-        raise UsageError("The request names no 'chat'; nothing was kept")
+        raise UsageError("The request names no 'chat'; nothing was saved")
     for part in (name, directory):
         if Path(part).name != part or "\\" in part or len(part) > _MAX_NAME_CHARS:
-            raise UsageError(f"{part[:_MAX_NAME_CHARS]!r} is not a file name; nothing was kept")
+            raise UsageError(f"{part[:_MAX_NAME_CHARS]!r} is not a file name; nothing was saved")
     if not isinstance(lines, list) or not all(isinstance(line, dict) for line in lines):
-        raise UsageError("'lines' must be the lines of the chat, as objects; nothing was kept")
+        raise UsageError("'lines' must be the lines of the chat, as objects; nothing was saved")
     if not name or (group is not None and not isinstance(group, str)):
-        raise UsageError("The request names no 'chat'; nothing was kept")
+        raise UsageError("The request names no 'chat'; nothing was saved")
     remember = body.get("remember")
     if remember is not None and not (type(remember) is int and 0 < remember < len(lines)):
-        raise UsageError("'remember' must be the number of a line; nothing was kept")
+        raise UsageError("'remember' must be the number of a line; nothing was saved")
     return ClientChat(name, directory, group, tuple(lines), remember)
 
 
@@ -162,7 +162,7 @@ _BATCH: Final = 200
 
 
 class ServedLine(Struct, frozen=True):
-    """A turn in the server's log, or a request of which nothing was kept.
+    """A turn in the server's log, or a request of which nothing was saved.
 
     Args:
         familiar: The familiar.
@@ -269,7 +269,7 @@ class ServedLog:
 
 
 UNKEPT: Final = "unkept.jsonl"
-"""The file of a familiar with the requests of which nothing was kept: when, and why."""
+"""The file of a familiar with the requests of which nothing was saved: when, and why."""
 
 _MOST_UNKEPT_BYTES: Final = 64 * 1024
 _UNKEPT_LOCK: Final = threading.Lock()  # requests end in threads of one server

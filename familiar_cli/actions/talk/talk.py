@@ -262,9 +262,9 @@ async def take_turn(
 
     Raises:
         ConfigError: Something is missing to talk to the model, or a file of the character cannot
-            be used; nothing was kept.
-        LimitError: It is longer than a prompt may be; nothing was kept.
-        ChannelBusyError: Another message was being answered for too long; nothing was kept.
+            be used; nothing was saved.
+        LimitError: It is longer than a prompt may be; nothing was saved.
+        ChannelBusyError: Another message was being answered for too long; nothing was saved.
         AnsweredError: The turn, or the message with that id, has a reply.
         NotFoundError: There is no turn `said.reply_to`.
         RefusedError: The channel is private, and the speaker has never spoken there.
@@ -321,7 +321,7 @@ async def write_first(
 
     Raises:
         ConfigError: Something is missing to talk to the model.
-        ModelError: There is no message; nothing was kept.
+        ModelError: There is no message; nothing was saved.
     """
     check_usable(familiar.models.slot())
     words = f"[{WRITE_FIRST} {about}]"
@@ -339,7 +339,7 @@ async def write_first(
         request = turn_request(familiar, said, setup, familiar.privacy.unprompted(channel_id))
         result = await runner.run(request, familiar.models.open(), stream=False)
     if result.reply is None:
-        raise errors.ModelError(f"The familiar wrote nothing in {channel_id!r}; nothing was kept")
+        raise errors.ModelError(f"The familiar wrote nothing in {channel_id!r}; nothing was saved")
     return result.reply
 
 
@@ -351,7 +351,7 @@ async def _hold_channel(
     where = one_line(repr(channel_id), 80).replace("{", "{{").replace("}", "}}")
     waiting = Waiting(
         notice=f"Waiting for {{who}}, which is replying in channel {where}.",
-        refused=f"Channel {where} is still busy with a reply by {{who}}; nothing was kept",
+        refused=f"Channel {where} is still busy with a reply by {{who}}; nothing was saved",
         hint="Try again, or allow a longer wait with `familiar config set context.channel_wait_s`.",
         error=errors.ChannelBusyError,
     )

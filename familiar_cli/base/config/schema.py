@@ -341,7 +341,7 @@ class PrivacySettings(SettingsTable):
     )
     notes: str = setting(
         "public",
-        "Who is told text in memory that rests on no turn, outside self/ and lore/",
+        "Who may see text in memory that rests on no turn, outside self/ and lore/",
         choices=("public", "owner"),
     )
 
@@ -431,7 +431,7 @@ class SyncSettings(SettingsTable):
     )
     approve: str = setting(
         "off",
-        "Whether a new machine waits for `familiar sync allow NAME` before anything is taken",
+        "Whether a new machine waits for `familiar sync allow NAME` before anything is accepted",
         choices=ON_OFF,
     )
     encrypt: tuple[str, ...] = setting(

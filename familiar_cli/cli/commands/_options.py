@@ -45,7 +45,7 @@ def name(help_text: str) -> Any:  # noqa: ANN401  # as above
 def _check_visible(name: str | None) -> str | None:
     if name and not is_visible(name):
         raise UsageError(
-            f"{name!r} cannot be a name: it has no visible characters; nothing was kept",
+            f"{name!r} cannot be a name: it has no visible characters; nothing was saved",
             hint="Omit `--name` for somebody without a name of their own.",
         )
     return name

@@ -147,7 +147,7 @@ def show_log(
             say(line(turn))
 
 
-token_app = base.group("Make and remove tokens that open only what they name.")
+token_app = base.group("Create and remove tokens for certain familiars and people.")
 serve_app.add_typer(token_app, name="token")
 
 _Limit = Annotated[int, typer.Option(metavar="N", min=0, help="Most requests; 0: no limit.")]

@@ -282,7 +282,7 @@ class _Wizard(Struct):
             except UsageError as error:
                 self._tell(error)
             else:
-                self.out.note(f"Kept in {path}, which only you can read.")
+                self.out.note(f"Saved in {path}, which only you can read.")
                 return
 
     def _check_model(self, *, may_download: bool) -> None:

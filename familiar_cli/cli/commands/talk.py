@@ -308,9 +308,9 @@ def _go_on(out: Output, familiar: Familiar, result: TurnResult, *, background: b
 
 def _what_is_kept(result: TurnResult) -> str:
     if result.turn is None:
-        return "Nothing was kept"
+        return "Nothing was saved"
     kept = f"; the partial reply is turn {result.reply.id}" if result.reply else ""
-    return f"Your message is kept as turn {result.turn.id}{kept}"
+    return f"Your message is saved as turn {result.turn.id}{kept}"
 
 
 again_app = base.App()

@@ -316,7 +316,7 @@ def _parse_number(argument: str) -> int:
 def _check_on_record(chat: Conversation, name: str) -> None:
     if chat.said.off_record:
         raise RefusedError(
-            f"{name} needs turns that are kept; off the record there are none",
+            f"{name} works with saved turns; off the record there are none",
             hint="Type /offrecord to go back on the record.",
         )
 
@@ -364,7 +364,7 @@ MOST_REMEMBERED: Final = 200
 """So many of the latest turns can be called back with the arrow keys."""
 
 _MOST_LABELS: Final = 3
-_OFF: Final = "Off the record: nothing is kept until you type /offrecord."
+_OFF: Final = "Off the record: nothing is saved until you type /offrecord."
 _ON: Final = "Back on the record. What was said off the record is forgotten."
 
 
@@ -654,7 +654,7 @@ class Conversation:
         except KeyboardInterrupt:
             if not self.interactive:
                 raise
-            self.out.note("Interrupted; nothing was kept.")
+            self.out.note("Interrupted; nothing was saved.")
         return 0
 
     def _do(self, line: str) -> int:
@@ -737,7 +737,7 @@ def _as_sent(line: str) -> str:
 
 def _what_came(result: TurnResult) -> str:
     if result.turn is None:
-        return "nothing was kept"
+        return "nothing was saved"
     if result.reply is None:
         return "no reply had arrived"
-    return f"the partial reply is kept as turn {result.reply.id}"
+    return f"the partial reply is saved as turn {result.reply.id}"

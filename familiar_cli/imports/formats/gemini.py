@@ -34,7 +34,7 @@ _VERB: Final = re.compile(
 _PAGE: Final = re.compile(rb"<(?:!doctype|html)", re.IGNORECASE)
 _BREAKS: Final = frozenset({"p", "br", "div", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "pre"})
 _STAMP: Final = re.compile(r".{0,40}\b\d{4}\b.{0,20}\b\d{1,2}:\d{2}(?::\d{2})?\b.{0,16}")
-_NO_QUESTION: Final = "it is no conversation, such as feedback or a picture alone"
+_NO_QUESTION: Final = "it is not a conversation, but for example feedback or a picture alone"
 
 
 def _is_page(source: ForeignFile) -> bool:

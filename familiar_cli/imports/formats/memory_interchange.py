@@ -67,7 +67,7 @@ def _day(row: dict[str, Any]) -> Any:  # noqa: ANN401  # a date or None
 
 
 def _about(row: dict[str, Any]) -> str:
-    """Return the only entity that a memory names, if it is no user."""
+    """Return the only entity that a memory names, unless it is the user."""
     entities = object_list(row.get("entities"))
     names = [str_or_empty(one.get("name")) for one in entities]
     return names[0] if len(names) == 1 and names[0].casefold() not in {"user", "me"} else ""

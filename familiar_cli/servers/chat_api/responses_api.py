@@ -45,7 +45,7 @@ def to_chat_body(body: Mapping[str, Any]) -> dict[str, Any]:
         raise ApiError(
             400,
             "'input' must be a text, or a list with a user's message. Results of tools are sent "
-            "with the conversation before them, as calls of tools are not kept here",
+            "with the conversation before them, as tool calls are not saved here",
             param="input",
         )
     chat = {key: body[key] for key in _SAME if body.get(key) is not None}
@@ -78,7 +78,7 @@ def unknown_response(named: object) -> ApiError:
     """Build the error for a response that is not kept here."""
     return ApiError(
         404,
-        f"There is no response {str(named)[:100]!r}; one that was not kept cannot be continued or "
+        f"There is no response {str(named)[:100]!r}; one that was not saved cannot be continued or "
         "referred to",
         code="previous_response_not_found",
         param="previous_response_id",

@@ -83,7 +83,7 @@ def _kept_upload(token: str) -> Path:
         for path in place.iterdir():
             return path
     raise NotFoundError(
-        "The file is not kept any more; nothing was imported", hint="Choose it again."
+        "The file is no longer stored; nothing was imported", hint="Choose it again."
     )
 
 

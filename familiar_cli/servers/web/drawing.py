@@ -160,7 +160,9 @@ def evidence_links(days: Mapping[date, Sequence[int]] | None, base: str) -> Html
     if days is None:
         return Html("")
     if not days:
-        return el("span", "said elsewhere", class_="evidence", title="The turns are not kept here")
+        return el(
+            "span", "said elsewhere", class_="evidence", title="The turns are not stored here"
+        )
     year, links = now().year, []
     for number, day in enumerate(sorted(days)[-_MOST_DAYS:]):
         said = day_words(day) if day.year != year else day_words(day)[: -len(f" {year}")]

@@ -107,7 +107,7 @@ def keep_embedder(config: Path, packed: str) -> str:
     """Let a server on this machine embed memory and turns; return what was done."""
     preset, base_url, model = [*packed.split(_SEPARATOR), "", ""][:3]
     if preset not in PRESETS or not model:
-        raise UsageError("That is no model of a server; nothing was changed")
+        raise UsageError("That is not a model of the server; nothing was changed")
     url = base_url or PRESETS[preset].base_url
     set_values(config, {"embedding.base_url": url, "embedding.model": model})
     return f"From now on {model} finds memories by meaning. It reads them in the background."
@@ -156,7 +156,7 @@ def keep_choice(config: Path, typed: Mapping[str, str], key: str) -> list[str]:
     if key:
         variable = resolve_slot(_settings_of(typed)).api_key_env
         path = keep_key(variable or PRESETS["custom"].api_key_env, key)
-        told.append(f"The key is kept in {path}, which only you can read.")
+        told.append(f"The key is saved in {path}, which only you can read.")
     set_values(
         config, {SETTINGS[name]: text for name, text in typed.items() if text or name != "preset"}
     )

@@ -70,7 +70,7 @@ _MOST_EXPLAINED: Final = 1_000
 _MOST_SPOKEN_CHARS: Final = 400_000
 _ROLES: Final = ("user", "assistant")
 _STOP_S: Final = 5.0
-_STOPPED: Final = "Stopped. What was written until then is kept."
+_STOPPED: Final = "Stopped. What had been written is saved."
 _STREAM: Final = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
@@ -515,14 +515,14 @@ def edit_turn(asked: asking.PageRequest) -> asking.Redirect:
     """Replace the text of a turn without asking for a reply."""
     number = asking.to_number(asked.sent("turn"), "turn")
     new = change_turns.edit_turn(asked.familiar, number, asked.sent("text").replace("\r\n", "\n"))
-    return _to_end(asked, f"The new words stand as turn {new.id}; the old ones are kept.")
+    return _to_end(asked, f"Turn {new.id} has the new wording; the old one is kept.")
 
 
 def withdraw_exchange(asked: asking.PageRequest) -> asking.Redirect:
     """Withdraw the last exchange of a conversation."""
     exchange = change_turns.take_back(asked.familiar, _channel_in(asked.form))
     ids = " ".join(str(turn.id) for turn in exchange.turns)
-    return _to_end(asked, f"Taken back. `familiar history restore {ids}` brings it back.")
+    return _to_end(asked, f"Withdrawn. `familiar history restore {ids}` brings it back.")
 
 
 def remember_message(asked: asking.PageRequest) -> asking.Redirect:
@@ -548,7 +548,7 @@ def begin_branch(asked: asking.PageRequest) -> asking.Redirect:
 def undo_learning(asked: asking.PageRequest) -> asking.Redirect:
     """Revert a memory change made from this conversation."""
     undone, notices = undo(asked.familiar, asked.sent("commit"))
-    told = "It is forgotten again." if undone.changes else "It was no longer in effect."
+    told = "The change was undone." if undone.changes else "It was no longer in effect."
     return _to_end(asked, told, *notices)
 
 

@@ -389,7 +389,7 @@ def _change_settings(asked: PageRequest, fields: Mapping[str, str]) -> Shown | R
         known = {row.setting.key: str(row.value) for row in effective_settings(config)}
         typed = {key: fields[key].strip() for key in _CONTROLS if key in fields}
         set_values(config, {key: text for key, text in typed.items() if text != known.get(key)})
-        return Redirect(asked.to("settings"), ("Kept.",))
+        return Redirect(asked.to("settings"), ("Saved.",))
     if asked.sent("embed"):
         return Redirect(asked.to("settings"), (keep_embedder(config, asked.sent("embed")),))
     chosen, key = read_model_fields(fields), asked.sent(KEY)

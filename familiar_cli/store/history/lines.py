@@ -273,7 +273,7 @@ def parse_line(text: str | bytes) -> Line | None:
 def _check_mark(line: MarkLine) -> None:
     is_named = isinstance(line.value, TurnName)
     if line.mark not in MARKS:
-        raise BadLineError("it marks nothing")
+        raise BadLineError("its 'mark' is unknown")
     if is_named != (line.mark == "superseded") and line.value:
         raise BadLineError("its 'value' is not a valid number")
     if not is_named and line.value not in (0, 1):

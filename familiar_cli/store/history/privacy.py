@@ -300,7 +300,7 @@ class Privacy(Struct, frozen=True):
         if author and not self.is_member(channel_id, author, kind):
             raise RefusedError(
                 f"Channel {channel_id!r} is private, and this speaker has never spoken there",
-                hint="Use another channel; nothing was kept.",
+                hint="Use another channel; nothing was saved.",
             )
 
 

@@ -109,7 +109,7 @@ def _contradictions_in(note: MemoryText, options: Options) -> Iterator[Finding]:
 
 
 def _do_differ(values: list[Value]) -> bool:
-    """Tell whether values of one key contradict each other, and the key is no list."""
+    """Tell whether values of one key contradict each other, unless the key is a list."""
     days = [day for day, *_ in values]
     return len(set(days)) == len(days) and any(
         not _do_agree(one, other) for at, one in enumerate(values) for other in values[at + 1 :]

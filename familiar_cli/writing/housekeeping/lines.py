@@ -262,7 +262,7 @@ _DATING: Final = re.compile(
 )
 _MOST_TITLE_CHARS: Final = 200
 MOST_CHARS: Final = 2_000
-"""A longer line is no statement."""
+"""A longer line is not a statement."""
 
 
 class Statement(Struct, frozen=True):

@@ -89,7 +89,7 @@ def test_forms_alone_say_ask_again_choose_edit_and_take_back(client, serve) -> N
     assert kept() == [("user", "And her name?"), ("assistant", "She is called Heron.")]
     assert "What is my boat" not in words(edited)
     back = client.post("/chat/withdraw", data={}, follow_redirects=True)
-    assert "Taken back" in words(back)
+    assert "Withdrawn" in words(back)
     assert kept() == []
 
 
@@ -394,7 +394,7 @@ def test_stop_says_that_it_stopped(client, serve) -> None:
     with streaming(client, "Count") as found:
         next(found), next(found)
         client.post("/chat/stop", data={"channel": "cli"})
-        assert "Stopped. What was written until then is kept." in dict(found)["page"]
+        assert "Stopped. What had been written is saved." in dict(found)["page"]
     hold.set()
     idle = client.post("/chat/stop", data={"channel": "cli"}, follow_redirects=True)
     assert "No reply was being written." in words(idle)

@@ -501,7 +501,7 @@ def _merge_key(
 
 
 def _values_of(*versions: str) -> list[str]:
-    """Return the values of a key in several versions, each once; empty if one is no value."""
+    """Return the values of a key in several versions, each once; empty if one is not a value."""
     found: list[str] = []
     for text in versions:
         if flow := _FLOW.fullmatch(text):

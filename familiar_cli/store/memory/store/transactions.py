@@ -154,7 +154,7 @@ def _bytes_of(rel_path: str, content: str | bytes) -> bytes:
         return content.encode("utf-8")
     except UnicodeEncodeError as error:
         raise errors.BadInputError(
-            f"The text for {rel_path!r} holds half a character at {error.start};"
+            f"The text for {rel_path!r} contains half a character at {error.start};"
             " nothing was changed",
             hint="The text was cut or decoded wrongly; a lone surrogate cannot be stored.",
         ) from error
