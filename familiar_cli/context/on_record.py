@@ -223,7 +223,7 @@ class OnRecord(TurnRunner):
         )
 
     def _what_is_kept(self, result: TurnResult) -> str:
-        kept = f"your message is kept as turn {self._question.id}"
+        kept = f"your message is saved as turn {self._question.id}"
         return f"{kept}, the partial reply as turn {result.reply.id}" if result.reply else kept
 
     def _kept_reply(self, text: str, *, partial: bool) -> Turn:

@@ -237,7 +237,7 @@ def test_a_failing_model_exits_6_and_the_question_stays(paths, serve) -> None:
     result = run("Hello")
 
     assert (result.exit_code, result.stdout) == (6, "")
-    assert "your message is kept as turn 2" in result.stderr
+    assert "your message is saved as turn 2" in result.stderr
     assert said(paths)[-1] == ("user", "Hello")
     assert latest_trace(paths.traces).error
 

@@ -104,7 +104,7 @@ def test_a_greeting_becomes_the_first_turn(world) -> None:
 
 
 def test_a_failure_keeps_the_question_and_says_so(world) -> None:
-    with pytest.raises(CutOffError, match=r"broke; your message is kept as turn 1$") as caught:
+    with pytest.raises(CutOffError, match=r"broke; your message is saved as turn 1$") as caught:
         world.take(CutOffError("broke", hint="again"))
 
     assert world.turns() == [("user", "hi", False)]

@@ -10,6 +10,7 @@ import typer
 
 from familiar_cli.base.errors import PartialError, RefusedError, UsageError
 from familiar_cli.base.text import hint_sentence
+from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.cli.commands import _base as base
 from familiar_cli.cli.commands import _options
 from familiar_cli.pages import writing_pages
@@ -226,6 +227,7 @@ def remember(
 
 
 write_memory_app = base.App()
+_SOON_S = 5.0  # a pass that takes longer reports its progress in a log
 
 
 @write_memory_app.command("write-memory")
@@ -288,11 +290,13 @@ def write_memory(
             out.note(f"Estimate: {page.estimate_text(told).strip()}.")
         mode: Mode = "dry_run" if dry_run else "review" if review else "apply"
         interrupted: list[WriterReport] = []
+        began_s = stopwatch_s()
         with spinner(out, "writing memory …") as show:
 
             def on_step(report: WriterReport) -> None:
                 show(f"writing memory: {report.turns_covered:,} turns done …")
-                if report.turns_covered >= FEW and not sys.stderr.isatty():  # for a log
+                is_long = report.turns_covered >= FEW or stopwatch_s() - began_s > _SOON_S
+                if is_long and not sys.stderr.isatty():  # for a log
                     out.note(f"{report.turns_covered:,} turns done")
 
             writing = action.write_memory(

@@ -265,7 +265,7 @@ def test_a_failed_model_keeps_the_words_and_can_be_asked_again(client, serve) ->
     serve(Fail(500, "out of order"), Fail(500), Fail(500), Fail(500), "At last.")
     answer = say(client, "Hello")
     assert answer.status_code == 502
-    assert "your message is kept as turn 1" in words(answer)
+    assert "your message is saved as turn 1" in words(answer)
     assert "Ask for a reply" in words(answer)
     while "At last." not in words(say(client, do="again")):
         pass
