@@ -124,7 +124,8 @@ def _progress_at_ollama(told: dict[str, Any]) -> Progress:
 
     if "error" in told:
         _check_pulled(told)
-    return Progress(str(told["status"]), "Ollama", int(told.get("completed", 0)), told.get("total"))
+    done, total = (int(told.get(name) or 0) for name in ("completed", "total"))
+    return Progress(one_line(str(told["status"]), _WORD_CHARS), "Ollama", done, total or None)
 
 
 def _check_pulled(told: dict[str, Any]) -> None:
