@@ -1,26 +1,37 @@
 """A stranger's answers are a function of what the stranger may see.
 
-A home is built twice, once with what Anna and the owner said in private, and every tool, resource,
-prompt and prompt of a conversation answers a stranger with the same bytes. Entry points are found.
+A home is built twice, once with what Anna and the owner said in private, and every tool, resource
+and prompt of MCP, every address of the server and the page, and every command that can speak for
+somebody answers a stranger with the same bytes. Entry points are found.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from contextlib import ExitStack
 from functools import partial
+from itertools import product
 
 import pytest
 import typer
+from starlette.routing import Route
 
+from familiar_cli.base.config.grants import Grant, GrantFile
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import person_scope
 from familiar_cli.cli import app as cli
 from familiar_cli.familiar import Familiar
+from familiar_cli.servers import application
 from familiar_cli.servers.mcp import catalogue
 from familiar_cli.servers.mcp.catalogue import TOOLS
-from familiar_cli.servers.mcp.tool import Caller
+from familiar_cli.servers.mcp.tool import ActsFor, Caller
+from familiar_cli.servers.web.site import PAGES
 from familiar_cli.store.memory.pages.visible_lines import private_heading
+from tests.contracts.test_visibility import speaking
+from tests.support.server import Say
+from tests.support.serving import serving
 from tests.support.world import home, live, run
 
 ROOT = typer.main.get_command(cli.app)
@@ -50,9 +61,22 @@ PATHS = (
     *("topics/zanzibar.md", "topics/Zanzibar.md", "people/discord-anna.md", "REMINDERS.md"),
     *("reminders.md", "people/cli-user.md", "topics/bees.md", "topics/none.md"),
     *("significant/2026-01-02_quokka-day.md", "topics/zanzib\u0061\u0301r.md"),
+    *("TOPICS/ZANZIBAR.MD", "people/Discord-Anna.md", "./topics//zanzibar.md", "topics/zanzibar"),
+    unicodedata.normalize("NFKD", "topics/ﬁle.md"),
+    "topics/ｚａｎｚｉｂａｒ.md",
 )
+# Turn numbers, ids that are made at random, addresses, times and how long something took.
 MASKED = re.compile(
-    r"[0-9a-f]{64}|[0-9a-f]{32}|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)?|discord-\d+-\w{4}"
+    "|".join(  # noqa: FLY002  # one line each
+        (
+            r"[0-9a-f]{64}|[0-9a-f]{32}|discord-\d+-\w{4}|\b\w+-[0-9a-f]{4}:\d+|127\.0\.0\.1:\d+",
+            r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|\+00:00)?|\d\d:\d\d| *[\d.]+ ms",
+            r"(?:turns?|_turn|turns:|after)[^\d\n]{0,5}\d+(?:-\d+)?|[\w-]*/(?:less|with)\b",
+            r"(?<=created\":) ?\d+|(?<=created_at\":)\d+|chatcmpl-[\w-]+|resp_\d+",
+            r"mcp-\w+-[0-9a-f]{16}|serve-\d{8}-[0-9a-f]{8}",
+            r"[\w{}=\", /.]*(?:seconds|created|bytes)[^\n]*",
+        )
+    )
 )
 
 
@@ -60,6 +84,7 @@ def build(path, monkeypatch, *, secret: bool) -> Familiar:
     monkeypatch.setenv("FAMILIAR_HOME", str(path))
     path.mkdir()
     live(**PUBLIC_PAGES)
+    assert run("me", "--name", "Robin").exit_code == 0
     familiar = Familiar.load_from_disk(home(), "ada")
     add = familiar.history.append
     for author in (Author("discord", "bo", display_name="Bo"), Author("discord", "cy")):
@@ -72,16 +97,27 @@ def build(path, monkeypatch, *, secret: bool) -> Familiar:
         for stem, text in SECRET_PAGES.items():
             cited = dm.id if "anna" in stem else own.id
             run("memory", "write", f"{stem}.md", text.format(cited, mark=mark))
+        line = f"- Zanzibar, says the owner. <!-- turns {own.id} -->"
+        run("memory", "append", "people/discord-bo.md", line)
     return familiar
 
 
-@pytest.fixture
-def homes(tmp_path, monkeypatch):
-    """The home without the secrets, and the one with them."""
-    both = [build(tmp_path / name, monkeypatch, secret=name == "with") for name in ("less", "with")]
-    yield both
-    for familiar in both:
+@pytest.fixture(scope="module")
+def built():
+    """The home without the secrets, and the one with them; made by the first test."""
+    found: list[Familiar] = []
+    yield found
+    for familiar in found:
         familiar.history.close()
+
+
+@pytest.fixture
+def homes(built, tmp_path_factory, monkeypatch):
+    if not built:
+        place = tmp_path_factory.mktemp("homes")
+        for name in ("less", "with"):
+            built.append(build(place / name, monkeypatch, secret=name == "with"))
+    return built
 
 
 def masked(text: str) -> str:
@@ -145,3 +181,116 @@ def test_a_strangers_prompt_is_the_same(homes, monkeypatch, words) -> None:
         sent = re.search(r'"messages": .*?(?="layers"|"parts"|$)', answer.stdout, re.DOTALL)
         shown.append(masked(sent[0] if sent else answer.output))
     assert shown[0] == shown[1]
+
+
+def entered(one: Familiar, monkeypatch) -> None:
+    monkeypatch.setenv("FAMILIAR_HOME", str(one.paths.root.parent))
+
+
+NAMES = ("", "Robin", "ada", "Ada", "Anna")  # a stranger may call himself anything
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_that_speaks_for_a_stranger_prints_the_same(homes, monkeypatch, name) -> None:
+    for path, _ in speaking():
+        for channel, words in product(("new", "town"), WORDS[:2]):
+            if path == ("hear",):
+                continue  # it changes the homes, and prints a number
+            argv = [*path, *([] if path == ("chat",) else [f"What of {words}?"])]
+            argv += ["--as", "discord:zed", "--name", name, "--channel", channel]
+            argv += ["--dry-run"] if path == ("ask",) else []
+            shown = []
+            for one in homes:
+                entered(one, monkeypatch)
+                shown.append(masked(run(*argv, stdin="/quit\n").output))
+            assert shown[0] == shown[1], argv
+
+
+ZED = {"X-Familiar-User": "discord:zed", "X-Familiar-User-Name": "Zed"}
+
+
+def requests_of(path: str) -> list[tuple[str, str, object]]:
+    """Return requests for an address, as a stranger may make them."""
+    path = re.sub(r"\{model\w*(:\w+)?\}|\{familiar\}", "ada", path)
+    values = [WORDS[0], PATHS[0]] if "{" in path or "search" in path else [WORDS[0]]
+    found: list[tuple[str, str, object]] = []
+    for value in values:
+        filled = re.sub(r"\{\w+(:\w+)?\}", value, path)
+        asked = {"query": value, "q": value, "channel": "new", "model": "ada", "path": value}
+        found += [("GET", f"{filled}?{'&'.join(f'{k}={v}' for k, v in asked.items())}", None)]
+    said = {"role": "user", "content": "What of zanzibar, Anna and Robin?"}
+    for model, more in product(("ada", "ada+memory"), ({}, {"input": said["content"]})):
+        found += [("POST", path, {"model": model, "messages": [said], **more})]
+    return found
+
+
+def told_by(server, chat, headers, request) -> str:
+    """Return the answer to a request, and what its model was sent."""
+    before, (method, path, body) = len(chat.requests), request
+    reply = server.client.request(method, path, json=body, headers=headers)
+    sent = [one.body.decode() for one in chat.requests[before:]]
+    shown = {k: v for k, v in reply.headers.items() if k.startswith("x-familiar")}
+    return masked(f"{reply.status_code} {shown} {reply.text} {sent}")
+
+
+def test_every_address_answers_a_stranger_with_the_same_bytes(
+    homes, serve, monkeypatch, record_property
+) -> None:
+    known = set()
+    monkeypatch.setattr(application, "Route", lambda *a, **k: known.add(a[0]) or Route(*a, **k))
+    chat, different, count = serve(*[Say("I do not know.")] * 900), [], 0
+    with ExitStack() as running:
+        servers = []
+        for one in homes:
+            entered(one, monkeypatch)
+            servers.append(running.enter_context(serving()))
+        paths = sorted({*known, *(page.path for page in PAGES), "/sessions/search"})
+        for is_tenant in (False, True):
+            tokens = [{}, {}]
+            if is_tenant:
+                grant = Grant("", "", ("ada",), ("discord:zed",))
+                files = (GrantFile(one.paths.root.parent) for one in homes)
+                tokens = [{"Authorization": f"Bearer {file.add(grant)[1]}"} for file in files]
+            for path in paths:
+                for request in requests_of(path):
+                    answers = [
+                        told_by(server, chat, {**ZED, **token}, request)
+                        for server, token in zip(servers, tokens, strict=True)
+                    ]
+                    count += 1
+                    if answers[0] != answers[1]:
+                        different.append((is_tenant, request, *answers))
+    assert different == []
+    record_property("addresses", len(paths))
+    assert len(paths) > 40
+    assert count > 300
+
+
+def test_writing_tools_answer_a_stranger_with_the_same_bytes(homes) -> None:
+    different, count = [], 0
+    acts = ActsFor(("discord:zed",))
+    # What is undone is the session's own.
+    apart = {"memory_undo", *(one.name for one in TOOLS if one.name.startswith("sync"))}
+    tools = [one for one in TOOLS if one.kind != "read" and one.name not in apart]
+    for (number, allow), tool in product(enumerate((False, True)), tools):
+        texts = {"path", "text", "content", "old", "new", "name", "about", "section"} & {
+            *tool.takes
+        }
+        for value in PATHS[1:9]:
+            arguments = {**dict.fromkeys({*tool.needs} | texts, "A heron."), "path": value}
+            arguments = {key: said for key, said in arguments.items() if key in tool.takes}
+            less, more = (
+                told(
+                    partial(
+                        tool.run,
+                        Caller(one, acts=acts, allow_write=allow, session=str(number)),
+                        arguments,
+                    )
+                )
+                for one in homes
+            )
+            count += 1
+            if less != more:
+                different.append((tool.name, arguments, less, more))
+    assert different == []
+    assert count > 50

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from familiar_cli.base import errors
 from familiar_cli.base.markdown import body_start
-from familiar_cli.base.text import harmless, is_visible, sha256_of, slugify
+from familiar_cli.base.text import fold, harmless, is_visible, sha256_of, slugify
 from familiar_cli.base.times import clock
 from familiar_cli.base.who.visibility import Viewed
 from familiar_cli.store.memory import layout
@@ -108,6 +108,10 @@ class Writer(Viewed, frozen=True):
     may_write: bool = False
     reads: ReadVersions = field(default_factory=ReadVersions)
 
+    def sees(self, rel_path: str, text: str) -> bool:
+        """Tell whether it may know that a page with this text exists."""
+        return self.viewer.is_owner or bool(outward_text(text, self.viewer, rel_path).strip())
+
 
 class MemoryAddress(Struct, frozen=True):
     """Which memory is meant: a path, or a granularity with its date.
@@ -196,8 +200,9 @@ def create_memory(
             and outward_text(before, writer.viewer, rel_path).strip() == new.strip()
         ):
             return before
-        _check_free(familiar.memory, rel_path)
-        return front + new
+        is_hidden = before is not None and not writer.sees(rel_path, before)
+        _check_free(familiar.memory, writer, rel_path, is_hidden=is_hidden)
+        return put_back(before or "", new, writer.viewer, rel_path) if is_hidden else front + new
 
     return write_or_plan(familiar, writer, rel_path, "create", made)
 
@@ -443,18 +448,21 @@ def _write_once(
     *,
     by: str,
 ) -> WriteOutcome:
-    store = familiar.memory
+    store, named = familiar.memory, rel_path
+    rel_path = _spelling_of(store, writer, named)
     before = read_if_there(store, rel_path)
     waiting = None
     if not writer.may_write and what != "delete":
         is_addition = what == "create" and rel_path.startswith(f"{layout.DAILY_DIR}/")
         waiting = _waiting_plan(store, writer, rel_path, before, is_addition=is_addition)
     start = waiting.files[0].after if waiting else before
+    if start is not None and what != "create" and not writer.sees(rel_path, start):
+        raise not_found(named)
     after = made(start)
     if after == start:
         return WriteOutcome(
             "planned" if waiting else "unchanged",
-            rel_path,
+            named,
             waiting.id if waiting else "",
             checksum=_checksum_for(writer, rel_path, after),
         )
@@ -466,13 +474,13 @@ def _write_once(
             stage_change(tx, rel_path, before, after)
         plan = propose_changes(familiar, writer, [file], what, held=held, instead=waiting)
         sum_ = _checksum_for(writer, rel_path, after)
-        return WriteOutcome("held" if held else "planned", rel_path, plan, checksum=sum_)
+        return WriteOutcome("held" if held else "planned", named, plan, checksum=sum_)
     instance = by or writer.instance
     trailers = {layout.RUN_ID: writer.session} | ({EMBODIMENT: instance} if instance else {})
     with store.transaction(writer.source, f"{what} {rel_path}", trailers=trailers) as tx:
         stage_change(tx, rel_path, before, after)
     done: Outcome = "deleted" if after is None else "written"
-    return WriteOutcome(done, rel_path, checksum=_checksum_for(writer, rel_path, after))
+    return WriteOutcome(done, named, checksum=_checksum_for(writer, rel_path, after))
 
 
 def _checksum_for(writer: Writer, rel_path: str, after: str | None) -> str:
@@ -541,6 +549,18 @@ def refuse_edited(rel_path: str, where: str = "") -> errors.RefusedError:
     )
 
 
+def _spelling_of(store: MemoryStore, writer: Writer, rel_path: str) -> str:
+    """Return the path of a page that a writer knows nothing of, if only its spelling differs."""
+    if writer.viewer.is_owner or store.exists(rel_path):
+        return rel_path
+    directory, _, name = rel_path.rpartition("/")
+    for path in store.glob(f"{directory}/*.md" if directory else "*.md"):
+        is_twin = fold(path.rpartition("/")[2]) == fold(name)
+        if is_twin and not writer.sees(path, store.read_file(path)):
+            return path
+    return rel_path
+
+
 def read_if_there(store: MemoryStore, rel_path: str) -> str | None:
     """Read a file of memory; None if it does not exist."""
     return store.read_file(rel_path) if store.exists(rel_path) else None
@@ -554,13 +574,13 @@ def not_found(rel_path: str) -> errors.NotFoundError:
     )
 
 
-def _check_free(store: MemoryStore, rel_path: str) -> None:
-    """Check that a path is unused, also by pending plans.
+def _check_free(store: MemoryStore, writer: Writer, rel_path: str, *, is_hidden: bool) -> None:
+    """Check that a path is unused, also by pending plans that the writer may know.
 
     Raises:
         RefusedError: Something is, or one does.
     """
-    if store.exists(rel_path):
+    if not is_hidden and store.exists(rel_path):
         raise errors.RefusedError(
             f"{rel_path!r} already exists; nothing was changed",
             hint="Change it with memory_edit or memory_update.",
@@ -568,7 +588,8 @@ def _check_free(store: MemoryStore, rel_path: str) -> None:
     for plan_id in pending_ids(store):
         with suppress(errors.BadInputError, errors.NotFoundError):
             files = pending.read_pending(store, plan_id).files
-            if any(file.rel_path == rel_path for file in files):
+            same = (one for one in files if fold(one.rel_path) == fold(rel_path))
+            if any(writer.sees(rel_path, one.after) for one in same):
                 raise errors.RefusedError(
                     f"{rel_path!r} waits for review as plan {plan_id}; nothing was changed",
                     hint="plans_list shows what waits; memory_update changes a plan of your own.",

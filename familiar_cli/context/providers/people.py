@@ -421,6 +421,8 @@ class PeopleSource:
         # Private text is shown where it was said; of the turns that a line rests on,
         # no more than their day.
         visible = visible_in(head.text, request.viewer, head.rel_path)
+        if not visible.strip() and visible != head.text:
+            return []  # not even that there is such a page
         seen = with_days(visible, self._numbering, request.viewer, request.phrases)
         total = request.budget_tokens
         # What somebody sets beyond the usual share is for what search finds.
@@ -442,7 +444,7 @@ class PeopleSource:
             place=PromptSpan.world_after,
             rel_path=head.rel_path,
             fit=Fit.queue,
-            lines=(1, 1 + (made.first if is_all else head.text.rstrip()).count("\n")),
+            lines=(1, 1 + (made.first if is_all else visible.rstrip()).count("\n")),
             sha256=head.sha256,
             cause=cause,
             shortened=kept_back if is_all else _CUT,

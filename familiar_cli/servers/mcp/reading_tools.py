@@ -66,7 +66,7 @@ def memory_read(caller: Caller, arguments: Arguments) -> Answer:
     if find:
         nothing = f"No line holds {framed(find)!r}; memory_read without `find` shows the file."
     notes = () if items else (nothing,)
-    return Answer(items, notes, stamp="".join(file.file.sha256[:12] for file in files))
+    return Answer(items, notes, stamp="".join(sha256_of(file.text)[:12] for file in files))
 
 
 def memory_list(caller: Caller, arguments: Arguments) -> Answer:
@@ -252,7 +252,7 @@ def person(caller: Caller, arguments: Arguments) -> Answer:
         for shared in found.collisions
     ]
     more = {"slug": found.slug, "names": [framed(name) for name in names_of(seen.text)]}
-    return Answer(list(seen.items()), notes, more, stamp=found.sha256[:12])
+    return Answer(list(seen.items()), notes, more, stamp=sha256_of(seen.text)[:12])
 
 
 def _known_person(caller: Caller, name: str) -> Answer:

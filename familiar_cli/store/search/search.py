@@ -133,7 +133,7 @@ def _answer_query(
     answer = _IndexQuery(index, connection, query, options, opened, notes, named).answer()
     answer = replace(answer, named=_named_paths(connection, options, named))
     if not fresh.unread or options.method == "dense":
-        return replace(answer, unread=fresh.unread)
+        return replace(answer, unread=fresh.unread if options.viewer.is_owner else 0)
     return _with_unindexed(index, connection, answer, options)
 
 
@@ -161,6 +161,8 @@ def _with_unindexed(
 
     others = hits.find_in_files(index.store, found.query, options, while_there_is_time())
     best = sorted((*found.hits, *others), key=lambda hit: -hit.score)[: options.k]
+    if not options.viewer.is_owner:  # how many files there are is told to nobody else
+        return replace(found, hits=tuple(best))
     known = {path for (path,) in connection.execute("SELECT rel_path FROM documents")}
     total = len(known | suspects.keys())
     note = (
@@ -172,7 +174,7 @@ def _with_unindexed(
         hits=tuple(best),
         unread=len(files) - read,
         direct=read,
-        notes=(*found.notes, *((note,) if options.viewer.is_owner else ())),
+        notes=(*found.notes, note),
         hint="familiar index build",
     )
 
