@@ -266,7 +266,17 @@ def test_import_chat(root, tmp_path) -> None:
 def test_import_sillytavern(root) -> None:
     found = data("import-sillytavern", str(pages.ROOT / "examples" / "sillytavern"), "--dry-run")
     assert set(found) == {"folder", "familiars", "files", "dry_run"}
-    keys = {"id", "name", "character", "outcome", "turns", "already_there", "channels", "warnings"}
+    keys = {
+        "id",
+        "name",
+        "character",
+        "outcome",
+        "turns",
+        "already_there",
+        "channels",
+        "memories",
+        "warnings",
+    }
     assert set(found["familiars"][0]) == keys
     assert {"path", "kind", "outcome", "reason", "familiars"} <= set(found["files"][0])
 
