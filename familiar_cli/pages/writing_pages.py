@@ -86,7 +86,7 @@ def waiting_reason(plan: ReviewPlan) -> str:
     if plan.why == "held":
         return "a rule requires your review"
     asked = (any(plan.turns) or plan.rests_on) and not plan.source.startswith("mcp:")
-    return "made with --review" if asked else f"proposed by {plan.source}"
+    return "proposed for review" if asked else f"proposed by {plan.source}"
 
 
 def plan_text(plan: ReviewPlan) -> str:
