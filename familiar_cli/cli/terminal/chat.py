@@ -249,7 +249,7 @@ def _remember(chat: Conversation, argument: str) -> None:
 
 def _search(chat: Conversation, argument: str) -> None:
     """Show the best lines of memory, and what was said."""
-    from familiar_cli.actions.memory.search import search_past
+    from familiar_cli.actions.memory.search import kept_back, search_past
     from familiar_cli.store.search.types import SearchOptions
 
     if not argument:
@@ -257,7 +257,12 @@ def _search(chat: Conversation, argument: str) -> None:
     familiar = chat.familiar
     found = familiar.finder.search(argument, SearchOptions(k=_MOST_FOUND, viewer=OWNER)).hits
     said = search_past(familiar, argument, k=_MOST_FOUND, viewer=familiar.privacy.glance()).hits
-    rows = [(hit.score, f"{hit.rel_path}:{hit.line}", hit.best) for hit in found]
+    kept = kept_back(familiar, argument, (hit.rel_path for hit in found), OWNER)
+    marks = {path: f" ({why})" for path, why in kept.items()}
+    rows = [
+        (hit.score, f"{hit.rel_path}:{hit.line}", f"{hit.best}{marks.get(hit.rel_path, '')}")
+        for hit in found
+    ]
     rows += [(h.score, f"{h.channel}:{h.turns[0]}", f"{h.speaker}: {h.text}") for h in said]
     best = sorted(rows, reverse=True)[:_MOST_FOUND]
     chat.out.note(*(f"{place}  {one_line(text, _EXCERPT_CHARS)}" for _, place, text in best))
