@@ -14,9 +14,11 @@ import json
 import math
 import re
 import ssl
+import sys
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -502,6 +504,9 @@ def check_allowed(slot: ResolvedSlot) -> None:
 def _open_connection(slot: ResolvedSlot, url: str) -> httpx.AsyncClient:
     import httpx  # noqa: PLC0415
 
+    if find_spec("sniffio") is None:
+        # `httpcore` looks for it nine times a request; so the search through the disk ends at once.
+        sys.modules["sniffio"] = None  # type: ignore[assignment]
     trust_env = not is_loopback(url)  # no proxy is needed for this machine
     try:
         trusted = environment.certificates() if url.startswith("https:") else None

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import socket
+import sys
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -555,3 +556,12 @@ def test_two_settings_differ_in_the_bytes_they_send() -> None:
     cold = client("http://127.0.0.1:1/v1", temperature=0.0)
     slot = replace(cold._slot, temperature=1.0)
     assert cold.prepare(HELLO).body != LLMClient(slot).prepare(HELLO).body
+
+
+async def test_a_missing_library_is_not_looked_for_at_each_request(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "sniffio", None)  # so that it is put back
+    monkeypatch.delitem(sys.modules, "sniffio")
+    monkeypatch.setattr(wire, "find_spec", {"sniffio": None}.get)
+    with ChatServer("Hello.") as server:
+        await ask(client(server))
+    assert sys.modules["sniffio"] is None
