@@ -192,7 +192,7 @@ def test_ctrl_c_says_how_to_go_on(chat, monkeypatch) -> None:
     def interrupt(self):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("familiar_cli.imports.import_chat.Bringing.run", interrupt)
+    monkeypatch.setattr("familiar_cli.imports.import_chat.ChatImport.run", interrupt)
     result = bring(chat)
     assert result.exit_code == 130
     assert "What was imported is kept" in result.stderr
