@@ -332,7 +332,7 @@ def test_what_memory_learned_stands_beside_the_reply_until_it_is_undone(client, 
     assert "Learned 1 thing from it likes juniper tea Undo this" in words(page)
     commit = re.search(r'name="commit" value="([0-9a-f]+)"', page.text)[1]
     undone = client.post("/chat/undo", data={"commit": commit}, follow_redirects=True)
-    assert "forgotten again" in words(undone)
+    assert "The change was undone" in words(undone)
     assert "juniper tea Undo" not in words(undone)
 
 
