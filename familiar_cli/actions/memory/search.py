@@ -95,11 +95,11 @@ def kept_back(
     It counts as said in the conversation that went on last; for others than the owner, in an empty
     one.
     """
-    from familiar_cli.actions.talk.turn_setup import request_now, sight_of, turn_setup
-
     paths = [path for path in dict.fromkeys(rel_paths) if path.startswith(f"{LORE_DIR}/")]
     if not paths:
         return {}
+    from familiar_cli.actions.talk.turn_setup import request_now, sight_of, turn_setup
+
     last = familiar.history.last_turn() if viewer.is_owner else None
     channel_id = last.channel_id if last else ""
     setup = turn_setup(familiar, channel_id)

@@ -15,6 +15,7 @@ from familiar_cli.cli.commands._options import most
 from familiar_cli.cli.commands._options import since as since_option
 from familiar_cli.pages.page import Indented, PagePart, Words, local_time, plain
 from familiar_cli.store import fts
+from familiar_cli.store.memory.layout import LORE_DIR
 from familiar_cli.store.search.types import Hit, SearchResult, Signals, options_from
 
 if TYPE_CHECKING:
@@ -205,7 +206,6 @@ def search(
         all_: Search memory and past turns.
         channel (ID): Only past turns of this channel, even a private one.
     """
-    from familiar_cli.actions.memory.search import kept_back, search_past
     from familiar_cli.base.who.visibility import OWNER
     from familiar_cli.pages.progress import show_totals
 
@@ -225,12 +225,18 @@ def search(
     with familiar, show_totals(out) as report:
         if not past:
             found = familiar.finder.search(asked, options, report)
-            kept = kept_back(familiar, asked, (hit.rel_path for hit in found.hits), OWNER)
+            lore = [hit.rel_path for hit in found.hits if hit.rel_path.startswith(LORE_DIR)]
+            if lore:
+                from familiar_cli.actions.memory.search import kept_back
+
+                kept = kept_back(familiar, asked, lore, OWNER)
         if not (past or all_ or lines or within) and method in _OF_TURNS:
             from familiar_cli.store.history.schema import count_unsummarised
 
             unwritten = count_unsummarised(familiar.paths.history)
         if past or all_ or (unwritten and fts.words(asked)):
+            from familiar_cli.actions.memory.search import search_past
+
             said = search_past(
                 familiar,
                 asked,
