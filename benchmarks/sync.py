@@ -25,7 +25,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,13 +68,24 @@ class Meter:
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
+    def close(self) -> None:
+        """Take no more connections."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
     def _accept(self) -> None:
-        while True:
-            near, _ = self._listener.accept()
-            self.connections += 1
-            far = socket.create_connection(("127.0.0.1", self._port))
-            for ends in ((near, far), (far, near)):
-                threading.Thread(target=self._pass_on, args=ends, daemon=True).start()
+        with suppress(OSError):  # it was closed
+            while True:
+                near, _ = self._listener.accept()
+                self.connections += 1
+                threading.Thread(target=self._connect, args=(near,), daemon=True).start()
+
+    def _connect(self, near: socket.socket) -> None:
+        with near, socket.create_connection(("127.0.0.1", self._port)) as far:
+            back = threading.Thread(target=self._pass_on, args=(far, near), daemon=True)
+            back.start()
+            self._pass_on(near, far)
+            back.join()
 
     def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
         with suppress(OSError):
@@ -105,7 +116,8 @@ class Meter:
 def metered(root: Path) -> Iterator[Meter]:
     """Serve the repositories below a directory over HTTP, through a meter."""
     with http_server(root) as address:
-        yield Meter(int(address.rpartition(":")[2]))
+        with closing(Meter(int(address.rpartition(":")[2]))) as meter:
+            yield meter
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -99,9 +99,10 @@ def test_sync_is_measured_against_git(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sync, "TIMES", 1)
     sync.main()
     made = json.loads(capsys.readouterr().out)
-    assert made["large"].keys() == made["small"].keys()
-    assert made["large"].keys() >= {"nothing_s", "one_commit_s", "first_clone_ratio", "merge_s"}
-    assert made["growth"].keys() == {"nothing_s", "one_commit_s"}
+    names = {"clone_1", "clone_4", "idle", "one_edit", "many_files"}
+    assert made["costs"].keys() == names
+    assert all(pair.keys() == {"ours", "git"} for pair in made["costs"].values())
+    assert made["costs"]["clone_1"]["ours"]["connections"] == 1
     assert made["files"].keys() >= {"merge_list_ratio", "receive_large_ratio"}
 
 

@@ -46,6 +46,7 @@ NOT_RUN = {
 }
 """What stays, or needs the network, an editor or a file."""
 ENDS = {
+    "backup list backups": 4,  # there are none yet
     "ask": 2,  # without a text it replies to a turn, which --reply-to names
     "ask --json": 2,
     "ask --off-record": 2,
