@@ -115,9 +115,8 @@ class Meter:
 @contextmanager
 def metered(root: Path) -> Iterator[Meter]:
     """Serve the repositories below a directory over HTTP, through a meter."""
-    with http_server(root) as address:
-        with closing(Meter(int(address.rpartition(":")[2]))) as meter:
-            yield meter
+    with http_server(root) as address, closing(Meter(int(address.rpartition(":")[2]))) as meter:
+        yield meter
 
 
 def seconds(work: Callable[[], object]) -> float:
