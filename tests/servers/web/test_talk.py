@@ -345,7 +345,7 @@ def test_conversations_are_listed_with_who_hears_them(client, serve) -> None:
     run("channel", "set", "hall", "--kind", "text")
     run("ask", "Hi all", "--channel", "hall", "--as", "discord:5", "--name", "Emily")
     listed = client.get("/chat").text.partition('<nav id="conversations"')[2].partition("</nav>")[0]
-    heard = dict(re.findall(r'channel=(\w+)".*?</b> <span>(.*?) ·', listed))
+    heard = dict(re.findall(r'channel=(\w+)".*?</b> <span><bdi>(.*?)</bdi> ·', listed))
     assert heard == {"4711": "you and Emily", "mine": "only you", "hall": "everybody"}
     assert "heard by <b>only you</b>" in client.get("/chat?channel=mine").text
     assert "heard by <b>only you</b>" in client.get("/chat?channel=not-begun").text
