@@ -347,8 +347,8 @@ def test_conversations_are_listed_with_who_hears_them(client, serve) -> None:
     listed = client.get("/chat").text.partition('<nav id="conversations"')[2].partition("</nav>")[0]
     heard = dict(re.findall(r'channel=(\w+)".*?</b> <span><bdi>(.*?)</bdi> ·', listed))
     assert heard == {"4711": "you and Emily", "mine": "only you", "hall": "everybody"}
-    assert "heard by <b>only you</b>" in client.get("/chat?channel=mine").text
-    assert "heard by <b>only you</b>" in client.get("/chat?channel=not-begun").text
+    assert 'heard by <b dir="auto">only you</b>' in client.get("/chat?channel=mine").text
+    assert 'heard by <b dir="auto">only you</b>' in client.get("/chat?channel=not-begun").text
 
 
 def test_a_conversation_that_only_a_program_named_has_its_first_words_as_title(
