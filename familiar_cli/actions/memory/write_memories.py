@@ -267,7 +267,8 @@ def merge_change(rel_path: str, base: str, now: str, sent: str) -> str:
 def delete_memory(familiar: Familiar, writer: Writer, place: MemoryAddress) -> WriteOutcome:
     """Delete a memory that is unchanged since the session read it.
 
-    One that contains somebody else's private text is refused.
+    One that contains somebody else's private text is refused to the owner; others, who are not
+    told that there is any, delete what they see.
 
     Raises:
         NotFoundError: There is no such memory.
@@ -276,10 +277,11 @@ def delete_memory(familiar: Familiar, writer: Writer, place: MemoryAddress) -> W
     """
     rel_path = path_of(familiar.memory, place)
 
-    def made(before: str | None) -> None:
+    def made(before: str | None) -> str | None:
         if before is None:
             raise not_found(rel_path)
-        if holds_back(before, writer.viewer, rel_path):
+        is_part = holds_back(before, writer.viewer, rel_path)
+        if is_part and writer.viewer.is_owner:
             raise errors.RefusedError(
                 f"{rel_path!r} cannot be deleted from here; nothing was changed",
                 hint=f"A person can: `familiar memory rm {rel_path}`.",
@@ -287,10 +289,12 @@ def delete_memory(familiar: Familiar, writer: Writer, place: MemoryAddress) -> W
         base, now = _base_and_now(familiar, writer, rel_path, before)
         if base != now:
             raise refuse_edited(rel_path)
+        return put_back(before, "", writer.viewer, rel_path) if is_part else None
 
     done = write_or_plan(familiar, writer, rel_path, "delete", made)
     writer.reads.forget(writer.session, rel_path)
-    return done
+    outcome: Outcome = "deleted" if done.outcome == "written" else done.outcome
+    return replace(done, checksum="", outcome=outcome)
 
 
 def take_back(familiar: Familiar, writer: Writer, *, everything: bool = False) -> SessionUndo:

@@ -17,6 +17,7 @@ from familiar_cli.base.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.base.who.visibility import NOBODY, OWNER
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.memory.pages.items import tag_bullets
+from familiar_cli.store.memory.pages.visible_lines import outward_text
 from tests.support.world import data, home, live, run
 
 PLANS = Writer(source="mcp:desk", session="5e5510", instance="phone", viewer=NOBODY)
@@ -161,9 +162,17 @@ def test_an_update_that_shrinks_by_half_waits_for_a_person(ada) -> None:
     assert len(visible(ada)["long.md"]) > 500
 
 
-def test_what_holds_something_private_is_not_deleted_from_outside(ada) -> None:
+def test_of_what_holds_something_private_others_delete_what_they_see(ada) -> None:
+    assert delete_memory(ada, WRITES, MemoryAddress("anna.md")).outcome == "deleted"
+    left = visible(ada)["anna.md"]
+    assert not outward_text(left, NOBODY, "anna.md")
+    assert {line for line in ANNA.splitlines() if "private" in line} <= {*left.splitlines()}
+
+
+def test_the_owner_is_told_that_a_page_holds_the_private_text_of_others(ada) -> None:
+    owner = replace(WRITES, viewer=ada.privacy.of_token((), by_owner=True))
     with pytest.raises(RefusedError, match="cannot be deleted"):
-        delete_memory(ada, WRITES, MemoryAddress("anna.md"))
+        delete_memory(ada, owner, MemoryAddress("anna.md"))
 
 
 def test_a_deletion_is_a_plan_that_a_person_may_apply(ada) -> None:
