@@ -38,8 +38,19 @@ ROOT = typer.main.get_command(cli.app)
 ANNA, OWNER_SAYS = Author("discord", "anna", display_name="Anna"), "My locker code is zanzibar."
 PUBLIC_PAGES = {
     "people/discord-bo": "# Bo\n\n## Facts\n\n- Rows on Sundays. <!-- turns 1 -->\n",
-    "topics/bees": "# Bees\n\nThe bees are kept by Bo.\n",
+    "topics/bees": "# Bees\n\n- The bees are kept by Bo.\n- Bees swarm in May.\n\n## Hives\n\n"
+    "- Two hives of bees stand by the river.\n",
+    "topics/boats": "## Times <!-- public -->\n\n- The boats with bees sail at nine.\n",
 }
+MIXED_PAGES = {
+    "topics/bees": "# Bees\n\n- Zanzibar has bees. <!-- turns {own} -->\n"
+    "- The bees are kept by Bo.\n- Quokkas fear bees. <!-- turns {dm} -->\n"
+    "- Bees swarm in May.\n\n{mark}\n\n- Anna likes bees.\n\n## Hives\n\n"
+    "- Two hives of bees stand by the river.\n- And one of quokkas. <!-- turns {dm} -->\n",
+    "topics/boats": "# Boats {owners}\n\nA boat and bees to Zanzibar.\n\n"
+    "## Times <!-- public -->\n\n- The boats with bees sail at nine.\n",
+}
+OWNERS_MARK = "<!-- private @cli%2Duser -->"
 SECRET_PAGES = {
     "people/cli-user": "# Robin\n\n## Facts\n\n- Locker zanzibar. <!-- turns {} -->\n",
     "topics/zanzibar": "# Zanzibar\n\n## Notes\n\n- Zanzibar locker. <!-- turns {} -->\n",
@@ -97,6 +108,9 @@ def build(path, monkeypatch, *, secret: bool) -> Familiar:
         for stem, text in SECRET_PAGES.items():
             cited = dm.id if "anna" in stem else own.id
             run("memory", "write", f"{stem}.md", text.format(cited, mark=mark))
+        known = {"own": own.id, "dm": dm.id, "mark": mark, "owners": OWNERS_MARK}
+        for stem, text in MIXED_PAGES.items():
+            run("memory", "write", f"{stem}.md", text.format(**known))
         line = f"- Zanzibar, says the owner. <!-- turns {own.id} -->"
         run("memory", "append", "people/discord-bo.md", line)
     return familiar
@@ -195,7 +209,7 @@ def test_every_command_that_speaks_for_a_stranger_prints_the_same(homes, monkeyp
     for path, _ in speaking():
         for channel, words in product(("new", "town"), WORDS[:2]):
             if path == ("hear",):
-                continue  # it changes the homes, and prints a number
+                continue  # it changes the homes
             argv = [*path, *([] if path == ("chat",) else [f"What of {words}?"])]
             argv += ["--as", "discord:zed", "--name", name, "--channel", channel]
             argv += ["--dry-run"] if path == ("ask",) else []
@@ -266,10 +280,25 @@ def test_every_address_answers_a_stranger_with_the_same_bytes(
     assert count > 300
 
 
+def test_a_stranger_deletes_what_is_seen_and_takes_it_back(homes) -> None:
+    tools, acts = {tool.name: tool for tool in TOOLS}, ActsFor(("discord:zed",))
+    bees = {"path": "topics/bees.md"}
+    for name, arguments in (
+        ("memory_delete", bees),
+        ("memory_read", bees),
+        ("memory_undo", {}),
+        ("memory_read", bees),
+    ):
+        callers = (Caller(one, acts=acts, allow_write=True, session="bees") for one in homes)
+        less, more = (told(partial(tools[name].run, caller, arguments)) for caller in callers)
+        assert less == more, name
+    assert "Two hives" in more
+
+
 def test_writing_tools_answer_a_stranger_with_the_same_bytes(homes) -> None:
     different, count = [], 0
     acts = ActsFor(("discord:zed",))
-    # What is undone is the session's own.
+    # What is undone is the session's own; the test above has it.
     apart = {"memory_undo", *(one.name for one in TOOLS if one.name.startswith("sync"))}
     tools = [one for one in TOOLS if one.kind != "read" and one.name not in apart]
     for (number, allow), tool in product(enumerate((False, True)), tools):
@@ -294,3 +323,13 @@ def test_writing_tools_answer_a_stranger_with_the_same_bytes(homes) -> None:
                 different.append((tool.name, arguments, less, more))
     assert different == []
     assert count > 50
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_heard_from_a_stranger_is_answered_the_same(homes, monkeypatch, name) -> None:
+    shown = []
+    for one in homes:
+        entered(one, monkeypatch)
+        argv = ("hear", "Hello, Anna and Robin!", "--as", "discord:zed", "--name", name)
+        shown += [masked(run(*argv, "--channel", "heard").output)]
+    assert shown[0] == shown[1]

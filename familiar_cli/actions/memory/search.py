@@ -18,7 +18,7 @@ from familiar_cli.store.history.recall import recall
 from familiar_cli.store.history.selection import TurnFilter
 from familiar_cli.store.memory.layout import LORE_DIR
 from familiar_cli.store.memory.pages.lines import shown_between, turn_ids
-from familiar_cli.store.memory.pages.visible_lines import private_spans
+from familiar_cli.store.memory.pages.visible_lines import numbered_text, private_spans
 from familiar_cli.store.search.embedder import EmbedderError
 from familiar_cli.store.search.rank import scores_of_turns
 from familiar_cli.store.search.types import Hit, SearchOptions, SearchResult
@@ -117,7 +117,8 @@ def cited_turns(familiar: Familiar, hit: Hit, viewer: Viewer) -> tuple[int, ...]
         text = familiar.memory.read_file(hit.rel_path)
     except FamiliarError:  # deleted since it was found
         return ()
-    hidden = private_spans(text, viewer, hit.rel_path)
+    text = numbered_text(text, viewer, hit.rel_path)
+    hidden = private_spans(text, viewer, hit.rel_path) if viewer.is_owner else []
     return turn_ids(shown_between(text, hit.char_start, hit.char_end, hidden), familiar.numbering)
 
 

@@ -16,6 +16,7 @@ from familiar_cli.base.text import cut_to, framed, sentence_ends, unfenced
 from familiar_cli.llm.asking import ask_side_model
 from familiar_cli.llm.thinking import split_thinking
 from familiar_cli.store.memory.layout import SELF_DIR, is_page
+from familiar_cli.store.memory.pages.visible_lines import line_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -334,7 +335,11 @@ class Filter:
         for hit in hits:
             words = "" if _is_out(hit.rel_path, hidden) else self._line(hit, sight, seen)
             if words:
-                found.append((hit.rel_path, hit.line, words))
+                file = seen[hit.rel_path]
+                text = file.text if file else ""
+                place = _start_of(text, hit.line)
+                number = line_for(text, place, sight.viewer, hit.rel_path)
+                found.append((hit.rel_path, number, words))
             if len(found) == MOST_LINES:
                 break
         return found, f"{told} {pattern[:80]!r}: {len(found)} lines"

@@ -22,13 +22,14 @@ from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded, why_withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages.lines import machine_spans, shown_between
-from familiar_cli.store.memory.pages.visible_lines import private_spans
+from familiar_cli.store.memory.pages.visible_lines import line_for, private_spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import tzinfo
 
     from familiar_cli.base.languages import Phrases
+    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.context.request import ContextRequest
     from familiar_cli.store.memory.desk import DeskItem
     from familiar_cli.store.memory.store.files import MemoryHead
@@ -45,12 +46,18 @@ class _VisibleFile(Struct, frozen=True):
 
     head: MemoryHead
     hidden_lines: frozenset[int]
+    viewer: Viewer
 
     def items(self) -> list[DeskItem]:
         from familiar_cli.store.memory.desk import items_in  # noqa: PLC0415  # only where there is such a file
 
         found = items_in(self.head.text)
         return [item for item in found if item.is_open and item.line not in self.hidden_lines]
+
+    def number(self, line: int) -> int:
+        """Return the number of a line as the viewer counts."""
+        start = sum(len(one) + 1 for one in self.head.text.split("\n")[: line - 1])
+        return line_for(self.head.text, start, self.viewer, self.head.rel_path)
 
     def told(self, items: list[DeskItem], phrases: Phrases) -> list[str]:
         """Return the lines of some items, with their continuation lines."""
@@ -138,7 +145,8 @@ class DeskProvider:
         spans = private_spans(head.text, request.viewer, rel_path)
         hidden = {1 + head.text.count("\n", 0, start) for start, _ in spans}
         front = head.text.count("\n", 0, body_start(head.text))
-        return _VisibleFile(head, frozenset(hidden | set(range(1, front + 1))))
+        hidden |= set(range(1, front + 1))
+        return _VisibleFile(head, frozenset(hidden), request.viewer)
 
     def _reminders(self, seen: _VisibleFile, request: ContextRequest) -> Contribution | None:
         from familiar_cli.store.memory.desk import due_items  # noqa: PLC0415  # only where there is such a file
@@ -196,7 +204,7 @@ def _desk_piece(
         depth=1,
         rel_path=seen.head.rel_path,
         fit=Fit.cut,
-        lines=(min(lines), max(lines)),
+        lines=(seen.number(min(lines)), seen.number(max(lines))),
         sha256=seen.head.sha256,
         shortened="" if seen.head.is_whole else "only its beginning is read: memory.max_file_bytes",
     )
@@ -320,7 +328,7 @@ class DigestsProvider:
         is_short = _plain(rel_path) == SHORT
         shown = _file_sections(head.text, start) if is_short else [(start, len(head.text))]
         hidden = private_spans(head.text, request.viewer, rel_path)
-        pieces = (_visible_part(head, start, end, hidden) for start, end in shown)
+        pieces = (_visible_part(head, place, hidden, request.viewer) for place in shown)
         return [piece for piece in pieces if piece]
 
 
@@ -331,16 +339,17 @@ def _file_sections(text: str, start: int) -> Iterator[tuple[int, int]]:
 
 
 def _visible_part(
-    head: MemoryHead, start: int, end: int, hidden: list[tuple[int, int]]
+    head: MemoryHead, span: tuple[int, int], hidden: list[tuple[int, int]], viewer: Viewer
 ) -> Contribution | None:
     """Return the visible part of a file; None if it is empty."""
+    start, end = span
     inside = any(a < end and b > start for a, b in hidden)
     text = shown_between(head.text, start, end, sorted((*hidden, *machine_spans(head.text))))
     is_short = _plain(head.rel_path) == SHORT
     if not text or (text.startswith("# ") and "\n" not in text and is_short):
         return None  # a title with nothing below it
-    first = 1 + head.text.count("\n", 0, start)
-    last = first + head.text[start:end].rstrip().count("\n")
+    ends = (start, start + len(head.text[start:end].rstrip()))
+    first, last = (line_for(head.text, place, viewer, head.rel_path) for place in ends)
     shortened = "without what was said in private elsewhere" if inside else ""
     if not head.is_whole:
         shortened = "only the beginning of the file is read: memory.max_file_bytes"

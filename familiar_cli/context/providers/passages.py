@@ -25,7 +25,7 @@ from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.pages.facts import days_shown, ended_spans
 from familiar_cli.store.memory.pages.front_matter import aside_spans, parse_lore
 from familiar_cli.store.search.hits import DENSE_FLOOR as NEAR
-from familiar_cli.store.search.hits import below_heading, holds_any, label_of
+from familiar_cli.store.search.hits import below_heading, holds_any, label_of, visible_line
 from familiar_cli.store.search.who_when import period_of
 
 if TYPE_CHECKING:
@@ -165,7 +165,8 @@ class Sight(Struct, frozen=True):
 
     def whole(self, rel_path: str, text: str) -> Whole:
         """Return all of a file that may be shown."""
-        seen, title = self.of(rel_path, text), title_of(text[body_start(text) :])
+        visible = visible_lines.visible_in(text, self.viewer, rel_path)
+        seen, title = self.of(rel_path, text), title_of(visible[body_start(visible) :])
         below = _below_title(seen.shown, title)
         return Whole(
             one_line(title, LABEL_CHARS) or rel_path.rpartition("/")[2],
@@ -242,6 +243,9 @@ class Gatherer(Struct):
         if file is None:
             file = self._files[hit.rel_path] = _File(text, self.sight.of(hit.rel_path, text))
         seen = file.seen
+        if any(why == PRIVATE for _, _, why in seen.hidden):
+            title, line = visible_line(hit, text, self.sight.viewer)
+            hit = hit._replace(title=title, heading=line.heading if line else title)
         shown = _below_title(seen.between(hit.char_start, hit.char_end), hit.title)
         why_not = (
             seen.why_not
@@ -300,16 +304,18 @@ class Gatherer(Struct):
 
     def passage(self, packed: PackedSource) -> Passage:
         """Return the packed part of a file as a passage."""
-        file = self._files[packed.source.key]
-        last = packed.pieces[-1]
-        lines = (1, 1 + file.text.count("\n")) if not packed.is_cut else None
+        key = packed.source.key
+        file = self._files[key]
+        first, last = packed.pieces[0].start, packed.pieces[-1].end
+        ends = (first, last) if packed.is_cut else (0, len(file.text))
+        line_at = partial(visible_lines.line_for, viewer=self.sight.viewer, rel_path=key)
         return packed.passage()._replace(
-            rel_path=packed.source.key,
-            lines=lines or (file.line_at(packed.pieces[0].start), file.line_at(last.end)),
+            rel_path=key,
+            lines=(line_at(file.text, ends[0]), line_at(file.text, ends[1])),
             sha256=file.sha256,
             is_cut=packed.is_cut,
             whole_tokens=packed.source.size_tokens if packed.is_cut else 0,
-            place=partial(self.sight.place, rel_path=packed.source.key, text=file.text),
+            place=partial(self.sight.place, rel_path=key, text=file.text),
         )
 
     def settings_of(self, rel_path: str) -> LoreSettings | None:
@@ -389,9 +395,6 @@ class _File(Struct):
     @property
     def sha256(self) -> str:
         return sha256_of(self.text)
-
-    def line_at(self, place: int) -> int:
-        return self.text.count("\n", 0, place) + 1
 
     def lines_of(self, start: int, end: int) -> str:
         """Return the text from `start` to the end of the line: a long one cites at its end."""

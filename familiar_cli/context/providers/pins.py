@@ -14,6 +14,7 @@ from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.tiers import loaded_whole
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.store.memory.pages.front_matter import SELF_FILES
+from familiar_cli.store.memory.pages.visible_lines import numbered_text
 from familiar_cli.store.search.build import Pins
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class PinnedMemory:
             place=PromptSpan.world_before,
             rel_path=rel_path,
             fit=Fit.cut,
-            lines=(1, 1 + head.text.rstrip().count("\n")),
+            lines=(1, 1 + numbered_text(head.text, sight.viewer, rel_path).rstrip().count("\n")),
             sha256=head.sha256,
             cause="it is pinned",
             shortened=kept_back if head.is_whole else _CUT_HEAD,

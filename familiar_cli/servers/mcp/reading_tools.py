@@ -39,6 +39,7 @@ from familiar_cli.writing.consolidation.periods import read_period
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.context.trace import Trace
     from familiar_cli.context.types import Fragment
     from familiar_cli.servers.mcp.tool import Arguments, Caller
@@ -306,7 +307,7 @@ def relations(caller: Caller, arguments: Arguments) -> Answer:
     notes = [] if edges else ["There are no relations."]
     if found.is_cut:
         notes.append("Not all relations are listed.")
-    return Answer([_edge_item(edge) for edge in edges], notes)
+    return Answer([_edge_item(edge, viewer) for edge in edges], notes)
 
 
 def _no_relations(name: str) -> NotFoundError:
@@ -314,11 +315,11 @@ def _no_relations(name: str) -> NotFoundError:
     return NotFoundError(f"No relation of {framed(name)!r} may be shown here")
 
 
-def _edge_item(edge: Edge) -> ToolItem:
+def _edge_item(edge: Edge, viewer: Viewer) -> ToolItem:
     known = {
         "since": edge.since,
         "until": edge.until,
-        "lines": edge.line,
+        "lines": edge.line if viewer.is_owner else 0,
         "turns": ", ".join(edge.evidence),
     }
     about = {"path": edge.source, "relation": edge.relation, "to": edge.target}

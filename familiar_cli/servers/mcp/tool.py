@@ -408,7 +408,7 @@ class SeenFile(Struct, frozen=True):
     """A file as a caller may see it.
 
     Args:
-        lines: Visible lines without their ends, by number from 1.
+        lines: Visible lines without their ends, by number from 1; see `numbered_text`.
         numbering: The turns that it cites.
         checksum: Identifies this version.
     """
@@ -475,10 +475,11 @@ def see(caller: Caller, path: str) -> SeenFile:
     shown = outward_text(file.text, viewer, rel_path)
     hidden = {start for start, _ in private_spans(file.text, viewer, rel_path)}
     caller.reads.note(caller.session, rel_path, shown)
+    on_disk = enumerate(markdown.scan(file.text), 1)
+    kept = ((number, line) for number, line in on_disk if line.start not in hidden)
     lines = tuple(
-        (number, line.text.rstrip("\r\n"))
-        for number, line in enumerate(markdown.scan(file.text), 1)
-        if line.start not in hidden
+        (number if viewer.is_owner else place, line.text.rstrip("\r\n"))
+        for place, (number, line) in enumerate(kept, 1)
     )
     return SeenFile(file, lines, caller.familiar.numbering, checksum_of(shown))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, tzinfo
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,7 +22,7 @@ from familiar_cli.store.memory.pages.lines import (
     machine_spans,
     shown_between,
 )
-from familiar_cli.store.memory.pages.visible_lines import private_spans
+from familiar_cli.store.memory.pages.visible_lines import private_spans, visible_in, visible_place
 from familiar_cli.store.search import rank
 from familiar_cli.store.search.types import Hit, SearchOptions, Signals
 from familiar_cli.store.search.who_when import last_day
@@ -79,10 +79,30 @@ class ShownHits(Struct):
         """Build a hit as it is shown, if it counts."""
         text, hidden = self._texts[hit.rel_path], self._hidden(hit)
         start, end = max(hit.best_start, hit.char_start), min(hit.best_end, hit.char_end)
-        if not hidden:
-            return hit._replace(best=text[start:end])
-        whole = shown_between(text, hit.char_start, hit.char_end, hidden)
-        return hit._replace(text=whole, best=shown_between(text, start, end, hidden))
+        best, whole = text[start:end], hit.text
+        if hidden:
+            best = shown_between(text, start, end, hidden)
+            whole = shown_between(text, hit.char_start, hit.char_end, hidden)
+        shown = hit._replace(text=whole, best=best)
+        return self._placed(shown, text) if hit.rel_path in self._with_private else shown
+
+    def _placed(self, hit: Hit, text: str) -> Hit:
+        """Return a hit of a page with private parts, with headings and places as they are seen."""
+        title, line = visible_line(hit, text, self.viewer)
+        hit = hit._replace(title=title, heading=line.heading if line else title)
+        if line is None or self.viewer.is_owner:
+            return hit
+        seen = visible_in(text, self.viewer, hit.rel_path)
+        start = first_word(seen, CharRange(line.start, line.end))
+        place = partial(visible_place, text, viewer=self.viewer, rel_path=hit.rel_path)
+        return hit._replace(
+            char_start=place(hit.char_start),
+            char_end=place(hit.char_end),
+            line=line_number(seen, start),
+            best_start=start,
+            best_end=line.end,
+            best=shown_between(seen, start, line.end, machine_spans(seen)),
+        )
 
     def _hidden(self, hit: Hit) -> list[tuple[int, int]]:
         """Return the character ranges of the hit that are hidden."""
@@ -94,6 +114,13 @@ class ShownHits(Struct):
             self._spans[hit.rel_path] = sorted([*machine_spans(text), *private])
         spans = self._spans[hit.rel_path]
         return [(a, b) for a, b in spans if a < hit.char_end and b > hit.char_start]
+
+
+def visible_line(hit: Hit, text: str, viewer: Viewer) -> tuple[str, TextSpan | None]:
+    """Return the title of a hit's page as a viewer may see it, and the best line there, if any."""
+    made = _cut_page(visible_in(text, viewer, hit.rel_path), hit.rel_path)
+    at = visible_place(text, hit.best_start, viewer, hit.rel_path)
+    return made.title, next((line for line in made.lines if line.end > at), None)
 
 
 WHOLE_FILE_CHARS: Final = 2000

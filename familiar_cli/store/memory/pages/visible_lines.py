@@ -201,6 +201,26 @@ def private_spans(text: str, viewer: Viewer, rel_path: str = "") -> list[tuple[i
     return [(line.start, line.end) for line, is_seen in seen if not is_seen]
 
 
+def visible_place(text: str, place: int, viewer: Viewer, rel_path: str = "") -> int:
+    """Return where a character of a page stands in what `visible_in` leaves of it."""
+    hidden = private_spans(text, viewer, rel_path)
+    return place - sum(min(end, place) - start for start, end in hidden if start < place)
+
+
+def numbered_text(text: str, viewer: Viewer, rel_path: str = "") -> str:
+    """Return the text in which lines and characters are counted for a viewer.
+
+    It is the page on disk for the owner; for others, numbers there would tell of hidden lines.
+    """
+    return text if viewer.is_owner else visible_in(text, viewer, rel_path)
+
+
+def line_for(text: str, place: int, viewer: Viewer, rel_path: str = "") -> int:
+    """Return the number, from 1, of the line at a character, counted in `numbered_text`."""
+    end = place if viewer.is_owner else visible_place(text, place, viewer, rel_path)
+    return 1 + numbered_text(text, viewer, rel_path).count("\n", 0, end)
+
+
 def may_hide(text: str, rel_path: str = "") -> bool:
     """Tell whether a text may hold a private section; fast, with false positives only."""
     if scope_of_path(rel_path) or is_owners_page(rel_path):
