@@ -296,9 +296,11 @@ class Familiar:
         from familiar_cli.base.times.clock import to_utc
         from familiar_cli.base.who.visibility import OWNERS, Evidence
         from familiar_cli.store.history.selection import scopes_between, scopes_of_turns
+        from familiar_cli.store.memory.pages.imported import ImportedPages
         from familiar_cli.store.memory.pages.lines import scopes_cited
 
         numbering, kept = self.numbering, dict[int, str]()
+        imported = ImportedPages(self.memory.root)
 
         def scopes_of(turn_ids: Iterable[int]) -> dict[int, str]:
             if wanted := [one for one in turn_ids if one not in kept]:
@@ -308,9 +310,12 @@ class Familiar:
         def between(first: date, last: date) -> frozenset[str]:
             since = to_utc(datetime.combine(first, time()), self.zone)
             until = to_utc(datetime.combine(last, time()), self.zone) + timedelta(days=2)
-            return scopes_between(self.history, since, until, rules) & {OWNERS}
+            scopes = scopes_between(self.history, since, until, rules) & {OWNERS}
+            return frozenset({OWNERS}) if imported.has_between(first, last) else scopes
 
-        return Evidence(lambda texts: scopes_cited(texts, numbering, scopes_of), between)
+        return Evidence(
+            lambda texts: scopes_cited(texts, numbering, scopes_of), between, imported.has
+        )
 
     @cached_property
     def _kept_rules(self) -> KeptRules:

@@ -445,7 +445,6 @@ class FileImporter:
         folder = folders.read_tree(item.path)
         folder.notes += orders_in(folder.files)
         with self._target(item) as familiar:
-            folder.notes += _audience_of(familiar)
             done = folders.import_memories(
                 familiar.memory, folder, self._folder_options, dry_run=self.options.dry_run
             )
@@ -468,7 +467,6 @@ class FileImporter:
         folder = vault.read_vault(item.path)
         folder.notes += orders_in(folder.files)
         with self._target(item) as familiar:
-            folder.notes += _audience_of(familiar)
             done = vault.import_vault(
                 familiar.memory,
                 folder,
@@ -601,16 +599,6 @@ class FileImporter:
     def _open(self, familiar_id: str) -> Familiar:
         home = self._made.get(familiar_id, self._home)
         return Familiar.load_from_disk(home, familiar_id, self._tell)
-
-
-def _audience_of(familiar: Familiar) -> list[str]:
-    """Return the remark that others can hear of notes, unless the settings keep them back."""
-    if familiar.privacy.rules().notes_are_owners:
-        return []
-    setting = "`familiar config set privacy.notes owner`"
-    return [
-        f"others who talk to {familiar.name} can be told what is in notes; {setting} stops that"
-    ]
 
 
 def _ignore(_what: str, _done: int) -> None:

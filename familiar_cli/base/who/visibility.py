@@ -82,10 +82,12 @@ class Evidence(Struct, frozen=True):
         cited: Returns the private scopes of the turns that each text cites.
         between: Returns the owner's scope if the owner said something in private on these days, of
             which the last is included.
+        imported: Tells whether a page, by its path and text, came from elsewhere.
     """
 
     cited: Callable[[Sequence[str]], list[frozenset[str]]]
     between: Callable[[date, date], frozenset[str]]
+    imported: Callable[[str, str], bool]
 
 
 class PrivacyRules(Struct, frozen=True):

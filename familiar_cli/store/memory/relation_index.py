@@ -93,6 +93,8 @@ def is_edge_visible(edge: Edge, viewer: Viewer) -> bool:
     if viewer.is_owner or not evidence:
         return viewer.sees(edge.private)
     (cited,) = evidence.cited([f"<!-- turns {'; '.join(edge.evidence)} -->"])
+    if not edge.evidence and evidence.imported(edge.source, ""):
+        return False
     return not edge.is_link and viewer.sees(edge.private | cited)
 
 

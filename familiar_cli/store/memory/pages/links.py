@@ -21,6 +21,8 @@ from familiar_cli.base.markdown import body_start, replace_spans
 from familiar_cli.base.text import fold, sha256_of
 from familiar_cli.store.memory.layout import PEOPLE_DIR, SUFFIXES, TOPICS_DIR, is_page
 from familiar_cli.store.memory.pages.front_matter import listed_aliases
+from familiar_cli.store.memory.pages.imported import ImportedPages
+from familiar_cli.store.memory.pages.visible_lines import with_owners_audience
 from familiar_cli.store.memory.store.files import Applied, Skipped, parse_new_path, parse_old_path
 
 if TYPE_CHECKING:
@@ -476,7 +478,10 @@ class LinkedPages:
 
 
 def move_with_links(store: MemoryStore, old: str, new: str, *, dry_run: bool) -> MoveResult:
-    """Move a file and update all links, in one transaction."""
+    """Move a file and update all links, in one transaction.
+
+    An imported page is marked as the owner's, since it is no longer where it was imported.
+    """
     old, new = parse_old_path(old), parse_new_path(new)
     pages = LinkedPages(store)
     changed: list[Relinked] = []
@@ -489,6 +494,12 @@ def move_with_links(store: MemoryStore, old: str, new: str, *, dry_run: bool) ->
         for file in changed:
             there = new if file.rel_path == old else file.rel_path
             tx.write(there, file.after, expect=sha256_of(file.before), any_size=True)
+        imported = ImportedPages(store.root)
+        if imported.has(old) and imported.may_have(new) and is_page(old):
+            relinked = next((file.after for file in changed if file.rel_path == old), None)
+            stem = new.rpartition("/")[2].removesuffix(".md")
+            text = with_owners_audience(relinked or store.read_file(old), stem)
+            tx.write(new, text, any_size=True)
     return MoveResult(tx.result, tuple(file.rel_path for file in changed), pages.skipped)
 
 

@@ -155,6 +155,13 @@ def with_audience(text: str, section: str, scope: str, title: str) -> str | None
     return f"{bare[:at]} {mark}{bare[at:]}"
 
 
+def with_owners_audience(text: str, title: str) -> str:
+    """Mark a page as the owner's, unless a title of it says who is told; see `with_audience`."""
+    lines = markdown.scan(text)
+    is_marked = any(_is_h1(line) and _AUDIENCE.search(line.text) for line in lines)
+    return text if is_marked else with_audience(text, "", OWNERS, title) or text
+
+
 def _is_chosen(line: markdown.TextLine, section: str) -> bool:
     if not line.text.startswith("#") or line.in_code:
         return False
@@ -235,7 +242,13 @@ def _may_hide_from(viewer: Viewer, text: str, rel_path: str) -> bool:
         return False
     has_evidence = rules.evidence and ("<!-- turn" in text or rel_path.startswith(_OF_PERIODS))
     is_note = rules.notes_are_owners or "/sessions/" in text
-    return bool(has_evidence or is_note or may_hide(text, rel_path))
+    return bool(
+        has_evidence or is_note or may_hide(text, rel_path) or _is_imported(rules, rel_path, text)
+    )
+
+
+def _is_imported(rules: PrivacyRules, rel_path: str, text: str) -> bool:
+    return rules.evidence is not None and rules.evidence.imported(rel_path, text)
 
 
 def _seen_lines(text: str, viewer: Viewer, rel_path: str) -> list[tuple[markdown.TextLine, bool]]:
@@ -331,12 +344,14 @@ def _scopes_of_lines(
     evidence = rules and rules.evidence
     if not evidence or not rules or is_apart:
         return [page] * len(lines)
+    is_imported = _is_imported(rules, rel_path, text)
     blocks = list(_blocks(lines, markdown.body_start(text)))
     cited = evidence.cited(["".join(line.text for line in block) for block in blocks])
     if rel_path.startswith(_OF_PERIODS):
-        page = page.union(*cited, _made_from(text, evidence))
+        page = page.union(*cited, _made_from(text, evidence), owners if is_imported else ())
         return [page] * len(lines)
-    if rules.notes_are_owners and not rel_path.startswith((f"{SELF_DIR}/", f"{LORE_DIR}/")):
+    is_note = rules.notes_are_owners and not rel_path.startswith((f"{SELF_DIR}/", f"{LORE_DIR}/"))
+    if is_note or is_imported:
         cited = [
             scopes if "<!-- turn" in "".join(line.text for line in block) else scopes | owners
             for block, scopes in zip(blocks, cited, strict=True)
@@ -379,13 +394,13 @@ def _made_from(text: str, evidence: Evidence) -> frozenset[str]:
         sources = json.loads(record[1]) if record else {}
     except (ValueError, RecursionError):
         return frozenset({OWNERS})
-    days = [day for path in sources for day in _days_of(path)]
+    days = [day for path in sources for day in days_of_path(path)]
     if not days:
         return frozenset({OWNERS}) if sources else frozenset()
     return evidence.between(min(days), max(days))
 
 
-def _days_of(rel_path: str) -> tuple[date, ...]:
+def days_of_path(rel_path: str) -> tuple[date, ...]:
     """Return the first and last day that a source may be about; none if its path tells none."""
     found = _DAY_IN_PATH.search(rel_path)
     if found is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from familiar_cli.base.errors import RefusedError
 from familiar_cli.base.who.visibility import (
@@ -67,6 +68,7 @@ RULES = PrivacyRules(
     evidence=Evidence(
         lambda texts: [frozenset({OWNERS} if "turn 5" in one else ()) for one in texts],
         lambda *_: frozenset(),
+        lambda *_: False,
     )
 )
 BOB = Viewer(RULES, frozenset({person_scope("discord-bob")}))
@@ -96,3 +98,13 @@ def test_what_is_hidden_stays_where_it_was() -> None:
 def test_a_record_of_sources_that_is_nested_too_deeply_hides_the_page() -> None:
     page = f'---\nsources: {{"a": {"[" * 100_000}}}\n---\n# Week\n\n- tea\n'
     assert visible_in(page, BOB, "weekly/2026-W01.md") == ""
+
+
+def test_of_an_imported_page_others_see_what_they_said_alone() -> None:
+    said = replace(RULES.evidence, imported=lambda path, _: path == "topics/tea.md")
+    page = "# Tea\n\n- green\n- white <!-- turn 4 -->\n"
+    viewer = replace(BOB, rules=replace(RULES, evidence=said))
+    assert visible_in(page, viewer, "topics/tea.md") == "# Tea\n- white <!-- turn 4 -->\n"
+    assert visible_in(page, viewer, "topics/mine.md") == page
+    opened = page.replace("Tea", "Tea <!-- public -->")
+    assert visible_in(opened, viewer, "topics/tea.md") == opened
