@@ -432,15 +432,16 @@ def _desk_data(desk: Desk, shown: list[ListedItem]) -> dict[str, object]:
     }
 
 
-def show_change(out: Output, done: ItemChange) -> None:
+def show_change(out: Output, done: ItemChange, *, is_new: bool = False) -> None:
     """Print the diff of the file, and the item."""
     out.answer(done, lambda: exact(done.diff))
-    item = done.item
+    item, item_id = done.item, f"{done.rel_path[:1]}{done.item.number}"
     if not done.changed:
-        out.note(f"Number {item.number} is already {item.mark}; nothing was changed.")
+        out.note(f"{item_id} is already {item.mark}; nothing was changed.")
         return
     when = f", {_due_words(item)}" if item.mark == "open" and item.due else ""
-    out.note(f"Number {item.number} is {item.mark}{when}.")
+    deed = ("Would add" if done.dry_run else "Added") + f" {item_id}"
+    out.note(f"{deed if is_new else f'{item_id} is {item.mark}'}{when}.")
     if done.dry_run:
         out.note("Nothing was changed (--dry-run).")
 

@@ -29,7 +29,7 @@ def test_a_reminder_is_written_in_the_familiars_timezone(memory) -> None:
     result = run("remind", "add", "Call Anna", "--at", "in 2 hours")
     assert result.exit_code == 0
     assert result.stdout.endswith("+- [ ] Call Anna @2026-11-22 01:47\n")
-    assert result.stderr == "Number 1 is open, 2026-11-22 01:47.\n"
+    assert result.stderr == "Added r1, 2026-11-22 01:47.\n"
     assert (memory / "reminders.md").read_bytes() == (
         b"# Reminders\n\n- [ ] Call Anna @2026-11-22 01:47\n"
     )
@@ -224,6 +224,12 @@ def test_status_names_what_is_due(memory) -> None:
     assert "1 due: old" in run("status").stdout
 
 
+def test_a_number_alone_names_the_only_item_that_has_it(memory) -> None:
+    assert run("todo", "add", "Mend the lamp").stderr == "Added t1.\n"
+    assert run("todo", "done", "1").stderr == "t1 is done.\n"
+    assert run("task", "drop", "t1").stderr == "t1 is dropped.\n"
+
+
 def test_todo_holds_reminders_tasks_and_notes_under_one_noun(memory) -> None:
     run("todo", "add", "Water the plants", "--at", "every monday 9:00")
     run("todo", "add", "Mend the lamp", "--due", "friday")
@@ -236,7 +242,9 @@ def test_todo_holds_reminders_tasks_and_notes_under_one_noun(memory) -> None:
     assert "r1  [ ]  2026-11-23 09:00, every monday 09:00  Water the plants" in page
     assert "t1  [ ]  2026-11-27" in page
     done = run("todo", "done", "r1")
-    assert done.stderr == "Number 1 is open, 2026-11-30 09:00, every monday 09:00.\n"
+    assert done.stderr == "r1 is open, 2026-11-30 09:00, every monday 09:00.\n"
+    both = run("todo", "drop", "1")
+    assert (both.exit_code, "`r1` or `t1`" in both.stderr) == (2, True)
     run("todo", "drop", "t1")
     assert (memory / "tasks.md").read_text(
         "utf-8"
@@ -251,7 +259,7 @@ def test_todo_holds_reminders_tasks_and_notes_under_one_noun(memory) -> None:
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (("done", "1"), 2),
+        (("done", "1"), 4),
         (("done", "x2"), 2),
         (("done", "r7"), 4),
         (("add", "x", "--at", "every moon"), 2),

@@ -83,6 +83,7 @@ def test_all_is_memory_and_past_in_one_list(ada) -> None:
     assert found["hits"][0]["rel_path"] == "lost.md"
     assert found["past"][0]["channel"] == "train"
     page = run("search", "green umbrella", "--all", "--lines").stdout
+    assert "--past" not in run("search", "green umbrella", "--all").stderr
     assert "lost.md:1:# Lost A green umbrella." in page
     assert "train:1:I lost my green umbrella." in page
 

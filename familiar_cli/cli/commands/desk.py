@@ -27,7 +27,7 @@ LETTERS = {"r": REMINDERS, "t": TASKS}
 
 Words = Annotated[str, typer.Argument(metavar="TEXT|-", help="Text; `-` reads standard input.")]
 JobId = Annotated[str, typer.Argument(metavar="ID", help="Id from `familiar job list`.")]
-Number = Annotated[int, typer.Argument(metavar="N", help="Number in the list.")]
+Number = Annotated[str, typer.Argument(metavar="N", help="Number in the list.")]
 ItemId = Annotated[str, typer.Argument(metavar="ID", help="Id from `familiar todo list`, e.g. r1.")]
 
 remind_app = base.group("Manage reminders; the familiar sees them when they are due.")
@@ -92,7 +92,7 @@ def finish_todo(ctx: typer.Context, item: ItemId, *, dry_run: DryRun = False) ->
     familiar todo done r1
     familiar todo done t2
     """
-    _mark(ctx, *_read_id(item), "done", dry_run=dry_run)
+    _mark(ctx, item, "done", dry_run=dry_run)
 
 
 @todo_app.command("drop")
@@ -102,7 +102,7 @@ def drop_todo(ctx: typer.Context, item: ItemId, *, dry_run: DryRun = False) -> N
     \b
     familiar todo drop t2
     """
-    _mark(ctx, *_read_id(item), "dropped", dry_run=dry_run)
+    _mark(ctx, item, "dropped", dry_run=dry_run)
 
 
 @todo_app.command("note")
@@ -173,12 +173,12 @@ def list_items(ctx: typer.Context, *, every: Closed = False) -> None:
 
 def mark_done(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) -> None:
     """Mark an item as done. Its line and its number stay."""
-    _mark(ctx, _list_of(ctx), number, "done", dry_run=dry_run)
+    _mark(ctx, number, "done", _list_of(ctx), dry_run=dry_run)
 
 
 def mark_dropped(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) -> None:
     """Drop an item. Its line, marked `[-]`, and its number stay."""
-    _mark(ctx, _list_of(ctx), number, "dropped", dry_run=dry_run)
+    _mark(ctx, number, "dropped", _list_of(ctx), dry_run=dry_run)
 
 
 def _share_command(name: str, command: Callable[..., None], examples: str) -> None:
@@ -197,19 +197,35 @@ def _list_of(ctx: typer.Context) -> str:
     return _LISTS[ctx.command_path.split()[-2]]
 
 
-def _read_id(text: str) -> tuple[str, int]:
-    """Parse an id such as `r1` into a list and a number.
+def _find_list(familiar: Familiar, text: str, usual: str) -> tuple[str, int]:
+    """Return the list and the number of an item with an id such as `r1`.
+
+    A number without a letter is one of the list `usual`, or else of the only list that has it.
 
     Raises:
-        UsageError: It is invalid.
+        UsageError: The id is invalid, or may mean two items.
     """
-    letter, number = text[:1].lower(), text[1:]
-    if letter not in LETTERS or not (number.isascii() and number.isdecimal()):
+    rel_path = LETTERS.get(text[:1].lower(), "")
+    digits = text[1:] if rel_path else text
+    if not (digits.isascii() and digits.isdecimal()):
         raise UsageError(
             f"{text!r} is not the id of a reminder (r1) or a task (t1); nothing was changed",
             hint="List the ids: `familiar todo list`.",
         )
-    return LETTERS[letter], int(number)
+    number = int(digits)
+    if rel_path or usual:
+        return rel_path or usual, number
+    having = [one for one in LETTERS.values() if _has_item(familiar, one, number)]
+    if len(having) > 1:
+        raise UsageError(
+            f"{text!r} is the number of a reminder and of a task; nothing was changed",
+            hint=f"Name one: `r{number}` or `t{number}`.",
+        )
+    return (having or [TASKS])[0], number
+
+
+def _has_item(familiar: Familiar, rel_path: str, number: int) -> bool:
+    return any(item.number == number for item in read_todos(familiar, rel_path).items)
 
 
 def _add(ctx: typer.Context, rel_path: str, text: str, when: str | None, *, dry_run: bool) -> None:
@@ -218,13 +234,16 @@ def _add(ctx: typer.Context, rel_path: str, text: str, when: str | None, *, dry_
 
     with base.familiar_of(ctx) as familiar:
         change = add_todo(familiar, rel_path, base.text_or_stdin(text), when, dry_run=dry_run)
-    show_change(base.output(ctx), change)
+    show_change(base.output(ctx), change, is_new=True)
 
 
-def _mark(ctx: typer.Context, rel_path: str, number: int, mark: str, *, dry_run: bool) -> None:
+def _mark(
+    ctx: typer.Context, item: str, mark: str, usual: str = "", *, dry_run: bool = False
+) -> None:
     from familiar_cli.pages.memory_pages import show_change
 
     with base.familiar_of(ctx) as familiar:
+        rel_path, number = _find_list(familiar, item, usual)
         change = mark_todo(familiar, rel_path, number, desk.ItemStatus[mark], dry_run=dry_run)
     show_change(base.output(ctx), change)
 

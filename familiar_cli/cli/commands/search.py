@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 
 
 _OF_TURNS: Final = ("auto", "hybrid", "lexical")  # methods
+_WAYS: Final = {
+    "lexical": "by words",
+    "grep": "by words",
+    "dense": "by meaning",
+    "hybrid": "by words and meaning",
+}
 _HEADINGS: Final = re.compile(r"\A(?:#{1,6} [^\n]*\n+)+")
 
 
@@ -262,7 +268,8 @@ def search(
     data = search_data(found, said, asked, kept)
     out.answer(data | {"unwritten": unwritten} if unwritten else data, page)
     if found:
-        _tell(out, found, min_score, has_turns=bool(unwritten and said and said.hits))
+        has_turns = bool(unwritten and said and said.hits)
+        _tell(out, found, min_score, has_turns=has_turns, is_all=all_)
         _catch_up(out, familiar, found)
     if unwritten:
         turns = counted(unwritten, "turn is", "turns are")
@@ -294,15 +301,18 @@ def _above(min_score: float) -> str:
     return f" with a score of {min_score:g} or more" if min_score else ""
 
 
-def _tell(out: Output, found: SearchResult, min_score: float, *, has_turns: bool) -> None:
+def _tell(
+    out: Output, found: SearchResult, min_score: float, *, has_turns: bool, is_all: bool
+) -> None:
     notes = filter(None, (found.caution, *found.notes))
     out.note(*(note if note.endswith(".") else f"{note}." for note in notes))
     if found.hint:
         out.note(f"hint: {hint_sentence(found.hint)}")
     if not (found.hits or has_turns):
+        past = "" if is_all else "--past searches what was said; "
         out.note(
-            f"Nothing was found by {found.method} search{_above(min_score)}. "
-            "--past searches what was said; `familiar memory list` lists all files."
+            f"Nothing was found in memory {_WAYS[found.method]}{_above(min_score)}. "
+            f"{past}`familiar memory list` lists all files."
         )
 
 

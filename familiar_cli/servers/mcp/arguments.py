@@ -11,7 +11,7 @@ from familiar_cli.base.errors import UsageError
 from familiar_cli.base.text import framed, nearest, shorten_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from familiar_cli.servers.mcp.tool import Arguments, Schema, Tool
 
@@ -98,10 +98,13 @@ def read_arguments(tool: Tool, sent: Mapping[str, Any]) -> tuple[Arguments, list
     """Return a call's arguments by parameter name, and notes about those ignored.
 
     Raises:
-        UsageError: One is missing, too long, or of the wrong type.
+        UsageError: One is missing, too long, or of the wrong type; or the tool does not know it
+            and may write or call a model.
     """
     named, unknown = _resolve_names(tool, sent)
     check_sizes(tool.name, named | {name: sent[name] for name in unknown})
+    if unknown and tool.kind != "read":
+        raise _refusal(tool, unknown)
     arguments: Arguments = {}
     for name, value in named.items():
         try:
@@ -190,13 +193,29 @@ def _is_absent(name: str, value: object) -> bool:
     return value == "" and name not in {"new_text", "content", "text"}
 
 
-def _describe_unknown(tool: Tool, unknown: Iterable[str]) -> str:
-    names = [framed(name) for name in unknown]
-    shown = shorten_list(map(repr, names), _NAMED)
-    guess = nearest(names[0], tool.takes) if len(names) == 1 else None
-    hint = f"did you mean {guess!r}?" if guess else f"it takes {', '.join(tool.takes)}."
-    noun = "argument" if len(names) == 1 else "arguments"
-    return f"{tool.name} has no {noun} {shown}: {hint}"
+def _describe_unknown(tool: Tool, unknown: Sequence[str]) -> str:
+    hint = _known_arguments(tool, unknown)
+    return f"{_unknown_words(tool, unknown)}: {hint[:1].lower()}{hint[1:]}"
+
+
+def _refusal(tool: Tool, unknown: Sequence[str]) -> UsageError:
+    hints = [_known_arguments(tool, unknown), tool.instead]
+    return UsageError(
+        f"{_unknown_words(tool, unknown)}; nothing was done", hint=" ".join(filter(None, hints))
+    )
+
+
+def _unknown_words(tool: Tool, unknown: Sequence[str]) -> str:
+    noun = "argument" if len(unknown) == 1 else "arguments"
+    return f"{tool.name} has no {noun} {shorten_list(map(repr, map(framed, unknown)), _NAMED)}"
+
+
+def _known_arguments(tool: Tool, unknown: Sequence[str]) -> str:
+    """Say which arguments a tool takes, or which one was probably meant."""
+    guess = nearest(framed(unknown[0]), tool.takes) if len(unknown) == 1 else None
+    if guess:
+        return f"Did you mean {guess!r}?"
+    return f"It takes {', '.join(tool.takes) or 'no arguments'}."
 
 
 def _coerce(schema: Schema, value: Any) -> Any:  # noqa: ANN401  # any plain value

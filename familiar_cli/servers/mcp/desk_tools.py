@@ -296,6 +296,7 @@ TOOLS: Final = (
         {},
         memory_write,
         kind="add",
+        instead="memory_create writes a file; memory_edit changes one.",
     ),
     Tool(
         "plans_list",

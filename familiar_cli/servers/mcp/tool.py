@@ -184,6 +184,7 @@ class Tool(Struct, frozen=True):
         kind: What it may change.
         pages: The result is paged: it takes `cursor`, too.
         searches: It searches by meaning; some missing vectors are computed afterwards.
+        instead: A sentence that names the tool that a call with wrong arguments may have meant.
     """
 
     name: str
@@ -196,6 +197,7 @@ class Tool(Struct, frozen=True):
     kind: Kind = "read"
     pages: bool = False
     searches: bool = False
+    instead: str = ""
 
     @property
     def input_schema(self) -> Schema:

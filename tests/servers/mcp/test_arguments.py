@@ -90,6 +90,18 @@ def test_what_a_tool_does_not_know_is_named_and_the_rest_counts():
     assert "channel" in note
 
 
+@each("tool", [tool for tool in TOOLS if tool.kind != "read"], ids=lambda tool: tool.name)
+def test_a_tool_that_may_write_refuses_what_it_does_not_know(tool):
+    with pytest.raises(UsageError, match=f"{tool.name} has no argument 'colour'; nothing was done"):
+        read_arguments(tool, {"colour": "red"})
+
+
+def test_a_tool_without_arguments_names_the_one_that_takes_them():
+    with pytest.raises(UsageError) as refused:
+        read_arguments(BY_NAME["memory_write"], {"path": "topics/x.md", "text": "Hi."})
+    assert refused.value.hint.startswith("It takes no arguments. memory_create writes a file")
+
+
 @each("tool", TOOLS, ids=lambda tool: tool.name)
 def test_every_argument_is_found_by_its_own_name_in_any_spelling(tool):
     for name, schema in tool.parameters.items():
