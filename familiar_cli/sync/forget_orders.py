@@ -219,10 +219,10 @@ class Forgetting:
             parse(before, path)
             document = tomlkit.parse(before)
             self._clear(document)
-            lines = tomlkit.dumps(document).splitlines(keepends=True)
+            lines = tomlkit.dumps(document).split("\n")
             comments = {line for line in lines if line.startswith("#")}
             gone = {line for line in comments if path in renamed or self.eraser.mentions(line)}
-            after = "".join(line for line in lines if line not in gone)
+            after = "\n".join(line for line in lines if line not in gone)
             if after != before or path in renamed:
                 found[path] = after
         return found

@@ -289,8 +289,10 @@ def test_the_line_at_the_bottom_says_which_messages_left_the_prompt(root, serve)
     serve("Aye.", "Aye, aye.")
     with Tmux("chat") as terminal:
         terminal.see("Ada Quill: Ahoy.")
+        terminal.see_prompt()
         terminal.say("hello")
         terminal.see("Ada Quill: Aye.")
+        terminal.see_prompt()
         terminal.say("hello again")
         terminal.see("messages before ")
 
