@@ -22,6 +22,7 @@ from familiar_cli.pages.page import (
     plain,
 )
 from familiar_cli.store.journal.history import SHORT, FileDiff, LoggedChange
+from familiar_cli.store.memory.layout import PENDING_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -288,6 +289,8 @@ def forgotten_text(report: ForgetReport) -> str:
         f"changed  {harmless(path)} ({count:,} bytes less)"
         for path, count in report.changed.items()
     ]
+    if any(path.startswith(f"{PENDING_DIR}/") for path in report.changed):
+        lines.append("A plan that awaits review keeps its pieces about others.")
     if report.to_others:
         many = counted(len(report.to_others), "reply", "replies")
         lose = "loses" if len(report.to_others) == 1 else "lose"

@@ -320,3 +320,51 @@ def test_turns_of_plans_that_overlap_count_once(root):
             stage_plan(tx, store, plan)
     assert turns_in_review(store) == 2
     assert data("status")["plans"] == 4
+
+
+def test_forgetting_a_person_leaves_a_plan_its_pieces_about_others(monkeypatch):
+    root = talked(1, words="borscht.")
+    (root / "channels" / "general.toml").write_text('kind = "text"\n', encoding="utf-8")
+    run("hear", "My cat Fjodor sleeps", "--as", "discord:9", "--name", "Bo", "--channel", "general")
+    bos = json.loads(answer("Bo has a cat.", file="people/discord-9.md", turns=(2,)))
+    both = [answer("Likes borscht."), answer("A cat sleeps.", file="topics/cats.md", turns=(2,))]
+    for one in both:
+        bos["operations"] += json.loads(one)["operations"]
+    with ChatServer([json.dumps(bos)] * 2) as server:
+        point_at(server, monkeypatch)
+        assert run("write-memory", "--review", "--newest").exit_code == 0
+    assert len(data("review", "show")["files"]) == 3
+
+    assert run("people", "export", "Bo", str(root / "bo")).exit_code == 0
+    assert "borscht" not in (root / "bo" / "about.md").read_text(encoding="utf-8")
+    assert not (root / "bo" / "memory" / "sessions").exists()
+    told = run("people", "forget", "Bo", "--yes")
+
+    assert "keeps its pieces about others" in told.stdout, told.stderr
+    plan = data("review", "show")
+    assert [file["rel_path"] for file in plan["files"]] == [ANNAS]
+    assert "cat" not in json.dumps(plan["files"])
+    assert run("review", "apply", "--all").exit_code == 0
+    assert "borscht" in run("memory", "cat", ANNAS).stdout
+
+
+def test_plans_that_each_create_a_page_or_add_to_its_end_can_all_be_applied(tmp_path):
+    talked()
+    files = [tmp_path / f"{name}.txt" for name in ("one", "two", "three")]
+    for file, words in zip(files, ("Has a dog", "Plays chess", "Grows leeks"), strict=True):
+        file.write_text(f"[2025-03-04] - {words}\n[2025-03-05] - {words} at home\n")
+    assert run("import", *map(str, files[:2])).exit_code == 0
+    first, second = (plan["id"] for plan in data("review", "list")["plans"])
+
+    told = run("review", "apply", first, "--all").stderr
+    assert "The plan is complete." in told
+    assert "1 plan awaits review" in told
+    assert run("import", str(files[2])).exit_code == 0
+    for plan in [one["id"] for one in data("review", "list")["plans"]]:
+        done = run("review", "apply", plan, "--all")
+        assert done.exit_code == 0, done.stderr
+
+    assert second not in run("review", "list").stdout
+    page = run("memory", "cat", "people/cli-user.md").stdout
+    assert [page.count(words) for words in ("dog", "chess", "leeks")] == [2, 2, 2]
+    assert page.count("\n# ") + page.startswith("# ") == 1

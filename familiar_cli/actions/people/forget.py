@@ -23,6 +23,7 @@ from familiar_cli.store.history.attachments import (
 )
 from familiar_cli.store.history.forgetting import ForgetOrder, orders_of
 from familiar_cli.store.memory.aliases import main_account
+from familiar_cli.store.memory.layout import PENDING_DIR
 from familiar_cli.store.memory.pages.visible_lines import visible_in
 from familiar_cli.sync.forget_orders import Forgetting, known_orders, people_pages
 
@@ -244,6 +245,8 @@ def export_person(
     private: list[str] = []
     files = 0
     for rel_path, (before, after) in changes.items():
+        if rel_path.startswith(f"{PENDING_DIR}/"):  # it is not known yet, and is about others, too
+            continue
         content = before.decode(errors="replace")
         seen = visible_in(content, viewer, rel_path)
         if after is None and seen.strip():

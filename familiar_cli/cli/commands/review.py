@@ -156,6 +156,7 @@ def _decide(
     dry_run: bool,
 ) -> None:
     from familiar_cli.writing.review.pending import decide_plan
+    from familiar_cli.writing.review.waiting import pending_ids, waiting_words
 
     done = decide_plan(
         familiar.memory,
@@ -183,6 +184,9 @@ def _decide(
         lines.append(f"{verb} {counted(len(done.withdrawn), 'turn')}\n")
     out.answer(data, lambda: exact("".join(lines)))
     out.note(*_outcome_lines(plan, drop, left, dry_run=dry_run))
+    others = len(set(pending_ids(familiar.memory)) - {plan.id})
+    if others and not left and not dry_run:
+        out.note(f"{waiting_words(others)}.")
 
 
 def _refs(hunk: list[str] | None, plan: ReviewPlan) -> set[PieceRef]:

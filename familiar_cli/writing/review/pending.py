@@ -12,7 +12,7 @@ from msgspec import Struct, field, to_builtins
 from msgspec.structs import replace
 
 from familiar_cli.base import errors
-from familiar_cli.base.markdown import body_start, bullet
+from familiar_cli.base.markdown import body_start, bullet, title_of
 from familiar_cli.base.text import bare_lines, nearest, sha256_of, unified_file
 from familiar_cli.store.history.imports import withdraw_doubles
 from familiar_cli.store.memory import layout
@@ -646,9 +646,11 @@ def _stage_file(
     plan: ReviewPlan,
 ) -> None:
     there = store.read(file.rel_path) if store.exists(file.rel_path) else None
-    before = file.before or ""
-    sides = (before, there.text if there else "", apply_hunks(before, wanted))
+    before, current = file.before or "", there.text if there else ""
+    sides = (before, current, apply_hunks(before, wanted))
     same = (there is None) == (file.before is None)
+    if there and file.before is None:  # another plan may have created the same page
+        same = bool(title_of(current)) and title_of(current) == title_of(sides[2])
     merged = merge_onto(file.rel_path, *(side.encode() for side in sides)) if same else None
     if merged is None:
         raise errors.ConflictError(

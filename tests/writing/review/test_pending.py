@@ -91,8 +91,8 @@ def test_a_file_changed_in_the_same_place_since_is_a_conflict_and_nothing_change
     assert pending_ids(world.store) == [plan.id]
 
 
-def test_a_new_file_that_is_there_by_now_is_a_conflict(world, plan):
-    world.store.write_file(BOBS, "# Bob\n")
+def test_a_new_file_that_is_there_by_now_under_another_title_is_a_conflict(world, plan):
+    world.store.write_file(BOBS, "# Robert\n")
 
     with pytest.raises(ConflictError):
         decide_plan(world.store, plan, apply=range(1, len(plan.hunks) + 1))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cached_property
 from itertools import chain, count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -25,6 +26,8 @@ _ARCHIVES: Final = frozenset(
 # Names there are only examples.
 _OF_THE_FAMILIAR: Final = frozenset({layout.SELF_DIR, layout.LORE_DIR})
 _MADE_AGAIN: Final = frozenset({layout.PEOPLE_DIR, layout.SESSIONS_DIR, layout.CONFLICTS_DIR})
+_PLAN_WORDS: Final = {"source": layout.MEMORY_WRITER, "model": "", "rests_on": ""}
+"""What a plan tells of its origin, as it reads without a name."""
 _BEGINS: Final = re.compile(r"\s*(?:[-*+]\s|\d+[.)]\s|#{1,6}\s|>|<!--|---)")
 
 
@@ -83,9 +86,43 @@ class PageEraser(Struct, frozen=True, dict=True):
         if rel_path.endswith(".md"):
             kept = "".join(self._kept_blocks(rel_path, text))
             return content if kept == text else kept.encode()
-        # Such files are regenerated, or are plans.
+        if rel_path.startswith(f"{layout.PENDING_DIR}/"):
+            return self._cleaned_plan(text)
+        # Such files are regenerated.
         is_made = rel_path.partition("/")[0] in _MADE_AGAIN
         return None if is_made and self.mentions(text) else content
+
+    def _cleaned_plan(self, text: str) -> bytes | None:
+        """Return a plan without the pieces about them, None if it is left with none.
+
+        Its files are cleaned as the pages are that they are to be applied to.
+        """
+        try:
+            plan = json.loads(text)
+            files = [kept for file in plan["files"] if (kept := self._cleaned_file(file))]
+            told = {key: bare for key, bare in _PLAN_WORDS.items() if self._is_in(plan.get(key))}
+            if not told and files == plan["files"]:
+                return text.encode()
+            cleaned = {**plan, **told, "files": files, "grounds": ""}  # a hash of their words
+            made = json.dumps(cleaned, ensure_ascii=False, indent=1) + "\n"
+            return made.encode() if files else None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # damaged
+            return None if self.mentions(text) else text.encode()
+
+    def _is_in(self, value: object) -> bool:
+        return isinstance(value, str) and value not in _PLAN_WORDS.values() and self.mentions(value)
+
+    def _cleaned_file(self, file: dict[str, Any]) -> dict[str, Any] | None:
+        """Return a planned file without the lines about them, None if these are all it changes."""
+        path = file["rel_path"]
+        if self.drops(path):
+            return None
+        if not path.endswith(".md"):
+            return None if self.mentions(f"{file['before']}{file['after']}") else file
+        texts = {side: file[side] for side in ("before", "after") if file[side] is not None}
+        kept = {side: "".join(self._kept_blocks(path, text)) for side, text in texts.items()}
+        cleaned = {**file, **kept, "rel_path": self.renamed(path)}
+        return cleaned if kept == texts or _changes_words(**kept) else None
 
     def mentions(self, text: str) -> bool:
         """Tell whether other text, such as a commit message, is about them."""
@@ -123,3 +160,11 @@ class PageEraser(Struct, frozen=True, dict=True):
         if cited or directory in _ARCHIVES:
             return self.resembles(block)
         return self.names(block)
+
+
+def _changes_words(after: str, before: str = "") -> bool:
+    """Tell whether two versions of a page differ in more than headings and its record."""
+    was, new = (
+        {line.strip() for line in split_lines(text[body_start(text) :])} for text in (before, after)
+    )
+    return any(line and not line.startswith("#") for line in was ^ new)
