@@ -250,6 +250,11 @@ def empty_reply(model: ChatModel, completion: Completion) -> BadReplyError:
             hint="`familiar config set llm.max_tokens N` with a larger number leaves room for a "
             "reply.",
         )
+    if completion.thinking:
+        return BadReplyError(
+            f"The model {model.name!r} only thought, and replied nothing",
+            hint="Try again, or choose another model: `familiar config set llm.model M`.",
+        )
     return BadReplyError(
         f"The model {model.name!r} returned an empty reply" + (f" ({why})" if why else ""),
         hint="`familiar context --last` shows what was sent.",

@@ -254,6 +254,11 @@ class ResolvedSlot(Discreet, frozen=True):
             return f"{preset.title or 'the server'} at {self.base_url}"
         return preset.title if preset.key_needed else f"{preset.title} at {host}"
 
+    @property
+    def subject(self) -> str:
+        """Its name at the beginning of a sentence."""
+        return f"{self.where[:1].upper()}{self.where[1:]}"
+
 
 PLAN_TOKENS: Final[Mapping[str, int]] = {"memory_writer": 4096, "consolidation": 1600}
 """Most tokens of a reply that is a plan, by the slot that is asked for it."""

@@ -208,7 +208,7 @@ def from_transport(slot: ResolvedSlot, error: Exception, partial: str = "") -> F
 def silence_error(slot: ResolvedSlot, partial: str) -> errors.ModelTimeoutError:
     """Build the error for a server that is silent for too long."""
     return errors.ModelTimeoutError(
-        f"{slot.where} sent nothing for {slot.timeout_s:g} s",
+        f"{slot.subject} sent nothing for {slot.timeout_s:g} s",
         hint="A slow machine or a reasoning model needs longer: "
         "`familiar config set llm.timeout_s 600`.",
         partial=partial,
@@ -228,7 +228,7 @@ def encoding_failure(slot: ResolvedSlot, encoding: str) -> Failure:
     """Build the failure for an unrequested content encoding, which is not decoded."""
     return Failure(
         errors.BadReplyError(
-            f"{slot.where} sent its response as {one_line(encoding)!r}, which was not requested; "
+            f"{slot.subject} sent its response as {one_line(encoding)!r}, which was not requested; "
             "it was not read",
             hint="Turn off compression in that server or its proxy.",
         )
@@ -260,7 +260,7 @@ def not_a_chat_server(
     """Build the error for a server that answers with a web page or the like."""
     said = repr(_quote(slot, line)) if line else "nothing"
     return errors.BadReplyError(
-        f"{slot.where} is not an OpenAI-compatible server: it sent {said} with status "
+        f"{slot.subject} is not an OpenAI-compatible server: it sent {said} with status "
         f"{response.status_code}",
         hint="Correct the address in `llm.base_url`; it usually ends in /v1.",
     )
@@ -296,7 +296,7 @@ def _error_for(slot: ResolvedSlot, status: int, words: str, raw: str) -> errors.
         )
     if status in {400, 404, 422} and _NO_MODEL.search(raw):
         return errors.ModelUnknownError(
-            f"{slot.where} does not have the model {slot.model!r}{said}",
+            f"{slot.subject} does not have the model {slot.model!r}{said}",
             hint=PRESETS[slot.preset].choose,
         )
     if _is_out_of_quota(status, raw):
@@ -316,13 +316,13 @@ def _error_by_status(slot: ResolvedSlot, status: int, said: str) -> errors.Model
     if status in {401, 403}:
         key = f"the key in {slot.api_key_env!r}" if slot.api_key else "a request without a key"
         return errors.ModelKeyError(
-            f"{slot.where} rejected {key} ({status}){said}", hint=_key_source(slot)
+            f"{slot.subject} rejected {key} ({status}){said}", hint=_key_source(slot)
         )
     if status == 404:  # noqa: PLR2004
         said = f": it does not know {slot.model!r} or this address{said}"
     kind, what, hint = _BY_STATUS.get(status, _MOVED if 300 <= status < 400 else _FAILED)  # noqa: PLR2004
     number = f" {status}" if status == 404 else f" ({status})" if status else ""  # noqa: PLR2004
-    return kind(f"{slot.where} {what}{number}{said}", hint=hint)
+    return kind(f"{slot.subject} {what}{number}{said}", hint=hint)
 
 
 def _key_source(slot: ResolvedSlot) -> str:
@@ -496,7 +496,7 @@ def check_allowed(slot: ResolvedSlot) -> None:
     """
     if environment.offline() and not is_loopback(slot.base_url):
         raise errors.ModelUnreachableError(
-            f"{slot.where} was not contacted, because {environment.OFFLINE} is set",
+            f"{slot.subject} was not contacted, because {environment.OFFLINE} is set",
             hint=f"Unset {environment.OFFLINE} to use servers on the network.",
         )
 

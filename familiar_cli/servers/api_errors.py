@@ -34,7 +34,12 @@ _STATUS: Final = (  # the first match wins
 )
 
 
-_KINDS: Final = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error"}
+_KINDS: Final = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    429: "rate_limit_error",
+}
 
 
 _SERVER_ERRORS: Final = 500

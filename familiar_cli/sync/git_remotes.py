@@ -383,7 +383,7 @@ class PathRemote:
         self.shared_refs: tuple[str, ...] = (remotes.MAIN_REF,)
         self._exchange = exchange
         self._disk = disk or SharedDisk()
-        self._path = _repository_at(address.path)
+        self._path = remotes.repository_at(address.path)
         self._objects = Objects(os.path.join(self._path, "objects"), self._disk, is_foreign=True)
 
     def refs(self) -> dict[str, str]:
@@ -594,22 +594,6 @@ class PathRemote:
             f"The remote {self.address!r} cannot be read: {why(error)}",
             hint="Check its permissions, and whether its disk is mounted.",
         )
-
-
-def _repository_at(path: str) -> str:
-    """Return the git directory of the repository at `path`."""
-    for at in (path, os.path.join(path, ".git")):
-        if os.path.isdir(os.path.join(at, "objects")) and os.path.isfile(os.path.join(at, "HEAD")):
-            return at
-    if os.path.exists(path):
-        raise errors.RemoteUnreachableError(
-            f"There is no git repository in {path!r}",
-            hint="Create one there with `git init --bare`, or give another path.",
-        )
-    raise errors.RemoteUnreachableError(
-        f"There is nothing at {path!r}",
-        hint=f"Mount its disk, or create a repository: `git init --bare {path}`.",
-    )
 
 
 def _is_plain_config(config: str) -> bool:

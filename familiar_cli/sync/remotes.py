@@ -15,7 +15,13 @@ from urllib.parse import urlsplit, urlunsplit
 from msgspec import Struct, to_builtins
 
 from familiar_cli.base.config.environment import sync_token
-from familiar_cli.base.errors import ConfigError, NotFoundError, RefusedError, UsageError
+from familiar_cli.base.errors import (
+    ConfigError,
+    NotFoundError,
+    RefusedError,
+    RemoteUnreachableError,
+    UsageError,
+)
 from familiar_cli.base.files import (
     ON_WINDOWS,
     locked,
@@ -178,6 +184,27 @@ def read_address(text: str) -> Address:
         return Address("ssh", text)
     path = _check_text(text, text)
     return Address("path", path, path)
+
+
+def repository_at(path: str) -> str:
+    """Return the git directory of the repository at `path`.
+
+    Raises:
+        RemoteUnreachableError: There is none.
+    """
+    for at in (path, os.path.join(path, ".git")):
+        if os.path.isdir(os.path.join(at, "objects")) and os.path.isfile(os.path.join(at, "HEAD")):
+            return at
+    if os.path.exists(path):
+        raise RemoteUnreachableError(
+            f"There is no git repository in {path!r}",
+            hint=f"Add `dir:{path}` for a plain folder, or create a repository: "
+            f"`git init --bare {path}`.",
+        )
+    raise RemoteUnreachableError(
+        f"There is nothing at {path!r}",
+        hint=f"Mount its disk, or create a repository: `git init --bare {path}`.",
+    )
 
 
 def _of_url(text: str) -> Address:
@@ -350,6 +377,7 @@ class Remotes:
 
         Raises:
             UsageError: The name or address is invalid.
+            RemoteUnreachableError: The directory is no git repository.
             RefusedError: The name is taken.
         """
         if len(name) > _MOST_NAME_CHARS or not _NAME.fullmatch(name):
@@ -358,6 +386,8 @@ class Remotes:
                 hint="Use lower-case letters and digits, with `-` between, e.g. `hub`.",
             )
         meant = read_address(address)
+        if meant.kind == "path" and os.path.exists(meant.path):
+            repository_at(meant.path)
         known = self.all()
         if name in known:
             raise RefusedError(

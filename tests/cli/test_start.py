@@ -57,6 +57,16 @@ def test_what_is_there_is_not_done_or_asked_again() -> None:
     assert (again["familiar"], again["reply"]) == (*list_familiars(home()), "Good evening!")
 
 
+def test_a_hosted_model_without_a_key_is_not_replaced_or_said_to_answer(server) -> None:
+    run("init", "ada", "--template", "companion")
+    run("config", "set", "llm.preset", "openrouter")
+    run("config", "set", "llm.model", "openrouter/auto")
+    result = run("start", "--say", "Hello", stdin="")
+    assert (result.exit_code, "No key for" in result.stderr) == (3, True)
+    assert "small model" not in result.stderr
+    assert server.base_url not in result.stderr
+
+
 def test_without_a_terminal_no_model_is_downloaded_unasked(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(start, "SERVERS", {})
     monkeypatch.setattr("familiar_cli.llm.models.store.path_of", lambda *_: None)

@@ -252,6 +252,8 @@ def test_a_machine_that_never_comes_back_is_forgotten_until_it_does(first, secon
 def test_remotes_are_added_listed_and_removed(first, hub, tmp_path) -> None:
     first.run("sync", "remote", "add", "hub", str(hub), exit_code=5)
     first.run("sync", "remote", "add", "Bad Name", str(tmp_path), exit_code=2)
+    plain = first.run("sync", "remote", "add", "stick", str(tmp_path), exit_code=1)
+    assert f"`dir:{tmp_path}`" in plain.stderr
     first.run("sync", "remote", "add", "web", "https://me:secret@example.org/x", exit_code=2)
     assert "https://" in first.run("sync", "remote", "add", "web", "https://example.org/x").stdout
     assert [one["name"] for one in first.data("sync", "remote", "ls")["remotes"]] == ["hub", "web"]

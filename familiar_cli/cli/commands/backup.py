@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.base.errors import FamiliarError, PartialError, RemoteKeyError, UsageError
+from familiar_cli.base.text import counted
 from familiar_cli.cli.commands._base import App, globals_of, home_of, output
 from familiar_cli.pages.progress import show_totals
 
@@ -133,7 +134,8 @@ def _verify(ctx: typer.Context, place: BackupTarget) -> None:
     output(ctx).answer(data, "\n".join(lines) + "\n")
     if problems:
         raise PartialError(
-            f"{len(problems)} of {len(whole) + len(problems)} backups are damaged",
+            f"{len(problems)} of {counted(len(whole) + len(problems), 'backup')} "
+            f"{'is' if len(problems) == 1 else 'are'} damaged",
             hint=f"Make a new one: `familiar backup {place.address}`.",
         )
 

@@ -173,7 +173,7 @@ class _Wizard(Struct):
             self._set_model(preset or ("custom" if url else ""), url or "", model or "")
         elif self._has_model():
             self.out.note("A model is set already: `familiar model test` tries it.")
-        else:
+        elif self._asks or not self._is_hosted():
             self._look_for_model()
         self._check_model(may_download=self._asks or preset == "local")
 
@@ -185,6 +185,11 @@ class _Wizard(Struct):
             except FamiliarError:
                 return False
             return slot.preset != "local" or "preset" in familiar.config.llm.written
+
+    def _is_hosted(self) -> bool:
+        """Tell whether a preset with a key was chosen; then no other model answers instead."""
+        with self._open() as familiar:
+            return PRESETS[familiar.config.llm.preset].key_needed
 
     def _look_for_model(self) -> None:
         from familiar_cli.actions.health.start import SERVERS, find_models

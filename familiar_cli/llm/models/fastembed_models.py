@@ -39,7 +39,7 @@ def find_remote(name: str) -> Model:
     wanted = {found.model_file, *found.additional_files}
     revision, there = _listed(repo)
     if not wanted <= there:
-        raise FetchError(f"the model hub lacks {min(wanted - there)!r} of {repo!r}")
+        raise FetchError(f"The model hub lacks {min(wanted - there)!r} of {repo!r}")
     size_bytes = int(found.size_in_GB * 1e9)
     files = tuple(
         ModelFile(path, size_bytes if path == found.model_file else 0)
@@ -133,7 +133,7 @@ def _listed(repo: str) -> tuple[str, set[str]]:
     except (HfHubHTTPError, OfflineModeIsEnabled, httpx.HTTPError, OSError) as error:
         words = one_line(str(error), 160) or type(error).__name__
         raise FetchError(
-            f"the model hub did not list the files of {repo!r}: {words}",
+            f"The model hub did not list the files of {repo!r}: {words}",
             hint="Check the network and try again.",
         ) from error
     return about.sha or "main", {one.rfilename for one in about.siblings or ()}

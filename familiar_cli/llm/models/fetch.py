@@ -154,7 +154,7 @@ def fetch_file(hub: Hub, file: ModelFile, into: Path, report: Callable[[Progress
 
 def _undelivered(hub: Hub, path: str, error: Exception) -> FetchError:
     words = one_line(str(error), 160) or type(error).__name__
-    return FetchError(f"the model hub did not deliver {path!r} of {hub.repo!r}: {words}")
+    return FetchError(f"The model hub did not deliver {path!r} of {hub.repo!r}: {words}")
 
 
 def _progress_bar(announced: ModelFile, hub: Hub, report: Callable[[Progress], None]) -> type[Any]:
@@ -185,9 +185,9 @@ def _announced(hub: Hub, file: ModelFile, etag: str | None, size: int | None) ->
         FetchError: It states none, or the pinned file differs.
     """
     if not etag or size is None:
-        raise FetchError(f"the model hub has no checksum for {file.name!r} in {hub.repo!r}")
+        raise FetchError(f"The model hub has no checksum for {file.name!r} in {hub.repo!r}")
     if file.sha256 and (size != file.size_bytes or (_is_sha256(etag) and etag != file.sha256)):
-        raise FetchError(f"the model hub's {file.name!r} in {hub.repo!r} is another file")
+        raise FetchError(f"The model hub's {file.name!r} in {hub.repo!r} is another file")
     return type(file)(file.name, size, file.sha256 or etag)
 
 

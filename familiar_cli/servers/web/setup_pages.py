@@ -6,6 +6,7 @@ from email.parser import BytesParser
 from email.policy import HTTP
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.base.config.edit import set_values
 from familiar_cli.base.errors import UsageError
 from familiar_cli.imports.create import create_familiar, template_card
 from familiar_cli.imports.reading import read_card
@@ -101,6 +102,8 @@ def make_familiar(home: Path, fields: Mapping[str, str], raw: bytes, origin: str
         lambda paths: Familiar(paths).memory,
         familiar_id=slugify(name) or None if raw else None,
     )
+    if raw and name:
+        set_values(home / made.id / "character.toml", {"name": name})
     if any(chosen.values()):
         keep_choice(home / made.id / "character.toml", chosen, key)
     if fields.get("you"):

@@ -287,5 +287,5 @@ def _parse_vectors(slot: ResolvedSlot, raw: bytes, count: int) -> Matrix:
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         rows = np.empty((0, 0), np.float32)
     if rows.shape[:1] != (count,) or rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():  # noqa: PLR2004
-        raise BadReplyError(f"{slot.where} did not send one vector for each of {count} texts")
+        raise BadReplyError(f"{slot.subject} did not send one vector for each of {count} texts")
     return rows

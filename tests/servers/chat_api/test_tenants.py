@@ -205,6 +205,7 @@ def test_reading_and_streams_and_long_chats_count(tenant, monkeypatch) -> None:
                 429,
                 "too_many_streams",
             )
+            assert refused.json()["error"]["type"] == "rate_limit_error"
         chat = [user(f"Line {n}") for n in range(10_000)]
         for limit, status in (("per_minute", 429), ("person_per_day", 429), ("", 200)):
             headers = {**tenant(**({limit: 9_999} if limit else {})), **ANNA}

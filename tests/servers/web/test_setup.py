@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.actions.health import start
 from familiar_cli.base.config.settings import load_config
+from familiar_cli.familiar import Familiar
 from familiar_cli.servers.web.setup_pages import read_upload
 from tests.golden.record import EXAMPLES
 from tests.support.browsing import looking
@@ -55,9 +56,11 @@ def test_the_form_makes_a_familiar_with_its_model_and_owner(client) -> None:
 def test_a_card_that_is_uploaded_counts_instead_of_the_template(client) -> None:
     card = next(EXAMPLES.rglob("*.png"))
     files = {"card": (card.name, card.read_bytes(), "image/png")}
-    answer = client.post(SETUP, data={**CHOICES, "name": "mine"}, files=files)
+    answer = client.post(SETUP, data={**CHOICES, "name": "Mine"}, files=files)
     assert answer.status_code == 303, answer.text
     assert (home() / "mine" / "memory" / "self").is_dir()
+    with Familiar.load_from_disk(home(), "mine") as familiar:
+        assert familiar.name == "Mine"
 
 
 @pytest.mark.parametrize(
