@@ -19,6 +19,7 @@ from familiar_cli.base.who.identity import (
     title_of_account,
 )
 from familiar_cli.base.who.visibility import OWNER, Viewer
+from familiar_cli.store.history.selection import names_used_by
 from familiar_cli.store.memory.aliases import (
     Aliases,
     Named,
@@ -29,7 +30,7 @@ from familiar_cli.store.memory.layout import people_path
 from familiar_cli.store.memory.mentions import without_honorific
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.history.rows import Speaker
@@ -189,6 +190,8 @@ def find_person(
             entry.slug for entry in names.people() if bare in map(without_honorific, entry.names)
         }.union(s for s in said if bare in map(without_honorific, _names_of(said[s].author)))
     own = familiar.me().slugs
+    if not called and viewer.sees_everything and wanted in _private_names(familiar, own):
+        return NEUTRAL.slug
     if called & own and called <= own:
         return NEUTRAL.slug if NEUTRAL.slug in called else min(called)
     if len(called) > 1:
@@ -208,6 +211,11 @@ def _names_of(author: Author) -> set[str]:
     """Return a person's case-folded names on their platform."""
     names = (author.display_name, author.username, author.label, handle_of(author.slug))
     return {fold_word(one_line(name)) for name in names if name}
+
+
+def _private_names(familiar: Familiar, own: Collection[str]) -> set[str]:
+    """Return the owner's case-folded names anywhere, which their file does not tell others."""
+    return {fold_word(one_line(name)) for name in names_used_by(familiar.history, own)}
 
 
 def _slug_of(person: str) -> str | None:

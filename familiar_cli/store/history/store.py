@@ -20,7 +20,7 @@ from familiar_cli.base.errors import ConflictError, NotFoundError, RefusedError
 from familiar_cli.base.sqlite import connect, rows_among
 from familiar_cli.base.times.clock import now, to_ms
 from familiar_cli.base.who.identity import NEUTRAL, Author
-from familiar_cli.base.who.visibility import OWNER, Viewer
+from familiar_cli.base.who.visibility import OWNER, PUBLIC, Viewer
 from familiar_cli.store.history import events, selection
 from familiar_cli.store.history.forgetting import check_may_speak, is_forgotten
 from familiar_cli.store.history.lines import own_former_names, own_instance, turn_names
@@ -208,7 +208,8 @@ RECENT: Final = f"""SELECT {_WHO.replace("author_", "turns.author_")} FROM (
 _ALL: Final = """SELECT person.author_platform, person.author_user_id, named.author_username,
         named.author_display_name, counted, latest.at_ms FROM (
         SELECT author_platform, author_user_id, sum(turns) AS counted, max(last_id) AS last,
-            max(CASE WHEN NOT is_private(channel_id) THEN last_id END) AS last_public FROM speakers
+            max(CASE WHEN NOT is_private(channel_id, platform, user_id) THEN last_id END)
+            AS last_public FROM speakers LEFT JOIN one_to_one ON turn_id = last_id
         WHERE turns AND channel_id NOT IN (SELECT channel_id FROM channels_set_aside)
         GROUP BY author_platform, author_user_id
     ) AS person JOIN turns AS latest ON latest.id = last
@@ -483,13 +484,20 @@ class HistoryStore(HistoryFile):
         """Return everyone who ever spoke in any channel, latest first.
 
         Args:
-            viewer: Who will see them. Each person has the name they last used in a channel that is
-                not hidden from the viewer, or none.
+            viewer: Who will see them. Each person has the name they last used in a channel where
+                it is not hidden from the viewer, or none.
         """
         private = viewer.rules.private_channels
         hidden = {pack(channel) for channel in private if not viewer.sees_channel(channel)}
+
+        def is_private(channel: str, *only: str | None) -> bool:
+            if channel in hidden or only[0] is None:
+                return channel in hidden
+            scope = viewer.rules.scope_said(unpack(channel), to_author((*only, None, None)))
+            return not viewer.sees({scope} - {PUBLIC})
+
         with self.use(create=False) as connection:
-            connection.create_function("is_private", 1, hidden.__contains__, deterministic=True)
+            connection.create_function("is_private", 3, is_private, deterministic=True)
             rows = connection.execute(_ALL)
             return [Speaker(to_author(r[:4]), r[4], from_ms(r[5])) for r in rows]
 

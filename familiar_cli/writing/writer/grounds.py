@@ -195,6 +195,9 @@ def roster_of(
     people = []
     for slug, seen in authors.items():
         names, given = _names_of(seen, labels.me), _names_of(map(public, seen), labels.me)
+        owner = labels.me.owner(seen[-1])
+        if owner and owner.name:
+            given = _distinct_names([owner.name, *given])
         account = labels.me.handle(slug)
         title = given[0] if given else title_of_account(slug, account)
         person = Person(

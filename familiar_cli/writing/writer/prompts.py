@@ -518,7 +518,7 @@ class Questions(Struct, frozen=True, dict=True):
             turns,
             lambda path: names_in(draft, path),
             lambda slug: main_slug(self.store, slug),
-            self.public if private is not None else lambda author: author,
+            self.public if batch.viewer.scopes else lambda author: author,
             called,
         )
         sessions = {

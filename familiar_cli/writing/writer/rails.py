@@ -217,6 +217,8 @@ def _place_operation(operation: Operation, grounds: Grounds) -> Operation:
     if operation.op == "add_aliases":
         if not operation.rel_path.startswith(f"{layout.PEOPLE_DIR}/"):
             raise _RefusedError("form", "only people have aliases")
+        if grounds.batch.viewer.scopes:
+            raise _RefusedError("private", "a name said in private is not listed where others read")
         return operation
     if operation.op == "supersede":
         return replace(operation, section="")

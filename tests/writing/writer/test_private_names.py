@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.base.who.identity import Author
-from familiar_cli.base.who.visibility import NOBODY, OWNER
+from familiar_cli.base.who.identity import Author, Me
+from familiar_cli.base.who.visibility import NOBODY, OWNER, OWNERS, PrivacyRules
+from familiar_cli.store.memory.aliases import names_of
 from familiar_cli.store.memory.pages.visible_lines import visible_in
 from tests.support.viewers import viewer_in
-from tests.writing.writer.support import World, op, reply
+from tests.writing.writer.support import World, op, rails, reply
 
 ROB = Author("discord", "3", "rob", "Robert Realname")
 ROBS = "people/discord-3.md"
@@ -72,6 +73,56 @@ def test_speakers_are_called_as_they_are_in_public(private) -> None:
 
 
 def test_a_title_that_is_private_names_nobody(private) -> None:
-    from familiar_cli.store.memory.aliases import names_of
-
     assert names_of("# Robert <!-- private dm -->\n\n- hi\n") == ()
+
+
+OWNERS_PAGE = "people/cli-user.md"
+
+
+class OwnersWorld(World):
+    """A world whose owner, Nim, speaks alone in the channel `cli`."""
+
+    def writer(self, *replies, **settings):
+        writer = super().writer(*replies, **settings)
+        writer.me = Me(name="Nim")
+        writer.rules = lambda: PrivacyRules(public=frozenset({"town"}), one_to_one={"cli": OWNERS})
+        return writer
+
+    def call(self, name: str, channel: str = "cli"):
+        """Let the owner speak under a name, and write it down; return the report and the page."""
+        said = self.say(
+            f"{name} dreams of boats.", author=Author("cli", "user", None, name), channel=channel
+        )
+        lines = op(file=OWNERS_PAGE, lines=["Dreams of boats."], turns=[said.id])
+        alias = op("add_aliases", file=OWNERS_PAGE, lines=["Dreams"], turns=[said.id])
+        return self.write(reply(lines, alias)), self.read(OWNERS_PAGE)
+
+
+@pytest.fixture
+def alone(tmp_path):
+    world = OwnersWorld(tmp_path)
+    yield world
+    world.history.close()
+
+
+@pytest.mark.parametrize("before", [None, "# Nim\n", "# cli user\n"])
+def test_an_owners_page_lists_no_name_used_in_private(alone, before) -> None:
+    if before:
+        alone.store.write_file(OWNERS_PAGE, before)
+    report, text = alone.call("Sir Secret")
+    assert text.startswith("# Nim\n")
+    assert names_of(text) == ("Nim",)
+    assert rails(report) == ["private"]  # nor does the model add one
+
+
+def test_an_owners_page_is_titled_by_the_name_of_the_home(alone) -> None:
+    alone.call("Sir Secret")
+    _, text = alone.call("Captain", channel="town")
+    assert names_of(text) == ("Nim", "Dreams", "Captain")
+
+
+def test_a_name_used_before_others_came_to_a_channel_is_not_public(alone) -> None:
+    alone.say(author=Author("cli", "user", None, "Sir Secret"))
+    alone.say(author=ROB)
+    labels = {s.author.slug: s.author.label for s in alone.history.speakers(NOBODY)}
+    assert labels == {"cli-user": "user", "discord-3": "3"}
