@@ -7,6 +7,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history import HistoryStore
@@ -168,6 +169,27 @@ def test_an_alias_begins_a_file_with_the_name_they_have_where_they_spoke(root) -
     assert run("people", "alias", "discord:99", "Zed").exit_code == 0
     text = (root / "memory" / "people" / "discord-99.md").read_bytes()
     assert text.decode() == "# Zoë\n\n## Aliases\n\n- Zed\n"
+
+
+@pytest.mark.parametrize(("slug", "title"), [("cli-user", "Nim"), ("discord-5", "discord 5")])
+def test_a_file_is_not_titled_by_a_name_used_in_private(root, slug, title) -> None:
+    run("me", "--name", "Nim")
+    secret = replace(Author.from_slug(slug), display_name="Sir Secret")
+    with closing(HistoryStore(root / "history.db")) as history:
+        history.append("dm", "user", "hi", author=secret)
+    assert run("people", "alias", "Sir Secret", "Zed").exit_code == 0
+    text = (root / "memory" / "people" / f"{slug}.md").read_text("utf-8")
+    assert text == f"# {title}\n\n## Aliases\n\n- Zed\n"
+    assert f"# {title}\n" in run("people", "show", "sir secret").stdout
+
+
+def test_an_owner_is_found_by_each_name_used_in_private(root) -> None:
+    (root / "memory" / "people" / "cli-user.md").write_text("# Nim\n", "utf-8")
+    with closing(HistoryStore(root / "history.db")) as history:
+        for channel, name in (("sea", "Captain Vex"), ("dm", "Sir Secret")):
+            who = Author("cli", "user", display_name=name)
+            history.append(channel, "user", "hi", author=who)
+    assert run("people", "show", "captain vex").stdout == "# Nim\n"
 
 
 def test_an_alias_begins_a_file_for_who_never_spoke(root) -> None:

@@ -196,7 +196,11 @@ def _new_page(familiar: Familiar, slug: str) -> str:
 
 
 def _person_titles(familiar: Familiar) -> dict[str, str]:
-    """Return titles for the files of speakers, by slug: a name, else the account."""
-    handle = familiar.me().handle
-    authors = [speaker.author for speaker in speakers_of(familiar).values()]
-    return {a.slug: one_line(a.display_name or a.username or handle(a.slug)) for a in authors}
+    """Return titles for the files of speakers, by slug: a name known in public, or the account."""
+    me = familiar.me()
+    titles = {}
+    for slug, speaker in speakers_of(familiar, familiar.privacy.program()).items():
+        owner, author = me.owner(speaker.author), speaker.author
+        name = (owner and owner.name) or author.display_name or author.username
+        titles[slug] = one_line(name or me.handle(slug))
+    return titles
