@@ -231,6 +231,7 @@ def plan_folder(
         unchanged=tuple(sorted(draft.shown["unchanged"])),
         overwritten=tuple(sorted(draft.overwritten)),
         edited=tuple(sorted(draft.shown["edited"])),
+        deleted=tuple(path for path in sorted(draft.shown["edited"]) if not store.exists(path)),
         kept_unmapped=tuple(sorted(hidden - shown)),
         left_out=tuple(folder.left_out),
         warnings=(*folder.notes, *warnings, *draft.warnings, *sorted(gone)),

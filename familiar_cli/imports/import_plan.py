@@ -53,6 +53,7 @@ class ImportReport(Struct, frozen=True, kw_only=True):
         unchanged: Files that are already up to date.
         overwritten: Those of `written` that had other contents.
         edited: Files edited or deleted here since the last import, left as they are.
+        deleted: Those of `edited` that were deleted or moved.
         removed: Deleted files of another card.
         in_every_prompt: Fields and settings that put text into every prompt.
         found_when_it_fits: Fields and settings that put text into relevant prompts.
@@ -65,6 +66,7 @@ class ImportReport(Struct, frozen=True, kw_only=True):
     unchanged: tuple[str, ...] = ()
     overwritten: tuple[str, ...] = ()
     edited: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     in_every_prompt: tuple[str, ...] = ()
     found_when_it_fits: tuple[str, ...] = ()

@@ -127,7 +127,8 @@ def _report_rows(done: ImportReport) -> Iterator[tuple[str, str, str]]:
     for path in done.removed:
         yield "  removed", "red", path
     for path in done.edited:
-        yield "  yours", "cyan", f"{path} (edited since; kept)"
+        how = "deleted or moved here; left so" if path in done.deleted else "edited since; kept"
+        yield "  yours", "cyan", f"{path} ({how})"
     for path in done.unchanged:
         yield "  unchanged", "dim", path
     for name in done.kept_unmapped:

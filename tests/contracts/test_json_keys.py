@@ -325,6 +325,7 @@ ACCOUNT = {
     "unchanged",
     "overwritten",
     "edited",
+    "deleted",
     "removed",
     "kept_unmapped",
     "left_out",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from contextlib import suppress
+from datetime import date
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -32,13 +34,14 @@ from familiar_cli.store.memory.pages.lines import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from datetime import date
 
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.journal.history import FileDiff
     from familiar_cli.store.memory.store.store import MemoryStore
 
+_IMPORTED: Final = re.compile(r"<!-- from [^<>\n]+:\d+ [0-9a-f]{10} -->")
+_DAY: Final = re.compile(r"\A(\d{4}-\d\d-\d\d): ")
 _HEAD_BYTES: Final = 2_000
 _SHOWN_CHARS: Final = 300
 _MOST_OF_DAY: Final = 2
@@ -67,8 +70,21 @@ class KnownFact(Struct, frozen=True, eq=False):
 
     @property
     def words(self) -> str:
-        """The text as a reader sees it."""
-        return readable_text(without_marker(self.line.strip()))
+        """The text as a reader sees it; see `fact_words`."""
+        return fact_words(self.line)
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether it was imported from another program."""
+        return _IMPORTED.search(self.line) is not None
+
+    @property
+    def imported_day(self) -> date | None:
+        """The day that the other program gave, if it is imported."""
+        dated = _DAY.match(without_marker(self.line.strip())) if self.is_imported else None
+        with suppress(ValueError):
+            return date.fromisoformat(dated[1]) if dated else None
+        return None
 
     @property
     def key(self) -> str:
@@ -83,12 +99,19 @@ class KnownFact(Struct, frozen=True, eq=False):
     @property
     def day(self) -> int:
         """The newest day on which it was said, as an ordinal; 0 if unknown."""
-        return max(self.days).toordinal() if self.days else 0
+        day = max(self.days) if self.days else self.imported_day
+        return day.toordinal() if day else 0
 
     @property
     def times_said(self) -> int:
         """The number of turns it rests on."""
         return sum(map(len, (self.days or {}).values()))
+
+
+def fact_words(line: str) -> str:
+    """Return a fact as a reader sees it, without the day at the front of an imported one."""
+    words = readable_text(without_marker(line.strip()))
+    return _DAY.sub("", words, count=1) if _IMPORTED.search(line) else words
 
 
 def facts_in(familiar: Familiar, rel_path: str, text: str, viewer: Viewer) -> list[KnownFact]:
@@ -263,6 +286,8 @@ def _line_changed(rel_path: str) -> ConflictError:
 def _short(line: str) -> str:
     item = bullet(line.strip())
     words = line.strip()[item.words_at :] if item else line.strip()
+    if _IMPORTED.search(line):
+        words = fact_words(line)
     return one_line(readable_text(words), _SHOWN_CHARS)
 
 

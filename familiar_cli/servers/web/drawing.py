@@ -172,6 +172,12 @@ def evidence_links(days: Mapping[date, Sequence[int]] | None, base: str) -> Html
     return el("span", Html(", ".join(links)), class_="evidence")
 
 
+def imported_evidence(day: date | None) -> Html:
+    """Return what is known of a fact that another program remembered."""
+    words = f"said on {day_words(day)}, imported" if day else "imported"
+    return el("span", words, class_="evidence")
+
+
 def _image_token(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:  # noqa: ANN401
     source = tokens[at].attrs.get("src", "")
     return el("span", f"image: {tokens[at].content} ({source})", class_="image")

@@ -5,12 +5,10 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.actions.memory.facts import page_title
-from familiar_cli.base.markdown import without_marker
+from familiar_cli.actions.memory.facts import fact_words, page_title
 from familiar_cli.pages.second_person import in_second_person
-from familiar_cli.servers.web.drawing import evidence_links, render_inline
+from familiar_cli.servers.web.drawing import evidence_links, imported_evidence, render_inline
 from familiar_cli.store.memory.layout import PEOPLE_DIR, people_path
-from familiar_cli.store.memory.pages.lines import readable_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +28,9 @@ def fact_rows(asked: PageRequest, facts: Iterable[KnownFact]) -> list[tuple[Know
         (
             fact,
             render_inline(say(fact.words), fact.rel_path, asked.base),
-            evidence_links(fact.days, asked.base),
+            imported_evidence(fact.imported_day)
+            if fact.is_imported and not fact.days
+            else evidence_links(fact.days, asked.base),
         )
         for fact in facts
     ]
@@ -41,7 +41,7 @@ def dated_rows(asked: PageRequest, facts: Sequence[DatedFact]) -> list[tuple[Htm
     shown = facts[:_MOST_ROWS]
     cited = asked.familiar.numbering.cited_days([fact.line for fact in shown], asked.viewer)
     say, title = words_to_reader(asked), cache(partial(page_title, asked.familiar.memory))
-    words = [readable_text(without_marker(fact.line.strip())) for fact in shown]
+    words = [fact_words(fact.line) for fact in shown]
     return [
         (
             render_inline(say(said), fact.rel_path, asked.base),

@@ -50,6 +50,15 @@ def shown(answer) -> str:
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", body)).split())
 
 
+def test_an_imported_fact_shows_its_day_and_not_that_it_was_written_by_hand(client, root) -> None:
+    mark = "<!-- from memories.json:3 0123456789 -->"
+    root.write_text(f"# Robin\n\n- 2025-09-01: Robin sails. {mark}\n- Robin rows. {mark}\n")
+    page = shown(client.get("/"))
+    assert "said on 1 September 2025, imported" in page
+    assert "2025-09-01" not in page
+    assert "by hand" not in page
+
+
 def say(client, root, fact: str, do: str, **more: str):
     """Press a button beside a fact."""
     page = client.get("/").text
