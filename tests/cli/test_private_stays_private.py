@@ -175,8 +175,6 @@ def test_nothing_private_occurs_where_it_was_not_said(model, said) -> None:
             assert not VEILED.search(path.name)
     assert not VEILED.search((root / "memory" / "people" / "_aliases.json").read_text("utf-8"))
     told = commands(
-        ("history", "stats"),
-        ("history", "stats", "--json"),
         ("ask", "Hello house", "--channel", "town", "--as", "discord:3", "--dry-run"),
         ("ask", "Hello house", "--channel", "town", "--as", "discord:3", "--dry-run", "--json"),
         familiar=name,

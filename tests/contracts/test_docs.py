@@ -52,6 +52,8 @@ ENDS = {
     "ask --off-record": 2,
     "ask --show-thinking": 2,
     "config unset embedding.base_url": 4,
+    "export --format mem": 2,  # it needs a directory
+    "people show NAME": 4,
     "context --last --why lore/PATH": 4,
     "memory publish PATH#SECTION --to anna": 4,
     "sync adopt main": 4,

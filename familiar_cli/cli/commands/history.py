@@ -299,9 +299,7 @@ def stats(ctx: typer.Context, *, channel: _options.OnlyChannel = None) -> None:
     from familiar_cli.store.history.statistics import gather_statistics
 
     with familiar_of(ctx) as familiar:
-        found = gather_statistics(
-            familiar.history, familiar.counter.count, channel, viewer=familiar.privacy.owner()
-        )
+        found = gather_statistics(familiar.history, familiar.counter.count, channel, viewer=OWNER)
         labels, zone = familiar.labels(), familiar.zone
     out = output(ctx)
     out.answer(found, stats_page(found, labels, zone) if found.turns else None)
