@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.imports.contract import NO, Format, Sighting
 from familiar_cli.imports.memory_lists import build_memories, read_lines, source_text, split_dated
+from familiar_cli.imports.transcript_layout import harmonise_line, heads_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +36,11 @@ def _sniff(source: ForeignFile) -> Sighting:
         return NO
     lines = [line.strip() for line in text.split("\n") if line.strip()][:_MOST_LINES]
     said = [line for line in lines if not line.startswith("#")]
-    bullets = [_BULLET.match(line) for line in said]
+    stamped = [_is_stamped(line) for line in said]
+    bullets = [
+        None if is_stamped else _BULLET.match(line)
+        for line, is_stamped in zip(said, stamped, strict=True)
+    ]
     texts = [found[1] if found else line for found, line in zip(bullets, said, strict=True)]
     dated = [line for line in texts if split_dated(line)]
     in_brackets = sum(line.startswith("[") for line in dated)
@@ -43,7 +48,10 @@ def _sniff(source: ForeignFile) -> Sighting:
         return Sighting("certain")
     if source.suffix not in _SUFFIXES[:-1]:
         return NO
-    names = sum(_NAME.match(line) is not None for line in said) / max(1, len(said))
+    named = (
+        is_stamped or _NAME.match(line) for line, is_stamped in zip(said, stamped, strict=True)
+    )
+    names = sum(map(bool, named)) / max(1, len(said))
     is_named = _OF_MEMORIES in source.stem.casefold() and names < _NAME_SHARE
     items = sum(map(bool, bullets)) + len(dated)
     is_list = items > 0 and all(
@@ -53,8 +61,14 @@ def _sniff(source: ForeignFile) -> Sighting:
     return Sighting("possible") if is_list or (is_named and said) else NO
 
 
+def _is_stamped(line: str) -> bool:
+    """Tell whether a line is a message with a time, whose first number is no list marker."""
+    heads = heads_of(harmonise_line(line)) if line[:1].isdigit() else ()
+    return any(head.name and head.stamp for head in heads) and not split_dated(line)
+
+
 def _body(text: str) -> str:
-    """Return what stands in fences, where a text has some; around it an assistant talks."""
+    """Return the fenced parts of a text, if it has any; an assistant wrote the rest around them."""
     parts = _FENCE.split(text)
     if len(parts) < _FENCED:
         return text

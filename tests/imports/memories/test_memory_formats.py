@@ -238,3 +238,17 @@ def test_a_bundle_of_other_types_is_no_traceback(tmp_path) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     (found,) = read_memories(ForeignFile(tmp_path, str(tmp_path)))
     assert found.memories == ()
+
+
+@each(
+    ("name", "first"),
+    [
+        ("chat.txt", "5. 11. 2024. 08:07:01"),
+        ("chat.txt", "2024. 11. 5. 08:07"),
+        ("memories.txt", "05.11.24, 08:07 -"),
+    ],
+)
+def test_a_number_that_begins_a_time_makes_no_list(tmp_path, name, first) -> None:
+    path = tmp_path / name
+    path.write_text(f"{first} Ivo: Is the gate open?\n{first} Mila: Since six.\n", "utf-8")
+    assert "chat" in recognise(ForeignFile(path, name))[0].format.forms
