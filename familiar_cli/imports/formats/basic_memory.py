@@ -27,17 +27,20 @@ if TYPE_CHECKING:
 
 _OBSERVATION: Final = re.compile(r"\[([^\[\]\n]{2,60})\]\s+(\S.*)")
 _RELATION: Final = re.compile(r'(?:"([^"]+)"|([^\[\]"\n]*?))\s*\[\[([^\[\]]+)\]\](.*)')
+_STRUCTURE: Final = re.compile(
+    r"^\s*[-*] \[[^\[\]\n]{2,60}\] \S|^#+ (?:Observations|Relations)\s*$", re.MULTILINE
+)
 _SAMPLE: Final = 20  # most notes to examine
 
 
-def _is_note(text: str) -> bool:
-    return value_of(text, "permalink") is not None
-
-
 def _is_notes(source: ForeignFile) -> bool:
-    """Tell whether a note, or most notes of a directory, are basic-memory's."""
+    """Tell whether a note, or most notes of a directory, are basic-memory's.
+
+    Published vaults and blogs have permalinks, too, but no observations.
+    """
     notes = [text for _, text in notes_in(source, _SAMPLE)]
-    return bool(notes) and sum(map(_is_note, notes)) * 2 > len(notes)
+    linked = [text for text in notes if value_of(text, "permalink") is not None]
+    return len(linked) * 2 > len(notes) and any(map(_STRUCTURE.search, linked))
 
 
 def _read(source: ForeignFile) -> Iterator[ForeignMemory]:

@@ -252,3 +252,12 @@ def test_a_number_that_begins_a_time_makes_no_list(tmp_path, name, first) -> Non
     path = tmp_path / name
     path.write_text(f"{first} Ivo: Is the gate open?\n{first} Mila: Since six.\n", "utf-8")
     assert "chat" in recognise(ForeignFile(path, name))[0].format.forms
+
+
+def test_a_published_vault_is_not_of_basic_memory(tmp_path) -> None:
+    note = "---\ntitle: Bees\npermalink: bees\n---\n\n- [ ] buy a hive\n- see [[Garden]]\n"
+    (tmp_path / "bees.md").write_text(note, "utf-8")
+    names = [one.format.name for one in recognise(ForeignFile(tmp_path, "vault"))]
+    assert "basic-memory" not in names
+    (tmp_path / "bees.md").write_text(f"{note}- [fact] They dance\n", "utf-8")
+    assert recognise(ForeignFile(tmp_path, "vault"))[0].format.name == "basic-memory"
