@@ -103,7 +103,8 @@ class _Bundle:
             str_or_empty(one.get("path")): one.get("sha256")
             for one in object_list(about.get("files"))
         }
-        self.deleted = {str_or_empty(row.get("targetID")) for _, row in self.rows(_TOMBSTONES)}
+        targets = (str_or_empty(row.get("targetID")) for _, row in self.rows(_TOMBSTONES))
+        self.deleted = frozenset(filter(None, targets))  # a record without an id is not meant
 
     def rows(self, rel_path: str) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield the records of a file with their lines, but for damaged ones."""

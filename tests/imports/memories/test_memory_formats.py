@@ -238,6 +238,7 @@ def test_a_bundle_of_other_types_is_no_traceback(tmp_path) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     (found,) = read_memories(ForeignFile(tmp_path, str(tmp_path)))
     assert found.memories == ()
+    assert not any("deleted" in note for note in found.notes)
 
 
 @each(
