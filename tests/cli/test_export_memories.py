@@ -53,8 +53,13 @@ def test_text_has_a_dated_line_for_each_memory(ada) -> None:
     ]
 
 
-def test_public_leaves_out_what_is_private(ada) -> None:
-    assert "honey" not in str(data("export", "--format", "text", "--public")["text"])
+def test_other_programs_get_nothing_private_to_others(ada) -> None:
+    private = "# Bo\n\n- Fishes.\n\n## In private <!-- private @discord%2Dbo -->\n\n- Is ill.\n"
+    live("cy", **{"people/cli-user": PAGE, "people/discord-bo": private})
+    text = str(data("export", "--format", "text", "--familiar", "cy")["text"])
+    assert ("honey" in text, "Fishes" in text, "ill" in text) == (True, True, False)
+    text = str(data("export", "--format", "text", "--familiar", "cy", "--public")["text"])
+    assert ("honey" in text, "Fishes" in text) == (False, True)
 
 
 def test_a_damaged_bundle_is_refused_whole(ada) -> None:

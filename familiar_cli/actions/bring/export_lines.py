@@ -13,7 +13,6 @@ from familiar_cli.actions.bring.export_everything import check_target, staged_di
 from familiar_cli.base import markdown
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.text import one_line
-from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.imports.contract import ForeignMemory
 from familiar_cli.imports.foreign_files import write_result
 from familiar_cli.imports.formats import memory_text, portable_memory
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
 
 MemoryFormat = Literal["mem", "text"]
@@ -61,13 +61,15 @@ def export_lines(
 ) -> ExportedLines:
     """Return what a familiar remembers of people and topics, as files of a format.
 
+    What is private to other people than the owner is left out: another program gets it.
+
     Args:
         familiar: The familiar.
         memory_format: The format; text is one file without a name.
-        public: Leave out what is private to somebody.
+        public: Leave out what is private to the owner, too.
     """
     warnings: list[str] = []
-    viewer = familiar.privacy.program() if public else OWNER
+    viewer = familiar.privacy.program() if public else familiar.privacy.owner()
     own = {layout.people_path(slug) for slug in familiar.me().slugs}
     found: list[ForeignMemory] = []
     listing = familiar.memory.walk()
@@ -84,7 +86,7 @@ def export_lines(
             continue
         about = markdown.title_of(text)
         is_own = path in own or about == familiar.me().name
-        found += _memories_on(familiar, path, text, "" if is_own else about)
+        found += _memories_on(familiar, path, text, "" if is_own else about, viewer)
     memories = build_memories("familiar", "", found).memories
     if memory_format == "mem":
         files = portable_memory.write_bundle(memories, f"familiar {__version__}")
@@ -111,7 +113,7 @@ def write_lines(done: ExportedLines, path: Path, *, force: bool = False) -> None
 
 
 def _memories_on(
-    familiar: Familiar, rel_path: str, text: str, about: str
+    familiar: Familiar, rel_path: str, text: str, about: str, viewer: Viewer
 ) -> Iterator[ForeignMemory]:
     """Yield the bullets and paragraphs of a page, each with the newest day it rests on."""
     dated = layout.dated_name(rel_path)
@@ -124,7 +126,7 @@ def _memories_on(
             for item in bullet_items(section.body)
             if normal_line(item) and not ended_on(item) and not item.startswith("#")
         ]
-        for item, cited in zip(items, familiar.numbering.newest_days(items, OWNER), strict=True):
+        for item, cited in zip(items, familiar.numbering.newest_days(items, viewer), strict=True):
             said = markdown.without_marker(readable_text(item).strip())
             stated = _DATED.match(said)
             day = _day(stated[1]) if stated else cited or _day(page_day)
