@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from familiar_cli.base import errors
-from familiar_cli.base.text import one_line, typed
+from familiar_cli.base.text import fold, one_line, typed
 from familiar_cli.base.who.identity import NEUTRAL, Author
 from familiar_cli.base.who.visibility import EVERYBODY, PUBLIC, PrivacyRules, audience_words
 from familiar_cli.imports.cast import CHARACTERS, PLATFORM, SpeakerRole
@@ -546,12 +546,13 @@ def import_chat_files(
         return _bring_in(history, *_find_chats(files, stack), wish, on_progress)
 
 
-def find_question(path: Path | None, reading: Reading) -> errors.Question | None:
-    """Return the question whose a one-to-one chat is, for the first of which nobody said it."""
+def find_questions(path: Path | None, reading: Reading) -> list[errors.Question]:
+    """Return the questions whose the one-to-one chats are of which nobody said it, each once."""
     files, _ = _chat_files(path)
     with ExitStack() as stack:
         chats, _ = _find_chats(((file, reading) for file in files), stack)
-    return next((_question_of(chat.stranger) for _, chat in chats if chat.stranger), None)
+    strangers = {fold(chat.stranger.label): chat.stranger for _, chat in chats if chat.stranger}
+    return [_question_of(who) for who in strangers.values()]
 
 
 def _question_of(who: Author) -> errors.Question:

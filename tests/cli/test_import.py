@@ -256,6 +256,16 @@ def test_a_person_is_asked_whether_a_stranger_is_them(tmp_path, answer, account)
     assert {turn["author"]["platform"] for turn in turns if turn["author"]} == {account}
 
 
+def test_each_stranger_in_a_directory_of_chats_is_asked_about_once(tmp_path, monkeypatch) -> None:
+    (live("ada") / "character.toml").write_text('name = "Yuzu"\n', encoding="utf-8")
+    for chat, name in (("a", "Jon"), ("b", "Kit"), ("c", "Jon")):
+        (tmp_path / f"{chat}.txt").write_text(f"{name}: Hi {chat}\nYuzu: Hello.\n", "utf-8")
+    at_a_terminal(monkeypatch, "2\n", "me:kit\n")
+    app(["import", str(tmp_path)], standalone_mode=False)
+    said = [data("history", "show", "--channel", chat)["turns"][0] for chat in "abc"]
+    assert [turn["author"]["platform"] for turn in said] == ["chat", "cli", "chat"]
+
+
 BROKEN = {
     "cut.png": (png_card(card("Mira"))[:60], "incomplete PNG"),
     "photo.png": (b"\xff\xd8\xff\xe0 JFIF", "JPEG"),

@@ -40,7 +40,7 @@ from familiar_cli.imports.import_chat import (
     WHOSE,
     ChatImportOptions,
     ImportedChats,
-    find_question,
+    find_questions,
     import_chats,
 )
 from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook
@@ -61,9 +61,9 @@ from familiar_cli.imports.source import as_source
 from familiar_cli.imports.what_is_it import Recognized, explain_unknown, readings_of, what_is
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from familiar_cli.imports.contract import ForeignMemory
+    from familiar_cli.imports.contract import ForeignMemories, ForeignMemory
     from familiar_cli.imports.source import ForeignFile
 
 
@@ -453,15 +453,18 @@ class FileImporter:
 
     def _import_lines(self, item: ImportItem, source: ForeignFile) -> None:
         with self._target(item) as familiar:
-            for found in read_memories(source):
-                done = import_lines(
-                    familiar,
-                    found,
-                    item.path.name,
-                    at_once=self.options.at_once,
-                    dry_run=self.options.dry_run,
-                )
-                self._finish(item, done)
+            self._add_lines(item, familiar, read_memories(source))
+
+    def _add_lines(
+        self, item: ImportItem, familiar: Familiar, found: Iterable[ForeignMemories]
+    ) -> None:
+        """Add what other programs remember, as one change for each."""
+        at_once, dry_run = self.options.at_once, self.options.dry_run
+        for memories in found:
+            done = import_lines(
+                familiar, memories, item.path.name, at_once=at_once, dry_run=dry_run
+            )
+            self._finish(item, done)
 
     def _import_vault(self, item: ImportItem) -> None:
         folder = vault.read_vault(item.path)
@@ -488,22 +491,14 @@ class FileImporter:
                 self._import_summaries(item, familiar)
 
     def _import_summaries(self, item: ImportItem, familiar: Familiar) -> None:
-        """Import what extensions noted in the chats of a directory, as one change a program."""
+        """Import what extensions noted in the chats of a directory."""
         found: dict[str, list[ForeignMemory]] = {}
         for path in sorted(path for path in item.path.rglob("*.json*") if path.is_file()):
             for one in memories_in(path):
                 lines = (replace(line, file=path.name) for line in one.memories)
                 found.setdefault(one.program, []).extend(lines)
-        for program, noted in found.items():
-            memories = build_memories(program, item.path.name, noted)
-            done = import_lines(
-                familiar,
-                memories,
-                item.path.name,
-                at_once=self.options.at_once,
-                dry_run=self.options.dry_run,
-            )
-            self._finish(item, done)
+        memories = (build_memories(program, item.path.name, n) for program, n in found.items())
+        self._add_lines(item, familiar, memories)
 
     def _read_chats(
         self, item: ImportItem, familiar: Familiar, path: Path, reading: Reading
@@ -538,13 +533,13 @@ class FileImporter:
         )
         return replace(found, cast=cast, dates=options.dates)
 
-    def question_of(self, item: ImportItem) -> Question | None:
-        """Return the next question that a person should answer before a chat is imported."""
+    def questions_of(self, item: ImportItem) -> list[Question]:
+        """Return the questions that a person should answer before a chat is imported."""
         if item.kind != "chat" or item.error:
-            return None
+            return []
         with suppress(FamiliarError), self._target(item, self._familiar_in(item)) as familiar:
-            return find_question(item.path, self._reading(familiar))
-        return None
+            return find_questions(item.path, self._reading(familiar))
+        return []
 
     def _familiar_in(self, item: ImportItem) -> str:
         """Return the familiar that speaks in a chat, unless it is the selected one."""

@@ -178,8 +178,7 @@ def _import_item(out: Output, importer: FileImporter, item: ImportItem) -> None:
 
     if item.error:
         return None
-    while _can_ask(out) and (asked := importer.question_of(item)):
-        option, choices = asked
+    for option, choices in importer.questions_of(item) if _can_ask(out) else ():
         answer = ask_choice(f"Whose are the words in {item.path.name}?", choices)
         importer.options = importer.options.answered(option, answer)
     while True:

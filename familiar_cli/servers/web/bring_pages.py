@@ -103,7 +103,7 @@ def _import(
             makes = item.kind in _MAKES_FAMILIAR
             own = "" if makes else asked.familiar.paths.id
             importer.options = replace(options, familiar_id=own)
-            question = question or importer.question_of(item)
+            question = question or next(iter(importer.questions_of(item)), None)
             if item.error is None and not question:
                 try:
                     importer.run(item)
