@@ -9,6 +9,7 @@ import os
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
+from zipfile import is_zipfile
 
 from msgspec import Struct
 
@@ -60,7 +61,7 @@ _CHATS: Final = (".jsonl", ".ndjson")
 _OTHERS: Final = frozenset(
     (
         *(*_CHATS, ".json", ".png", ".apng", ".charx", ".byaf", ".af", ".mem"),
-        *(".yaml", ".yml", ".txt", ".log", ".csv", ".html"),
+        *(".yaml", ".yml", ".txt", ".log", ".csv", ".html", ".zip"),
     )
 )
 _TIERS: Final = (*PERIOD_DIRS, SIGNIFICANT_DIR)
@@ -155,7 +156,7 @@ def _recognise_file(path: Path) -> Recognized | None:
             for found in recognise(source):
                 if found.is_certain or _has_content(found, source):
                     return _as_recognized(found, path)
-            if source.shape == "archive":
+            if source.shape == "archive" and is_zipfile(path):
                 hint = "Unpack it, and give a file or directory from it."
                 return Recognized("archive", "a zip archive", hint)
     except (FamiliarError, OSError):
@@ -315,6 +316,11 @@ def explain_unknown(path: Path) -> FamiliarError:
         is_empty = not _list_files(path)
         what = "is empty" if is_empty else "holds no file that can be imported"
         return BadInputError(f"{str(path)!r} {what}; nothing was imported", hint=_KINDS_HINT)
+    return why_unknown(path)[1]
+
+
+def why_unknown(path: Path) -> tuple[str, FamiliarError]:
+    """Return why a file cannot be imported, and the error; no reason if it cannot be read."""
     try:
         with as_source(path) as source:
             why = _why_unknown(source)
@@ -322,9 +328,9 @@ def explain_unknown(path: Path) -> FamiliarError:
             as_text = f" `familiar import {typed(str(path))} --kind memories` reads any text."
             hint = f"{_KINDS_HINT}{as_text if source.shape == 'text' else ''}"
     except FamiliarError as error:
-        return error
+        return "", error
     reason = reason.removesuffix("; nothing was imported").removesuffix(", not a chat")
-    return BadInputError(
+    return reason, BadInputError(
         f"{path.name!r} cannot be imported ({reason}); nothing was imported",
         hint=why.hint if why.hint != NO_CHAT else hint,
     )

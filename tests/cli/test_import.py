@@ -150,7 +150,8 @@ def test_what_is_left_out_of_a_directory_is_named_and_damage_is_an_error(familia
     for name, text in (
         ("cut.json", '{"a": [1, 2'),
         ("picture.png", "\x89PNG\r\n\x1a\nnothing"),
-        ("README.txt", "Of lakes."),
+        ("cut.zip", "PK\x03\x04cut"),
+        ("read (not valid).txt", "Of lakes."),
         ("note.md", "# Of lakes"),
         ("package.json", '{"name": "x", "version": "1", "main": "x.js"}'),
         ("list.md", "[2025-03-04] - Likes lakes"),
@@ -159,10 +160,12 @@ def test_what_is_left_out_of_a_directory_is_named_and_damage_is_an_error(familia
     result = data("import", str(tmp_path / "mem"), code=7)
     items = {Path(item["path"]).name: item for item in result["items"]}
     assert [name for name, item in items.items() if item["results"]] == ["book.json", "list.md"]
-    assert {n for n, item in items.items() if item["error"]} == {"cut.json", "picture.png"}
+    assert {n for n, item in items.items() if item["error"]} == {
+        *("cut.json", "cut.zip", "picture.png")
+    }
     left_out = {n: item["left_out"] for n, item in items.items() if item["left_out"]}
     assert left_out == {
-        "README.txt": "it is text",
+        "read (not valid).txt": "it is text",
         "note.md": "a note",
         "package.json": "a package of npm",
     }

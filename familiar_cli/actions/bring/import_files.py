@@ -58,7 +58,13 @@ from familiar_cli.imports.reading import (
 from familiar_cli.imports.registry import recognise
 from familiar_cli.imports.sillytavern import ImportedFolder, find_folder
 from familiar_cli.imports.source import as_source
-from familiar_cli.imports.what_is_it import Recognized, explain_unknown, readings_of, what_is
+from familiar_cli.imports.what_is_it import (
+    Recognized,
+    explain_unknown,
+    readings_of,
+    what_is,
+    why_unknown,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -78,7 +84,7 @@ Done = (
 )
 
 _KINDS: Final = {"sillytavern": "folder"}  # as a person calls it: as the importers do
-_DATA: Final = frozenset({".json", ".jsonl", ".ndjson", ".charx", ".byaf", ".mem", ".af"})
+_DATA: Final = frozenset({".json", ".jsonl", ".ndjson", ".charx", ".byaf", ".mem", ".af", ".zip"})
 """Ends of files that a program wrote; one that is not recognised may be damaged."""
 
 _DAMAGE: Final = re.compile(r"\b(?:damaged|incomplete|not valid)\b")
@@ -199,10 +205,11 @@ def _recognise_items(path: Path, kind: str) -> Iterator[ImportItem]:
 
 def _unknown_item(path: Path) -> ImportItem:
     """Return the item of a file that no importer takes: an error if it is damaged."""
-    known, why = what_is(path), explain_unknown(path)
-    reason = known.title if known else str(why).partition("(")[2].rpartition(")")[0] or str(why)
-    if known is None and (path.suffix.lower() in _DATA or _DAMAGE.search(reason)):
-        return ImportItem(path, error=why)
+    if known := what_is(path):
+        return ImportItem(path, left_out=known.title)
+    reason, error = why_unknown(path)
+    if not reason or path.suffix.lower() in _DATA or _DAMAGE.search(reason):
+        return ImportItem(path, error=error)
     return ImportItem(path, left_out=reason)
 
 
