@@ -290,12 +290,16 @@ def read_memories(source: ForeignFile) -> list[ForeignMemories]:
     """
     found = recognise(source, "memories")
     if not found and source.shape != "text":
-        raise BadInputError(f"{source.name!r} holds no memories of a program that is known")
+        raise BadInputError(
+            f"{source.name!r} holds no memories of a program that is known; nothing was imported"
+        )
     chosen = found[0].format if found else load_format("memory-text")
     values = list(_values_in(chosen, source))
     damaged = next((one for one in values if isinstance(one, Skip) and one.damaged), None)
     memories = [one for one in values if isinstance(one, ForeignMemories)]
     if damaged or not memories:
         why = f"line {damaged.line}: {damaged.reason}" if damaged else "it holds none"
-        raise BadInputError(f"{source.name!r} has memories that cannot be read: {why}")
+        raise BadInputError(
+            f"{source.name!r} has memories that cannot be read: {why}; nothing was imported"
+        )
     return memories

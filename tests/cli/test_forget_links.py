@@ -159,6 +159,8 @@ def test_an_export_is_what_they_could_have_heard(root, tmp_path) -> None:
     (topics / "debts.md").write_text(f"# Debts\n\n- {NAME} owes Guest <!-- turns {turn} -->\n")
     (topics / "boat.md").write_text(f"# Boat\n\n- {NAME} rows it\n")
     done = data("people", "export", NAME, str(tmp_path / "out"))
+    turns = (tmp_path / "out" / "turns.jsonl").read_text().splitlines()
+    assert done["turns"] + done["replies"] == len(turns)
     about = (tmp_path / "out" / "about.md").read_text()
     assert f"{NAME} rows it" in about
     assert "owes" not in about

@@ -367,11 +367,10 @@ class FileImporter:
             done = import_lines(
                 familiar, memories, item.path.name, at_once=True, dry_run=self.options.dry_run
             )
-        read = {one.file for one in memories.memories}
-        for number, one in enumerate(item.done):
-            if isinstance(one, FamiliarReport):
-                kept = tuple(name for name in one.kept_unmapped if name not in read)
-                item.done[number] = replace(one, kept_unmapped=kept)
+        made, read = item.done[-1], {one.file for one in memories.memories}
+        if isinstance(made, FamiliarReport):
+            kept = tuple(name for name in made.kept_unmapped if name not in read)
+            item.done[-1] = replace(made, kept_unmapped=kept)
         if done.lines or done.refused:
             item.done.append(done)
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
+    from familiar_cli.store.history.rows import Turn
 
 _PRIVATE_HEADING: Final = (
     "# Said about them in private, by others (for the owner alone: do not hand this over)"
@@ -240,7 +241,8 @@ def export_person(
         )
     viewer = familiar.privacy.of_person(accounts)
     target.mkdir(parents=True, exist_ok=True)
-    pictures = _export_turns(familiar, forgetting.found.turns, viewer, target)
+    turns = _export_turns(familiar, forgetting.found.turns, viewer, target)
+    pictures = _export_pictures(familiar, turns, target)
     lines: list[str] = []
     private: list[str] = []
     files = 0
@@ -266,8 +268,8 @@ def export_person(
         lines += [_PRIVATE_HEADING, "", *private]
     write_whole(target / "about.md", about + "\n".join(lines))
     return {
-        "turns": len(forgetting.found.said),
-        "replies": len(forgetting.found.replies),
+        "turns": sum(turn.id in forgetting.found.said for turn in turns),
+        "replies": sum(turn.id in forgetting.found.replies for turn in turns),
         "pictures": pictures,
         "lines": sum(1 for line in lines if line and not line.startswith("#")),
         "files": files,
@@ -276,8 +278,8 @@ def export_person(
 
 def _export_turns(
     familiar: Familiar, numbers: Collection[int], viewer: Viewer, target: Path
-) -> int:
-    """Write turns that a person may be told, with their pictures; return the number of these."""
+) -> list[Turn]:
+    """Write the turns that a person may be told of, and return them."""
     found = (familiar.history.turn(number) for number in sorted(numbers))
     turns = [turn for turn in found if turn and viewer.sees_turn(turn)]
     rows = [
@@ -293,6 +295,11 @@ def _export_turns(
     ]
     text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
     write_whole(target / "turns.jsonl", text)
+    return turns
+
+
+def _export_pictures(familiar: Familiar, turns: Sequence[Turn], target: Path) -> int:
+    """Write the pictures of turns, and return their number."""
     names = {name for turn in turns for name in pictures_in(turn.content)}
     pictures = picture_files(familiar.paths.root, names)
     for path in pictures:
