@@ -249,8 +249,7 @@ def check_here(paths: FamiliarPaths) -> None:
     """
     if not os.path.exists(paths.moved):  # noqa: PTH110  # False in a closed directory, too
         return
-    if _was_moving_cut_off(paths):
-        files.remove(paths.moved)
+    if _undo_unfinished_move(paths):
         return
     raise RefusedError(
         f"{paths.id!r} was moved to {moved_to(paths)}; this copy no longer answers, and was not "
@@ -268,16 +267,26 @@ def moved_to(paths: FamiliarPaths) -> str:
     return text.partition("\n")[0].strip() or "another place"
 
 
-def _was_moving_cut_off(paths: FamiliarPaths) -> bool:
-    """Tell whether the process that was moving a familiar ended before its backup was whole."""
+def _undo_unfinished_move(paths: FamiliarPaths) -> bool:
+    """Let a familiar answer again if the process that was moving it ended too early.
+
+    Returns:
+        Whether it was such a move.
+    """
     try:
-        lines = files.read_plain(paths.moved).decode("utf-8", "replace").split("\n")
-        if lines[1:2] != [IS_MOVING]:
+        if not _is_moving(paths):
             return False
         with files.locked(paths.moving_lock, 0):
-            return True
+            if is_unfinished := _is_moving(paths):  # it may have been completed meanwhile
+                files.remove(paths.moved)
+            return is_unfinished
     except (OSError, LockedError):
         return False
+
+
+def _is_moving(paths: FamiliarPaths) -> bool:
+    lines = files.read_plain(paths.moved).decode("utf-8", "replace").split("\n")
+    return lines[1:2] == [IS_MOVING]
 
 
 def familiar_and_reason(home: Path, given: str | None = None) -> tuple[FamiliarPaths, str]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from familiar_cli.base import files
 from familiar_cli.base.config import home as homes
-from familiar_cli.base.errors import ConfigError, NotFoundError, UsageError
+from familiar_cli.base.errors import ConfigError, NotFoundError, RefusedError, UsageError
 from tests.support.cases import each
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def live_in(home: Path, *names: str) -> None:
@@ -117,3 +123,18 @@ def test_a_choice_that_cannot_be_written_down_is_an_error_and_no_traceback(tmp_p
     with pytest.raises(ConfigError, match="cannot be written to"):
         homes.choose_familiar(tmp_path, "ada")
     assert sorted(path.name for path in tmp_path.iterdir()) == [homes.CHOSEN_FILE, "ada"]
+
+
+def test_a_move_that_is_completed_while_it_is_looked_at_stays(tmp_path, monkeypatch) -> None:
+    paths = homes.FamiliarPaths(tmp_path)
+    paths.moved.write_text("elsewhere\nnot finished\n")
+
+    @contextmanager
+    def lock_once_it_is_complete(*_) -> Iterator[None]:
+        paths.moved.write_text("elsewhere\n")
+        yield
+
+    monkeypatch.setattr(files, "locked", lock_once_it_is_complete)
+    with pytest.raises(RefusedError, match="elsewhere"):
+        homes.check_here(paths)
+    assert paths.moved.exists()
