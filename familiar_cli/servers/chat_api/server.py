@@ -113,7 +113,7 @@ _EVENT_FIELDS: Final = {"after": "number of a turn", "channel": "channel id"}
 
 
 class JobNews(Struct, frozen=True):
-    """What the familiar wrote by itself in a change.
+    """Where the familiar wrote unasked.
 
     Args:
         since: The newest turn before it.
@@ -289,12 +289,15 @@ class Server:
                     if not told:
                         yield BEAT
                     news = [one.news for one in told if channel in one.news.channels]
-                    new = await self._told_to(news, name, channel, author) if news else []
+                    try:
+                        new = await self._told_to(news, name, channel, author) if news else []
+                    except (ApiError, FamiliarError):  # they may not see the channel any more
+                        return
 
         return EventStream(stream(), release)
 
     async def _read_news(self, name: str) -> JobNews:
-        """Read, once for all listeners, in which channels the familiar wrote by itself."""
+        """Return the channels in which the familiar wrote unasked, read once for all listeners."""
         async with self.pool.lease(name) as served:
             history, since = served.familiar.history, self._newest.get(name, 0)
 
@@ -308,17 +311,17 @@ class Server:
     async def _told_to(
         self, news: list[JobNews], name: str, channel: str, author: Author
     ) -> list[dict[str, Any]]:
-        """Return the events of a change, read once for all streams of a person in a channel."""
+        """Return a change's events, read once for all streams of a person in a channel."""
         reading = news[0].told.get((channel, author.slug))
         if reading is None:
             reading = asyncio.ensure_future(self._written_in(name, channel, author, news[0].since))
             news[0].told[channel, author.slug] = reading
-        return await reading
+        return await asyncio.shield(reading)  # others wait for it, too
 
     async def _written_in(
         self, name: str, channel: str, author: Author, known: int
     ) -> list[dict[str, Any]]:
-        """Return what the familiar wrote by itself in a channel after a turn, for somebody.
+        """Return what the familiar wrote unasked in a channel after a turn, as a person sees it.
 
         Raises:
             ApiError: They may not see the channel.

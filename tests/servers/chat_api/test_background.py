@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
@@ -10,7 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from familiar_cli.base.who.identity import Author
 from familiar_cli.servers import connection
+from familiar_cli.servers.chat_api.server import JobNews, Server
+from familiar_cli.servers.limits import StreamSlots
 from familiar_cli.servers.running import tell_of_read_only
 from tests.support.remotes import HAS_GIT, bare, git
 from tests.support.serving import serving, user
@@ -102,3 +106,21 @@ def test_a_disk_that_takes_no_writing_is_named_at_the_start(monkeypatch) -> None
     monkeypatch.setattr("os.access", lambda *_: False)
     tell_of_read_only(home(), told.append)
     assert [line for line in told if "ada" in line and "cannot be written to" in line] == told != []
+
+
+async def test_who_stops_listening_does_not_stop_another_stream_of_theirs(monkeypatch) -> None:
+    server, may_read = Server(None, asyncio.Event(), None, StreamSlots()), asyncio.Event()
+
+    async def read(*_):
+        await may_read.wait()
+        return [{"turn": 1}]
+
+    monkeypatch.setattr(server, "_written_in", read)
+    news = [JobNews(0, frozenset({"hall"}))]
+    listen = partial(server._told_to, news, "ada", "hall", Author("discord", "7"))
+    leaving, staying = asyncio.create_task(listen()), asyncio.create_task(listen())
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await asyncio.wait([leaving])
+    may_read.set()
+    assert await staying == [{"turn": 1}]
