@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from familiar_cli.actions.talk.channels import names_of_speakers
 from familiar_cli.base import errors
+from familiar_cli.base.times.clock import now, to_zone
 from familiar_cli.servers.connection import state_of_files
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ T = TypeVar("T")
 
 _MOST_MADE: Final = 100
 _MADE: Final[WeakKeyDictionary[Familiar, dict[Hashable, tuple[Any, ...]]]] = WeakKeyDictionary()
-"""What pages of a familiar show, by name and state; a familiar with other settings is another."""
+"""Parts of pages, by familiar and name, each with the state for which it was made."""
 
 
 class PageRequest(Struct, frozen=True):
@@ -115,10 +116,11 @@ class PageRequest(Struct, frozen=True):
         return asyncio.run(run())
 
     def once_per_state(self, name: Hashable, make: Callable[[], T]) -> T:
-        """Return what `make` returns; it is called again once a turn or a change has come."""
+        """Return what `make` returns; it is called once for each day and state of the files."""
         made = _MADE.setdefault(self.familiar, {})
         key = (self.base, self.viewer.scopes, self.viewer.channel_id, name)
-        state = state_of_files(self.familiar.paths)
+        today = to_zone(now(), self.familiar.zone).date()
+        state = today, state_of_files(self.familiar.paths)
         if made.get(key, (None,))[0] != state:
             if len(made) >= _MOST_MADE:
                 made.clear()

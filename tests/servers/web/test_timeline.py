@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from familiar_cli.actions.memory.past import timeline
+from familiar_cli.base.times.clock import now
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.familiar import Familiar
@@ -56,7 +57,7 @@ def test_turns_are_counted_by_day_and_person(ada) -> None:
     assert (lane.name, lane.rel_path, lane.turns) == ("Bo", "people/discord-7.md", 3)
 
 
-def test_a_page_works_anew_only_when_a_turn_or_a_change_came(ada) -> None:
+def test_a_page_works_anew_only_when_a_turn_a_change_or_a_day_came(ada, monkeypatch) -> None:
     asked, made = PageRequest(ada, OWNER, ("ada",), ""), []
     for _ in range(2):
         asked.once_per_state("x", lambda: made.append("x"))
@@ -64,6 +65,10 @@ def test_a_page_works_anew_only_when_a_turn_or_a_change_came(ada) -> None:
     said("2026-03-02")
     asked.once_per_state("x", lambda: made.append("x"))
     assert len(made) == 2
+    tomorrow = now() + timedelta(days=1)
+    monkeypatch.setattr("familiar_cli.servers.web.asking.now", lambda: tomorrow)
+    asked.once_per_state("x", lambda: made.append("x"))
+    assert len(made) == 3
 
 
 def test_files_stand_where_their_days_are(ada) -> None:
