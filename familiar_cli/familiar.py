@@ -71,7 +71,7 @@ class Familiar:
         self.published = 0
         self._is_settled = False
         self._settling = RLock()
-        self._is_forgetting = False
+        self._has_tried_forgetting = False
 
     def __enter__(self) -> Self:
         return self
@@ -505,7 +505,7 @@ class Familiar:
         )
 
     def _finish_forgetting(self) -> None:
-        """Finish forgetting a person if that was cut off."""
+        """Finish forgetting a person if that was cut off; try once."""
         from os import path
 
         if not path.exists(self.paths.forgetting):  # noqa: PTH110  # unlike `Path`, never raises
@@ -514,16 +514,14 @@ class Familiar:
         from familiar_cli.sync.forget_orders import finish_forgetting
 
         with self._settling:
-            if self._is_forgetting:
+            if self._has_tried_forgetting:
                 return
-            self._is_forgetting = True
+            self._has_tried_forgetting = True
             try:
                 if finish_forgetting(lambda: self.forget_place, self.paths):
                     self.tell("Forgetting a person had been cut off, and is finished now")
             except (FamiliarError, OSError) as error:
                 self.tell(f"Forgetting a person was cut off, and cannot be finished: {error}")
-            finally:
-                self._is_forgetting = False
 
     @cached_property
     def counter(self) -> TokenCounter:

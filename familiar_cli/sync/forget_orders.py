@@ -20,7 +20,7 @@ from msgspec import Struct, to_builtins
 
 from familiar_cli.base.config.schema import ChannelConfig, CharacterConfig
 from familiar_cli.base.config.settings import all_settings, parse, read_text
-from familiar_cli.base.errors import ConflictError, FamiliarError, LockedError
+from familiar_cli.base.errors import BadInputError, ConflictError, FamiliarError, LockedError
 from familiar_cli.base.files import locked, read_plain, read_record, remove, write_own
 from familiar_cli.base.text import fold, sha256_of
 from familiar_cli.base.who.identity import Author
@@ -391,8 +391,13 @@ def finish_forgetting(place: Callable[[], ForgetPlace], paths: FamiliarPaths) ->
             begun = unfinished_forgetting(paths)
     except LockedError:
         return False
-    if begun is None:  # done meanwhile, or damaged: it holds nothing that could be finished
+    if begun is None and not paths.forgetting.exists():  # done meanwhile
         return True
+    if begun is None:
+        raise BadInputError(
+            f"{str(paths.forgetting)!r} is damaged. Run `familiar people forget NAME` for the same "
+            "person again"
+        )
     order = ForgetOrder.from_line(begun.order)
     Forgetting(place(), order, begun).carry_out(begun.built_on)
     return True

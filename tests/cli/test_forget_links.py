@@ -135,6 +135,16 @@ def test_an_order_that_cannot_be_finished_is_named(root, monkeypatch) -> None:
     assert NAME not in problem + str(told)
 
 
+def test_a_damaged_order_is_told_once_and_not_taken_for_finished(root) -> None:
+    (root / ".forgetting.json").write_text("{")
+    told = run("search", "tea").stderr
+    assert told.count("Forgetting a person was cut off, and cannot be finished") == 1
+    assert "is finished now" not in told
+    assert data("status")["problems"]
+    assert run("people", "forget", NAME, "--yes").exit_code == 0
+    assert data("status")["problems"] == []
+
+
 def test_a_channel_named_after_them_keeps_its_settings_under_another_name(root) -> None:
     channel = f"{NAME}'s birthday"
     assert run("channel", "set", channel, "--kind", "private").exit_code == 0

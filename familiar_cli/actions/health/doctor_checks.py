@@ -304,10 +304,8 @@ def history(target: CheckTarget) -> Iterator[Diagnosis]:
 
 
 def forgetting(target: CheckTarget) -> Iterator[Diagnosis]:
-    """Check whether everybody who was to be forgotten is."""
-    from familiar_cli.sync.forget_orders import unfinished_forgetting
-
-    if unfinished_forgetting(target.paths):
+    """Check that forgetting a person was not cut off."""
+    if is_plain(target.paths.forgetting):
         mend = "Any command that opens the familiar finishes it, or says what is in the way."
         yield fail("Forgetting a person was cut off, and is not finished", mend)
 

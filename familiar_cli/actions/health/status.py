@@ -255,9 +255,7 @@ def problems_of(paths: FamiliarPaths) -> Iterator[str]:
     """Yield what was cut off, or is damaged, with the command that helps."""
     if damage := damage_notice(paths.history, _CHECK_S):
         yield damage
-    from familiar_cli.sync.forget_orders import unfinished_forgetting
-
-    if unfinished_forgetting(paths):
+    if is_plain(paths.forgetting):
         yield (
             "Forgetting a person was cut off: the next command that opens the familiar finishes "
             "it, or says what is in the way"
