@@ -38,7 +38,6 @@ from familiar_cli.pages.context_page import context_page, recall_page, reply_pag
 from familiar_cli.pages.emit import Output, say
 from familiar_cli.pages.page import PagePart, local_time, plain, print_page
 from familiar_cli.pages.stream import TURNS, StreamedText, show_past
-from familiar_cli.store.history.selection import speakers_stamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -641,10 +640,9 @@ class Conversation:
         return [one_line(part) for part in parts if part]
 
     def _audience(self) -> str:
-        """Say who can hear what is said, read again when somebody else speaks or it moves on."""
-        channel, history = self.said.channel_id, self.familiar.history
+        """Say who can hear the conversation; it is looked up anew when the privacy rules change."""
         with suppress(FamiliarError):
-            stamp = channel, speakers_stamp(history)
+            stamp = self.said.channel_id, self.familiar.privacy.rules()
             if self._heard_by[0] != stamp:
                 self._heard_by = stamp, f"heard by {audience_for(self.familiar, self.said)}"
         return self._heard_by[1]
