@@ -39,6 +39,7 @@ from familiar_cli.imports.foreign_files import (
 )
 from familiar_cli.imports.lorebook_shelf import same_book
 from familiar_cli.imports.reading import load_book
+from familiar_cli.store.history.attachments import media_type
 from familiar_cli.store.memory.layout import CARD_JSON
 from familiar_cli.store.memory.pages.front_matter import field_text, self_file
 
@@ -260,13 +261,6 @@ def _main_icon(value: dict[str, Any], carried: Carried) -> str | None:
     return None
 
 
-_MEDIA_TYPES: Final = {
-    b"\x89PNG": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"RIFF": "image/webp",
-}
-
-
 def card_picture(store: MemoryStore) -> tuple[bytes, str]:
     """Return the card's picture and its media type; no bytes if it has none."""
     content, origin = cards.original_file(store)
@@ -275,8 +269,7 @@ def card_picture(store: MemoryStore) -> tuple[bytes, str]:
         if carried.kind not in {"", "png"}:
             path = _main_icon({"data": dict(_kept_card(store).get("data") or {})}, carried)
             content = carried.read(path) if path else b""
-    found = (kind for start, kind in _MEDIA_TYPES.items() if content.startswith(start))
-    kind = next(found, "")
+    kind = media_type(content)
     return (content, kind) if kind else (b"", "")
 
 

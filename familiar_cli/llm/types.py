@@ -226,6 +226,11 @@ def make_body(
         asked = {"name": "reply", "strict": False, "schema": reply_schema}
         body["response_format"] = {"type": "json_schema", "json_schema": asked}
     body.update(extra or {})
+    return encode_body(body)
+
+
+def encode_body(body: Mapping[str, Any]) -> bytes:
+    """Serialise the body of a request as UTF-8 JSON."""
     return _encode_utf8(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
 
 

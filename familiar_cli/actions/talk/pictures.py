@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import UsageError
-from familiar_cli.store.history.attachments import load_picture, pictures_in
+from familiar_cli.llm.types import encode_body
+from familiar_cli.store.history.attachments import load_picture, media_type, pictures_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 
 MOST_PICTURES: Final = 8
 """Maximum number of pictures in one message, and of earlier ones sent again."""
-
-_KINDS: Final = {
-    rb"\x89PNG": "image/png",
-    rb"\xff\xd8\xff": "image/jpeg",
-    b"GIF8": "image/gif",
-    b"RIFF....WEBP": "image/webp",
-}
 
 
 class PictureModel:
@@ -58,8 +51,7 @@ class PictureModel:
             return sent
         body = json.loads(sent.body)
         body["messages"] = self._with_pictures(body["messages"])
-        encoded = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-        return replace(sent, body=encoded.encode())
+        return replace(sent, body=encode_body(body))
 
     def _with_pictures(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Add pictures to the messages of people that mention them, the newest first."""
@@ -106,8 +98,7 @@ def picture_address(name: str, content: bytes) -> str:
     Raises:
         UsageError: It is not a picture that models take.
     """
-    begins = (kind for start, kind in _KINDS.items() if re.match(start, content, re.DOTALL))
-    kind = next(begins, "")
+    kind = media_type(content)
     if not kind:
         raise UsageError(
             f"{name!r} is not a picture (PNG, JPEG, GIF or WebP); nothing was sent",

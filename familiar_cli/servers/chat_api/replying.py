@@ -15,6 +15,7 @@ from familiar_cli.actions.talk.pictures import PictureModel
 from familiar_cli.actions.talk.talk import LiveTurn, ReplyEnd, TurnEvent, find_memory
 from familiar_cli.context.trace import Trace, TracedMessage
 from familiar_cli.context.types import Said
+from familiar_cli.llm.types import encode_body
 from familiar_cli.servers.api_errors import respond_error, to_api_error
 from familiar_cli.servers.chat_api import api_format
 from familiar_cli.servers.chat_api.api_format import (
@@ -110,9 +111,7 @@ class ClientsPrompt(WithSampling):
         found = "\n\n".join(m["content"] for m in told if m["role"] == "system")
         body = {**self._asked.body, "model": self._model.name}
         body["messages"] = with_memory(body["messages"], found, self._fence_name)
-        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-        encoded = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode()
-        return replace(sent, body=encoded)
+        return replace(sent, body=encode_body(body))
 
     async def complete(
         self,

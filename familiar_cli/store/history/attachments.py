@@ -35,6 +35,18 @@ _ENDINGS: Final = {
     "image/gif": "gif",
 }
 _KINDS: Final = {ending: kind for kind, ending in _ENDINGS.items()}
+_SIGNATURES: Final = {
+    rb"\x89PNG": "image/png",
+    rb"\xff\xd8\xff": "image/jpeg",
+    b"GIF8": "image/gif",
+    b"RIFF....WEBP": "image/webp",
+}
+
+
+def media_type(content: bytes) -> str:
+    """Return the media type of a picture by how it begins; empty for anything else."""
+    found = (kind for start, kind in _SIGNATURES.items() if re.match(start, content, re.DOTALL))
+    return next(found, "")
 
 
 def picture_mark(url: str) -> str:
