@@ -1,10 +1,11 @@
-"""The form in which a person chooses a model, gives its key, tries it, and has it downloaded."""
+"""The form to choose a model, enter its key, test it, and download it."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -94,7 +95,7 @@ async def _find_served() -> tuple[list[ServedModel], list[ServedModel]]:
 
 
 def embedder_values(familiar: Familiar) -> dict[str, Any]:
-    """Return the template values about how memories are found."""
+    """Return the template values about search by meaning."""
     found, wanted = familiar.finder.embedder, familiar.config.embedding.model
     may_pull = found.embedder is None and wanted == "auto"
     return {
@@ -104,7 +105,7 @@ def embedder_values(familiar: Familiar) -> dict[str, Any]:
 
 
 def keep_embedder(config: Path, packed: str) -> str:
-    """Let a server on this machine embed memory and turns; return what was done."""
+    """Use a server on this machine for embeddings; return a sentence that says so."""
     preset, base_url, model = [*packed.split(_SEPARATOR), "", ""][:3]
     if preset not in PRESETS or not model:
         raise UsageError("That is not a model of the server; nothing was changed")
@@ -114,7 +115,7 @@ def keep_embedder(config: Path, packed: str) -> str:
 
 
 def missing_model(familiar: Familiar) -> Model | None:
-    """Return the model that speaks and is not on this machine yet, or None."""
+    """Return the chat model if it has yet to be downloaded, or None."""
     slot = familiar.models.slot()
     is_missing = slot.preset == "local" and slot.model in CATALOG
     return CATALOG[slot.model] if is_missing and not path_of(slot.model, cache_dir()) else None
@@ -173,10 +174,9 @@ def _settings_of(typed: Mapping[str, str]) -> LLMSettings:
 
 
 class ModelDownload:
-    """A download in the background, and how far it is."""
+    """A download in the background, with its progress."""
 
-    def __init__(self, name: str, work: Callable[[Callable[[Progress], None]], object]) -> None:
-        self.name = name
+    def __init__(self, work: Callable[[Callable[[Progress], None]], object]) -> None:
         self.progress: Progress | None = None
         self.error: FamiliarError | None = None
         self._work = work
@@ -185,7 +185,7 @@ class ModelDownload:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, well or with an error."""
+        """Whether it has succeeded or failed."""
         return not self._thread.is_alive()
 
     def _run(self) -> None:
@@ -198,34 +198,39 @@ class ModelDownload:
         self.progress = progress
 
 
-_DOWNLOADS: Final[dict[str, ModelDownload]] = {}
+_DOWNLOADS: Final[dict[tuple[str, str], ModelDownload]] = {}
+"""Downloads by server (empty: the model hub) and model."""
 
 
 def begin_download(asked: PageRequest) -> Redirect:
-    """Download a model in the background, unless that is going on."""
+    """Download a model in the background, unless the download is under way."""
     from familiar_cli.llm.models.fetch import pull
 
     name, base_url = asked.sent("name").strip(), asked.sent("base_url").strip()
-    known = _DOWNLOADS.get(name)
+    at = "ollama" if asked.sent("at") == "ollama" else ""
+    known = _DOWNLOADS.get((at, name))
     if known is None or known.is_over:
-        if asked.sent("at") == "ollama":
-            url = base_url or PRESETS["ollama"].base_url
-            _DOWNLOADS[name] = ModelDownload(
-                name, lambda note: asyncio.run(pull_at_ollama(url, name, note))
-            )
+        if at:
+            url = base_url or PRESETS[at].base_url
+            work: Callable[[Callable[[Progress], None]], object] = partial(_pull_now, url, name)
         elif name in CATALOG:
-            _DOWNLOADS[name] = ModelDownload(name, lambda note: pull(name, cache_dir(), note))
+            work = partial(pull, name, cache_dir())
         else:
             raise UsageError(f"There is no model {name[:60]!r} to download")
-    where = {"at": asked.sent("at"), "base_url": base_url}
-    return Redirect(asked.to("settings/download", name=name, **where))
+        _DOWNLOADS[at, name] = ModelDownload(work)
+    return Redirect(asked.to("settings/download", name=name, at=at, base_url=base_url))
+
+
+def _pull_now(base_url: str, name: str, note: Callable[[Progress], None]) -> None:
+    asyncio.run(pull_at_ollama(base_url, name, note))
 
 
 def show_download(asked: PageRequest) -> Shown:
-    """Return how far a download is, or what came of it."""
+    """Show the progress of a download, or its result."""
     name = asked.query.get("name", "")
     values = {key: asked.query.get(key, "") for key in ("at", "base_url")}
-    return Shown("download", {"name": name, "download": _DOWNLOADS.get(name), **values})
+    download = _DOWNLOADS.get((values["at"], name))
+    return Shown("download", {"name": name, "download": download, **values})
 
 
 PAGES: Final = (

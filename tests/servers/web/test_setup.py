@@ -254,12 +254,18 @@ def test_ollama_downloads_a_model_after_one_click(client, last, said) -> None:
 
 
 def test_the_small_model_is_downloaded_from_where_it_is_missing(client, monkeypatch) -> None:
-    monkeypatch.setattr("familiar_cli.llm.models.fetch.pull", lambda *_: None)
+    pulled = []
+    monkeypatch.setattr("familiar_cli.llm.models.fetch.pull", lambda name, *_: pulled.append(name))
     live("ada")
     assert 'formaction="/settings/download" name="name" value="smollm2' in client.get("/chat").text
     form = {"name": "smollm2-135m-instruct"}
     page = client.post("/settings/download", data=form, follow_redirects=True)
     assert "smollm2-135m-instruct is here" in wait_for_download(client, page).text
+    assert pulled == ["smollm2-135m-instruct"]
+    assert "is here" not in client.get("/settings/download?name=nothing").text
+    at_ollama = {**form, "at": "ollama", "base_url": "http://127.0.0.1:9/v1"}
+    page = client.post("/settings/download", data=at_ollama, follow_redirects=True)
+    assert "Ollama did not download" in wait_for_download(client, page).text
     assert client.post("/settings/download", data={"name": "nothing"}).status_code == 400
 
 
