@@ -1,4 +1,4 @@
-"""Forget a person in a life of many months, and kill the command at random moments.
+"""Forget a person after many months of history, and kill the command at random moments.
 
 The familiar says ten catchphrases to everybody. One of twelve people is forgotten: of the replies
 to the others, those that change are counted, and all that name or quote that person must be among
@@ -54,7 +54,7 @@ TOPICS = ("honey", "the harbour", "an old violin", "the orchard", "a broken comp
 
 
 def live(home: Path, months: int, seed: int) -> tuple[set[int], dict[int, str]]:
-    """Write a life; return the replies to others that concern the person, and all of these."""
+    """Write a history; return the replies to others that concern the person, and all of them."""
     dice, at = random.Random(seed), datetime(2024, 1, 1, 9, tzinfo=UTC)
     concerned: set[int] = set()
     others: dict[int, str] = {}
@@ -87,7 +87,7 @@ def live(home: Path, months: int, seed: int) -> tuple[set[int], dict[int, str]]:
 
 
 def leftovers(root: Path) -> list[str]:
-    """Return where the name or the quotation stands."""
+    """List the places where the name or the quotation remains."""
     secrets = (NAME.lower().encode(), QUOTE.lower().encode())
     found = [str(p) for p in root.rglob("*") if NAME.lower() in p.name.lower()]
     for path in (p for p in root.rglob("*") if p.is_file()):
@@ -100,7 +100,7 @@ def leftovers(root: Path) -> list[str]:
 
 
 def in_child(work: object, begun_at: Path | None = None, kill_after_s: float = 0.0) -> float:
-    """Run something in a process of its own; return how long it took.
+    """Run a function in a process of its own; return its duration in seconds.
 
     Args:
         begun_at: Kill it so long after this file appears.
@@ -137,7 +137,7 @@ def reopen(home: Path) -> None:
 
 
 def main() -> None:
-    """Measure, and print what came of it."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--months", type=int, default=24)
     parser.add_argument("--kills", type=int, default=50)

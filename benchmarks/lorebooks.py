@@ -112,7 +112,7 @@ DECORATORS = (
 
 
 def _whole(entry: dict[str, Any]) -> dict[str, Any]:
-    """Fill in what SillyTavern expects of each entry."""
+    """Add the fields that SillyTavern expects in each entry."""
     usual: dict[str, Any] = {
         "order": 100,
         "selective": True,
@@ -182,7 +182,7 @@ def shown(case: dict[str, Any], root: Path) -> set[int]:
 
 
 def _may_be_shown(entry: dict[str, Any], case: dict[str, Any]) -> bool:
-    """Judge the decorators that SillyTavern does not know."""
+    """Judge the decorators that SillyTavern does not support."""
     newest = case["chat"][-entry.get("scanDepth", 2) :]
     said = "\n".join(f"{one['name']}: {one['text']}" for one in newest)
     said = said if entry.get("caseSensitive") else said.lower()

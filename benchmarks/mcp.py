@@ -110,7 +110,7 @@ def _ms(work: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Measure, and print what came of it."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--calls", type=int, default=100)

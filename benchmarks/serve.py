@@ -237,7 +237,7 @@ async def _listen(url: str, pid: int, listeners: int) -> dict[str, Any]:
 
 
 async def _turns_and_health(client: httpx.AsyncClient, url: str, pid: int) -> dict[str, float]:
-    """Take turns one after another, and ask `/health` all the while."""
+    """Take turns one after another while polling `/health`."""
     health: list[float] = []
     turns: list[float] = []
     is_over = asyncio.Event()
@@ -349,7 +349,7 @@ def _resident_mb(pid: int) -> float:
 
 
 def main() -> None:
-    """Measure, and print what came of it."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--at-once", type=int, default=50)
     parser.add_argument("--requests", type=int, default=500)

@@ -49,7 +49,7 @@ def name(n: int) -> str:
 
 
 class Cost(Struct, frozen=True):
-    """The cost of some commands, one after another."""
+    """The total cost of consecutive commands."""
 
     wall_s: float
     cpu_s: float
@@ -59,7 +59,7 @@ class Cost(Struct, frozen=True):
 
 
 class Meter:
-    """A port in front of another one, which counts what passes through."""
+    """A proxy that counts bytes and connections."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -69,7 +69,7 @@ class Meter:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        """Take no more connections."""
+        """Stop accepting connections."""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
@@ -95,7 +95,7 @@ class Meter:
             sink.shutdown(socket.SHUT_WR)
 
     def cost(self, *commands: list[str], **environment: str) -> Cost:
-        """Run commands, and return what they cost together."""
+        """Run commands and return their total cost."""
         bytes_before, connections_before = self.bytes, self.connections
         begun, cpu_s, memory_kb = time.perf_counter(), 0.0, 0
         for command in commands:
@@ -139,7 +139,7 @@ class Place:
 
     @staticmethod
     def command(*words: str) -> list[str]:
-        """Return the command line of a command."""
+        """Return the argument vector of a command."""
         return [sys.executable, "-m", "familiar_cli", *words, "--quiet"]
 
     @property
@@ -175,7 +175,7 @@ class Place:
 
 
 def measured(where: Path, files: int, commits: int, changed: int) -> dict[str, dict[str, Cost]]:
-    """Return the costs of each kind of sync in a memory of that size, ours and git's."""
+    """Measure each kind of sync in a memory of that size, ours and git's."""
     laptop, hub = Place(where / "laptop"), where / "hub.git"
     subprocess.run(["git", "init", "-q", "--bare", str(hub)], check=True)
     git(hub, "config", "http.receivepack", "true")

@@ -490,7 +490,7 @@ class Familiar:
 
     @property
     def forget_place(self) -> ForgetPlace:
-        """The parts in which a person is forgotten."""
+        """What forgetting a person needs of this familiar."""
         from familiar_cli.sync.forget_orders import ForgetPlace
 
         owners = ((one.account.user_id, one.account.username, one.name) for one in self.me().owners)

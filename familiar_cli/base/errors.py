@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Question = tuple[str, tuple[tuple[str, str], ...]]
-"""An option that resolves an ambiguity, with its possible values and what each means."""
+"""An option that resolves an ambiguity, with its possible values and their meanings."""
 
 MOST_MESSAGE_CHARS: Final = 2_000
 """Limit for error messages, which may quote arbitrarily long input."""

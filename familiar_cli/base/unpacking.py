@@ -1,4 +1,4 @@
-"""Unpack compressed bytes from outside, never to more than the caller allows."""
+"""Decompression of untrusted bytes, up to a limit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import zlib
 
 
 def inflate(packed: bytes, most_bytes: int) -> bytes:
-    """Unpack compressed bytes, and stop as soon as they are more than allowed.
+    """Decompress bytes, stopping once they exceed the limit.
 
     Raises:
         ValueError: They unpack to more than `most_bytes`.

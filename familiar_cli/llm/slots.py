@@ -256,7 +256,7 @@ class ResolvedSlot(Discreet, frozen=True):
 
     @property
     def subject(self) -> str:
-        """Its name at the beginning of a sentence."""
+        """`where`, capitalised for the beginning of a sentence."""
         return f"{self.where[:1].upper()}{self.where[1:]}"
 
 

@@ -22,7 +22,7 @@ _PAIRS: Final = (
     ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
 )
 _WORDS: Final = frozenset(["<thought>", "<reason>", "<reasoning>"])
-"""Opening marks that also occur in stories; only at the beginning of a reply, these are marks."""
+"""Opening marks that also occur in stories, so that they count only at the start of a reply."""
 _SENTENCE_ENDS: Final = tuple("\n.!?…。！？")
 _AFTER_SENTENCE: Final = " \t\"'”’»)]*"
 _OPENING: Final = frozenset(opening for opening, _ in _PAIRS)

@@ -62,7 +62,7 @@ def context_page(trace: Trace, zone: tzinfo | None) -> PagePart:
 
 
 def _places_part(pieces: Iterable[Fragment]) -> PagePart | None:
-    """Return the entries in the prompt that stand where their books place them."""
+    """List the entries that lorebooks have placed in the prompt."""
     from familiar_cli.context.lore_placement import PLACED
 
     placed = [(piece, piece.cause.partition(PLACED)[2]) for piece in pieces if piece.kept]

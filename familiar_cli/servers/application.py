@@ -210,7 +210,7 @@ def make_app(
 
 
 def _import_ahead() -> None:
-    """Import what the first message and the first pages need, so that nobody waits for it."""
+    """Import ahead what the first message and the first pages need."""
     import familiar_cli.context.budget  # noqa: PLC0415
     import familiar_cli.llm.client  # noqa: PLC0415
     import familiar_cli.llm.wire  # noqa: F401, PLC0415

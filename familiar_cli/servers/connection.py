@@ -31,14 +31,14 @@ T = TypeVar("T")
 
 
 class Change(Struct, Generic[T], frozen=True):
-    """A change of a familiar, and what is new since the one before."""
+    """A change of a familiar, with the news since the last one."""
 
     number: int
     news: T
 
 
 class ChangeFeed(Generic[T]):
-    """Looks at a familiar once a second for all who listen, in a thread.
+    """Watches the files of a familiar on behalf of all listeners.
 
     Args:
         paths: The familiar.
@@ -61,11 +61,11 @@ class ChangeFeed(Generic[T]):
 
     @property
     def is_in_use(self) -> bool:
-        """Whether somebody listens."""
+        """Whether there are listeners."""
         return self._listeners > 0
 
     async def listen(self, since: int) -> AsyncGenerator[list[Change[T]]]:
-        """Yield the changes after a number as they come, and from time to time none."""
+        """Yield changes after a number as they happen; an empty list keeps the connection alive."""
         self._listeners += 1
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._watch_files())
@@ -102,7 +102,7 @@ class ChangeFeed(Generic[T]):
 
 
 class ChangeFeeds(Generic[T]):
-    """The feeds of a server: one for each familiar that somebody listens to.
+    """The change feeds of a server, one for each familiar with listeners.
 
     Args:
         ending: Set when the server shuts down.
@@ -113,7 +113,7 @@ class ChangeFeeds(Generic[T]):
         self._feeds: dict[Path, ChangeFeed[T]] = {}
 
     def of(self, paths: FamiliarPaths, read: Callable[[], Awaitable[T]]) -> ChangeFeed[T]:
-        """Return the feed of a familiar; `read` is that of its first listener."""
+        """Return the feed of a familiar; only its first listener's `read` is used."""
         self._feeds = {root: feed for root, feed in self._feeds.items() if feed.is_in_use}
         if paths.root not in self._feeds:
             self._feeds[paths.root] = ChangeFeed(paths, self._ending, read)
@@ -121,7 +121,7 @@ class ChangeFeeds(Generic[T]):
 
 
 class EventStream(StreamingResponse):
-    """Server-sent events; `release` is called at their end, however they end."""
+    """A response of server-sent events that calls `release` when it ends for any reason."""
 
     def __init__(self, events: AsyncGenerator[bytes], release: Callable[[], None]) -> None:
         super().__init__(events, media_type="text/event-stream")
@@ -129,7 +129,7 @@ class EventStream(StreamingResponse):
         self._release = release
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send them until the client leaves."""
+        """Send the events until the client disconnects."""
         try:
             await super().__call__(scope, receive, send)
         finally:

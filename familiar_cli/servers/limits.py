@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 _FREE_BYTES: Final = 64 * 1024  # of each body, so that a few large ones do not block others
 LARGE_BYTES: Final = 1024 * 1024  # such bodies are processed one at a time
 MOST_STREAMS: Final = {"server": 2_000, "token": 500, "person": 20}
-"""Most open streams of events; those of a person count by token."""
+"""Maximum number of open event streams; a person's are counted for each token."""
 
 T = TypeVar("T")
 
 
 class StreamSlots:
-    """Counts the streams that are open, of each token and person."""
+    """Counts open streams for each token and person."""
 
     def __init__(self) -> None:
         self._open: Counter[tuple[str, ...]] = Counter()
 
     def take(self, *owners: tuple[str, ...]) -> Callable[[], None]:
-        """Count a stream; return what ends it.
+        """Count a stream, and return a function that ends it.
 
         Raises:
             ApiError: Too many are open already.

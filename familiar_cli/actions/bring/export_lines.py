@@ -59,7 +59,7 @@ class ExportedLines(Struct, frozen=True):
 def export_lines(
     familiar: Familiar, memory_format: MemoryFormat, *, public: bool = False
 ) -> ExportedLines:
-    """Return what a familiar remembers of people and topics, as files of a format.
+    """Export the memories about people and topics in a format.
 
     What is private to other people than the owner is left out: another program gets it.
 

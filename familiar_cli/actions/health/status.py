@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class LastTurn(Struct, frozen=True):
-    """The turn that was said last in any channel, without its text; `name` is its speaker's."""
+    """The latest turn of any channel, without its text; `name` is its speaker's."""
 
     id: int
     at: str
@@ -228,7 +228,7 @@ _CHECK_S: Final = 2.0  # at most, for a look at a history of gigabytes
 
 
 def damage_notice(path: Path, limit_s: float) -> str:
-    """Return what is damaged in a history, with the command that helps; empty if nothing is seen.
+    """Describe the damage to a history, and the command that repairs it; empty if none is found.
 
     Args:
         limit_s: How long to look.
@@ -252,7 +252,7 @@ def damage_notice(path: Path, limit_s: float) -> str:
 
 
 def problems_of(paths: FamiliarPaths) -> Iterator[str]:
-    """Yield what was cut off, or is damaged, with the command that helps."""
+    """Yield unfinished work and damage, each with the command that helps."""
     if damage := damage_notice(paths.history, _CHECK_S):
         yield damage
     if is_plain(paths.forgetting):

@@ -203,7 +203,7 @@ def hear(familiar: Familiar, said: Said, at: datetime | None = None) -> KeptMess
 
 
 def audiences_of(familiar: Familiar, channels: Iterable[str]) -> dict[str, str]:
-    """Return for each channel who can hear what is said there, in the owner's words."""
+    """Describe to the owner who can hear each channel."""
     rules, history = familiar.privacy.rules(), familiar.history
     own = rules.own | familiar.me().slugs
     others: dict[str, list[Author] | None] = {}
@@ -224,7 +224,7 @@ def audiences_of(familiar: Familiar, channels: Iterable[str]) -> dict[str, str]:
 
 
 def audience_for(familiar: Familiar, said: Said) -> str:
-    """Say who can hear what somebody is about to say; to others than the owner without names."""
+    """Describe to a speaker who will hear them; only the owner is told names."""
     rules, channel_id = familiar.privacy.rules(), said.channel_id
     kind = familiar.channels.declared_kind(channel_id) or said.kind
     has_begun, only = only_speaker(familiar.history, channel_id)
@@ -239,7 +239,7 @@ def audience_for(familiar: Familiar, said: Said) -> str:
 
 
 def names_of_speakers(familiar: Familiar, authors: Iterable[Author | None]) -> dict[Author, str]:
-    """Return the name of each author; one that came without a name has that of their page."""
+    """Return the name of each author, from their page if the account has none."""
     found = [author for author in authors if author]
     labels = familiar.labels(found)
 

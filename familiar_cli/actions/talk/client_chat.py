@@ -52,7 +52,7 @@ class ClientChat(Struct, frozen=True):
 
     @property
     def remembered_text(self) -> str | None:
-        """The text of the line that memory should hold, if there is one."""
+        """The text of the line to remember, if any."""
         return None if self.remember is None else str(self.lines[self.remember].get("mes", ""))
 
 

@@ -1,4 +1,4 @@
-"""Pictures of messages on their way to a model that sees."""
+"""Pictures in requests to models that can see."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_PICTURES: Final = 8
 
 
 class PictureModel:
-    """A chat model that receives the pictures that messages mention.
+    """A chat model that is sent the pictures of messages.
 
     Args:
         pictures: The pictures of the current message, as parts of it.
@@ -45,7 +45,7 @@ class PictureModel:
         self._earlier = earlier
 
     def prepare(self, messages: Sequence[Message], **how: Any) -> PreparedRequest:  # noqa: ANN401
-        """Build the request with the pictures in it."""
+        """Build the request, including the pictures."""
         sent = self._model.prepare(messages, **how)
         if not self._pictures and self._earlier is None:
             return sent
@@ -54,7 +54,7 @@ class PictureModel:
         return replace(sent, body=encode_body(body))
 
     def _with_pictures(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Add pictures to the messages of people that mention them, the newest first."""
+        """Add pictures to the users' messages that mention them, newest first."""
         left, current = MOST_PICTURES, list(self._pictures)
         for message in reversed(messages):
             if message["role"] != "user" or not left:
@@ -93,7 +93,7 @@ def picture_part(url: str) -> dict[str, Any]:
 
 
 def picture_address(name: str, content: bytes) -> str:
-    """Return a picture from a file as an address that holds it.
+    """Return a picture file as a `data:` address.
 
     Raises:
         UsageError: It is not a picture that models take.

@@ -103,7 +103,7 @@ def _find_turn(familiar: Familiar, turn: int) -> Turn | None:
 
 
 def oldest_in_prompt(trace: Trace) -> int:
-    """Return the oldest turn of the conversation in a prompt; 0 if no turn is known."""
+    """Return the oldest turn in a prompt; 0 if there is none."""
     sent = (p.turn_id for p in trace.contributions if p.kept and p.place is types.PromptSpan.chat)
     return min(filter(None, (*sent, trace.turn)), default=0)
 

@@ -123,7 +123,7 @@ def allowance_in(
 def request_now(
     familiar: Familiar, setup: TurnSetup, channel_id: str, said: str, *, viewer: Viewer
 ) -> ContextRequest:
-    """Return the request of a turn that nobody takes, to look at what its prompt would hold."""
+    """Build the request of a hypothetical turn, to inspect its prompt."""
     return ContextRequest(
         familiar_id=familiar.paths.root.name,
         channel_id=channel_id,
@@ -151,7 +151,7 @@ def pinned_memory(familiar: Familiar, setup: TurnSetup, find: Callable[[], Pins]
 
 
 def sight_of(familiar: Familiar, setup: TurnSetup, request: ContextRequest) -> Sight:
-    """Return the filter of memory in a turn, whatever its prompt holds already."""
+    """Return the memory filter of a turn, ignoring which turns its prompt already contains."""
     macros = setup.character.macros_of(request)
     gates = LoreGates(familiar.memory, familiar.history, request, macros)
     return Sight(

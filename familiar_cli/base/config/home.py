@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 CHOSEN_FILE = ".chosen"
 ME_FILE = "me.toml"
 IS_MOVING: Final = "not finished"
-"""Second line of `moved.txt` while the familiar is moved; its process holds `moving_lock`."""
+"""Second line of `moved.txt` during a move, whose process holds `moving_lock`."""
 NEAREST = Path("data") / "familiars"
 
 
@@ -83,7 +83,7 @@ class FamiliarPaths(Struct, frozen=True):
     """`moved.txt`: where the familiar went; this copy no longer answers."""
 
     moving_lock = _FamiliarFile(".moving.lock")
-    """Held while the familiar is moved away."""
+    """Lock held during a move."""
 
     @property
     def me(self) -> Path:
@@ -91,7 +91,7 @@ class FamiliarPaths(Struct, frozen=True):
         return self.root.parent / ME_FILE
 
     forgetting = _FamiliarFile(".forgetting.json")
-    """`.forgetting.json`: whom the familiar is forgetting, until it is done."""
+    """`.forgetting.json`: the person being forgotten, until that is complete."""
 
     channels = _FamiliarFile("channels")
     """Settings files of individual channels."""
@@ -259,7 +259,7 @@ def check_here(paths: FamiliarPaths) -> None:
 
 
 def moved_to(paths: FamiliarPaths) -> str:
-    """Return where a familiar was moved to, in words."""
+    """Describe where a familiar was moved."""
     try:
         text = files.read_plain(paths.moved).decode("utf-8", "replace")
     except OSError:

@@ -67,7 +67,7 @@ _MOST_NAMES: Final = 3
 
 
 def audience_words(names: Sequence[str]) -> str:
-    """Say who may hear something, to the owner, given the names of the others."""
+    """Describe an audience to the owner, given the names of the others."""
     if not names:
         return "only you"
     more = len(names) - _MOST_NAMES

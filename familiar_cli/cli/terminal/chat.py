@@ -708,7 +708,7 @@ class Conversation:
         return 0 if self.interactive else INTERRUPTED
 
     def _prompt_reach(self, trace: Trace) -> str:
-        """Say from when on messages are in the prompt; empty if all of them are."""
+        """Say which messages have left the prompt; empty if none have."""
         first = self.familiar.history.turn(oldest_in_prompt(trace))
         channel_id = self.said.channel_id
         if not first or not self.familiar.history.recent(channel_id, 1, first.id, viewer=OWNER):

@@ -56,7 +56,7 @@ _STYLE: Final = Style.from_dict({"bottom-toolbar": "noreverse fg:ansibrightblack
 
 @contextmanager
 def _printing_above() -> Iterator[None]:
-    """Print above the prompt what comes meanwhile; what goes to a file still goes there."""
+    """Print output above the prompt, except for streams that are redirected."""
     outputs = {"stdout": sys.stdout, "stderr": sys.stderr}
     with patch_stdout(raw=True):
         for name, stream in outputs.items():
@@ -203,7 +203,7 @@ class ChatPrompt:
         return keys
 
     def _is_paste(self, event: KeyPressEvent) -> bool:
-        """Tell whether more keys arrived together with this one, faster than anybody types.
+        """Tell whether more keys arrived along with this one, faster than typing.
 
         What the terminal answers, such as where the cursor is, is no key.
         """
@@ -295,7 +295,7 @@ class EarlyKeys:
         return bool(keys)
 
     def waiting(self) -> list[KeyPress]:
-        """Read the keys that have come and were not read yet."""
+        """Read the keys that are waiting."""
         if ON_WINDOWS or not select.select([self.input.fileno()], [], [], 0)[0]:
             return []
         return self.input.read_keys()

@@ -38,7 +38,7 @@ def can_edit() -> bool:
 
 
 def prompt_stream() -> TextIO:
-    """Return where a person sees what they type: stderr, or stdout where stderr is redirected."""
+    """Return the stream of the prompt: stderr, or stdout if stderr is redirected."""
     return sys.stdout if sys.stdout.isatty() and not sys.stderr.isatty() else sys.stderr
 
 

@@ -426,7 +426,7 @@ class ReplyResponse:
         await send({"type": "http.response.body", "body": shape.end})
 
     async def _whole(self, send: Send) -> None:
-        """Send one JSON object; while it takes long, empty lines before it."""
+        """Send one JSON object, preceded by blank lines while the client waits."""
         pieces, event, has_begun = list[str](), None, False
         now = asyncio.get_running_loop().time
         due_s = now() + _SILENT_S
@@ -458,7 +458,7 @@ class ReplyResponse:
 
     @property
     def _is_late(self) -> bool:
-        """Whether it is not known yet what the headers tell about the turn."""
+        """Whether the turn is not known in time for the headers."""
         return self._trace is None and self._wanted.is_kept and not self._wanted.is_chore
 
     @property

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PREVIOUS: Final = re.compile(r"(?:resp|msg)_(\d{1,18})")
 _RECENT: Final[OrderedDict[str, dict[str, str]]] = OrderedDict()
-"""The newest calls of functions, by their unguessable ids: some clients send only the id again."""
+"""The newest function calls by unguessable id, since some clients send back only the id."""
 
 _MOST_RECENT: Final = 500
 _MOST_RECENT_CHARS: Final = 20_000  # of the arguments of one
@@ -128,7 +128,7 @@ def _is_instruction(item: object) -> bool:
 
 
 def _join_calls(messages: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Put calls of tools that follow each other, or a text, into one message."""
+    """Merge consecutive tool calls, and the text before them, into one message."""
     joined: list[dict[str, Any]] = []
     for message in messages:
         calls = message.get("tool_calls")
@@ -145,7 +145,7 @@ def _chat_call(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_function(tool: object) -> bool:
-    """Tell whether it is, or chooses, a function of the client and no tool of OpenAI's."""
+    """Tell whether a tool or tool choice is a function of the client's, not a tool of OpenAI's."""
     return isinstance(tool, dict) and tool.get("type") == "function"
 
 
@@ -167,14 +167,14 @@ def _chat_part(part: object) -> object:
 
 
 class ToolCalls:
-    """The calls of functions in the events of a model server, of which each holds a part."""
+    """The function calls in a model server's events, each of which may hold only a part."""
 
     def __init__(self) -> None:
         self._calls: dict[str, dict[str, str]] = {}
         self._ids: list[str] = []
 
     def take(self, event: str) -> None:
-        """Add what one event holds of them."""
+        """Add the parts of calls in one event."""
         choice = first_choice(json.loads(event).get("choices"))
         message = choice.get("delta") or choice.get("message")
         calls = message.get("tool_calls") if isinstance(message, dict) else None
@@ -188,11 +188,11 @@ class ToolCalls:
                 kept[key] += str_or_empty(function.get(key))
 
     def to_chat(self) -> list[dict[str, Any]]:
-        """Return them as a chat completion names them."""
+        """Return the calls in the form of a chat completion."""
         return list(map(_chat_call, self._calls.values()))
 
     def items(self) -> list[dict[str, Any]]:
-        """Return them as items of a response."""
+        """Return the calls as items of a response."""
         self._ids += [
             f"fc_{secrets.token_hex(12)}" for _ in range(len(self._ids), len(self._calls))
         ]

@@ -37,7 +37,7 @@ _INTRODUCTION: Final = re.compile(
     r"|thread))\b\W*){1,10}",
     re.IGNORECASE,
 )
-"""A line of a program before the messages that it pastes."""
+"""A line with which a program introduces pasted messages."""
 
 _LEAST_PASTED: Final = 3  # lines; fewer are no thread
 _MOST_CHARS: Final = 200_000  # of a text that may be a thread
@@ -100,7 +100,7 @@ def _channel_thread(
 def _pasted_thread(
     text: str, is_own: Callable[[str], bool], has_said: Callable[[str], bool]
 ) -> tuple[RequestLine, ...]:
-    """Return the messages pasted into one text, which the familiar took part in.
+    """Return the messages of a conversation with the familiar that was pasted into one text.
 
     A person may paste a chat, too, with somebody of the familiar's name: it is a thread only if a
     program introduces it as such, or the familiar has said a line of it.

@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 _MOST_MADE: Final = 100
 _MADE: Final[WeakKeyDictionary[Familiar, dict[Hashable, tuple[Any, ...]]]] = WeakKeyDictionary()
-"""Parts of pages, by familiar and name, each with the state for which it was made."""
+"""Cached parts of pages by familiar and name, each with the state of the files."""
 
 
 class PageRequest(Struct, frozen=True):

@@ -173,7 +173,7 @@ def evidence_links(days: Mapping[date, Sequence[int]] | None, base: str) -> Html
 
 
 def imported_evidence(day: date | None) -> Html:
-    """Return what is known of a fact that another program remembered."""
+    """Return the evidence of a fact imported from another program."""
     words = f"said on {day_words(day)}, imported" if day else "imported"
     return el("span", words, class_="evidence")
 

@@ -45,7 +45,7 @@ def setup_values(
 
 
 def read_upload(content_type: str, body: bytes) -> tuple[dict[str, str], list[tuple[str, bytes]]]:
-    """Parse a form that may have files.
+    """Parse a form, which may contain files.
 
     Returns:
         The fields, and the name and content of each file.

@@ -486,7 +486,7 @@ class Site:
 
 
 async def _no_news() -> None:
-    """Read nothing: the page reads its parts again."""
+    """Read no news, since the page reloads its parts."""
 
 
 def _base_of(request: Request) -> str:
@@ -540,7 +540,7 @@ async def _static_response(request: Request) -> Response:
 def _read_body(
     request: Request, body: bytes
 ) -> tuple[dict[str, list[str]], list[tuple[str, bytes]]]:
-    """Return the fields of a form, and the name and content of each file."""
+    """Parse a form into its fields and its files (name and content)."""
     if _is_form(request):
         return asking.read_form(body), []
     kind = request.headers.get("content-type", "")

@@ -144,14 +144,14 @@ class PageTurn(LiveTurn):
         return PictureModel(model, new or stored_parts(self.root, self.text), root)
 
     def _amend(self, trace: Trace) -> Trace:
-        """Store the pictures of a message that is about to be stored."""
+        """Store a message's pictures just before the message itself."""
         if self.said and not self.said.off_record:
             keep_pictures(self.root, self._pictures)
         return trace
 
     @property
     def text(self) -> str:
-        """What was said, once known."""
+        """The text of the message, once it has been read."""
         return self.said.text if self.said else ""
 
     def _note_begun(self, trace: Trace) -> None:
@@ -424,7 +424,7 @@ def _turn_rows(asked: asking.PageRequest, turns: Sequence[Turn]) -> list[dict[st
 
 
 def _oldest_in_prompt(familiar: Familiar, channel_id: str) -> int:
-    """Return the oldest turn in a conversation's last prompt; 0 without one."""
+    """Return the oldest turn in a conversation's last prompt; 0 if there is none."""
     try:
         said = change_turns.last_exchange(familiar, channel_id).said
         return oldest_in_prompt(read_trace(familiar.paths.traces, said.id))
@@ -526,7 +526,7 @@ def withdraw_exchange(asked: asking.PageRequest) -> asking.Redirect:
 
 
 def remember_message(asked: asking.PageRequest) -> asking.Redirect:
-    """Write one message to memory, as a quote."""
+    """Write one message to memory as a quotation."""
     number = asking.to_number(asked.sent("turn"), "turn")
     turn = asked.familiar.history.turn(number)
     if turn is None or not asked.viewer.sees_turn(turn):

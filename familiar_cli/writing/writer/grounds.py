@@ -351,7 +351,7 @@ class Grounds(Struct, frozen=True, dict=True):
 
     @cached_property
     def lore_rail(self) -> LoreRail:
-        """Tells what only lore says: the familiar's own words about it are no evidence, either."""
+        """The rail for lore; the familiar's own words are no evidence either."""
         said = " ".join(turn.content for turn in self.batch.turns if turn.role == "user")
         return LoreRail(self.lore, stems_of, stems_of(said) | self._common | self._stems_of_names)
 
@@ -528,7 +528,7 @@ class Grounds(Struct, frozen=True, dict=True):
         return [self.turns[n].content for n in turn_ids if n in self.turns]
 
     def day_said(self, turn_ids: Iterable[int]) -> date:
-        """Return the date of the newest of these turns of the batch."""
+        """Return the date of the newest of these turns."""
         at = max(self.turns[n].at for n in turn_ids)
         return to_zone(at, self.zone).date()
 

@@ -1,4 +1,4 @@
-"""Entries of lorebooks beside the turns that were answered with them: names, never evidence."""
+"""Lorebook entries that were in the prompts of turns: a source of names, never evidence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LINK: Final = re.compile(r"\[[^\[\]]*\]\([^()]*\)|\[\[[^\[\]]*\]\]|`[^`]*`")
 
 
 class LoreShown(Struct, frozen=True):
-    """An entry that a prompt of the turns contained.
+    """An entry that was in the prompt of one of the turns.
 
     Args:
         names: Its title and plain keys, longest first.
@@ -42,7 +42,7 @@ class LoreShown(Struct, frozen=True):
 
 
 def read_lore(store: MemoryStore, rel_paths: Iterable[str]) -> tuple[LoreShown, ...]:
-    """Read the entries at these paths; what is no longer there is left out."""
+    """Read the entries at these paths, skipping those that no longer exist."""
     found: list[LoreShown] = []
     for rel_path in rel_paths:
         try:
@@ -57,7 +57,7 @@ def read_lore(store: MemoryStore, rel_paths: Iterable[str]) -> tuple[LoreShown, 
 
 
 def lore_section(entries: Sequence[LoreShown], count: Callable[[str], int]) -> str:
-    """Return the part of a prompt that shows entries, each only as far as a reader needs."""
+    """Return the part of a prompt that shows entries, each shortened."""
     parts = []
     for entry in entries[:_MOST_ENTRIES]:
         text = unfenced(entry.text).strip()
@@ -67,7 +67,7 @@ def lore_section(entries: Sequence[LoreShown], count: Callable[[str], int]) -> s
 
 
 class LoreRail(Struct, frozen=True, dict=True):
-    """What entries say, kept apart from what people say.
+    """Separates what only lorebook entries say from what people said.
 
     Args:
         stems: Returns the stems of a text's content words.
@@ -91,7 +91,7 @@ class LoreRail(Struct, frozen=True, dict=True):
         return self.stems(" ".join(name for entry in self.entries for name in entry.names))
 
     def split(self, text: str) -> tuple[str, str]:
-        """Split a text into what people may have said, and sentences that only lore says."""
+        """Split a text into sentences people may have said and sentences only lore says."""
         kept, lore = "", ""
         for sentence in _sentences(text) if self.entries else [text]:
             if self._is_lore(sentence):

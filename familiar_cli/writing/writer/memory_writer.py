@@ -370,7 +370,7 @@ class _WriterPass:
         self._tell(piece, verdicts, applied)
 
     def _note_weak(self) -> None:
-        """From now on, only propose lines, and only those that the turns support."""
+        """From now on, only propose lines that the turns support, for review."""
         self._is_weak, will = True, "would wait" if self._mode == "dry_run" else "waits"
         if self._mode == "apply":
             self._mode, self.draft = "review", Draft(self._store)

@@ -81,7 +81,7 @@ _INSIDE_NAMES: Final = frozenset(" _-'’,、&+!！?？()\u200c\u200d")
 _BY_HAND: Final = "the old line was written by a person; it is held for review"
 _UNSUPPORTED: Final = "the turns it names share none of its words; it is held for review"
 ASK_AGAIN_DAYS: Final = 30
-"""So long something counts as impossible before the familiar asks whether it still is."""
+"""How long something counts as impossible before the familiar asks again."""
 
 _OF_LORE: Final = "only the lore that was shown says so"
 _LINK: Final = re.compile(r"\[([^\[\]]*)\]\([^()]*\)|\[\[([^\[\]]*)\]\]")
@@ -314,7 +314,7 @@ def _check_lines(
 
 
 def _without_lore(text: str, operation: Operation, grounds: Grounds) -> tuple[str, str]:
-    """Split a line into what people said and what only a lorebook says.
+    """Split a line into what people said and what only lorebooks say.
 
     Raises:
         _RefusedError: Nothing is left for a rewrite.
@@ -358,7 +358,7 @@ def _check_line(
 
 
 def _date_limit(line: ProposedLine, grounds: Grounds) -> ProposedLine:
-    """Say of what the familiar cannot do since when that is known, and when to ask again."""
+    """Add to a limit the day it was stated and the day to ask again."""
     text = LIMIT_DAYS.sub("", line.text).rstrip()
     day = grounds.day_said(line.turns)
     later = day + timedelta(days=ASK_AGAIN_DAYS)
@@ -367,14 +367,14 @@ def _date_limit(line: ProposedLine, grounds: Grounds) -> ProposedLine:
 
 
 def _is_due(line: ProposedLine, operation: Operation, grounds: Grounds) -> bool:
-    """Tell whether the day has passed after which what the file says is asked again."""
+    """Tell whether a limit in the file is due to be asked about again."""
     shown = grounds.shown.get(operation.rel_path)
     days = limit_days(grounds.seen(shown.text, operation.rel_path), line.text) if shown else None
     return days is not None and grounds.day_said(line.turns).isoformat() > days[1]
 
 
 def _is_limit(text: str, operation: Operation, grounds: Grounds) -> bool:
-    """Tell whether a line says what is not possible here: of the familiar, or of nobody."""
+    """Tell whether a line states a limit of the familiar or of this place."""
     if operation.op in REWRITES or operation.kind not in {"said", "limit"}:
         return False
     people = tuple(name for person in grounds.roster.people for name in person.names)
