@@ -194,7 +194,7 @@ class Contribution(Struct, frozen=True):
         dialogue: The text as messages; for `Place.example`.
         estimated_tokens: The provider's estimate; 0 for none. The budget counts for itself.
         lines: The first and the last line of `rel_path` it comes from, from 1.
-        sha256: Hash of `rel_path` as it was read; empty if unknown.
+        sha256: Hash of what the prompt's viewer sees of `rel_path`; empty if unknown.
         score: How well it matches the message, if it was searched for; higher is better.
         cause: Why it is offered, where the source does not tell.
         shortened: Why it is only a part; empty if it is complete.

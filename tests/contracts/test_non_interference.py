@@ -7,6 +7,7 @@ somebody answers a stranger with the same bytes. Entry points are found.
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from contextlib import ExitStack
@@ -199,6 +200,19 @@ def test_a_strangers_prompt_is_the_same(homes, monkeypatch, words) -> None:
 
 def entered(one: Familiar, monkeypatch) -> None:
     monkeypatch.setenv("FAMILIAR_HOME", str(one.paths.root.parent))
+
+
+@pytest.mark.parametrize("words", ["bees and quokkas in zanzibar", "boats and bees"])
+def test_hidden_words_change_no_order_strength_or_hash(homes, monkeypatch, words) -> None:
+    shown = []
+    for one in homes:
+        entered(one, monkeypatch)
+        answer = run("ask", words, "--as", "discord:9", "--channel", "dm-x", "--dry-run", "--json")
+        pieces = json.loads(answer.stdout)["data"]["contributions"]
+        keys = ("rel_path", "sha256", "cause", "text")
+        shown.append([[piece[key] for key in keys] for piece in pieces if piece["score"]])
+    assert shown[0] == shown[1]
+    assert len(shown[0]) > 1
 
 
 NAMES = ("", "Robin", "ada", "Ada", "Anna")  # a stranger may call himself anything

@@ -173,7 +173,7 @@ def _explain_offered(
         layers=_paid_from(trace, pieces),
         rivals=tuple(_served_before(trace, lost)),
         reasons=tuple(dict.fromkeys(piece.reason for piece in pieces if piece.reason)),
-        since=_file_change(familiar, subject, pieces),
+        since=_file_change(familiar, trace, subject, pieces),
     )
 
 
@@ -297,17 +297,24 @@ def _restore_request(familiar: Familiar, trace: Trace) -> ContextRequest:
     )
 
 
-def _file_change(familiar: Familiar, subject: types.Subject, pieces: list[types.Fragment]) -> str:
+def _file_change(
+    familiar: Familiar, trace: Trace, subject: types.Subject, pieces: list[types.Fragment]
+) -> str:
     """Describe how an offered file has changed since."""
+    from familiar_cli.store.memory.pages.visible_lines import sha256_seen
+
     if subject.rel_path is None:
         return ""
     then = {piece.sha256 for piece in pieces if piece.sha256}
     try:
         now = familiar.memory.sha256(subject.rel_path)
+        text = familiar.memory.read_file(subject.rel_path) if now else ""
     except FamiliarError as error:
         return str(error)
     if now is None:
         return "The file no longer exists."
+    viewer = _restore_request(familiar, trace).viewer
+    now = sha256_seen(text, now, viewer, subject.rel_path)
     return "The file has changed since." if then and now not in then else ""
 
 

@@ -22,7 +22,7 @@ from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded, why_withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.store.memory import layout
 from familiar_cli.store.memory.pages.lines import machine_spans, shown_between
-from familiar_cli.store.memory.pages.visible_lines import line_for, private_spans
+from familiar_cli.store.memory.pages.visible_lines import line_for, private_spans, sha256_seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -205,7 +205,7 @@ def _desk_piece(
         rel_path=seen.head.rel_path,
         fit=Fit.cut,
         lines=(seen.number(min(lines)), seen.number(max(lines))),
-        sha256=seen.head.sha256,
+        sha256=sha256_seen(seen.head.text, seen.head.sha256, seen.viewer, seen.head.rel_path),
         shortened="" if seen.head.is_whole else "only its beginning is read: memory.max_file_bytes",
     )
 
@@ -353,7 +353,8 @@ def _visible_part(
     shortened = "without what was said in private elsewhere" if inside else ""
     if not head.is_whole:
         shortened = "only the beginning of the file is read: memory.max_file_bytes"
-    return _digest_piece(head.rel_path, text, (first, last), head.sha256, shortened=shortened)
+    sha256 = sha256_seen(head.text, head.sha256, viewer, head.rel_path)
+    return _digest_piece(head.rel_path, text, (first, last), sha256, shortened=shortened)
 
 
 def _digest_piece(

@@ -312,7 +312,7 @@ class Gatherer(Struct):
         return packed.passage()._replace(
             rel_path=key,
             lines=(line_at(file.text, ends[0]), line_at(file.text, ends[1])),
-            sha256=file.sha256,
+            sha256=visible_lines.sha256_seen(file.text, file.sha256, self.sight.viewer, key),
             is_cut=packed.is_cut,
             whole_tokens=packed.source.size_tokens if packed.is_cut else 0,
             place=partial(self.sight.place, rel_path=key, text=file.text),

@@ -39,7 +39,7 @@ from familiar_cli.store.memory.pages.lines import (
     with_references,
     without_references,
 )
-from familiar_cli.store.memory.pages.visible_lines import visible_in
+from familiar_cli.store.memory.pages.visible_lines import sha256_seen, visible_in
 from familiar_cli.store.memory.relation_index import is_edge_visible
 
 if TYPE_CHECKING:
@@ -445,7 +445,7 @@ class PeopleSource:
             rel_path=head.rel_path,
             fit=Fit.queue,
             lines=(1, 1 + (made.first if is_all else visible.rstrip()).count("\n")),
-            sha256=head.sha256,
+            sha256=sha256_seen(head.text, head.sha256, request.viewer, head.rel_path),
             cause=cause,
             shortened=kept_back if is_all else _CUT,
             whole_tokens=0 if is_all else len(seen) // _CHARS_A_TOKEN,

@@ -14,7 +14,7 @@ from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.tiers import loaded_whole
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.store.memory.pages.front_matter import SELF_FILES
-from familiar_cli.store.memory.pages.visible_lines import numbered_text
+from familiar_cli.store.memory.pages.visible_lines import numbered_text, sha256_seen
 from familiar_cli.store.search.build import Pins
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class PinnedMemory:
             rel_path=rel_path,
             fit=Fit.cut,
             lines=(1, 1 + numbered_text(head.text, sight.viewer, rel_path).rstrip().count("\n")),
-            sha256=head.sha256,
+            sha256=sha256_seen(head.text, head.sha256, sight.viewer, rel_path),
             cause="it is pinned",
             shortened=kept_back if head.is_whole else _CUT_HEAD,
         )

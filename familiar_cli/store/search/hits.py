@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import date, datetime, tzinfo
 from functools import lru_cache, partial
 from itertools import islice
@@ -29,7 +30,7 @@ from familiar_cli.store.search.who_when import last_day
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from familiar_cli.base.who.visibility import Viewer
@@ -123,6 +124,48 @@ def visible_line(hit: Hit, text: str, viewer: Viewer) -> tuple[str, TextSpan | N
     return made.title, next((line for line in made.lines if line.end > at), None)
 
 
+class PartlySeen(NamedTuple):
+    """The files of which a viewer does not see all.
+
+    Args:
+        texts: What is seen of each, by document.
+        lines: By document the lines that are seen and hold words searched for, with their share.
+    """
+
+    texts: dict[int, str]
+    lines: dict[int, dict[int, float]]
+
+
+def partly_seen(
+    connection: sqlite3.Connection,
+    store: MemoryStore,
+    query: str,
+    documents: Iterable[int],
+    viewer: Viewer,
+) -> PartlySeen:
+    """Find those of `documents` of which a viewer does not see all."""
+    found, read, words = PartlySeen({}, {}), store.reader(), fts.wanted_words(query)
+    select = "SELECT id, rel_path FROM documents WHERE id IN"
+    files = () if viewer.sees_everything else rows_among(connection, select, documents)
+    for id_, rel_path in files:
+        with suppress(FamiliarError):
+            text = read(rel_path)
+            if hidden := private_spans(text, viewer, rel_path):
+                found.texts[id_] = seen = visible_in(text, viewer, rel_path)
+                of_file = found.lines[id_] = {}
+                for line, start, end in connection.execute(_LINES_OF, (id_,)):
+                    if not any(first < end and last > start for first, last in hidden):
+                        at = start - sum(last - first for first, last in hidden if first < start)
+                        held = next(one for one in _cut_page(seen, rel_path).lines if one.end > at)
+                        folded = _fold_text(blank_spans(seen[held.start : held.end]))
+                        if share := share_of(folded, words):
+                            of_file[line] = share
+    return found
+
+
+_LINES_OF: Final = "SELECT id, char_start, char_end FROM chunks WHERE level = 1 AND document_id = ?"
+
+
 WHOLE_FILE_CHARS: Final = 2000
 
 
@@ -154,6 +197,39 @@ def _count_tokens(text: str) -> int:
     from familiar_cli.llm.tokens import heuristic  # noqa: PLC0415  # where hits are bounded
 
     return heuristic().count(text)
+
+
+def _choose_visible(
+    text: str, best: CharRange, passage: CharRange, rel_path: str, options: SearchOptions
+) -> CharRange:
+    """Choose the part of a page to show; what is hidden does not decide how much that is."""
+    most, viewer = options.snippet_tokens, options.viewer
+    hidden = private_spans(text, viewer, rel_path)
+    if not hidden:
+        return choose_snippet(text, best, passage, most)
+    seen = visible_in(text, viewer, rel_path)
+    made, at = _cut_page(seen, rel_path), visible_place(text, best.start, viewer, rel_path)
+    line = next((one for one in made.lines if one.end > at), None)
+    if line is None:
+        return best
+    outer = made.passages[line.parts[0]]
+    place = choose_snippet(
+        seen, CharRange(line.start, line.end), CharRange(outer.start, outer.end), most
+    )
+    return CharRange(_place_on_page(place.start, hidden), _place_on_page(place.end, hidden, 1))
+
+
+def _visible_words(text: str, place: CharRange, viewer: Viewer, rel_path: str) -> str:
+    return shown_between(text, *place, private_spans(text, viewer, rel_path))
+
+
+def _place_on_page(place: int, hidden: Iterable[tuple[int, int]], end: int = 0) -> int:
+    """Return where a place in what is seen of a page is on it; with `end`, where a range ends."""
+    for first, last in hidden:
+        if first > place - end:
+            break
+        place += last - first
+    return place
 
 
 def line_number(text: str, place: int) -> int:
@@ -250,6 +326,7 @@ def make_hits(
     scorer: Scorer,
     *,
     linked: AbstractSet[int],
+    partly: Mapping[int, str],
 ) -> tuple[Hit, ...]:
     """Return at most `k` accepted hits, best first; one per file, or one per line.
 
@@ -280,7 +357,7 @@ def make_hits(
     ranked.sort()
     found: list[Hit] = []
     taken: set[str] = set()
-    writer = _Writer(connection, store, query, options)
+    writer = _Writer(connection, store, query, options, partly)
     for negative, rel_path, _, number, relevance in ranked:
         if len(found) == options.k or -negative < options.min_score:
             break
@@ -388,7 +465,9 @@ class _Writer:
         store: MemoryStore,
         query: str,
         options: SearchOptions,
+        partly: Mapping[int, str],
     ) -> None:
+        self._partly = partly
         self._connection = connection
         self._read_file = store.reader()
         self._query = query
@@ -413,7 +492,7 @@ class _Writer:
         place = line.place
         if not self._options.lines:
             passage = self._passage(scored.passage)
-            place = choose_snippet(text, line.place, passage, self._options.snippet_tokens)
+            place = _choose_visible(text, line.place, passage, file.rel_path, self._options)
         best = CharRange(first_word(text, line.place), line.place.end)
         words = text[place.start : place.end]
         shown = _HitText(place, best, words, line_number(text, best.start))
@@ -428,7 +507,7 @@ class _Writer:
             round(scored.lexical, 4),
             _round_or_none(scored.dense),
             _round_or_none(scored.cosine),
-            round(query_coverage(text, self._query), 4),
+            round(query_coverage(self._words_seen(file, shown), self._query), 4),
             scored.speaker,
             round(rank.recency_score(file.age_days), 4),
             file.is_linked,
@@ -452,6 +531,11 @@ class _Writer:
             text,
             signals,
         )
+
+    def _words_seen(self, file: _File, shown: _HitText) -> str:
+        text = self.text_of(file.rel_path) if file.id in self._partly else None
+        viewer = self._options.viewer
+        return _visible_words(text, shown.place, viewer, file.rel_path) if text else shown.text
 
     def text_of(self, rel_path: str) -> str | None:
         """Return a file's text, read once; None if it is unreadable."""
@@ -513,7 +597,7 @@ def find_in_files(
     if files is None:
         every = store.walk().files
         files = ((one.rel_path, int(one.modified.timestamp() * 1e9)) for one in every)
-    holding = _files_holding(store, words, files)
+    holding = _files_holding(store, words, files, options.viewer)
     found = sorted(holding, key=lambda f: (-f.share, -f.count, f.rel_path))
     hits: list[Hit] = []
     for file in found:
@@ -568,9 +652,9 @@ class _FoundFile(Struct, frozen=True):
 
 
 def _files_holding(
-    store: MemoryStore, words: list[str], files: Iterable[tuple[str, int]]
+    store: MemoryStore, words: list[str], files: Iterable[tuple[str, int]], viewer: Viewer
 ) -> Iterator[_FoundFile]:
-    """Yield each file that contains one of `words`."""
+    """Yield each file that contains one of `words` where a viewer sees it."""
     for rel_path, mtime_ns in files:
         if not is_page(rel_path):
             continue
@@ -580,7 +664,7 @@ def _files_holding(
             continue
         if not share_of(fold_word(text), words):
             continue
-        folded = _fold_text(blank_spans(text))
+        folded = _fold_text(blank_spans(visible_in(text, viewer, rel_path)))
         share = share_of(folded, words)
         if share:
             count = sum(folded.count(word) for word in words)
@@ -616,7 +700,7 @@ class _Cutter(Struct, frozen=True):
         shown = best
         if not self.options.lines:
             outer = CharRange(passage.start, passage.end)
-            shown = choose_snippet(text, best, outer, self.options.snippet_tokens)
+            shown = _choose_visible(text, best, outer, self.file.rel_path, self.options)
         start = first_word(text, best)
         words = text[shown.start : shown.end]
         return Hit(
@@ -631,10 +715,12 @@ class _Cutter(Struct, frozen=True):
             best.end,
             score,
             words,
-            self._signals(words, score),
+            self._signals(shown, score),
         )
 
-    def _signals(self, words: str, score: float) -> Signals:
+    def _signals(self, place: CharRange, score: float) -> Signals:
+        path, viewer = self.file.rel_path, self.options.viewer
+        words = _visible_words(self.file.text, place, viewer, path)
         about = self.day or last_day(self.file.rel_path)
         return Signals(
             relevance=score,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import date, tzinfo
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -43,7 +44,7 @@ class Candidate(NamedTuple):  # thousands are made for one question, and a tuple
         document_id: Its file.
         speaker: Who speaks in it.
         part_first: A passage's first line, or the first passage that holds a line.
-        part_last: What follows the last one of them.
+        part_last: What follows the last one of them; `part_first` if a line is judged by itself.
         rows_from: The first of its token vectors; None: it has none.
         rows_count: How many it has.
     """
@@ -155,7 +156,7 @@ class Scorer:
     def relevances(self, least_dense: float = 0.0) -> list[float | None]:
         """Return the relevance of each line; None without a matching word or a near meaning."""
         weights = self._weights
-        share = weights.maxsim if self._lexical.passages else 1.0
+        share = weights.maxsim if any(self._lexical) else 1.0
         of_words = 1 - share
         speakers = {speaker: weights.speaker * is_one for speaker, is_one in self._named.items()}
         people = {document: weights.people * part for document, part in self._people.items()}
@@ -187,7 +188,11 @@ class Scorer:
         near = self._maxsim.get(line.id)
         passages = range(line.part_first, line.part_last)
         by_words, cosines = self._lexical.passages, self._cosines
-        passage = max(passages, key=lambda p: (by_words.get(p, 0.0), cosines.get(p, 0.0)))
+        passage = max(
+            passages,
+            key=lambda p: (by_words.get(p, 0.0), cosines.get(p, 0.0)),
+            default=line.part_first,
+        )
         known = [cosines[id_] for id_ in (line.id, *passages) if id_ in cosines]
         return Scored(
             line,
@@ -206,7 +211,7 @@ class Scorer:
         dense = self._dense(line)
         if dense is None:  # nothing is known against a line that waits, so it is not put last
             return words
-        share = self._weights.dense if self._lexical.passages else 1.0
+        share = self._weights.dense if any(self._lexical) else 1.0
         return (1 - share) * words + share * dense
 
     def _dense(self, line: Candidate) -> float | None:
@@ -232,12 +237,19 @@ def file_score(
 
 
 def _by_words(lines: Sequence[Candidate], lexical: Lexical, weights: Weights) -> list[float]:
-    """Return the lexical score of each line, in [0, 1]; the best one has 1."""
+    """Return the lexical score of each line, in [0, 1]; the best one has 1.
+
+    A line that is judged by itself counts as if its passage and its file matched as well as it.
+    """
+    of_one = _weighted(lexical.lines, weights.file + weights.passage + weights.line).get
     of_file = _weighted(lexical.documents, weights.file).get
     of_passage = _weighted(lexical.passages, weights.passage).get
     of_line = _weighted(lexical.lines, weights.line).get
     raw = []
     for id_, _, document, _, passage, end, _, _ in lines:
+        if passage == end:
+            raw.append(of_one(id_, 0.0))
+            continue
         words = of_passage(passage, 0.0)
         while (passage := passage + 1) < end:  # this and the next take a third of `range`, `max`
             other = of_passage(passage, 0.0)
@@ -414,6 +426,57 @@ def word_scores(pieces: Pieces, query: str, restricted: Restricted = "") -> Lexi
         _bm25_scores(pieces, "passages_fts", match, parts),
         _bm25_scores(pieces, "lines_fts", match, parts),
     )
+
+
+def best_documents(scores: Lexical, pieces: Pieces, most: int) -> list[int]:
+    """Return the documents that match best by words, as a whole or by a passage."""
+    best = Counter(_weighted(scores.documents, 1.0))
+    of_passages = _weighted(scores.passages, 1.0)
+    passages: dict[int, float] = {}
+    for one in pieces.among(scores.passages):
+        passages[one.document_id] = max(passages.get(one.document_id, 0.0), of_passages[one.id])
+    best.update(passages)
+    return [id_ for id_, _ in best.most_common(most)]
+
+
+def without_hidden(
+    scores: Lexical,
+    pieces: Pieces,
+    query: str,
+    seen: Mapping[int, str],
+    shares: Mapping[int, Mapping[int, float]],
+) -> Lexical:
+    """Return scores that do not depend on the hidden parts of files.
+
+    The lines seen of such a file share the score of the best one.
+
+    Args:
+        seen: What is seen of files with hidden parts, by document.
+        shares: The share of the words of `query` in the lines seen, by document and line.
+    """
+    if not any(scores):
+        return scores
+    passages = {one.id for one in pieces.among(scores.passages) if one.document_id in shares}
+    hidden = {one.id for one in pieces.among(scores.lines) if one.document_id in shares}
+    lines = {id_: score for id_, score in scores.lines.items() if id_ not in hidden}
+    least = min(lines.values(), default=1.0)
+    for document, of_file in shares.items():
+        # Headings are left out, since those above a line may be hidden.
+        found = rows_among(pieces.connection, _OF_BODY, of_file, [fts.match_any(query)])
+        best = max((score for _, score in found), default=0.0)
+        if of_file and (best or any(fts.match_spans(query, seen[document]))):
+            most = max(of_file.values())
+            lines |= {id_: (best or least) * share / most for id_, share in of_file.items()}
+    return Lexical(
+        {id_: score for id_, score in scores.documents.items() if id_ not in shares},
+        {id_: score for id_, score in scores.passages.items() if id_ not in passages},
+        lines,
+    )
+
+
+_OF_BODY: Final = (
+    "SELECT rowid, -bm25(lines_fts, 0.0, 1.0) FROM lines_fts WHERE lines_fts MATCH ? AND +rowid IN"
+)
 
 
 def _bm25_scores(pieces: Pieces, table: str, match: str, wanted: str) -> dict[int, float]:

@@ -47,6 +47,9 @@ SENTENCES: Final = 5
 LEAST_DIRECT_S: Final = 0.3
 """So long files are read directly at least, if there was no time to index them."""
 
+_MOST_CHECKED: Final = 24
+"""How many files, best first, are checked for parts that must not count; each costs 0.2 ms."""
+
 DENSE_DEPTH: Final = 200
 """How many lines that are near in meaning are looked at, besides those found by words."""
 
@@ -234,6 +237,17 @@ class _IndexQuery(Struct):
             by_words = rank.word_scores(pieces, self.query, restricted)
         meaning = self._ask_model()
         candidates = self._candidates(pieces, by_words, meaning, restricted)
+        documents, viewer = (
+            rank.best_documents(by_words, pieces, _MOST_CHECKED),
+            self.options.viewer,
+        )
+        if not documents:
+            documents = list({line.document_id for line in candidates})
+        partly = hits.partly_seen(self.connection, self.index.store, self.query, documents, viewer)
+        if partly.texts:
+            ids = {line.id for line in candidates if line.document_id not in partly.texts}
+            candidates = pieces.among(sorted(ids.union(*partly.lines.values())))
+            by_words = rank.without_hidden(by_words, pieces, self.query, *partly)
         cosines: dict[int, float] = {}
         maxsim: dict[int, tuple[float, float]] = {}
         spec = None
@@ -251,7 +265,16 @@ class _IndexQuery(Struct):
                 made_of,
                 count=len(near),
             )
+        if partly.texts:
+            for number, line in enumerate(candidates):
+                if line.document_id in partly.texts:
+                    candidates[number] = line._replace(part_last=line.part_first)
+                    if line.id in maxsim:
+                        maxsim[line.id] = (maxsim[line.id][0],) * 2
         files = {line.document_id for line in candidates}
+        named = people_named(self.connection, self.query)
+        people = named_shares(self.connection, named, files - partly.texts.keys())
+        people |= {id_: named.share_in(text) for id_, text in partly.texts.items()}
         weights = self.options.weights or weights_for(self.query, lines=self.options.lines)
         today = to_zone(now(), self.options.zone).date()
         scorer = rank.Scorer(
@@ -263,13 +286,19 @@ class _IndexQuery(Struct):
             asking=rank.lines_that_ask(self.connection, candidates, weights),
             maxsim=maxsim,
             speakers=speakers,
-            people=named_shares(self.connection, people_named(self.connection, self.query), files),
+            people=people,
             times=times_of_lines(self.connection, self.query, today, candidates),
         )
         linked = hits.linked_with(self.connection, self.named(self.query).keys())
         options = replace(self.options, weights=weights)
         hit = hits.make_hits(
-            self.connection, self.index.store, self.query, options, scorer, linked=linked
+            self.connection,
+            self.index.store,
+            self.query,
+            options,
+            scorer,
+            linked=linked - partly.texts.keys(),
+            partly=partly.texts,
         )
         method: Method = "lexical"
         if meaning is not None:

@@ -187,6 +187,12 @@ class NamedPeople(NamedTuple):
         found = sum(not names.isdisjoint(keys) for names in self.names)
         return found / len(self.names) if self.names else 0.0
 
+    def share_in(self, text: str) -> float:
+        """Return the share of names in the question that stand in `text`."""
+        words = f" {' '.join(fts.words(text))} "
+        keys = set().union(*self.names)
+        return self.share({key for key in keys if f" {key} " in words})
+
 
 NOBODY: Final = NamedPeople()
 

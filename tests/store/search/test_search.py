@@ -520,3 +520,24 @@ def test_one_question_opens_the_index_once(world, monkeypatch) -> None:
     )
     assert sorted(world.paths("tea")) == ["a.md", "b.md"]
     assert len(opened) == 1
+
+
+HIDDEN = "# Boats\n\n- Boats sail at nine.\n\n## Anna <!-- private @discord%2Danna -->\n\n- {}\n"
+
+
+@pytest.mark.parametrize("method", ["lexical", "grep", "auto"])
+@pytest.mark.parametrize("lines", [False, True])
+def test_hidden_words_change_no_answer(world, meaning, method, lines) -> None:
+    world.put("topics/ships.md", "# Ships\n\n- Ships and boats are painted red.\n")
+    for number in range(30):  # how rare a word is depends on all pages
+        world.put(f"topics/{number}.md", f"# Tales\n\n- A tale of {number} kings.\n")
+    model, answers, scores = meaning if method == "auto" else None, [], []
+    for hidden in ("Red boats sink in zanzibar.", "She paints walls on Sunday. " * 90):
+        world.put("topics/boats.md", HIDDEN.format(hidden))
+        options = {"method": method, "lines": lines, "viewer": NOBODY}
+        hits = world.ask("Do red boats sail to zanzibar?", model, **options).hits
+        answers.append([(hit.rel_path, hit.text, hit.best, hit.signals.coverage) for hit in hits])
+        scores.append([hit.score for hit in hits])
+    assert answers[0] == answers[1]
+    assert scores[0] == pytest.approx(scores[1], abs=0.05)
+    assert len(scores[0]) == 2

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 from familiar_cli.base import markdown
 from familiar_cli.base.errors import RefusedError
 from familiar_cli.base.languages import ENGLISH, Phrases, tables
-from familiar_cli.base.text import fold, matching_blocks, one_line
+from familiar_cli.base.text import fold, matching_blocks, one_line, sha256_of
 from familiar_cli.base.who.identity import NEUTRAL
 from familiar_cli.base.who.visibility import (
     OWNERS,
@@ -206,6 +206,12 @@ def private_spans(text: str, viewer: Viewer, rel_path: str = "") -> list[tuple[i
         return []
     seen = _seen_lines(text, viewer, rel_path)
     return [(line.start, line.end) for line, is_seen in seen if not is_seen]
+
+
+def sha256_seen(text: str, sha256: str, viewer: Viewer, rel_path: str) -> str:
+    """Return the hash of what a viewer sees of a page; `sha256`, of the file, if that is all."""
+    seen = visible_in(text, viewer, rel_path)
+    return sha256 if seen == text or not sha256 else sha256_of(seen)
 
 
 def visible_place(text: str, place: int, viewer: Viewer, rel_path: str = "") -> int:
