@@ -6,6 +6,10 @@ import json
 
 import pytest
 
+from familiar_cli.actions.talk.channels import audience_for, hear
+from familiar_cli.base.who.identity import Author
+from familiar_cli.context.types import Said
+from familiar_cli.familiar import Familiar
 from familiar_cli.llm.types import Completion, ScriptedModel
 from tests.support.world import data, home, live, run
 
@@ -178,6 +182,23 @@ def test_who_is_only_heard_is_told_once_that_a_room_becomes_a_group() -> None:
     for account in ("7", "8"):
         found = run("hear", "Hi", "--as", f"discord:{account}", "--channel", "den", "--json")
         assert "everybody can hear" not in found.stdout
+
+
+def test_a_stated_kind_that_does_not_count_makes_nothing_seem_private() -> None:
+    live("ada")
+    with Familiar.load_from_disk(home(), "ada") as ada:
+
+        def audience(user: str, channel: str, kind: str = "") -> str:
+            said = Said("Hi", Author("discord", user), channel_id=channel, kind=kind)
+            return audience_for(ada, said)
+
+        assert audience("7", "room") == "only this conversation"
+        for user in "78":
+            hear(ada, Said("Hi", Author("discord", user), channel_id="room"))
+        assert audience("7", "room", "dm") == audience("9", "room", "private") == "everybody"
+        assert audience("7", "room", "private") == "only this conversation"
+        assert audience("9", "new", "text") == "everybody"
+        assert audience("9", "new", "dm") == "only this conversation"
 
 
 def heard_by(channel: str) -> str:

@@ -225,8 +225,9 @@ def audiences_of(familiar: Familiar, channels: Iterable[str]) -> dict[str, str]:
 
 def audience_for(familiar: Familiar, said: Said) -> str:
     """Describe to a speaker who will hear them; only the owner is told names."""
-    rules, channel_id = familiar.privacy.rules(), said.channel_id
-    kind = familiar.channels.declared_kind(channel_id) or said.kind
+    privacy, channel_id = familiar.privacy, said.channel_id
+    rules, kind = privacy.rules(), privacy.new_kind(channel_id, said.author, said.kind)
+    kind = kind or familiar.channels.declared_kind(channel_id)
     has_begun, only = only_speaker(familiar.history, channel_id)
     others = {who.slug for who in (only, said.author) if who} - rules.own
     is_group = (has_begun and not only) or len(others) > 1

@@ -206,7 +206,7 @@ class Privacy(Struct, frozen=True):
             RefusedError: As `check_member`.
             ConfigError: The channel's file cannot be read or written.
         """
-        if new := self._new_kind(channel_id, author, kind):
+        if new := self.new_kind(channel_id, author, kind):
             self.channels.set_values(channel_id, {"kind": new})
         self.check_member(channel_id, author, kind)
         return (OPENED,) if self._opens(channel_id, author) else ()
@@ -220,8 +220,8 @@ class Privacy(Struct, frozen=True):
             return False
         return not self.channels.declared_kind(channel_id)
 
-    def _new_kind(self, channel_id: str, author: Author | None, kind: str) -> str:
-        """Return `kind` if it may change the channel, else an empty string."""
+    def new_kind(self, channel_id: str, author: Author | None, kind: str) -> str:
+        """Return `kind` if the speaker may give it to the channel, else an empty string."""
         if not kind or not check_kind(kind) or self.channels.declared_kind(channel_id):
             return ""
         has_begun, _ = only_speaker(self.history, channel_id)
@@ -245,7 +245,7 @@ class Privacy(Struct, frozen=True):
             ConfigError: As for `rules`.
         """
         rules = self.rules()
-        if new := self._new_kind(channel_id, author, kind):
+        if new := self.new_kind(channel_id, author, kind):
             if new in SHARED_KINDS or new not in PRIVATE_KINDS:
                 return Viewer(rules, frozenset({channel_scope(channel_id)}), channel_id)
         elif author and not self.is_member(channel_id, author, kind):
