@@ -41,8 +41,8 @@ class StreamSlots:
             if self._open[owner] >= MOST_STREAMS[owner[0]]:
                 raise ApiError(
                     429,
-                    f"There are {MOST_STREAMS[owner[0]]:,} open streams of this {owner[0]} "
-                    "already. Close one first",
+                    f"This {owner[0]} already has {MOST_STREAMS[owner[0]]:,} open streams. "
+                    "Close one first",
                     code="too_many_streams",
                 )
         self._open.update(owners)

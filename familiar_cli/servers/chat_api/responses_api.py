@@ -44,8 +44,8 @@ def to_chat_body(body: Mapping[str, Any]) -> dict[str, Any]:
     if not any(message["role"] == "user" for message in messages):
         raise ApiError(
             400,
-            "'input' must be a text, or a list with a user's message. Results of tools are sent "
-            "with the conversation before them, as tool calls are not saved here",
+            "'input' must be a text, or a list with a user's message. Send results of tools along "
+            "with the messages before them, since tool calls are not saved here",
             param="input",
         )
     chat = {key: body[key] for key in _SAME if body.get(key) is not None}

@@ -111,7 +111,7 @@ def keep_embedder(config: Path, packed: str) -> str:
         raise UsageError("That is not a model of the server; nothing was changed")
     url = base_url or PRESETS[preset].base_url
     set_values(config, {"embedding.base_url": url, "embedding.model": model})
-    return f"From now on {model} finds memories by meaning. It reads them in the background."
+    return f"{model} finds memories by meaning once it has read them in the background."
 
 
 def missing_model(familiar: Familiar) -> Model | None:

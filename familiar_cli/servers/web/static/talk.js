@@ -41,7 +41,7 @@ function append(place, name, className = "") {
 function draw(words, runs) {
   for (const [text, style] of runs) {
     if (style === "picture") {
-      Object.assign(append(words, "img"), { src: text, alt: "A picture of yours" });
+      Object.assign(append(words, "img"), { src: text, alt: "Your picture" });
       continue;
     }
     const names = style.split(" "), line = LINES.find((name) => names.includes(name));
@@ -192,7 +192,7 @@ if (composer) {
     status.textContent = "Stopping …";
     fetch(composer.dataset.stop, { method: "POST", body: where });
   });
-  // A picture may stand without words, and may be pasted.
+  // A picture can be sent without words, and can be pasted.
   picture?.addEventListener("change", () => { box.required = !picture.files.length; });
   box.addEventListener("paste", (event) => {
     if (!picture || !event.clipboardData.files.length) return;
