@@ -152,6 +152,7 @@ class ChatImportOptions(Struct, frozen=True):
         is_current: Whether the chats are live; a file may be older than the history.
         command: What a person types to import the file, without the file.
         rules: The privacy rules in effect.
+        typed: What a person typed for a file that is a copy, by its path.
     """
 
     reading: Reading = field(default_factory=Reading)
@@ -162,6 +163,7 @@ class ChatImportOptions(Struct, frozen=True):
     is_current: bool = False
     command: str = "familiar import"
     rules: PrivacyRules = field(default_factory=PrivacyRules)
+    typed: Mapping[str, str] = field(default_factory=dict)
 
 
 class ChatImport:
@@ -570,11 +572,12 @@ def _ask_whose(source: ForeignFile, who: Author, wish: ChatImportOptions) -> err
     options = [("--channel", wish.channel), ("--format", reading.format)]
     options += [("--dates", reading.dates or "")]
     options += [("--character", name) for name in reading.cast.character]
-    words = [wish.command, typed("-" if source.name == STDIN else source.name)]
+    file = wish.typed.get(source.name, "-" if source.name == STDIN else source.name)
+    words = [wish.command, typed(file)]
     command = " ".join([*words, *(f"{option} {typed(said)}" for option, said in options if said)])
     error = errors.UsageError(
-        f"{name!r} speaks in {source.name!r}, and nobody said whether that is you; nothing was "
-        "imported",
+        f"{name!r} speaks in {STDIN if file == '-' else file!r}, and nobody said whether that is "
+        "you; nothing was imported",
         hint=f"If it is: `{command} --me {typed(name)}`; only you will hear of it. If not: "
         f"`{command} --as {typed(account)}`; only {name} and you will.",
     )

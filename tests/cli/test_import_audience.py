@@ -49,6 +49,18 @@ def test_a_directory_names_each_chat_of_which_nobody_said_whose_it_is(tmp_path) 
     assert "--me Cy" in partial.output
 
 
+def test_the_command_to_type_names_the_familiar_and_standard_input() -> None:
+    live("ada")
+    live("bo")
+    text = GROUP.partition("\n")[2]
+    for command in ("import", "import-chat"):
+        words = (command, "-", "--familiar", "ada", "--character", "Ada", "--dates", "dmy")
+        refused = run(*words, stdin=text)
+        assert "'Robin' speaks in 'stdin'" in refused.stderr
+        said = f"familiar {command} --familiar ada - --dates dmy --character Ada --me Robin"
+        assert f"`{said}`" in refused.stderr
+
+
 def test_a_group_of_characters_is_a_conversation_of_the_owner_alone(tmp_path) -> None:
     live("ada")
     lines = [

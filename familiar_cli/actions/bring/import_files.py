@@ -107,6 +107,7 @@ class FileImportOptions(Struct, frozen=True):
         at_once: Apply memories of other programs instead of proposing them.
         dry_run: Write nothing.
         whose: By the name of somebody in a one-to-one chat, whether that is the owner.
+        typed: What a person typed for a file that is a copy, by its path.
     """
 
     familiar_id: str = ""
@@ -120,6 +121,7 @@ class FileImportOptions(Struct, frozen=True):
     at_once: bool = False
     dry_run: bool = False
     whose: Mapping[str, bool] = field(default_factory=dict)
+    typed: Mapping[str, str] = field(default_factory=dict)
 
     def answered(self, option: str, value: str) -> FileImportOptions:
         """Return the options with an answer added."""
@@ -516,6 +518,7 @@ class FileImporter:
             dry_run=self.options.dry_run,
             command=command,
             rules=familiar.privacy.rules(),
+            typed=self.options.typed,
         )
         done = import_chats(familiar.history, path, options, self._report)
         if not done.chats and done.problem and (done.problem.question or not path.is_dir()):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.base.text import counted
@@ -97,8 +97,10 @@ def import_files(
     )
     with (
         default_kept(out, home),
-        _files_at(paths, may_fetch=allow_network or _can_ask(out)) as files,
+        _copies_of(paths, may_fetch=allow_network or _can_ask(out)) as copies,
     ):
+        options = replace(options, typed={str(copy): path for path, copy in copies.items()})
+        files = [copies.get(path) or Path(path).expanduser() for path in paths]
         items = recognise_items(files, options.kind)
         with closing(FileImporter(home, options, out.warn)) as importer:
             for item in items:
@@ -115,8 +117,8 @@ def import_files(
 
 
 @contextmanager
-def _files_at(paths: Sequence[str], *, may_fetch: bool) -> Iterator[list[Path]]:
-    """Yield the named files; standard input and what an address has become temporary ones."""
+def _copies_of(paths: Sequence[str], *, may_fetch: bool) -> Iterator[dict[str, Path]]:
+    """Yield temporary files of standard input and of what is at addresses, by what was typed."""
     import shutil
     import sys
     import tempfile
@@ -133,8 +135,7 @@ def _files_at(paths: Sequence[str], *, may_fetch: bool) -> Iterator[list[Path]]:
         if "-" in paths:
             with copy.open("wb") as stream:
                 shutil.copyfileobj(sys.stdin.buffer, stream)
-        named = {"-": copy, **_fetch_all(addresses, Path(scratch))}
-        yield [named.get(path) or Path(path).expanduser() for path in paths]
+        yield {"-": copy, **_fetch_all(addresses, Path(scratch))}
 
 
 def _fetch_all(addresses: Sequence[str], directory: Path) -> dict[str, Path]:

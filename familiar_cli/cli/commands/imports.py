@@ -282,6 +282,7 @@ def import_chat(
     from msgspec.structs import replace
 
     from familiar_cli.actions.talk.client_chat import chat_reading
+    from familiar_cli.cli.commands.init import familiar_option
     from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
     from familiar_cli.pages.import_pages import answer_data, imported_chats_page
 
@@ -292,7 +293,8 @@ def import_chat(
         dates=dates,
     )
     path = None if file == "-" else Path(file).expanduser()
-    rules, command = familiar.privacy.rules(), "familiar import-chat"
+    chosen = familiar_option(base.home_of(ctx), familiar.paths.id)
+    rules, command = familiar.privacy.rules(), f"familiar import-chat {chosen}".rstrip()
     wish = ChatImportOptions(reading, channel, dry_run, command=command, rules=rules)
     try:
         with familiar:
