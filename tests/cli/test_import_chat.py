@@ -9,6 +9,7 @@ from contextlib import closing
 
 import pytest
 
+from familiar_cli.imports.import_chat import ChatImport
 from tests.support.chats import HEAD, robin, save, talk, yuzu
 from tests.support.world import data, live, run
 
@@ -188,14 +189,21 @@ def test_without_a_familiar_it_exits_4(tmp_path) -> None:
     assert bring(save(tmp_path / "c.jsonl", *talk(2))).exit_code == 4
 
 
-def test_ctrl_c_says_how_to_go_on(chat, monkeypatch) -> None:
-    def interrupt(self):
-        raise KeyboardInterrupt
+def test_ctrl_c_keeps_the_chats_before_and_says_how_to_go_on(root, tmp_path, monkeypatch) -> None:
+    for name in ("a", "b"):
+        save(tmp_path / f"{name}.jsonl", HEAD, *talk(2))
+    run_import = ChatImport.run
 
-    monkeypatch.setattr("familiar_cli.imports.import_chat.ChatImport.run", interrupt)
-    result = bring(chat)
+    def interrupt(self):
+        if self.done.file.endswith("b.jsonl"):
+            raise KeyboardInterrupt
+        run_import(self)
+
+    monkeypatch.setattr(ChatImport, "run", interrupt)
+    result = bring(tmp_path)
     assert result.exit_code == 130
     assert "What was imported is kept" in result.stderr
+    assert {turn["channel"] for turn in data("history", "show")["turns"]} == {"a"}
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may read everything")

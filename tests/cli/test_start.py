@@ -67,9 +67,8 @@ def test_a_hosted_model_without_a_key_is_not_replaced_or_said_to_answer(server) 
     assert server.base_url not in result.stderr
 
 
-def test_without_a_terminal_no_model_is_downloaded_unasked(monkeypatch, tmp_path) -> None:
+def test_without_a_terminal_no_model_is_downloaded_unasked(monkeypatch) -> None:
     monkeypatch.setattr(start, "SERVERS", {})
-    monkeypatch.setattr("familiar_cli.llm.models.store.path_of", lambda *_: None)
     told = run("start", "--template", "companion", stdin="").stderr
     assert ("model pull" in told, "$ familiar model pull" in told) == (True, False)
 
