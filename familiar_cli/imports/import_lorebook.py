@@ -265,8 +265,8 @@ class _Draft:
         if self.kept:
             remedy = "" if self.update else "; `--update` uses this one"
             self.warnings.append(
-                f"{import_plan.list_paths(self.kept)}: World Info has another text, which "
-                f"stays{remedy}"
+                f"{import_plan.list_paths(self.kept)}: World Info has a different text, "
+                f"which is kept{remedy}"
             )
         after = BookSettings(self.books, self.records)
         if after != self.settings:

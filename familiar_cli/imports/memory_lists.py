@@ -31,7 +31,7 @@ MOST_CHARS: Final = 2_000
 """Longest line; what is longer becomes several."""
 
 DAY_UNKNOWN: Final = "(day unknown)"
-"""Stands behind a line without a date that has a relative one."""
+"""Follows a line that has no date, but a relative one in its text."""
 
 _ABOUT_CHARS: Final = 80
 _ANY_CHARS: Final = 10**9
@@ -88,7 +88,7 @@ def split_dated(text: str) -> tuple[date | None, str] | None:
 def read_lines(text: str, *, about: str = "") -> Iterable[ForeignMemory]:
     """Yield the memories in a text: dated lines, bullets, or one for each line or paragraph.
 
-    A heading is no memory; a wrapped or indented line goes on from the one above.
+    A heading is not a memory; a wrapped or indented line continues the one above.
     """
     kept: list[tuple[int, date | None, str]] = []
     above = ""
@@ -123,7 +123,7 @@ def _is_heading(lines: list[str], number: int) -> bool:
 
 
 def _is_wrapped(above: str, line: str) -> bool:
-    """Tell whether a line goes on from the one above, rather than being another memory."""
+    """Tell whether a line continues the one above, rather than being another memory."""
     if line[:1].isspace() or line[:1].islower():
         return True
     is_whole = above.rstrip().endswith(_ENDS)
@@ -159,7 +159,7 @@ def _is_shown(path: Path, root: Path) -> bool:
 
 
 def other_files(source: ForeignFile) -> list[str]:
-    """Return a remark on the files of a directory that are no notes; empty if there are none."""
+    """Return a remark on the files of a directory that are not notes; empty if there are none."""
     root = source.path if source.shape == "directory" else None
     others = (path for path in root.rglob("*") if path.suffix != ".md") if root else ()
     names = sorted(path.name for path in others if root and _is_shown(path, root))
@@ -193,7 +193,7 @@ def build_memories(
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield a text as lines that are not too long, each of whole sentences where it can be."""
+    """Split a text into lines that are not too long, of whole sentences where possible."""
     whole = one_line(text, _ANY_CHARS)
     if len(whole) <= MOST_CHARS:
         yield from filter(None, [whole])

@@ -1,7 +1,7 @@
 """Carry out orders to forget people: here, from another machine, or cut off before.
 
-What is being forgotten stands in `.forgetting.json` until it is done: whoever opens the familiar
-after a crash finishes it. Until then it holds names, since the pages that tell them go first.
+An order is recorded in `.forgetting.json` until it is carried out: whoever opens the familiar after
+a crash finishes it. The record holds names, since the pages that have them are the first to go.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ class Forgetting:
         return {old: channels.path(new) for old, new in found if old.exists()}
 
     def _clear(self, table: MutableMapping[str, Any], prefix: str = "") -> None:
-        """Remove what names the person from settings; values that are none of a text stay."""
+        """Remove what names the person from settings; the choices of a setting are not names."""
         known = {part for key in _known_settings() for part in key.split(".")}
         for key, value in list(table.items()):
             setting = _known_settings().get(f"{prefix}{key}")
@@ -255,7 +255,7 @@ class Forgetting:
                     value.remove(item)
 
     def _is_named_in(self, item: object) -> bool:
-        """Tell whether a text in a list, or a job, names the person: without it, it is none."""
+        """Tell whether an item of a list, a text or a job, names the person."""
         texts = item.values() if isinstance(item, MutableMapping) else [item]
         return any(isinstance(text, str) and self.eraser.mentions(text) for text in texts)
 
@@ -271,7 +271,7 @@ class Forgetting:
         return [path for path in found if path.exists() and path != self._place.paths.forgetting]
 
     def _channel_files(self) -> Iterator[Path]:
-        """Yield what belongs to channels that lose their name, but their settings."""
+        """Yield what belongs to channels that lose their name, except their settings."""
         paths, names = self._place.paths, self.found.channels
         yield from map(paths.channel_lock, names)
         stems = {self._place.channels.path(old).stem for old in names if old}

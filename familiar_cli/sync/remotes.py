@@ -377,7 +377,7 @@ class Remotes:
 
         Raises:
             UsageError: The name or address is invalid.
-            RemoteUnreachableError: The directory is no git repository.
+            RemoteUnreachableError: The directory is not a git repository.
             RefusedError: The name is taken.
         """
         if len(name) > _MOST_NAME_CHARS or not _NAME.fullmatch(name):

@@ -180,7 +180,7 @@ def _lines_by_page(
 def _person_at_start(names: Aliases, text: str) -> Sequence[str]:
     """Return the slug of the known person with whose name a line begins; empty for nobody.
 
-    A name that is a word, too, has a verb behind it: "Will likes tea", not "Will travel".
+    A name that is also a word must be followed by a verb: "Will likes tea", not "Will travel".
     """
     start = " ".join(text.split(maxsplit=_NAME_WORDS)[:_NAME_WORDS])
     named = next(iter(names.find(f"{_WITHIN} {start}")), None)
@@ -206,7 +206,7 @@ def _render(one: ForeignMemory, text: str, file: str) -> str:
 
 
 def _marks_in(familiar: Familiar) -> set[str]:
-    """Return the digests of the lines that stand in memory, as after a review."""
+    """Return the digests of the imported lines that are in memory, as after a review."""
     found = set[str]()
     for directory in (PEOPLE_DIR, TOPICS_DIR):
         for file in familiar.memory.walk(directory, missing_ok=True).files:
@@ -222,7 +222,7 @@ def _marks_in(familiar: Familiar) -> set[str]:
 def _spread(
     draft: pending.Draft, rel_path: str, title: str, program: str, lines: Sequence[str]
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yield a page's lines, and pages to go on with where they are too many for one."""
+    """Yield a page's lines, and those of further pages if they are too many for one."""
     stem = rel_path.removesuffix(".md")
     if not rel_path.startswith(f"{TOPICS_DIR}/"):
         stem = f"{TOPICS_DIR}/{slugify(f'{title} {program}') or 'imported'}"

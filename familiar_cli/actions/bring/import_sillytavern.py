@@ -513,7 +513,7 @@ class _FolderImport:
 
 
 def _below(root: Path, name: str) -> Path | None:
-    """Return a file of the folder by its path there; None if it leads out, or is none."""
+    """Return a file of the folder by its path there; None if it leads outside, or is not a file."""
     path = (root / name).resolve()
     return path if path.is_relative_to(root.resolve()) and path.is_file() else None
 

@@ -139,7 +139,7 @@ def _report_of(familiar: Familiar, forgetting: Forgetting, *, dry_run: bool) -> 
 def _word_losses(
     familiar: Familiar, forgetting: Forgetting, *, dry_run: bool
 ) -> Iterator[WordLoss]:
-    """Yield what replies to others lose; the words only as long as they are there."""
+    """Yield what replies to others lose; the words themselves only before they are gone."""
     for number, losses in forgetting.found.to_others.items():
         turn = familiar.history.turn(number)
         texts = [turn.content[one.start : one.end] for one in losses] if turn else []
@@ -247,7 +247,7 @@ def export_person(
     private: list[str] = []
     files = 0
     for rel_path, (before, after) in changes.items():
-        if rel_path.startswith(f"{PENDING_DIR}/"):  # it is not known yet, and is about others, too
+        if rel_path.startswith(f"{PENDING_DIR}/"):  # proposed only, and about others, too
             continue
         content = before.decode(errors="replace")
         seen = visible_in(content, viewer, rel_path)

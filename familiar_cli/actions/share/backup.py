@@ -360,7 +360,7 @@ def back_up(
             for path, size, whole, digests in found
         )
         at, is_moved = now().isoformat(timespec="seconds"), paths.moved.exists()
-        if is_moved:  # the manifest decides: from now on it has to be said aloud to come back
+        if is_moved:  # the manifest decides: from here on, a crash no longer undoes the move
             write_own(paths.moved, f"{moved_to(paths)}\n".encode())
         manifest = Manifest(paths.id, at, files, is_moved=is_moved)
         name = target.write(paths.id, f"{stamp}{MANIFEST}", manifest.to_bytes())
@@ -641,7 +641,7 @@ def restore(
 
 
 def _settle(made: FamiliarPaths, tell: Callable[[str], None], *, is_moved: bool) -> None:
-    """Let restored files be an instance of its own that has forgotten who was to be forgotten."""
+    """Make restored files an instance of their own, and carry out the home's forget orders."""
     journal = Repository(str(made.journal))
     if journal.exists:
         journal.write_settings()

@@ -107,7 +107,7 @@ class _Bundle:
         self.deleted = frozenset(filter(None, targets))  # a record without an id is not meant
 
     def rows(self, rel_path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield the records of a file with their lines, but for damaged ones."""
+        """Yield the records of a file with their line numbers, except damaged ones."""
         raw = _part(self._source, rel_path)
         if raw is None and rel_path not in self._checksums:
             return

@@ -57,7 +57,10 @@ def _read(source: ForeignFile, _: Reading) -> Iterator[Lorebook | ForeignMemorie
     if lore:
         book = _read_value(value | {"entries": lore}, source.name)
         note = f"{counted(len(value['entries']) - len(lore), 'entry', 'entries')} of Memory Books: "
-        warnings = (f"{note}no lore, but memories, which `familiar import` takes", *book.warnings)
+        warnings = (
+            f"{note}these are memories, not lore; `familiar import` imports them",
+            *book.warnings,
+        )
         yield replace(book, warnings=warnings)
 
 

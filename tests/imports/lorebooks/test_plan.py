@@ -269,5 +269,5 @@ def test_world_info_and_the_copy_in_a_card_are_no_changed_source_of_each_other(s
     assert bring(store, live).written == (f"{INTO}/citadel.md", f"{INTO}/inn.md")
     again = bring(store, copy)
     assert (again.written, bring(store, live).written) == ((), ())
-    assert [line for line in again.warnings if "World Info has another text" in line]
+    assert [line for line in again.warnings if "World Info has a different text" in line]
     assert bring(store, copy, update=True).written == (f"{INTO}/citadel.md",)
