@@ -446,7 +446,7 @@ class TestTheIndex:
     def test_what_there_was_no_time_to_read_is_for_later(self, world) -> None:
         for number in range(300):
             world.put(f"topics/{number}.md", f"# T{number}\n\nA lighthouse.")
-        told = " ".join(p.remark + p.problem for p in world.offers(deadline_s=0.2))
+        told = " ".join(p.remark + p.problem for p in world.offers(deadline_s=0.02))
         assert world.behind == 1
         assert "could not be searched in time" in told or "not searched in time" in told
 
