@@ -619,7 +619,8 @@ def restore(
     manifest = Manifest.from_bytes(target.read(familiar_id, found[-1]))
     home.mkdir(parents=True, exist_ok=True)
     for left in home.glob(f"{TEMP_PREFIX}*{_RESTORING}"):  # of a process that was killed
-        if not is_alive(int(left.name.removeprefix(TEMP_PREFIX).partition("-")[0])):
+        pid = left.name.removeprefix(TEMP_PREFIX).partition("-")[0]
+        if pid.isdecimal() and not is_alive(int(pid)):
             shutil.rmtree(left, ignore_errors=True)
     making = Path(temp_in(str(home), _RESTORING))
     try:

@@ -380,7 +380,7 @@ class Server:
             messages: How many it brings; more than a usual chat has count one by one.
 
         Raises:
-            ApiError: The limit is exceeded.
+            ApiError: The limit is exceeded, or would be by this request alone.
         """
         grant = access_of(request.scope, self.pool.home).grant
         if grant is None:
@@ -388,6 +388,10 @@ class Server:
         rates: RequestRates = request.scope[RATES]
         many = messages if messages > _USUAL_MESSAGES else 1
         limits = grant.person_per_minute, grant.person_per_day
+        most = min(filter(None, (*limits, grant.per_minute, grant.per_day)), default=many)
+        if many > max(most, _USUAL_MESSAGES):
+            at_once = max(most, _USUAL_MESSAGES)
+            raise ApiError(413, f"This token may send at most {at_once:,} messages at once")
         retry_s = rates.count(("person", grant.digest, author.slug), *limits, many)
         if not retry_s and many > 1:  # the guard has counted one
             limits = grant.per_minute, grant.per_day

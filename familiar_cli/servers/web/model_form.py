@@ -23,7 +23,7 @@ from familiar_cli.base.config.edit import parse_value, set_values
 from familiar_cli.base.config.home import cache_dir
 from familiar_cli.base.config.schema import LLMSettings
 from familiar_cli.base.config.settings import find_setting
-from familiar_cli.base.errors import FamiliarError, UsageError
+from familiar_cli.base.errors import FamiliarError, FetchError, UsageError
 from familiar_cli.llm.models.catalog import CATALOG
 from familiar_cli.llm.models.store import path_of
 from familiar_cli.llm.slots import PRESETS, resolve_slot
@@ -193,6 +193,8 @@ class ModelDownload:
             self._work(self._note)
         except FamiliarError as error:
             self.error = error
+        except Exception as error:  # noqa: BLE001  # shown, as nobody waits for this thread
+            self.error = FetchError(f"The download failed: {type(error).__name__}: {error}")
 
     def _note(self, progress: Progress) -> None:
         self.progress = progress
