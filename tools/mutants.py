@@ -93,7 +93,7 @@ MUTANTS = (
     Mutant(
         "both versions of a front matter key differ and nobody is told",
         'findings.clashes[f"key {key!r}"] = None\n',
-        "",
+        "pass\n",
         "store/memory/merge",
     ),
     Mutant(
