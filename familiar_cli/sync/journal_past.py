@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Final, Literal, TypeVar, cast
+from typing import Final, TypeVar, cast
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from familiar_cli.store.journal.edits import is_recordable
 from familiar_cli.store.journal.history import History
@@ -15,7 +15,6 @@ from familiar_cli.store.journal.objects import object_id
 from familiar_cli.store.journal.packs import DIR_MODE, SUBMODULE_MODE, tree_rows
 from familiar_cli.store.journal.repository import HUMAN, Commit, Repository
 from familiar_cli.store.memory.layout import SYNC, is_synced
-from familiar_cli.store.memory.merge.files import Editor, MergedTree, Side, blob_id, merge_trees
 from familiar_cli.store.memory.store.files import MAX_LEVELS, NOT_MEMORY
 
 _PLAIN: Final = b"100644"
@@ -169,8 +168,6 @@ T = TypeVar("T")
 Clock = Mapping[str, int]
 """Vector clock: number of changes by instance, 0 if missing."""
 
-Order = Literal["equal", "before", "after", "concurrent"]
-
 EMBODIMENT: Final = "Embodiment"
 """Commit trailer that names the embodiment a change came from."""
 
@@ -193,17 +190,6 @@ class Version(Struct, frozen=True):
     instance: str
     source: str
     is_gone: bool
-
-
-def compare_versions(one: Clock, other: Clock) -> Order:
-    """Compare two clocks; `concurrent` if each has changes the other lacks."""
-    has_less = any(count > one.get(name, 0) for name, count in other.items())
-    has_more = any(count > other.get(name, 0) for name, count in one.items())
-    if has_less and has_more:
-        return "concurrent"
-    if has_less:
-        return "before"
-    return "after" if has_more else "equal"
 
 
 def clock_of(versions: Sequence[Version]) -> Clock:
@@ -300,174 +286,3 @@ class FilePasts:
     def _version(self, commit: Commit, *, is_gone: bool) -> Version:
         instance = commit.trailers.get(EMBODIMENT, "") or commit.instance or self._began
         return Version(self.count, commit.id, instance, commit.source, is_gone)
-
-
-Kept = Literal["", "deletion", "edit"]
-"""Which of a deletion and an edit at the same time was not followed: the deletion, always."""
-
-
-class EmbodimentChange(Struct, frozen=True):
-    """A change to a file by an embodiment.
-
-    Args:
-        text: New text; None for a deletion.
-        base: Clock of the version it is based on; None to use the memory's version.
-        since: Version of the memory last seen; 0 for none.
-    """
-
-    rel_path: str
-    text: str | None
-    base: Clock | None = None
-    since: int = 0
-
-
-class FileHere(Struct, frozen=True):
-    """A local file and its history.
-
-    Args:
-        now: Current text, or None.
-        versions: Its versions, oldest first.
-        text: Returns the text of a version; None if deleted.
-    """
-
-    now: str | None
-    versions: Sequence[Version]
-    text: Callable[[Version], str | None]
-
-
-class ChangeVerdict(Struct, frozen=True):
-    """How a change relates to the local file.
-
-    Args:
-        order: `after` can be applied directly; `before` and `equal` add nothing.
-        base: Text it is based on; None if there was none or it is unknown.
-        since: Later local versions.
-    """
-
-    change: EmbodimentChange
-    order: Order
-    base: str | None
-    since: Sequence[Version] = ()
-
-
-class Merged(Struct, frozen=True):
-    """Result of a merge.
-
-    Args:
-        texts: New text of each changed file, None to delete it; includes copies below `conflicts/`.
-        conflicts: Copy with the other version, by file in conflict.
-        kept: Files that one side deleted and the other edited, and so were kept.
-    """
-
-    texts: Mapping[str, str | None] = field(default_factory=dict)
-    conflicts: Mapping[str, str] = field(default_factory=dict)
-    kept: frozenset[str] = frozenset()
-
-
-def judge_change(change: EmbodimentChange, here: FileHere) -> ChangeVerdict:
-    """Determine how a change relates to the local file.
-
-    Repeated and unedited content counts as `before`, judged by the text, since answers may be lost,
-    requests repeated, and devices restored from backups.
-    """
-    at = begun_at(change, here.versions)
-    base = here.text(here.versions[at - 1]) if at else None
-    since = here.versions[at or 0 :]
-    if change.text == here.now:
-        return ChangeVerdict(change, "equal", base, since)
-    if at and change.text == base:
-        return ChangeVerdict(change, "before", base, since)
-    if any(here.text(version) == change.text for version in since):
-        return ChangeVerdict(change, "before", base, since)
-    order: Order = "concurrent" if since else "after"
-    return ChangeVerdict(change, order, base, since)
-
-
-def begun_at(change: EmbodimentChange, versions: Sequence[Version]) -> int | None:
-    """Return how many versions of a file a change is based on; None if it has unknown ones.
-
-    Those are versions that this journal lost or never had.
-    """
-    if change.base is None:
-        return sum(version.at <= change.since for version in versions)
-    for count in range(len(versions), -1, -1):
-        order = compare_versions(clock_of(versions[:count]), change.base)
-        if order == "equal":
-            return count
-        if order == "before":
-            break  # the older ones are before it, too
-    return None
-
-
-def merge(
-    judged: Iterable[ChangeVerdict],
-    device: str,
-    own: str,
-    now: Callable[[str], str | None],
-    conflicts: Mapping[str, str],
-) -> Merged:
-    """Apply the changes that are `after` or `concurrent` to the files.
-
-    Args:
-        judged: The changes.
-        device: The embodiment they come from.
-        own: This instance.
-        now: Returns the text of a file, or None.
-        conflicts: Existing files below `conflicts/` with their texts.
-    """
-    every = list(judged)
-    texts = {one.change.rel_path: one.change.text for one in every if one.order == "after"}
-    both = [one for one in every if one.order == "concurrent"]
-    kept = frozenset(
-        one.change.rel_path
-        for one in both
-        if one.change.text is None or now(one.change.rel_path) is None
-    )
-    restored = {one.change.rel_path: one.change.text for one in both if one.change.text is not None}
-    texts |= {path: text for path, text in restored.items() if path in kept}
-    clashing = [one for one in both if one.change.rel_path not in kept]
-    if not clashing:
-        return Merged(texts, {}, kept)
-    made, read = _merge_trees(clashing, device, own, now, conflicts)
-    ours = {**conflicts, **{one.change.rel_path: now(one.change.rel_path) for one in clashing}}
-    for path, blob in made.files.items():
-        text = read(blob).decode("utf-8")
-        if ours.get(path) != text:
-            texts[path] = text
-    return Merged(texts, {one.path: one.copy for one in made.conflicts}, kept)
-
-
-def _merge_trees(
-    clashing: Sequence[ChangeVerdict],
-    device: str,
-    own: str,
-    now: Callable[[str], str | None],
-    conflicts: Mapping[str, str],
-) -> tuple[MergedTree, Callable[[str], bytes]]:
-    """Merge files changed on both sides; also return a reader for the result."""
-    blobs: dict[str, bytes] = {}
-
-    def tree(texts: Mapping[str, str | None]) -> dict[str, str]:
-        found = {path: text.encode() for path, text in texts.items() if text is not None}
-        blobs.update((blob_id(content), content) for content in found.values())
-        return {path: blob_id(content) for path, content in found.items()}
-
-    since = {one.change.rel_path: one.since for one in clashing}
-
-    def our_hands(path: str) -> tuple[Editor, ...]:
-        hands = (Editor(v.instance, v.source) for v in since.get(path, ()))
-        return tuple(dict.fromkeys(hands))
-
-    base = {one.change.rel_path: one.base for one in clashing}
-    ours = {one.change.rel_path: now(one.change.rel_path) for one in clashing}
-    theirs = {one.change.rel_path: one.change.text for one in clashing}
-    made = merge_trees(
-        tree({**conflicts, **base}),
-        Side(tree({**conflicts, **ours}), own, our_hands),
-        # An edit on an embodiment counts as a person's: it is never treated as a derived file
-        # that could be regenerated.
-        Side(tree({**conflicts, **theirs}), device, lambda _: (Editor(device, HUMAN),)),
-        lambda blob: blobs[blob],
-    )
-    blobs.update(made.blobs)
-    return made, lambda blob: blobs[blob]

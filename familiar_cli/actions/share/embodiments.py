@@ -8,7 +8,6 @@ write; one that would delete or halve much awaits review, whatever the program m
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct, field
@@ -20,6 +19,7 @@ from familiar_cli.base.text import harmless
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.base.who.visibility import NOBODY
 from familiar_cli.store.memory.layout import CONFLICTS_DIR, RUN_ID
+from familiar_cli.store.memory.merge.files import HUMAN, Editor, Side, blob_id, merge_trees
 from familiar_cli.store.memory.pages.items import bare_items, tag_bullets
 from familiar_cli.store.memory.pages.visible_lines import (
     holds_back,
@@ -29,20 +29,7 @@ from familiar_cli.store.memory.pages.visible_lines import (
 from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
 from familiar_cli.store.memory.store.transactions import retry_on_conflict
 from familiar_cli.sync import participants
-from familiar_cli.sync.journal_past import (
-    EMBODIMENT,
-    ChangeVerdict,
-    Clock,
-    EmbodimentChange,
-    FileHere,
-    FilePasts,
-    Merged,
-    Order,
-    Version,
-    clock_of,
-    judge_change,
-    merge,
-)
+from familiar_cli.sync.journal_past import EMBODIMENT, Clock, FilePasts, Version, clock_of
 from familiar_cli.writing.review.pending import PlannedFile
 
 if TYPE_CHECKING:
@@ -54,9 +41,16 @@ _TRIES: Final = 20  # others may write the same files at the same time
 _FEW: Final = 3  # files that may always be deleted at once
 _SHARE: Final = 0.2  # share of all files that may be deleted at once
 
+Order = Literal["equal", "before", "after", "concurrent"]
 Result = Literal[
     "applied", "merged", "conflict", "unchanged", "stale", "kept", "planned", "held", "refused"
 ]
+_RESULTS: Final[Mapping[Order, Result]] = {
+    "equal": "unchanged",
+    "before": "stale",
+    "after": "applied",
+    "concurrent": "merged",
+}
 
 
 class Token(Struct, frozen=True):
@@ -81,11 +75,6 @@ class SharedEntry(Struct, frozen=True):
     by: str
     source: str = ""
     participating: Sequence[str] = ()
-
-    @property
-    def version(self) -> int:
-        """The number of changes."""
-        return sum(self.clock.values())
 
 
 class EmbodimentPull(Struct, frozen=True):
@@ -150,22 +139,6 @@ class Received(Struct, frozen=True):
     plan_id: str = ""
     copy: str = ""
     reason: str = ""
-
-
-class Tombstone(Struct, frozen=True):
-    """A deleted file that embodiments must still be told of."""
-
-    file: participants.SharedFile
-    version: int
-    waiting_for: tuple[str, ...]
-
-
-class SyncState(Struct, frozen=True):
-    """The progress of each embodiment."""
-
-    token: Token
-    devices: tuple[participants.Device, ...]
-    tombstones: tuple[Tombstone, ...]
 
 
 def pull(
@@ -263,24 +236,50 @@ def push(
     return tuple(done), Token(pasts.count, pasts.hash)
 
 
-def sync_state(familiar: Familiar) -> SyncState:
-    """Return each embodiment's progress, and the deletions it has not been told of."""
+def sync_state(
+    familiar: Familiar,
+) -> tuple[int, list[participants.Device], list[tuple[participants.SharedFile, int, list[str]]]]:
+    """Return the memory's version, each embodiment's progress, and deletions some have not seen.
+
+    A deletion is the file, the version of the memory that deleted it, and who has not seen it.
+    """
     pasts = _read_past(familiar)
     devices = participants.Devices(familiar.paths.embodiments).all()
-    tombstones = []
+    unseen = []
     for rel_path in pasts.paths:
         last = pasts.versions(rel_path)[-1]
-        waiting = tuple(name for name, device in devices.items() if device.seen < last.at)
+        waiting = [name for name, device in devices.items() if device.seen < last.at]
         file = participants.shared_file(rel_path)
         if last.is_gone and waiting and file:
-            tombstones.append(Tombstone(file, last.at, waiting))
-    token = Token(pasts.count, pasts.hash)
-    return SyncState(token, tuple(devices.values()), tuple(tombstones))
+            unseen.append((file, last.at, waiting))
+    return pasts.count, list(devices.values()), unseen
 
 
 def forget_device(familiar: Familiar, device_id: str) -> bool:
     """Forget an embodiment: it has to pull before it may push. Returns whether it was known."""
     return participants.Devices(familiar.paths.embodiments).forget(device_id)
+
+
+class _Change(Struct, frozen=True):
+    """A change beside the file that it changes.
+
+    Args:
+        sent: The text as sent; None for a deletion.
+        text: The same, with tags added to new bullets.
+        full: The file's whole text; None if there is none.
+        now: The part of it that embodiments see.
+        base: The text that the change was made from; None if there was none or it is unknown.
+        since: The versions after that.
+        order: How the change relates to the file.
+    """
+
+    sent: str | None
+    text: str | None
+    full: str | None
+    now: str | None
+    base: str | None
+    since: Sequence[Version]
+    order: Order
 
 
 class _Push(Struct):
@@ -296,77 +295,99 @@ class _Push(Struct):
     writer: write_memories.Writer
     device: str
     seen: int
-    judged: dict[str, ChangeVerdict] = field(default_factory=dict)
-    results: dict[int, Received] = field(default_factory=dict)
-    full: dict[str, str | None] = field(default_factory=dict)
-    sent: dict[str, str | None] = field(default_factory=dict)
+    changes: dict[str, _Change] = field(default_factory=dict)
+    refused: dict[str, Received] = field(default_factory=dict)
 
     def take(self, changes: Sequence[Sent]) -> list[Received]:
         """Check, merge and write changes; refused ones do not affect the others."""
-        numbers: dict[str, int] = {}
-        for number, sent in enumerate(changes):
-            try:
-                rel_path = self._judge(sent)
-            except errors.FamiliarError as error:
-                self.results[number] = _refuse_change(sent, error)
-            else:
-                numbers[rel_path] = number
-        merged = self._merge()
-        wanted = self._wanted(merged, numbers)
+        read = [self._read_change(sent) for sent in changes]
+        texts, copies = self._merge()
+        wanted = self._wanted(texts)
         waiting = self._waiting(wanted)
         plans = self._plan({path: wanted[path] for path in waiting})
         self._write({path: text for path, text in wanted.items() if path not in waiting})
-        for rel_path, number in numbers.items():
-            if number not in self.results:
-                self.results[number] = self._received(rel_path, merged, plans)
-        return [self.results[number] for number in range(len(changes))]
+        done = {path: self._received(path, texts, copies, plans) for path in self.changes}
+        return [one if isinstance(one, Received) else (done | self.refused)[one] for one in read]
 
-    def _judge(self, sent: Sent) -> str:
+    def _read_change(self, sent: Sent) -> str | Received:
+        """Add a change to `changes`, and return its path; or the refusal."""
+        try:
+            return self._compare(sent)
+        except errors.FamiliarError as error:
+            place = sent.place
+            parts = (place.granularity, place.date, place.slug)
+            return _refusal(place.rel_path or " ".join(filter(None, parts)), error)
+
+    def _compare(self, sent: Sent) -> str:
         store = self.familiar.memory
         rel_path = write_memories.path_of(store, sent.place, is_new=sent.content is not None)
-        if not participants.is_shared(rel_path):
+        file = participants.shared_file(rel_path)
+        if file is None:
             raise errors.RefusedError(f"{rel_path!r} is not a file that embodiments share")
-        if rel_path in self.judged:
+        if rel_path in self.changes:
             raise errors.RefusedError(f"{rel_path!r} was sent twice; the first one counts")
         full = write_memories.read_if_there(store, rel_path)
+        now = None if full is None else _shareable_text(full)
         versions = self.familiar.file_pasts.versions(rel_path)
-        shown = None if full is None else _shareable_text(full)
-        here = FileHere(shown, versions, partial(self._text, rel_path))
-        change = EmbodimentChange(rel_path, None, sent.clock, self.seen)
-        if sent.content is not None:
-            change = replace(change, text=self._words(rel_path, sent, here, change))
-        self.full[rel_path], self.sent[rel_path] = full, sent.content
-        self.judged[rel_path] = judge_change(change, here)
+        at = _base_number(sent.clock, versions, self.seen)
+        base = self._text(rel_path, versions[at - 1]) if at else None
+        since = versions[at or 0 :]
+        text = sent.content
+        if text is not None:
+            text = write_memories.check_content(text)
+            if not file.category:
+                known = bare_items(now or "") | bare_items(base or "")
+                via = sent.source or self.device
+                text = tag_bullets(text, via=via, chats=sent.chats, known=known)
+        order: Order = "concurrent" if since else "after"
+        # What was there before counts as `before`, whatever its base: answers are lost, requests
+        # repeated, and devices restored from backups.
+        if text == now:
+            order = "equal"
+        elif (at and text == base) or any(self._text(rel_path, v) == text for v in since):
+            order = "before"
+        self.changes[rel_path] = _Change(sent.content, text, full, now, base, since, order)
         return rel_path
-
-    def _words(self, rel_path: str, sent: Sent, here: FileHere, change: EmbodimentChange) -> str:
-        """Return the text sent, with tags added to new bullets."""
-        text = write_memories.check_content(sent.content or "")
-        if not (file := participants.shared_file(rel_path)) or file.category:
-            return text
-        base = judge_change(change, here).base
-        known = bare_items(here.now or "") | bare_items(base or "")
-        return tag_bullets(text, via=sent.source or self.device, chats=sent.chats, known=known)
 
     def _text(self, rel_path: str, version: Version) -> str | None:
         text = self.familiar.file_pasts.text(rel_path, version)
         return None if text is None else _shareable_text(text)
 
-    def _merge(self) -> Merged:
-        both = any(one.order == "concurrent" for one in self.judged.values())
-        copies = _conflict_copies(self.familiar.memory) if both else {}
-        own = self.familiar.instance.id
-        return merge(self.judged.values(), self.device, own, self._now, copies)
+    def _merge(self) -> tuple[dict[str, str | None], dict[str, str]]:
+        """Return the new texts of changed files, and the copies of versions that are in none."""
+        new = {p: one for p, one in self.changes.items() if one.order in {"after", "concurrent"}}
+        copies = _conflict_copies(self.familiar.memory)
+        blobs: dict[str, bytes] = {}
 
-    def _now(self, rel_path: str) -> str | None:
-        full = self.full.get(rel_path)
-        return None if full is None else _shareable_text(full)
+        def tree(which: str) -> dict[str, str]:
+            texts = copies | {path: getattr(one, which) for path, one in new.items()}
+            found = {path: text.encode() for path, text in texts.items() if text is not None}
+            blobs.update((blob_id(content), content) for content in found.values())
+            return {path: blob_id(content) for path, content in found.items()}
 
-    def _wanted(self, merged: Merged, numbers: Mapping[str, int]) -> dict[str, str | None]:
-        """Return the new text of each file to change; invalid changes are refused."""
+        def our_hands(path: str) -> tuple[Editor, ...]:
+            since = new[path].since if path in new else ()
+            return tuple(dict.fromkeys(Editor(v.instance, v.source) for v in since))
+
+        base, ours, theirs = map(tree, ("base", "now", "text"))
+        made = merge_trees(
+            base,
+            Side(ours, self.familiar.instance.id, our_hands),
+            # An edit on an embodiment counts as a person's: it is never treated as a derived file
+            # that could be regenerated.
+            Side(theirs, self.device, lambda _: (Editor(self.device, HUMAN),)),
+            blobs.__getitem__,
+        )
+        blobs |= made.blobs
+        changes = made.changes_from(ours).items()
+        texts = {path: blobs[blob].decode() if blob else None for path, blob in changes}
+        return texts, {one.path: one.copy for one in made.conflicts}
+
+    def _wanted(self, texts: Mapping[str, str | None]) -> dict[str, str | None]:
+        """Return the whole text of each file to change; invalid changes are refused."""
         wanted: dict[str, str | None] = {}
-        for rel_path, text in merged.texts.items():
-            full = self.full.get(rel_path)
+        for rel_path, text in texts.items():
+            full = self._full(rel_path)
             try:
                 if text is None and full is not None and holds_back(full, NOBODY, rel_path):
                     raise errors.RefusedError(
@@ -380,9 +401,8 @@ class _Push(Struct):
             except errors.ConflictError:
                 raise
             except errors.FamiliarError as error:
-                if rel_path in numbers:
-                    reason = f"{error}. {error.hint or ''}".strip()
-                    self.results[numbers[rel_path]] = Received(rel_path, "refused", reason=reason)
+                if rel_path in self.changes:
+                    self.refused[rel_path] = _refusal(rel_path, error)
         return wanted
 
     def _waiting(self, wanted: Mapping[str, str | None]) -> set[str]:
@@ -396,7 +416,7 @@ class _Push(Struct):
         return waiting | {
             path
             for path, text in wanted.items()
-            if text is not None and write_memories.shrinks_by_half(self.full.get(path) or "", text)
+            if text is not None and write_memories.shrinks_by_half(self._full(path) or "", text)
         }
 
     def _plan(self, files: Mapping[str, str | None]) -> dict[str, str]:
@@ -427,30 +447,49 @@ class _Push(Struct):
             for rel_path, text in sorted(files.items()):
                 write_memories.stage_change(tx, rel_path, self._before(rel_path), text)
 
+    def _full(self, rel_path: str) -> str | None:
+        return self.changes[rel_path].full if rel_path in self.changes else None
+
     def _before(self, rel_path: str) -> str | None:
-        if rel_path in self.full:
-            return self.full[rel_path]
+        if rel_path in self.changes:
+            return self.changes[rel_path].full
         return write_memories.read_if_there(self.familiar.memory, rel_path)
 
-    def _received(self, rel_path: str, merged: Merged, plans: Mapping[str, str]) -> Received:
-        one, sent = self.judged[rel_path], self.sent[rel_path]
-        copy = merged.conflicts.get(rel_path, "")
+    def _received(
+        self,
+        rel_path: str,
+        texts: Mapping[str, str | None],
+        copies: Mapping[str, str],
+        plans: Mapping[str, str],
+    ) -> Received:
+        one, copy = self.changes[rel_path], copies.get(rel_path, "")
+        result = _RESULTS[one.order]
         if rel_path in plans:
-            result: Result = "held" if self.writer.may_write else "planned"
-            plan = plans[rel_path]
-            return Received(rel_path, result, one.order, content=sent, plan_id=plan, copy=copy)
-        results: dict[Order, Result] = {
-            "equal": "unchanged",
-            "before": "stale",
-            "after": "applied",
-            "concurrent": "merged",
-        }
-        result = results[one.order]
-        if rel_path in merged.kept:
-            result = "kept"
+            result = "held" if self.writer.may_write else "planned"
         elif copy:
             result = "conflict"
-        return Received(rel_path, result, one.order, content=sent, copy=copy)
+        elif one.order == "concurrent" and None in {one.text, one.now}:
+            result = "merged" if texts.get(rel_path, one.now) is None else "kept"
+        return Received(
+            rel_path,
+            result,
+            one.order,
+            content=one.sent,
+            plan_id=plans.get(rel_path, ""),
+            copy=copy,
+        )
+
+
+def _base_number(clock: Clock | None, versions: Sequence[Version], seen: int) -> int | None:
+    """Return the number of the version of a file that a change is based on; 0 for none.
+
+    None if it is based on changes that this journal lost or never had.
+    """
+    if clock is None:
+        return sum(version.at <= seen for version in versions)
+    at = sum(clock.values())
+    is_known = clock_of(versions[:at]) == {name: count for name, count in clock.items() if count}
+    return at if is_known else None
 
 
 def _shareable_text(text: str) -> str:
@@ -510,7 +549,5 @@ def _with_clock(familiar: Familiar, one: Received) -> Received:
     return replace(one, clock=clock_of(versions), content=content, is_gone=is_gone)
 
 
-def _refuse_change(sent: Sent, error: errors.FamiliarError) -> Received:
-    place = sent.place
-    named = place.rel_path or " ".join(filter(None, (place.granularity, place.date, place.slug)))
-    return Received(named, "refused", reason=f"{error}. {error.hint or ''}".strip())
+def _refusal(rel_path: str, error: errors.FamiliarError) -> Received:
+    return Received(rel_path, "refused", reason=f"{error}. {error.hint or ''}".strip())

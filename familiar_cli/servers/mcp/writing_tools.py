@@ -278,30 +278,25 @@ def sync_status(caller: Caller, arguments: Arguments) -> Answer:
     from familiar_cli.actions.share.embodiments import sync_state
 
     del arguments
-    state = sync_state(caller.familiar)
+    version, devices, deletions = sync_state(caller.familiar)
     items = [
         ToolItem(
             {"instance": one.id, "type": one.type, "lastSync": one.last_sync, "seen": one.seen}
         )
-        for one in state.devices
+        for one in devices
     ]
     items += [
-        ToolItem(
-            {
-                **_name_fields(one.file),
-                "deletedIn": one.version,
-                "waitingFor": list(one.waiting_for),
-            }
-        )
-        for one in state.tombstones
+        ToolItem({**_name_fields(file), "deletedIn": at, "waitingFor": waiting})
+        for file, at, waiting in deletions
     ]
     if not (caller.viewer.is_owner or caller.embodiments or items):
         return Answer(notes=["No embodiment is registered here."])
-    return Answer(items, (), {"serverVersion": state.token.version})
+    return Answer(items, (), {"serverVersion": version})
 
 
 def _item(entry: SharedEntry) -> ToolItem:
-    about = {**_name_fields(entry.file), "version": entry.version, "clock": dict(entry.clock)}
+    version = sum(entry.clock.values())
+    about = {**_name_fields(entry.file), "version": version, "clock": dict(entry.clock)}
     if entry.file.category:
         return ToolItem({**about, "modifiedBy": entry.by}, entry.content)
     about["chatIds"] = list(chats_in(entry.content))
