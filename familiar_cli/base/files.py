@@ -9,6 +9,7 @@ import stat
 import sys
 import time
 import unicodedata
+import zlib
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeVar
@@ -512,3 +513,20 @@ def locked(path: Path, timeout_s: float = -1, *, what: str = "") -> Iterator[Non
         yield
     finally:
         lock.release()
+
+
+def inflate(packed: bytes, most_bytes: int) -> bytes:
+    """Decompress bytes, stopping once they exceed the limit.
+
+    Raises:
+        ValueError: They unpack to more than `most_bytes`.
+        EOFError: They are cut off.
+        zlib.error: They are damaged.
+    """
+    unpacker = zlib.decompressobj()
+    content = unpacker.decompress(packed, most_bytes + 1)
+    if len(content) > most_bytes:
+        raise ValueError(f"it unpacks to more than {most_bytes:,} bytes")
+    if not unpacker.eof:
+        raise EOFError("it is cut off")
+    return content

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from familiar_cli.base.errors import BadInputError
+from familiar_cli.base.files import inflate
 from familiar_cli.base.text import counted
-from familiar_cli.base.unpacking import inflate
 from familiar_cli.imports.exif import user_comment, webp_exif
 from familiar_cli.imports.foreign_files import (
     MAX_CARD_BYTES,

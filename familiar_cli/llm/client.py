@@ -23,10 +23,15 @@ from familiar_cli.base.config.environment import install_command
 from familiar_cli.base.errors import ModelError, ModelUnknownError
 from familiar_cli.base.text import nearest
 from familiar_cli.llm import wire
-from familiar_cli.llm.event_stream import DONE, EventSplitter, ServerEvent
 from familiar_cli.llm.models.catalog import CATALOG
 from familiar_cli.llm.models.store import path_of
-from familiar_cli.llm.reply import ErrorInReplyError, StreamedReply
+from familiar_cli.llm.reply import (
+    DONE,
+    ErrorInReplyError,
+    EventSplitter,
+    ServerEvent,
+    StreamedReply,
+)
 from familiar_cli.llm.slots import (
     BEGINS_INSIDE,
     PRESETS,

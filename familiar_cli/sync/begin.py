@@ -30,9 +30,13 @@ from familiar_cli.store.memory.store.files import (
 )
 from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
 from familiar_cli.sync import sealing
-from familiar_cli.sync.epochs import first_commit, memory_orders, turn_orders
 from familiar_cli.sync.joining import is_pointer, newest_commits
-from familiar_cli.sync.journal_epochs import keep_reachable
+from familiar_cli.sync.journal_epochs import (
+    first_commit,
+    keep_reachable,
+    memory_orders,
+    turn_orders,
+)
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.remotes import (
     LOOPBACK,

@@ -25,10 +25,10 @@ from familiar_cli.store.journal.repository import Repository, translate_errors, 
 from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
 from familiar_cli.sync.begin import Sender, open_transport
 from familiar_cli.sync.divergence import end_parting, parted_names, rename_citations
-from familiar_cli.sync.epochs import EpochCheck
 from familiar_cli.sync.fetching import RemoteFetch, shown_ref
 from familiar_cli.sync.git_remotes import PathRemote
 from familiar_cli.sync.joining import AncestryWalk, Outcome, join_heads
+from familiar_cli.sync.journal_epochs import EpochCheck
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.participants import (
     LargeDeletion,

@@ -17,9 +17,8 @@ from familiar_cli.base.errors import (
 )
 from familiar_cli.store.journal.repository import decode_commit, translate_errors
 from familiar_cli.sync import remotes
-from familiar_cli.sync.epochs import EpochCheck, first_commit
 from familiar_cli.sync.git_remotes import PathRemote
-from familiar_cli.sync.journal_epochs import dead_commits
+from familiar_cli.sync.journal_epochs import EpochCheck, dead_commits, first_commit
 from familiar_cli.sync.participants import Admission, SyncParticipants, Trust
 
 if TYPE_CHECKING:

@@ -1,5 +1,8 @@
 """Epochs of a journal: its whole past written anew without a person, and the old one gone.
 
+Its first commit names the order; all its descendants belong to the epoch. A version that lacks an
+order carried out here is never merged, or the person's data would come back.
+
 Commits that hold nothing of the person keep their ids. Any other names, as `Was`, the ids that it
 had in earlier epochs, oldest first. So a familiar is known by what its first commit was called at
 first, and a machine that forgets later builds on what others have rewritten already.
@@ -13,9 +16,13 @@ import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
+from familiar_cli.base.errors import OlderEpochError
 from familiar_cli.base.files import read_plain, remove
-from familiar_cli.base.text import fold_all
+from familiar_cli.base.text import bare_lines, fold_all
 from familiar_cli.base.times import clock
+from familiar_cli.store.history.forgetting import ForgetOrder
 from familiar_cli.store.journal.edits import LOOKED_FILE, SEEN_FILE, list_absent, note_absent
 from familiar_cli.store.journal.exchange import SIZES_FILE, new_objects
 from familiar_cli.store.journal.objects import GitObject, delta_objects, git_object, object_batches
@@ -29,6 +36,7 @@ from familiar_cli.store.journal.repository import (
     author_line,
     decode_tree,
     encode_commit,
+    file_id,
     parents_of,
     translate_errors,
     tree_and_parent,
@@ -38,7 +46,9 @@ from familiar_cli.store.journal.repository import (
 from familiar_cli.store.memory.pages.erasing import PageEraser, free_path
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    Read = Callable[[str], bytes]
 
 WAS: Final = "Was"
 """The ids that a commit had in earlier epochs, oldest first."""
@@ -46,6 +56,10 @@ WAS: Final = "Was"
 FORGET: Final = "Forget"
 """The trailer for the order that starts an epoch."""
 
+_BEHIND: Final = (
+    "it is from before somebody was forgotten by order, or a file too large to sync was taken out "
+    "of the history; that machine has to sync first, and nothing of it was taken"
+)
 _DEAD: Final = "familiar-dead"
 _DROPPED: Final = frozenset(  # everything that names, counts or displays old commits
     [
@@ -412,3 +426,74 @@ def keep_reachable(repository: Repository, heads: Iterable[str]) -> None:
     for path in old:
         if os.path.splitext(path)[0] not in written:
             remove(path)
+
+
+def orders_path(instance: str) -> str:
+    """Return the path of the file, beside its turns, that lists an instance's orders."""
+    return f"forgotten/{instance}.txt"
+
+
+def first_commit(read: Read, head: str) -> str:
+    """Return the original id of a familiar's first commit, which identifies it."""
+    at = head
+    while before := tree_and_parent(read(at))[1]:
+        at = before
+    return first_id(at, read(at))
+
+
+def memory_orders(read: Read, head: str) -> tuple[ForgetOrder, ...]:
+    """Return the orders that a version of the memory complies with."""
+    found = {
+        order.id: order
+        for id_ in walk_ancestors([head], lambda one: parents_of(read(one)))
+        for order in map(ForgetOrder.from_line, orders_in(read(id_)))
+    }
+    return tuple(found.values())
+
+
+def turn_orders(read: Read, head: str, instance: str) -> tuple[ForgetOrder, ...]:
+    """Return the orders that an instance's turns comply with."""
+    id_ = file_id(read, tree_and_parent(read(head))[0], orders_path(instance))
+    lines = bare_lines(read(id_).decode(errors="replace")) if id_ else ()
+    return tuple(map(ForgetOrder.from_line, lines))
+
+
+class EpochCheck(Struct, frozen=True):
+    """Tells versions of this epoch from older ones, and finds orders of a newer one.
+
+    Args:
+        repository: The journal.
+        orders: The orders that were carried out here.
+    """
+
+    repository: Repository
+    orders: Collection[ForgetOrder] = ()
+
+    def new_in_memory(self, read: Read, head: str) -> tuple[ForgetOrder, ...]:
+        """Return the orders in a version that were not carried out here yet.
+
+        Raises:
+            OlderEpochError: It lacks a known order, or descends from a replaced version.
+        """
+        found = memory_orders(read, head)
+        self._check(found)
+        dead = dead_commits(self.repository)
+        if dead and not dead.isdisjoint(walk_ancestors([head], lambda one: parents_of(read(one)))):
+            raise OlderEpochError(_BEHIND)
+        return self._new(found)
+
+    def check_turns(self, read: Read, head: str, instance: str) -> None:
+        """Refuse turns that lack an order carried out here.
+
+        Raises:
+            OlderEpochError: They do.
+        """
+        self._check(turn_orders(read, head, instance))
+
+    def _check(self, found: Collection[ForgetOrder]) -> None:
+        if {order.id for order in self.orders} - {order.id for order in found}:
+            raise OlderEpochError(_BEHIND)
+
+    def _new(self, found: Collection[ForgetOrder]) -> tuple[ForgetOrder, ...]:
+        known = {order.id for order in self.orders}
+        return tuple(order for order in found if order.id not in known)

@@ -35,7 +35,7 @@ from familiar_cli.store.journal.repository import (
 from familiar_cli.store.memory.layout import SYNC
 from familiar_cli.store.memory.store.files import MOST_RECORDED_BYTES
 from familiar_cli.sync import turns_incoming as incoming
-from familiar_cli.sync.epochs import orders_path
+from familiar_cli.sync.journal_epochs import orders_path
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.remotes import TURNS_REFS, local_ref, set_local_ref
 from familiar_cli.sync.turns_outgoing import outgoing_lines

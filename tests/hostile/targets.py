@@ -32,8 +32,7 @@ from familiar_cli.imports.export_card import FORMATS, CardFormat, export_card
 from familiar_cli.imports.export_lorebook import export_book
 from familiar_cli.imports.import_lorebook import import_lorebook
 from familiar_cli.imports.reading import load_book, read_card
-from familiar_cli.llm.event_stream import EventSplitter
-from familiar_cli.llm.reply import ErrorInReplyError, StreamedReply
+from familiar_cli.llm.reply import ErrorInReplyError, EventSplitter, StreamedReply
 from familiar_cli.llm.tokens import heuristic
 from familiar_cli.pages.context_page import context_page, messages_text
 from familiar_cli.pages.import_pages import card_page, findings_page, imported_book_page

@@ -14,8 +14,7 @@ from familiar_cli.imports.export_card import export_card
 from familiar_cli.imports.export_lorebook import export_book
 from familiar_cli.imports.import_lorebook import import_lorebook
 from familiar_cli.imports.reading import read_book
-from familiar_cli.llm.event_stream import ServerEvent
-from familiar_cli.llm.reply import StreamedReply
+from familiar_cli.llm.reply import ServerEvent, StreamedReply
 from familiar_cli.store.memory.store.files import MAX_READ_BYTES
 from familiar_cli.store.memory.store.store import MemoryStore
 from tests.support.cards import as_json, v2

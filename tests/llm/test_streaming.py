@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.base.errors import BadReplyError
-from familiar_cli.llm.event_stream import ServerEvent
-from familiar_cli.llm.reply import ErrorInReplyError, StreamedReply
+from familiar_cli.llm.reply import ErrorInReplyError, ServerEvent, StreamedReply
 from familiar_cli.llm.types import Usage
 from tests.support.cases import each
 

@@ -36,6 +36,7 @@ from familiar_cli.base.config.home import (
 )
 from familiar_cli.base.files import (
     TEMP_PREFIX,
+    inflate,
     is_plain,
     locked,
     read_plain,
@@ -46,7 +47,6 @@ from familiar_cli.base.files import (
 from familiar_cli.base.sqlite import connect
 from familiar_cli.base.text import counted, one_line, typed
 from familiar_cli.base.times.clock import now
-from familiar_cli.base.unpacking import inflate
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.journal.repository import Repository
 from familiar_cli.store.memory.store.store import hold_lock

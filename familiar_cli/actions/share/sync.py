@@ -527,7 +527,7 @@ def begin(
     from familiar_cli.base.config.edit import put_values, write_new
     from familiar_cli.base.config.schema import CharacterConfig
     from familiar_cli.imports.import_plan import new_familiar
-    from familiar_cli.sync.epochs import memory_orders
+    from familiar_cli.sync.journal_epochs import memory_orders
 
     meant = read_address(address)
     wanted = check_familiar_id(familiar_id) if familiar_id else None

@@ -31,7 +31,7 @@ _INSIDE: Final = "#"  # links between pages become anchors
 def export_page(familiar: Familiar) -> str:
     """Render the export page: self-contained, without scripts or network access."""
     from familiar_cli.actions.health.status import status_of
-    from familiar_cli.actions.talk.prompt_layers import layers_over_time
+    from familiar_cli.actions.talk.sent import layers_over_time
     from familiar_cli.base.times.clock import now
 
     said = [kept.turn for kept in newest_turns(familiar.history, TurnFilter(OWNER), _MOST_TURNS)]

@@ -7,8 +7,8 @@ from typing import Any, Final
 from familiar_cli.actions.memory.search import search_sessions
 from familiar_cli.actions.talk import sent
 from familiar_cli.actions.talk.explain_piece import explain_piece
-from familiar_cli.actions.talk.prompt_layers import layers_over_time
 from familiar_cli.actions.talk.replay import replay_trace
+from familiar_cli.actions.talk.sent import layers_over_time
 from familiar_cli.actions.talk.why import UsedMemory, explain_reply
 from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.context.trace import Trace, trace_ids

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from msgspec import Struct
 
 from familiar_cli.base.errors import FamiliarError, RefLimitError, RemoteDamagedError
-from familiar_cli.base.files import Disk, read_plain, remove_leftovers
-from familiar_cli.base.unpacking import inflate
+from familiar_cli.base.files import Disk, inflate, read_plain, remove_leftovers
 from familiar_cli.store.journal import packs
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from functools import cached_property
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError, RefusedError
+from familiar_cli.base.text import one_line, split_sentences
 from familiar_cli.base.times.clock import iso, now
 from familiar_cli.base.who.identity import Author, Labels, Me, Who
 from familiar_cli.base.who.visibility import PrivacyRules, Viewer
@@ -30,10 +32,15 @@ from familiar_cli.writing.review.pending import (
     stage_plan,
 )
 from familiar_cli.writing.writer.applying import StepOutcome, applied_to, commit_step
-from familiar_cli.writing.writer.contract import Batch, WriterReport, parse_reply
-from familiar_cli.writing.writer.grounds import by_privacy, split_steps
+from familiar_cli.writing.writer.contract import (
+    Batch,
+    Operation,
+    ProposedLine,
+    WriterReport,
+    parse_reply,
+)
+from familiar_cli.writing.writer.grounds import by_privacy, split_steps, stems_of
 from familiar_cli.writing.writer.prompts import SHAPE, Questions
-from familiar_cli.writing.writer.quotes import quote_people, quote_turn
 from familiar_cli.writing.writer.rails import JudgedBatch, judge_operations
 from familiar_cli.writing.writer.runs import marker_text, reconcile_history
 from familiar_cli.writing.writer.settings import WriterSettings, expect_reply
@@ -43,9 +50,11 @@ if TYPE_CHECKING:
 
     from familiar_cli.llm.tokens import TokenCounter
     from familiar_cli.llm.types import ChatModel
+    from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.store.memory.store.transactions import Transaction
+    from familiar_cli.writing.writer.grounds import Grounds
     from familiar_cli.writing.writer.runs import Runs
 
 __all__ = ["MemoryWriter", "Mode", "WriterSettings"]
@@ -530,3 +539,59 @@ def _record_end(report: WriterReport) -> dict[str, Any]:
     for key in ("refused", "diff", "files"):
         told.pop(key)
     return {**told, "error": str(report.error) if report.error else None}
+
+
+_TURNS_OF_QUOTE: Final = 5
+_MOST_CHARS: Final = 500
+_LEAST_STEMS: Final = 3
+_CHARS: Final = range(20, 200)
+_SELF: Final = re.compile(r"\b(?:I|I['’]\w+|my|we|our)\b", re.IGNORECASE)
+_ASKS: Final = re.compile(r"[?？؟]\W*\Z")
+
+
+def quote_people(grounds: Grounds) -> list[Operation]:
+    """Return additions to the files of people: the sentences that say most about them.
+
+    About one for five turns, each with the turn as its evidence.
+    """
+    ranked = sorted(
+        ((_weight(sentence), -turn.id, sentence, turn) for turn, sentence in _statements(grounds)),
+        key=lambda one: one[:2],
+        reverse=True,
+    )
+    most = 1 + len(grounds.batch.turns) // _TURNS_OF_QUOTE
+    chosen = [(turn, text) for weight, _, text, turn in ranked[:most] if weight >= _LEAST_STEMS]
+    chosen.sort(key=lambda one: one[0].id)
+    return [quote_turn(grounds, turn, text) for turn, text in chosen]
+
+
+def quote_turn(grounds: Grounds, turn: Turn, text: str = "") -> Operation:
+    """Return the addition of a quote to its author's file, or to that of the session.
+
+    Args:
+        grounds: The evidence, which includes the turn.
+        turn: The turn.
+        text: The part to quote; empty for all.
+    """
+    quote = f"“{one_line(text or turn.content, _MOST_CHARS)}”"
+    people = [person.rel_path for person in grounds.roster.who_said((turn.id,))]
+    path = next(iter((*people, *grounds.sessions)))
+    return Operation("add_bullets", path, (ProposedLine(quote, (turn.id,)),))
+
+
+def _statements(grounds: Grounds) -> list[tuple[Turn, str]]:
+    """List the sentences in which people speak of themselves; in other languages, all."""
+    is_english = grounds.phrases.code == "en"
+    return [
+        (turn, sentence.strip())
+        for turn in grounds.batch.turns
+        if turn.role == "user"
+        for sentence in split_sentences(turn.content)
+        if len(sentence.strip()) in _CHARS
+        and not _ASKS.search(sentence)
+        and (not is_english or _SELF.search(sentence))
+    ]
+
+
+def _weight(sentence: str) -> int:
+    return len(stems_of(sentence))

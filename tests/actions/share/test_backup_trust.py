@@ -12,7 +12,7 @@ from familiar_cli.actions.share import backup
 from familiar_cli.actions.share.backup import BackedUpFile, BackupTarget, Manifest
 from familiar_cli.base.config.home import FamiliarPaths, ensure_instance
 from familiar_cli.base.errors import RemoteDamagedError
-from familiar_cli.base.unpacking import inflate
+from familiar_cli.base.files import inflate
 from familiar_cli.store.journal.repository import Repository
 from familiar_cli.sync.sealing import Sealing
 from tests.support.world import home, own, run

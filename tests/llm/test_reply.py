@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from time import process_time
 
-from familiar_cli.llm.event_stream import EventSplitter
+from familiar_cli.llm.reply import EventSplitter
 
 
 def test_an_object_of_many_lines_is_one_event_and_takes_little_time() -> None:
