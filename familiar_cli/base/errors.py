@@ -285,7 +285,7 @@ class ModelError(FamiliarError):
 
 
 class ModelUnreachableError(ModelError):
-    """Nothing answers at the server's address."""
+    """Nothing responds at the server's address."""
 
     code = "model_unreachable"
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.memory.store.store import MemoryStore
 
-KEPT_BACK: Final = "its book keeps it back now"
+KEPT_BACK: Final = "its book holds it back now"
 _MOST_MESSAGES: Final = 5_000
 _PERCENT: Final = 100
 _KINDS: Final = {

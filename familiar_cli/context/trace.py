@@ -453,7 +453,9 @@ def latest_trace(traces_dir: Path) -> Trace:
     """
     ids = trace_ids(traces_dir)
     if not ids:
-        raise NotFoundError("Nothing was sent to a model yet", hint='Run `familiar ask "Hello"`.')
+        raise NotFoundError(
+            "Nothing has been sent to a model yet", hint='Run `familiar ask "Hello"`.'
+        )
     return _read_file(traces_dir / f"{max(ids)}.json")
 
 

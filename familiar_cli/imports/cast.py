@@ -338,8 +338,8 @@ def cast_speakers(cast: Cast, people: Mapping[str, Author], *, origin: str) -> C
     if cast.user and not mine and rest:
         account = f"{cast.user.platform}:{cast.user.user_id}"
         error = errors.RefusedError(
-            f"Several people speak in {origin!r}: {_as_strings(rest)}. Which of them is {account!r}"
-            " is unclear; nothing was imported",
+            f"Several people speak in {origin!r}: {_as_strings(rest)}. It is unclear which of"
+            f" them is {account!r}; nothing was imported",
             hint=f"Add `--me NAME`, for example `--me {typed(rest[0])}`.",
         )
         choices = ((name, f"{one_line(name)} is {account}") for name in rest[:8])

@@ -291,7 +291,7 @@ def read_memories(source: ForeignFile) -> list[ForeignMemories]:
     found = recognise(source, "memories")
     if not found and source.shape != "text":
         raise BadInputError(
-            f"{source.name!r} holds no memories of a program that is known; nothing was imported"
+            f"{source.name!r} holds no memories from a known program; nothing was imported"
         )
     chosen = found[0].format if found else load_format("memory-text")
     values = list(_values_in(chosen, source))

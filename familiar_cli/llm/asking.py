@@ -252,7 +252,7 @@ def empty_reply(model: ChatModel, completion: Completion) -> BadReplyError:
         )
     if completion.thinking:
         return BadReplyError(
-            f"The model {model.name!r} only thought, and replied nothing",
+            f"The model {model.name!r} sent only its thinking, and no reply",
             hint="Try again, or choose another model: `familiar config set llm.model M`.",
         )
     return BadReplyError(

@@ -198,8 +198,8 @@ class Guard:
         if not allowed and (origin.lower() != own or site not in _OWN_SITE):
             raise ApiError(
                 403,
-                "Web pages from elsewhere may not use this server. To allow one, add its origin "
-                "to `origins` in serve.toml",
+                "Web pages from other origins may not use this server. To allow one, add that"
+                " origin to `origins` in serve.toml",
                 code="wrong_origin",
             )
 
@@ -211,7 +211,7 @@ class Guard:
         """
         is_for_all = scope["path"].startswith(OPEN_TO_PROGRAMS) and "*" not in grant.users
         if is_for_all or scope["path"] == METRICS:
-            raise ApiError(403, "This token does not open this address", code="not_covered")
+            raise ApiError(403, "This token gives no access to this address", code="not_covered")
         key = ("token", grant.digest)
         if retry_s := self._rates.count(key, grant.per_minute, grant.per_day):
             raise too_many_requests(retry_s)
@@ -406,7 +406,9 @@ def _with_cors(send: Send, origin: str) -> Send:
 async def _answer_preflight(send: Send, headers: dict[str, str], *, allowed: bool) -> None:
     """Answer a browser's preflight request."""
     if not allowed:
-        raise ApiError(403, "Web pages from elsewhere may not use this server", code="wrong_origin")
+        raise ApiError(
+            403, "Web pages from other origins may not use this server", code="wrong_origin"
+        )
     wanted = headers.get("access-control-request-headers", "")
     safe = wanted if wanted.isascii() and wanted.isprintable() else ""
     out = [

@@ -434,7 +434,7 @@ class FolderTransport:
                 f"No bundle in {self.address!r} is signed, so anybody could have written them;"
                 " nothing was accepted",
                 hint="Update `familiar` on a machine that has the memory, and run `familiar sync`"
-                " there. If none is left: add `--unsigned` to the command.",
+                " there. If there is none left, add `--unsigned` to the command.",
             )
         refs = dict.fromkeys(ref for b in self._bundles for ref in b.header.refs if ref != "HEAD")
         return {ref: self._main() if ref == MAIN_REF else self._named_by(ref) for ref in refs}

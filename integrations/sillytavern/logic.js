@@ -189,7 +189,7 @@ async function unreachable(origin, ask, page) {
     } catch {
         return page.startsWith('https:') && origin.startsWith('http:')
             ? `A page under https cannot ask ${origin}: open SillyTavern under http, or put a proxy with TLS before the server`
-            : `Nothing answers at ${origin}: start it with familiar serve, or set host and port in serve.toml`;
+            : `Nothing responds at ${origin}: start it with familiar serve, or set host and port in serve.toml`;
     }
     return `The server does not allow this page. In serve.toml: origins = ["${page}"]`;
 }

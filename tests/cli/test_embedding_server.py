@@ -179,7 +179,7 @@ def test_doctor_offers_what_runs_on_this_machine(monkeypatch, server) -> None:
 
 def test_doctor_recommends_a_model_for_another_language(home) -> None:
     run("config", "set", "language", "de")
-    assert "knows English only" not in run("doctor").stdout
+    assert "supports English only" not in run("doctor").stdout
     run("config", "set", "embedding.model", "nomic-embed-text")
     assert "Let the server load bge-m3" in run("doctor").stdout
 

@@ -93,15 +93,15 @@ def test_a_gate_opens_when_its_word_is_not_said(gated) -> None:
 def test_what_keeps_an_entry_back_is_told(gated) -> None:
     run("ask", AT_NIGHT)  # no model is set up: the prompt is traced
     answer = why("not-any", AT_NIGHT)
-    assert "its book keeps it back now: 'night' was said (NOT ANY); it opens once this" in answer
+    assert "its book holds it back now: 'night' was said (NOT ANY); it opens once this" in answer
 
 
 def test_a_search_by_the_owner_shows_and_marks_what_is_kept_back(gated) -> None:
     found = run("search", "castle never")
     assert "The castle: never." in found.stdout
-    assert "its book keeps it back now: its decorator `@@dont_activate`" in found.stdout
+    assert "its book holds it back now: its decorator `@@dont_activate`" in found.stdout
     hits = {hit["title"]: hit["kept_back"] for hit in data("search", "castle", "-k", "20")["hits"]}
-    assert hits["Never"].startswith("its book keeps it back now")
+    assert hits["Never"].startswith("its book holds it back now")
     assert hits["Open gate"] == ""
 
 

@@ -92,7 +92,7 @@ def test_what_was_before_is_asked_for_and_brought_along(tmp_path) -> None:
     path.write_text("[2025-03-04] - Has a dog called Biscuit\n", "utf-8")
     typed = f"companion\n1\nRobin\n/nowhere.txt\n{path}\n\n"
     result = run("start", "--say", "Hello", stdin=typed)
-    assert "Did you talk with another companion or assistant" in result.stderr
+    assert "Have you been using another companion or assistant" in result.stderr
     assert "No such file or directory: '/nowhere.txt'" in result.stderr
     assert (result.exit_code, "Imported 1 memory" in result.stdout) == (0, True)
     assert "Biscuit" in data("memory", "cat", "people/cli-user.md")["text"]
@@ -106,7 +106,7 @@ def test_an_address_may_be_typed_for_a_number_and_is_asked_for_again(monkeypatch
     result = run("start", "--say", "Hello", stdin="\n".join(lines) + "\n")
     assert result.exit_code == 0, result.stderr
     assert "'what' is none of 1 to 3" in result.stderr
-    assert "Nothing answers at http://127.0.0.1:9/v1 yet" in result.stderr
+    assert "Nothing responds at http://127.0.0.1:9/v1 yet" in result.stderr
     assert data("config", "get", "llm.base_url")["value"] == server.base_url
     assert data("config", "get", "llm.model")["value"] == "mistral-nemo"
 
@@ -140,7 +140,7 @@ def test_a_model_that_searches_by_meaning_is_offered(monkeypatch) -> None:
 def test_ctrl_d_stops_and_what_was_done_stays() -> None:
     result = run("start", stdin=f"{CARD}\n")
     assert result.exit_code == 130
-    assert "`familiar start` goes on from here" in result.stderr
+    assert "`familiar start` continues from here" in result.stderr
     assert list_familiars(home()) == ["yuzu"]
 
 

@@ -430,7 +430,7 @@ class TestLore:
         self.page(world, "It is broken.", enabled=False)
         assert world.found("the zither") == {}
         why_not = world.why_not("lore/imported/z.md", "the zither")
-        assert why_not.startswith("its book keeps it back now: it is disabled, until")
+        assert why_not.startswith("its book holds it back now: it is disabled, until")
 
     def test_macros_elsewhere_are_data(self, world) -> None:
         world.put("topics/z.md", "# Z\n\n{{char}} has a zither.")

@@ -103,7 +103,7 @@ def test_the_files_that_prompts_contained_are_found_by_their_turns(tmp_path) -> 
 def test_no_record_is_a_clear_error(tmp_path) -> None:
     with pytest.raises(NotFoundError, match="No trace of turn 3"):
         read_trace(tmp_path / "none", 3)
-    with pytest.raises(NotFoundError, match="Nothing was sent"):
+    with pytest.raises(NotFoundError, match="Nothing has been sent"):
         latest_trace(tmp_path / "none")
 
 

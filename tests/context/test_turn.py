@@ -127,7 +127,7 @@ def test_a_reply_that_broke_off_is_kept_as_far_as_it_came(world) -> None:
 def test_an_empty_reply_is_a_failure(world) -> None:
     with pytest.raises(BadReplyError, match=r"empty reply \(content_filter\)"):
         world.take(Completion(" \n", "content_filter", "m", None))
-    with pytest.raises(BadReplyError, match="only thought"):
+    with pytest.raises(BadReplyError, match="only its thinking"):
         world.take(Completion("", "stop", "m", None, thinking="Hm."))
 
     assert {one[0] for one in world.turns()} == {"user"}

@@ -181,7 +181,7 @@ def staged_directory(directory: Path, *, keep: bool) -> Iterator[Path]:
         _replace(staging, target)
     except OSError as error:
         raise FamiliarError(
-            f"{str(directory)!r} cannot be written: {error.strerror or error}; it is as it was",
+            f"{str(directory)!r} cannot be written: {error.strerror or error}; it was not changed",
             hint="Choose another directory: `familiar export DIR`.",
         ) from error
     finally:

@@ -239,7 +239,7 @@ def privacy(target: CheckTarget) -> Iterator[Diagnosis]:
         found, shares = survey_audience(here), rules.owner_shares
     if shares:
         yield warn(
-            "privacy.owner is `share`: what you say in private is told to everybody",
+            "privacy.owner is `share`: what you say in private is shared with everybody",
             "To keep it, run `familiar config unset privacy.owner`.",
         )
     if found.notes:
@@ -327,7 +327,7 @@ def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:
         return
     files = shorten_list([rel_path for finding in found for rel_path in finding.paths], MOST_NAMED)
     mend = "Run `familiar housekeep withdrawn --propose`."
-    yield warn(f"memory rests on turns that no longer stand: {files}", mend)
+    yield warn(f"memory cites turns that were replaced or withdrawn: {files}", mend)
 
 
 def recall(target: CheckTarget) -> Iterator[Diagnosis]:
@@ -399,13 +399,14 @@ def meaning(target: CheckTarget) -> Iterator[Diagnosis]:
         return
     if server and not speaks_many_languages(server.slot.model):
         yield warn(
-            f"the familiar speaks {language!r}, but {server.slot.model!r} knows English only",
+            f"the familiar speaks {language!r}, but {server.slot.model!r} supports English only",
             f"Let the server load {SERVED_MULTILINGUAL}, and set `embedding.model` to it.",
         )
     elif not server and model in EMBEDDERS:
         better = _CHINESE if language == "zh" else _MULTILINGUAL
         yield warn(
-            f"the familiar speaks {language!r}, but embedding.model {model!r} knows English only",
+            f"the familiar speaks {language!r}, but embedding.model {model!r} supports English "
+            "only",
             f"Run `familiar model pull {better}` and set `embedding.model` to it; or set "
             f"`embedding.base_url` to a server that has {SERVED_MULTILINGUAL}.",
         )
@@ -454,7 +455,7 @@ def clock(target: CheckTarget) -> Iterator[Diagnosis]:
     wrong = [f"{what} ({iso(at)})" for what, at in found if elapsed_s(at) == math.inf]
     if wrong:
         detail = f"stored with a time in the future: {shorten_list(wrong, MOST_NAMED)}"
-        yield warn(detail, "Check the clock of this machine; nothing waits until then.")
+        yield warn(detail, "Check this machine's clock.")
 
 
 def keeping(target: CheckTarget) -> Iterator[Diagnosis]:

@@ -37,8 +37,8 @@ def set_audience(familiar: Familiar, target: str, scope: str, *, dry_run: bool =
     rel_path, _, section = target.partition("#")
     if layout.scope_of_path(rel_path):
         raise errors.RefusedError(
-            f"{rel_path!r} belongs to a private conversation as a whole; nothing was changed",
-            hint="Copy what others may hear to a page of its own.",
+            f"{rel_path!r} belongs as a whole to a private conversation; nothing was changed",
+            hint="Copy what others may see to a separate page.",
         )
     file = familiar.memory.read(rel_path)
     stem = rel_path.rpartition("/")[2].removesuffix(".md")

@@ -207,7 +207,7 @@ def _replace_once(rel_path: str, text: str, span: tuple[int, int], edit: TextEdi
     if not places:
         raise RefusedError(
             f"`old_text` does not occur in {rel_path!r}; nothing was changed",
-            hint="Read the place with memory_read and `find`, and copy the text exactly.",
+            hint="Read that passage with memory_read and `find`, and copy the text exactly.",
         )
     lines = [text.count("\n", 0, span[0] + place) + 1 for place in places[:_NAMED]]
     shown = ", ".join(map(str, lines)) + (", …" if len(places) > _NAMED else "")

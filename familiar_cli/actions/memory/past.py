@@ -131,7 +131,7 @@ async def prompt_then(familiar: Familiar, day: date, text: str, channel_id: str 
     facts, _ = fact_days(familiar).read(familiar, _READ_S)
     known = {path for path, _ in pages_known(facts, day)}
     if state is None and not known:
-        raise NotFoundError(f"Nothing was known yet on {day}")
+        raise NotFoundError(f"There was no memory yet on {day}")
     there = days.every_file(state.commit) if state else []
     if len(there) > _MOST_FILES:
         raise UsageError(

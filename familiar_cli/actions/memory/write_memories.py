@@ -651,7 +651,7 @@ def instance_name(instance: str) -> str:
     """
     name = instance if re.fullmatch(r"\w[\w.-]{0,63}", instance) else slugify(instance)
     if not name:
-        raise errors.UsageError(f"{instance!r} cannot name an instance; nothing was changed")
+        raise errors.UsageError(f"{instance!r} is not a valid instance id; nothing was changed")
     return name
 
 

@@ -709,7 +709,9 @@ def _is_ours(rel_path: str) -> bool:
     """
     is_drive = re.match("[A-Za-z]:", rel_path)
     if is_drive or {"", ".", ".."}.intersection(re.split(r"[/\\]", rel_path)):
-        raise errors.RemoteDamagedError(f"The backup names a file outside: {rel_path!r}")
+        raise errors.RemoteDamagedError(
+            f"The backup names a file outside the familiar: {rel_path!r}"
+        )
     directory, _, rest = rel_path.partition("/")
     return directory.casefold() != "journal.git" or bool(_OF_JOURNAL.fullmatch(rest))
 

@@ -69,7 +69,9 @@ def kept_question(familiar: Familiar, said: Said) -> Said:
     if turn is None:
         return said
     if said.off_record:
-        raise errors.UsageError(f"Turn {turn.id} is on the record; its reply cannot be off it")
+        raise errors.UsageError(
+            f"Turn {turn.id} is on the record; its reply cannot be off the record"
+        )
     if turn.role != "user":
         raise errors.RefusedError(
             f"Turn {turn.id} was not said to the familiar, so there is nothing to reply to",
@@ -105,8 +107,8 @@ def _meant_turn(familiar: Familiar, said: Said) -> Turn | None:
     if turn is not None and turn.content != said.text:
         raise errors.ConflictError(
             f"Message {said.message_id!r} of channel {said.channel_id!r} is already stored with "
-            f"another text, as turn {turn.id}; turns are never changed, and nothing was asked",
-            hint=f"Run `familiar ask --reply-to {turn.id}` for a reply to what is kept.",
+            f"different text, as turn {turn.id}; turns are never changed, and nothing was asked",
+            hint=f"Run `familiar ask --reply-to {turn.id}` to get a reply to the stored message.",
         )
     return turn
 

@@ -145,7 +145,7 @@ class WorkLimit:
             OutOfTimeError: It is not, or has not.
         """
         if self._is_cancelled:
-            raise OutOfTimeError("Nobody is waiting for the answer any more")
+            raise OutOfTimeError("The client has disconnected")
         if stopwatch_s() > self._until_s:
             raise OutOfTimeError(
                 f"The request takes longer than {self._seconds:g} s; nothing was changed",

@@ -91,7 +91,7 @@ SigningKeyOption = Annotated[
 ]
 Unsigned = Annotated[
     bool,
-    typer.Option("--unsigned", help="Take encrypted bundles that are not signed, this once."),
+    typer.Option("--unsigned", help="Accept unsigned encrypted bundles, this once."),
 ]
 
 
@@ -107,7 +107,7 @@ def default_kept(out: Output, home: Path) -> Iterator[None]:
     yield
     if len(before) == 1 and not chosen_familiar(home) and len(list_familiars(home)) > 1:
         kept = choose_familiar(home, before[0]).id
-        out.note(f"Commands still mean {kept!r}; `familiar use NAME` changes that.")
+        out.note(f"Commands still use {kept!r}; `familiar use NAME` changes that.")
 
 
 def index_words(out: Output, familiar: Familiar) -> None:

@@ -55,7 +55,7 @@ def backup(
         words ([list|verify] TARGET): A directory, or an address such as s3://bucket/dir.
         recipient (KEY): Encrypt for this age recipient; may be repeated.
         keep (N): Keep the newest N; 0: all.
-        move (WHERE): Then answer here no more, and say that it is there.
+        move (WHERE): Then stop answering here, and point to WHERE.
     """
     verb = _VERBS.get(words[0], "")
     target = (*words[1:2], "")[0] if verb else words[0]
@@ -152,8 +152,8 @@ def restore(
 ) -> None:
     """Restore familiars from a backup into a home that does not have them.
 
-    The copy is an instance of its own, so it can sync with the original; after `backup --move` it
-    is the same one.
+    The copy is a new instance, which can sync with the original; after `backup --move` it continues
+    as the original.
 
     \b
     familiar restore /media/stick/familiars --home ~/restored
@@ -186,5 +186,7 @@ def restore(
     shown = [f"Restored {one.familiar} from {one.backup} into {one.home}" for one in done]
     out.answer({"target": target, "restored": done}, "\n".join(shown) + "\n")
     if any(one.left_out_me for one in done):
-        out.note("me.toml was left out: whose accounts it names is for you to say (`--me`).")
-    out.note("Next: `familiar doctor`. Search by meaning is built again at the first search.")
+        out.note("me.toml was left out; if the accounts in it are yours, add `--me`.")
+    out.note(
+        "Next: `familiar doctor`. The index for search by meaning is rebuilt on the first search."
+    )

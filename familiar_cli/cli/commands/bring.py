@@ -64,14 +64,14 @@ def import_files(
 
     Args:
         paths (FILE|DIR|ADDRESS...): What to import; `-` reads a file from standard input.
-        kind (KIND): What it is, where it can be read in two ways: card, lorebook, chat,
+        kind (KIND): What it is, if that is ambiguous: card, lorebook, chat,
             sillytavern, persona, memories, vault or export.
         me (NAME): Your name in chats; may be repeated.
         character (NAME): Name of the familiar in chats; may be repeated.
         as_ (PLATFORM:ID): Account of the user in chats.
         dates: Order of day, month and year in dates such as 01/02/2024.
         force: Overwrite even files that you edited or deleted.
-        allow_network: Fetch addresses, also where nobody is at a terminal.
+        allow_network: Fetch addresses even without a terminal.
         yes: Add the memories of another program at once, instead of proposing them for review.
     """
     from familiar_cli.actions.bring.import_files import (
@@ -259,7 +259,7 @@ def export(
         out_dir (DIR): The same as DIR.
         memory_format: What it remembers alone: mem (Portable Memory), or text, as the import pages
             of ChatGPT and Claude take it.
-        public: Leave out what is private to somebody.
+        public: Leave out everything private.
         force: Replace an earlier export in DIR.
     """
     from familiar_cli.actions.bring.export_everything import export_familiars

@@ -274,7 +274,7 @@ def branch(
 ) -> None:
     """Start a channel that continues another one from one of its turns.
 
-    Both share the turns up to there; from then on, neither learns what happens in the other one.
+    Both share the turns up to there; from then on, neither sees what happens in the other.
     The branch gets the settings of its parent, and is private if its parent is.
 
     \b

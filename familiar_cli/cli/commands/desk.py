@@ -51,7 +51,7 @@ def add_todo(
     due: str | None = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Add a task or with `--at` a reminder, which may come again.
+    """Add a task, or with `--at` a reminder, which may recur.
 
     \b
     familiar todo add "Mend the lamp"
@@ -355,8 +355,8 @@ def add_scheduled(
         say (TEXT): Write a message about this.
         run (PASS): Run write-memory, consolidate, sync or `distill short|mid|long`.
         channel (ID): Channel that the message goes to.
-        missed (run|skip): What happens when nothing ran in time.
-        name (ID): Its id; default: made of TEXT.
+        missed (run|skip): What to do about a run that was missed.
+        name (ID): Id of the job; default: made from TEXT.
     """
     from familiar_cli.actions.health.job_schedule import Job, add_job
     from familiar_cli.base.times.clock import iso, now

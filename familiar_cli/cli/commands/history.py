@@ -100,7 +100,7 @@ def salvage(
     *,
     dry_run: Annotated[bool, _options.dry_run("what can be read is counted")] = False,
 ) -> None:
-    """Recover what is readable of a damaged history.
+    """Recover what can be read from a damaged history.
 
     The damaged file is kept beside the new one. Stop `familiar serve` and `familiar daemon` first.
     Search is rebuilt automatically; marks of replaced or withdrawn turns may be lost with a damaged
@@ -194,7 +194,7 @@ def restore(ctx: typer.Context, turns: TurnIds) -> None:
 
 @app.command()
 def choose(ctx: typer.Context, turn: str, *, swipe: int | None = None) -> None:
-    """Choose which of several replies, or texts of an edited turn, counts.
+    """Choose which of several replies, or versions of an edited turn, to use.
 
     \b
     familiar history show --all
@@ -202,7 +202,7 @@ def choose(ctx: typer.Context, turn: str, *, swipe: int | None = None) -> None:
     familiar history choose 1204 --swipe 2
 
     Args:
-        turn (TURN): The reply or text that counts.
+        turn (TURN): The reply or version to use.
         swipe (N): Swipe N of an imported reply, from 1.
     """
     from familiar_cli.actions.talk.change_turns import choose_swipe
@@ -318,7 +318,7 @@ def export(
     out_file: _options.OutFile = None,
     force: _options.Overwrite = False,
 ) -> None:
-    """Export a channel as a chat file. Imported chats are exported as they came in.
+    """Export a channel as a chat file. Imported chats are exported as they were imported.
 
     \b
     familiar history export --channel cli --out yuzu.jsonl

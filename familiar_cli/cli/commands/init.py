@@ -48,7 +48,7 @@ def init(
 ) -> None:
     """Create a familiar from a character card, a persona folder, a template or a remote.
 
-    A directory of several personas creates one familiar each.
+    A directory of several personas creates one familiar for each.
 
     \b
     familiar init --from-card mira.png
@@ -64,7 +64,7 @@ def init(
         from_remote (ADDRESS): Remote of a familiar that lives on another machine; see `familiar
             sync`.
         template (NAME): Template: companion, assistant, narrator, keeper or workmate.
-        user (PLATFORM:ID): Account that a persona's USER.md is about.
+        user (PLATFORM:ID): Account of the person that a persona's USER.md describes.
         update: Update files whose source in the persona has changed.
         overwrite: Overwrite even files that you edited or deleted.
     """
@@ -402,13 +402,13 @@ def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
     _show(out, f"4. Two questions  ({slot.model}, {slot.where})")
     note_slow_model(out, familiar)
     if slot.model == SMALL_MODEL:
-        out.note("It is tiny, so that it runs anywhere, and too small to be good company.")
+        out.note("It is small enough to run anywhere, and too small to be good company.")
     for question, answer in QUESTIONS:
         _show(out, f"\n> {question}", bold=False)
         with ReplyPrinter(silent=out.as_json) as printer:
             result = reply_to(familiar, _demo_message(question), printer, on_wait=out.note)
         if answer.casefold() not in result.text.casefold():
-            out.note(f"(The words miss it, but {answer!r} was in the prompt:)")
+            out.note(f"(The reply misses it, but {answer!r} was in the prompt:)")
         _show(out, "", reply_page(explain_reply(familiar, result.trace)))
         told, offered = result.to_json(), result.trace.contributions
         found = [p.rel_path for p in offered if p.kept and p.rel_path and p.score is not None]

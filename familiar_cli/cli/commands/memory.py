@@ -238,7 +238,7 @@ def links(
     familiar memory links notes.md --depth 2
 
     Args:
-        depth (N): Maximum number of links away.
+        depth (N): Maximum distance, in links.
     """
     from familiar_cli.pages import memory_pages
     from familiar_cli.store.memory.pages.relations import build_graph
@@ -260,7 +260,7 @@ def links(
 def pin(ctx: typer.Context, paths: list[str], *, dry_run: DryRun = False) -> None:
     """Include files in every prompt, by setting `pinned: true` in their front matter.
 
-    Prompts show them whole within `budget.pinned`; `familiar memory pins` shows which fit.
+    They are included whole, up to `budget.pinned`; `familiar memory pins` shows which fit.
 
     \b
     familiar memory pin lore/rules.md
@@ -308,10 +308,10 @@ def pins(ctx: typer.Context) -> None:
 def publish(
     ctx: typer.Context, target: str, *, to: str | None = None, dry_run: DryRun = False
 ) -> None:
-    """Tell others a page or section that was only for you.
+    """Share a page or section that was private to you.
 
     Your desk, moments and imported memories are yours, and so is what rests on what you said in
-    private. A mark in the heading says that others may hear it.
+    private. A mark in the heading says that others may see it.
 
     \b
     familiar memory publish notes.md
@@ -319,7 +319,7 @@ def publish(
 
     Args:
         target (PATH[#SECTION]): The page, or one of its sections.
-        to (PERSON|CHANNEL): Tell only them; default: everybody.
+        to (PERSON|CHANNEL): Share it only with them; default: everybody.
     """
     from familiar_cli.actions.memory.audience import scope_named, set_audience
     from familiar_cli.base.who.visibility import PUBLIC
@@ -332,7 +332,7 @@ def publish(
 
 @app.command()
 def unpublish(ctx: typer.Context, target: str, *, dry_run: DryRun = False) -> None:
-    """Make a page or section private, so that only you can hear of it.
+    """Make a page or section private, so that only you can see it.
 
     \b
     familiar memory unpublish topics/surgery.md

@@ -216,7 +216,7 @@ def export_(
     *,
     owner: Annotated[bool, typer.Option("--owner")] = False,
 ) -> None:
-    """Write what a person said, and may be told of themselves, to files, for them.
+    """Export what a person said, and what they may see about themselves.
 
     \b
     familiar people export Anna anna-files
@@ -224,7 +224,7 @@ def export_(
 
     Args:
         directory (DIR): New directory for the files, to give to them.
-        owner: Add what others said about them in private; not to be given to them.
+        owner: Add what others said about them in private; keep that from them.
     """
     from familiar_cli.actions.people.forget import export_person
 
@@ -244,7 +244,7 @@ def forget(
     dry_run: DryRun = False,
     yes: Annotated[bool, typer.Option("--yes")] = False,
 ) -> None:
-    """Forget a person: their words, the replies, and every memory that rests on them, for good.
+    """Forget a person for good: their words, the replies, and every memory based on them.
 
     Turns keep their place and lose their words, and the journal begins a new epoch, here and with
     the next sync on every machine. It cannot be undone.
@@ -311,7 +311,7 @@ def me(
     """Say who you are, or show it: your name, a description and pronouns.
 
     They apply to all familiars in the home, in messages that name no other speaker. With
-    --familiar they hold for that familiar only, with --channel in that channel only. An empty
+    --familiar they apply to that familiar only, with --channel to that channel only. An empty
     value means none. {{user}} is your name, {{persona}} your description; where the character has
     no {{persona}}, every prompt includes the description.
 
@@ -327,8 +327,8 @@ def me(
     Args:
         description (FILE|-): File that says who you are; its text is copied.
         pronouns (TEXT): Your pronouns, e.g. they/them.
-        from_sillytavern (FILE): Take a persona from SillyTavern's settings.json or a backup of its
-            personas.
+        from_sillytavern (FILE): Import a persona from SillyTavern's settings.json or a backup of
+            its personas.
         also (PLATFORM:ID): Another account of yours; repeatable.
         as_ (OWNER): Another owner of this home, e.g. scott.
         clear: Remove what was set about you.
@@ -449,7 +449,7 @@ def graph(
     force: Annotated[bool, typer.Option("--force")] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Show who and what somebody is related to; without NAME, list all relations.
+    """Show a person's relations to people, places and topics; without NAME, list all.
 
     Relations are listed below `## Relations` in a file of `people/`, `topics/` or `places/`, one
     per line: `- sister of [Robin](discord-42.md) (since 2024-03)`.
@@ -463,7 +463,7 @@ def graph(
 
     Args:
         name ([NAME]): Person, place or topic: a name, or its file.
-        depth (N): Maximum number of steps away.
+        depth (N): Maximum distance, in steps.
         html (FILE|-): Write a picture to FILE.
         dot: Print the graph as Graphviz DOT.
         export (FILE|-): Write all relations as entity-core's JSON.
@@ -477,7 +477,10 @@ def graph(
     _check(name, html=html, dot=dot, force=force and export is None)
     if import_ is not None or export is not None:
         if name is not None or html is not None or dot or None not in (import_, export):
-            raise UsageError("--import and --export exclude other options", hint="Leave those out.")
+            raise UsageError(
+                "--import and --export cannot be combined with other options",
+                hint="Leave those out.",
+            )
         with base.familiar_of(ctx) as familiar:
             if import_ is not None:
                 _import(out, familiar, import_, dry_run=dry_run)

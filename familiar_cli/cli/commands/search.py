@@ -282,9 +282,9 @@ def _check(*, past: bool, all_: bool, channel: str | None, within: str) -> None:
     if past and all_:
         raise UsageError("--past and --all cannot be combined")
     if channel is not None and not (past or all_):
-        raise UsageError("--channel chooses among turns", hint="Add --past or --all.")
+        raise UsageError("--channel applies only to past turns", hint="Add --past or --all.")
     if past and within:
-        raise UsageError("--in names a directory of the memory", hint="Leave it out, or use --all.")
+        raise UsageError("--in applies only to memory", hint="Leave it out, or use --all.")
 
 
 def _tell_of_turns(out: Output, said: PastFound, min_score: float) -> None:

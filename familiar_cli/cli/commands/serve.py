@@ -122,7 +122,7 @@ def show_log(
     Args:
         lines (N): Earlier turns to show first.
         no_follow: Print the earlier turns and exit.
-        every: All familiars of the home, merged by time.
+        every: All familiars in the home, merged by time.
     """
     from familiar_cli.actions.talk.client_chat import ServedLog
     from familiar_cli.pages.status_pages import line_of
@@ -150,7 +150,7 @@ def show_log(
 token_app = base.group("Create and remove tokens for certain familiars and people.")
 serve_app.add_typer(token_app, name="token")
 
-_Limit = Annotated[int, typer.Option(metavar="N", min=0, help="Most requests; 0: no limit.")]
+_Limit = Annotated[int, typer.Option(metavar="N", min=0, help="Maximum requests; 0: no limit.")]
 
 
 @token_app.command()
@@ -190,7 +190,7 @@ def add(
 
 @token_app.command("list")
 def ls(ctx: typer.Context) -> None:
-    """List the tokens, and what each opens.
+    """List the tokens, and what each gives access to.
 
     \b
     familiar serve token list
@@ -378,7 +378,7 @@ def mcp(
     client writes waits for `familiar review`, unless --allow-write is given. It acts for you: it
     sees what you said in private and what is public, and with --private other people's private
     conversations, too. With --channel it sees what may be shown in that channel, and nothing else.
-    It ends with its client, or by SIGTERM.
+    It exits with its client, or on SIGTERM.
 
     \b
     familiar mcp --print-config claude-desktop
@@ -450,7 +450,7 @@ def daemon(
     once: Annotated[bool, typer.Option("--once")] = False,
     poll: Annotated[float, typer.Option(min=0.05)] = 2.0,
 ) -> None:
-    """Run until interrupted, writing memory at the threshold and after a silence.
+    """Run until interrupted, writing memory when enough turns wait or after a pause.
 
     It catches up when it starts. SIGINT (Ctrl-C) or SIGTERM ends it; a running pass stops between
     two steps and continues at the next start. It also does what `familiar consolidate` and

@@ -44,9 +44,9 @@ def start(
 ) -> None:
     """Set up a familiar step by step, and talk to it.
 
-    It asks for a card, a model, your name, and chats or memories from elsewhere, but not for what
-    an option says or what is set already, and shows each command that it runs. Without a terminal
-    it asks nothing.
+    It asks for a card, a model, your name, and chats or memories from elsewhere, skips what an
+    option or a setting already answers, and shows each command that it runs. Without a terminal it
+    asks nothing.
 
     \b
     familiar start
@@ -60,7 +60,7 @@ def start(
         url (URL): Address of another server, up to /v1.
         model (M): Name of the model.
         name (NAME): What you are called.
-        say (TEXT): Say this and end; default: chat.
+        say (TEXT): Send this message and exit; default: chat.
     """
     if card and template:
         raise UsageError("--card and --template cannot be combined", hint="Use only one.")
@@ -73,7 +73,7 @@ def start(
         wizard.offer_import()
         wizard.offer_small_embedder()
     except (KeyboardInterrupt, EOFError):
-        wizard.out.note("\nStopped. What was done stays; `familiar start` goes on from here.")
+        wizard.out.note("\nStopped. Finished steps are kept; `familiar start` continues from here.")
         raise typer.Exit(130) from None
     wizard.talk(say)
 
@@ -109,7 +109,7 @@ class _Wizard(Struct):
                 if given:
                     raise
             else:
-                self.out.note(f"Going on with {self.familiar_id}; --card makes another familiar.")
+                self.out.note(f"Continuing with {self.familiar_id}; --card makes another familiar.")
                 return
         if not (card or template or self._asks):
             raise UsageError(
@@ -198,7 +198,7 @@ class _Wizard(Struct):
         found = run_async(find_models())[:_MOST_CHOICES]
         words = [f"{one.server}: {one.model}" for one in found]
         if not found:
-            self.out.note("None of them answers.")
+            self.out.note("None of them responds.")
         if not self._asks:
             if found:
                 self._set_served(found[0])
@@ -245,7 +245,7 @@ class _Wizard(Struct):
                 found = run_async(models_at(url))
                 again = url
                 if not found:
-                    self.out.note(f"Nothing answers at {url} yet.")
+                    self.out.note(f"Nothing responds at {url} yet.")
                     again = ask_line("Another address (Enter: keep this one)", url)
                 if again == url:
                     names = [one.model for one in found]
@@ -337,8 +337,8 @@ class _Wizard(Struct):
         if not (self.is_new and self._asks):
             return
         self.out.note(
-            "Did you talk with another companion or assistant until now? Chats and memories of "
-            "ChatGPT, Claude, Gemini, SillyTavern and others can come along."
+            "Have you been using another companion or assistant? Chats and memories of "
+            "ChatGPT, Claude, Gemini, SillyTavern and others can be imported."
         )
         with suppress(EOFError):
             while answer := ask_line("File or folder (Enter: nothing more)", "").strip("'\" "):
@@ -360,8 +360,8 @@ class _Wizard(Struct):
             if familiar.finder.embedder.embedder or wanted != "auto" or not self._asks:
                 return
         self.out.note(
-            "Memories are found by their words so far. A small model (23 MB, runs here) also finds "
-            "them by meaning: “my dog” finds Biscuit."
+            "So far, memories are found only by their words. A small model (23 MB, runs here) also "
+            "finds them by meaning: “my dog” finds Biscuit."
         )
         try:
             if ask_line("Download it? (y/n)", "y").lower() in {"y", "yes"}:

@@ -78,7 +78,7 @@ def push(ctx: typer.Context, *, remote: OneRemote = None, dry_run: DryRun = Fals
 
 @app.command()
 def adopt(ctx: typer.Context, branch: str, *, remote: OneRemote = None) -> None:
-    """Go on from a git branch whose history was rewritten, keeping what each side had.
+    """Continue from a git branch whose history was rewritten, keeping what each side had.
 
     Use it after somebody squashed `main` and pushed it by force.
 
@@ -95,7 +95,7 @@ def adopt(ctx: typer.Context, branch: str, *, remote: OneRemote = None) -> None:
 def status(ctx: typer.Context) -> None:
     """Show remotes, machines and conflicts, as of the last sync.
 
-    No remote is asked.
+    No remote is contacted.
 
     \b
     familiar sync status
@@ -110,7 +110,7 @@ def status(ctx: typer.Context) -> None:
     out = output(ctx)
 
     error = PartialError(
-        f"{counted(len(found.refused), 'file')} of other machines cannot be here",
+        f"{counted(len(found.refused), 'file')} from other machines cannot be stored here",
         hint="Rename or shorten such files on the machine that has them.",
     )
     page = sync_status_page(found, zone)
@@ -228,7 +228,7 @@ def devices(ctx: typer.Context) -> None:
 
 @app.command()
 def allow(ctx: typer.Context, name: Device) -> None:
-    """Allow a machine, and apply its pending facts.
+    """Allow a machine, and apply its pending changes.
 
     \b
     familiar sync allow phone-1a2b
@@ -239,7 +239,7 @@ def allow(ctx: typer.Context, name: Device) -> None:
     with familiar_of(ctx) as familiar:
         applied = action.allow_device(familiar, name)
     out.answer({"allowed": name, "applied": applied}, f"Allowed {name}.")
-    out.note("Next: `familiar sync` takes its changes.")
+    out.note("Next: `familiar sync` fetches its changes.")
 
 
 @app.command()

@@ -40,7 +40,7 @@ def consolidate(
 ) -> None:
     """Summarise sessions into days, days into weeks, weeks into months, months into years.
 
-    A period is made once its last day is over and all its sources exist, and made again when they
+    A period is written once its last day is over and all its sources exist, and again when they
     change. Text that you added to its file is kept. Days need no model.
 
     \b

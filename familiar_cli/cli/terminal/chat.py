@@ -205,7 +205,9 @@ def _change_channel(chat: Conversation, argument: str) -> None:
     from familiar_cli.pages.status_pages import channels_page
 
     chat.show_page(channels_page(channels_of(chat.familiar), chat.familiar.zone))
-    chat.out.note(f"You are in {one_line(chat.said.channel_id)}; /channel NAME goes elsewhere.")
+    chat.out.note(
+        f"You are in {one_line(chat.said.channel_id)}; /channel NAME switches to another."
+    )
 
 
 def _channel_names(chat: Conversation) -> Iterable[str]:

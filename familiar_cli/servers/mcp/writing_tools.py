@@ -184,7 +184,7 @@ def _place(caller: Caller, arguments: Arguments, instance: str) -> MemoryAddress
 
     path = arguments.get("path", "")
     if not path and not arguments.get("date"):
-        raise UsageError("A path, or a date, has to say which memory; nothing was changed")
+        raise UsageError("Give a path or a date; nothing was changed")
     period = read_period(arguments.get("date", ""))
     return MemoryAddress(
         file_named(caller, path) if path else "",

@@ -432,7 +432,7 @@ def branch_chat(history: HistoryStore, chat: Arrival) -> ChatPlacement:
     with history.use(create=False) as connection:
         shared = _deepest_beginning(connection, _Lines(chat.lines()))
         if shared is None:
-            raise NotFoundError(f"No channel begins like {chat.name!r}; nothing was imported")
+            raise NotFoundError(f"No channel begins as {chat.name!r} does; nothing was imported")
         free = (name for name in chat.channels() if not has_begun(connection, name))
         return ChatPlacement(next(free), shared.channel_id, shared.turn_ids[-1], is_new=True)
 

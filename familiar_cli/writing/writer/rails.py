@@ -42,7 +42,7 @@ def as_relation(words: str, operation: Operation, grounds: Grounds) -> str:
     if operation.kind != "said":
         raise UnrelatedError("a relation is a stated fact, not play or a feeling")
     if not operation.rel_path.startswith(f"{layout.PEOPLE_DIR}/"):
-        raise UnrelatedError("only people are given relations")
+        raise UnrelatedError("only people can have relations")
     page = f"## Relations\n- {words}\n"
     found = relations_in(page, operation.rel_path, kinds_of().known).relations
     if len(found) != 1:
@@ -173,7 +173,9 @@ def _with_path(operation: Operation, grounds: Grounds, before: Sequence[Operatio
     if directory == layout.TOPICS_DIR:
         topic = grounds.topic(rel_path) or _new_topic(rel_path, grounds, before)
         if grounds.batch.private is not None:
-            raise _RefusedError("private", "what was said in private is kept with the person alone")
+            raise _RefusedError(
+                "private", "what was said in private belongs in the person's own file"
+            )
         return replace(operation, rel_path=topic)
     if rel_path in grounds.sessions:
         return operation
@@ -224,14 +226,14 @@ def _place_operation(operation: Operation, grounds: Grounds) -> Operation:
         return replace(operation, section="")
     section = "" if operation.op == "set_summary" else _section_title(operation, grounds.phrases)
     if operation.op in REWRITES and shown is not None and not shown.holds(section):
-        raise _RefusedError("not_shown", "the model had not seen the whole of what it rewrites")
+        raise _RefusedError("not_shown", "the model saw only part of what it rewrites")
     return replace(operation, section=section)
 
 
 def _in_private(operation: Operation) -> Operation:
     """Turn the operation into an addition to the person's private section, or refuse it."""
     if operation.op in {"add_aliases", "replace_section"}:
-        raise _RefusedError("private", "only additions are learned from a private channel")
+        raise _RefusedError("private", "turns of a private channel can only add to memory")
     op = operation.op if operation.op == "supersede" else "add_bullets"
     section = operation.section if _are_wishes(operation) else ""
     return replace(operation, op=op, section=section, title="")
@@ -262,17 +264,19 @@ def _section_title(operation: Operation, phrases: Phrases) -> str:
 def _check_superseded(operation: Operation, grounds: Grounds) -> Operation:
     """Resolve the line that the operation replaces, and its last day."""
     if operation.kind != "said" or not operation.rel_path.startswith(f"{layout.PEOPLE_DIR}/"):
-        raise _RefusedError("supersede", "only what a person said of themselves is superseded")
+        raise _RefusedError(
+            "supersede", "only what a person said about themselves can be superseded"
+        )
     shown = grounds.shown.get(operation.rel_path)
     line = grounds.without_day(as_line(operation.replaces), operation.rel_path)
     old = holding_line(shown.text, line, grounds.batch.private) if shown else None
     if old is None:
-        raise _RefusedError("supersede", "the file holds no such line for these turns to replace")
+        raise _RefusedError("supersede", "the file has no such line to replace")
     (new,) = operation.lines
     turns = _with_evidence(new, grounds).turns
     _, until, is_newer = grounds.said_at(old.text, turns)
     if not is_newer:
-        raise _RefusedError("supersede", "the turns that it names are not newer than the old line")
+        raise _RefusedError("supersede", "the turns it cites are not newer than the old line")
     if normal_line(new.text) == normal_line(old.text):
         raise _RefusedError("duplicate", "the file already says so")
     return replace(operation, replaces=old.text.rstrip("\r\n"), until=until)
@@ -437,7 +441,7 @@ def _not_the_prompt(line: ProposedLine, operation: Operation, grounds: Grounds) 
 
 def _not_recalled(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:
     if operation.op not in REWRITES and grounds.recalled(operation.rel_path).has(line.text):
-        raise _RefusedError("recalled", "it repeats what is elsewhere in memory")
+        raise _RefusedError("recalled", "it repeats another memory")
 
 
 def _said_in_their_words(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:
@@ -447,7 +451,7 @@ def _said_in_their_words(line: ProposedLine, operation: Operation, grounds: Grou
     if not grounds.says_more_than_names(line.text):
         raise _RefusedError("blank", "it contains only names and numbers")
     if new := grounds.unsaid_words(_without_links(line.text), line.turns):
-        raise _RefusedError("unsupported", f"nobody said {new!r} in the turns it names")
+        raise _RefusedError("unsupported", f"nobody said {new!r} in the turns it cites")
 
 
 def _rewritten_from_something(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:
@@ -457,7 +461,7 @@ def _rewritten_from_something(line: ProposedLine, operation: Operation, grounds:
     known = stems_of(shown.shown) if shown else frozenset()
     text = _without_links(line.text)
     if not (grounds.support(text, line.turns) or known & stems_of(text)):
-        raise _RefusedError("unsupported", "neither the turns it names nor the file say any of it")
+        raise _RefusedError("unsupported", "neither the turns it cites nor the file say any of it")
 
 
 _RULES: Final[tuple[Callable[[ProposedLine, Operation, Grounds], None], ...]] = (
@@ -493,14 +497,14 @@ def _attribute_line(line: ProposedLine, operation: Operation, grounds: Grounds) 
     if operation.kind in {"felt", "limit"} or is_old:
         return line
     if subject and not speakers:
-        raise _RefusedError("claim", "no person said so in these turns, only the familiar")
+        raise _RefusedError("claim", "only the familiar said so in these turns, not a person")
     if subject and operation.op == "set_summary" and subject not in speakers:
-        raise _RefusedError("claim", "who somebody is must rest on their own words")
+        raise _RefusedError("claim", "a statement about who somebody is must cite their own words")
     text = _as_play(line.text, grounds.phrases) if operation.kind == "play" else line.text
     claimants = _claiming_people(line, operation, grounds)
     is_own = operation.op == "supersede" or heading_in(operation.section) in _OWN_WORDS
     if claimants and is_own:
-        raise _RefusedError("claim", "only somebody else says so")
+        raise _RefusedError("claim", "only somebody else said so")
     if claimants:
         return replace(line, text=_as_claim(text, claimants, grounds))
     if operation.op in {*REWRITES, "create"} or any(_has_name(text, p.names) for p in speakers):
@@ -598,7 +602,7 @@ def _check_alias(line: ProposedLine, operation: Operation, grounds: Grounds) -> 
             "identity", "someone else has that name; only an account tells them apart"
         )
     if not any(key in fold(words) for words in grounds.words_of(line.turns)):
-        raise _RefusedError("evidence", "that name was not said in the turns it names")
+        raise _RefusedError("evidence", "that name was not said in the turns it cites")
     return replace(line, text=name)
 
 

@@ -54,7 +54,7 @@ def test_lore_that_its_book_keeps_back_is_shown_and_marked(client) -> None:
     with Familiar.load_from_disk() as familiar:
         familiar.memory.write_file("lore/keep.md", "# Keep\n\n- **Disabled**\n\nThe keep fell.\n")
     found = moments(client.get("/search?q=the keep fell"))
-    assert any("its book keeps it back now: it is disabled" in one for one in found)
+    assert any("its book holds it back now: it is disabled" in one for one in found)
 
 
 def test_the_words_are_marked(client) -> None:

@@ -478,7 +478,7 @@ def put_back(text: str, new: str, viewer: Viewer, rel_path: str = "") -> str:
         return text
     if Counter(_PUBLISHED.findall(new)) - Counter(_PUBLISHED.findall(seen)):
         raise RefusedError(
-            "A program cannot decide who is told a part of a file; nothing was changed",
+            "A program cannot decide who may see a part of a file; nothing was changed",
             hint="Leave out the mark; a person can run `familiar memory publish`.",
         )
     start = _words_start(text)
@@ -491,7 +491,7 @@ def put_back(text: str, new: str, viewer: Viewer, rel_path: str = "") -> str:
     made = text[:start] + new + gap + kept
     if kept and outward_text(made, viewer, rel_path) != outward_text(new, viewer, rel_path):
         raise RefusedError(
-            "The private parts of the file could not be kept apart; nothing was changed",
+            "The private parts of the file could not be kept separate; nothing was changed",
             hint="A person can edit the file itself.",
         )
     return made
