@@ -173,9 +173,7 @@ def _with_path(operation: Operation, grounds: Grounds, before: Sequence[Operatio
     if directory == layout.TOPICS_DIR:
         topic = grounds.topic(rel_path) or _new_topic(rel_path, grounds, before)
         if grounds.batch.private is not None:
-            raise _RefusedError(
-                "private", "what was said in private belongs in the person's own file"
-            )
+            raise _RefusedError("private", "what was said in private stays with the person")
         return replace(operation, rel_path=topic)
     if rel_path in grounds.sessions:
         return operation
