@@ -36,7 +36,7 @@ from familiar_cli.store.history.store import HistoryStore
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LIMIT_MS = 100.0
+LIMIT_MS = 150.0
 BEGAN = datetime(2024, 1, 1, 9, tzinfo=UTC)
 SPAN = timedelta(days=730)
 PATHS = (
@@ -48,7 +48,7 @@ PATHS = (
     "/turns/layers",
     "/memory",
     "/memory/people",
-    "/memory/people?after=people/cli-5.md",
+    "/memory/people?after=cli-5.md",
     "/memory/people/cli-7.md",
     "/memory/people/cli-7.md?view=blame",
     "/memory/people/cli-7.md?view=history",
@@ -56,22 +56,34 @@ PATHS = (
     "/memory/people/cli-7.md?view=edit",
     "/asof",
     "/asof?at={day}",
+    "/asof/files",
     "/asof/files/people/cli-7.md",
+    "/asof/files/people/cli-7.md?at={day}",
     "/review",
     "/chat",
+    "/chat?channel=cli",
     "/search?q=harbour+light",
     "/search?q=harbour+light&in=past",
+    "/search?q=Nick7",
     "/import",
     "/timeline",
+    "/diary",
+    "/diary/{day}",
     "/journal",
     "/journal/HEAD",
     "/people",
+    "/people?from=200",
     "/people/cli-7",
+    "/graph",
+    "/graph?name=people/cli-7.md&depth=2",
     "/desk",
     "/distill",
     "/sync",
     "/settings",
     "/doctor",
+    "/setup",
+    "/static/page.css",
+    "/static/talk.js",
 )
 
 

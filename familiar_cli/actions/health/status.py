@@ -170,6 +170,17 @@ class FamiliarStatus(Struct, frozen=True):
     audience: Audience = Audience()
 
 
+class StatusCounts(Struct, frozen=True):
+    """The state of a familiar that is found without reading its files; see `FamiliarStatus`."""
+
+    memory_files: int
+    skipped: int
+    turns: int
+    unsummarised_turns: int
+    failures: tuple[PassFailure, ...]
+    desk: DeskStatus
+
+
 class ListedFamiliar(Struct, frozen=True):
     """A familiar in the list of all; `problem` says why its numbers may be missing."""
 
@@ -179,6 +190,19 @@ class ListedFamiliar(Struct, frozen=True):
     memory_files: int
     chosen: bool
     problem: str = ""
+
+
+def counts_of(familiar: Familiar) -> StatusCounts:
+    """Return what a page may wait for, of the state of `familiar`."""
+    walk, past = familiar.memory.walk(missing_ok=True), _history_of(familiar.paths.history)
+    return StatusCounts(
+        len(walk.files),
+        len(walk.skipped),
+        past.turns,
+        past.unwritten,
+        familiar.failures.all(),
+        _desk_of(familiar),
+    )
 
 
 def status_of(familiar: Familiar) -> FamiliarStatus:

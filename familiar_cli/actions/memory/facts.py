@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.familiar import Familiar
     from familiar_cli.store.journal.history import FileDiff
+    from familiar_cli.store.memory.store.files import MemoryHead
     from familiar_cli.store.memory.store.store import MemoryStore
 
 _IMPORTED: Final = re.compile(r"<!-- from [^<>\n]+:\d+ [0-9a-f]{10} -->")
@@ -302,8 +303,18 @@ _PLACES: Final = {
 }
 
 
-def page_title(memory: MemoryStore, rel_path: str) -> str:
-    """Return a page's title, or the day that it covers."""
+def page_title(
+    memory: MemoryStore,
+    rel_path: str,
+    read_head: Callable[[str, int], MemoryHead] | None = None,
+) -> str:
+    """Return a page's title, or the day that it covers.
+
+    Args:
+        memory: The memory.
+        rel_path: The page.
+        read_head: `memory.head_reader()`, for many pages.
+    """
     directory = rel_path.partition("/")[0]
     dated = _DATED.search(rel_path)
     if directory in _PLACES and dated:
@@ -316,7 +327,7 @@ def page_title(memory: MemoryStore, rel_path: str) -> str:
     if directory == DIGEST_DIR:
         return f"the {rel_path.removesuffix('.md').rpartition('/')[2]} digest"
     try:
-        title = title_of(memory.read_head(rel_path, _HEAD_BYTES).text)
+        title = title_of((read_head or memory.read_head)(rel_path, _HEAD_BYTES).text)
     except FamiliarError:
         title = ""
     stem = rel_path.rpartition("/")[2].rpartition(".")[0]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +20,7 @@ from msgspec.structs import asdict
 from familiar_cli.base.errors import BadInputError, NotFoundError, UsageError
 from familiar_cli.base.files import read_plain, why
 from familiar_cli.base.markdown import as_paragraph
-from familiar_cli.base.text import fold, one_line, slugify
+from familiar_cli.base.text import counted, fold, one_line, slugify
 from familiar_cli.base.who.visibility import NOBODY, Viewer
 from familiar_cli.store.memory.layout import PEOPLE_DIR, PLACES_DIR, TOPICS_DIR, people_path
 from familiar_cli.store.memory.pages.links import way_to
@@ -273,6 +274,139 @@ def overview(
         nodes, edges, count = graph.related(viewer, most)
         kept = graph.once(edges)
     return Around(None, tuple(nodes), tuple(kept), is_cut=count > most, unread=unread)
+
+
+_MOST_CLUSTERS: Final = 24
+_MOST_OF_CLUSTER: Final = 80
+_ROUNDS: Final = 20
+_MOST_HUBS: Final = 8  # such as the owner, whom everybody knows
+
+
+Neighbours = dict[str, dict[str, None]]
+
+
+class Cluster(Struct, frozen=True):
+    """Pages that are related among each other, the one with most relations first.
+
+    Args:
+        pages: The pages.
+        beside: First pages of the clusters that it is related to, and the number of relations.
+    """
+
+    pages: tuple[GraphPage, ...]
+    beside: Mapping[str, int] = {}
+
+    @property
+    def path(self) -> str:
+        """The path of the first page, which stands for the cluster."""
+        return self.pages[0].path
+
+    @property
+    def title(self) -> str:
+        """The first page's title, and the number of the others."""
+        first, others = self.pages[0].title, len(self.pages) - 1
+        return f"{first} and {counted(others, 'other')}" if others else first
+
+
+def neighbours_in(found: Around) -> Neighbours:
+    """Return the pages that each page is related to, in the order of the edges."""
+    near: Neighbours = {node.path: {} for node in found.nodes}
+    for edge in found.edges:
+        near[edge.source][edge.target] = near[edge.target][edge.source] = None
+    return near
+
+
+def clusters_of(found: Around, most: int = _MOST_OF_CLUSTER) -> list[Cluster]:
+    """Group the pages of a graph into clusters of at most `most`, the largest first.
+
+    Small ones are put together, so that there are few.
+    """
+    near = neighbours_in(found)
+    order = sorted(near, key=lambda path: (-len(near[path]), path))
+    groups = _joined_groups(_related_groups(order, near, most), near, most)
+    groups.sort(key=lambda group: (-len(group), group[0]))
+    small = [path for group in groups[_MOST_CLUSTERS:] for path in group]
+    packed = [small[start : start + most] for start in range(0, len(small), most)]
+    held, nodes = [*groups[:_MOST_CLUSTERS], *packed], {node.path: node for node in found.nodes}
+    first_of = {path: group[0] for group in held for path in group}
+    beside: dict[str, Counter[str]] = {group[0]: Counter() for group in held}
+    for edge in found.edges:
+        one, other = first_of[edge.source], first_of[edge.target]
+        if one != other:
+            beside[one][other] += 1
+            beside[other][one] += 1
+    return [Cluster(tuple(nodes[path] for path in group), beside[group[0]]) for group in held]
+
+
+def _related_groups(
+    order: list[str], near: Neighbours, most: int, hubs: int = _MOST_HUBS
+) -> list[list[str]]:
+    """Give every page the group that most of its neighbours have, until none changes.
+
+    Of a group that is too large, the page that holds it together is set aside for a moment, for
+    at most `hubs` such pages; then the pages nearest to each other are taken together.
+    """
+    group = {path: path for path in order}
+    for _ in range(_ROUNDS):
+        before = dict(group)
+        for path in reversed(order):  # those with few relations join those with many
+            votes = Counter(group[other] for other in near[path] if other in group)
+            best = max(votes, key=lambda one: (votes[one], one), default=path)
+            if votes[best] > votes[group[path]]:
+                group[path] = best
+        if group == before:
+            break
+    held: dict[str, list[str]] = {}
+    for path in order:
+        held.setdefault(group[path], []).append(path)
+    return [part for pages in held.values() for part in _small_parts(pages, near, most, hubs)]
+
+
+def _small_parts(pages: list[str], near: Neighbours, most: int, hubs: int) -> list[list[str]]:
+    if len(pages) <= most:
+        return [pages]
+    if hubs and len(near[pages[0]].keys() & set(pages)) > len(pages) / 2:
+        first, *others = _related_groups(pages[1:], near, most - 1, hubs - 1)
+        return [[pages[0], *first], *others]
+    nearest = pages_by_nearness(pages, near)
+    return [nearest[start : start + most] for start in range(0, len(nearest), most)]
+
+
+def _joined_groups(groups: list[list[str]], near: Neighbours, most: int) -> list[list[str]]:
+    """Join small groups to those that they have most relations with, until few are left."""
+    place = {path: group for group in groups for path in group}
+    left = len(groups)
+    for group in sorted(groups, key=len):
+        if left <= _MOST_CLUSTERS:
+            break
+        beside = Counter(place[other][0] for path in group for other in near[path])
+        into = next(
+            (
+                place[first]
+                for first, _ in beside.most_common()
+                if first != group[0] and len(place[first]) + len(group) <= most
+            ),
+            None,
+        )
+        if into is not None:
+            into += group
+            place |= dict.fromkeys(group, into)
+            group.clear()
+            left -= 1
+    return list(filter(None, groups))
+
+
+def pages_by_nearness(pages: Iterable[str], near: Neighbours) -> list[str]:
+    """Sort pages so that each is followed by its neighbours, breadth first."""
+    inside = dict.fromkeys(pages)
+    reached: dict[str, None] = {}
+    for start in inside:
+        waiting = [start]
+        for path in waiting:  # grows while it is iterated
+            if path not in reached:
+                reached[path] = None
+                waiting += [other for other in near[path] if other in inside]
+    return list(reached)
 
 
 def _find_page(familiar: Familiar, graph: RelationIndex, name: str, *, thorough: bool) -> str:

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.actions.health.status import FamiliarStatus, status_of
+from familiar_cli.actions.health.status import StatusCounts, counts_of
 from familiar_cli.actions.memory.fact_days import fact_days, facts_on
 from familiar_cli.actions.memory.facts import (
     KnownFact,
@@ -73,10 +73,10 @@ class Numbers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: dict[str, tuple[object, FamiliarStatus]] = {}
+        self._known: dict[str, tuple[object, StatusCounts]] = {}
         self._at_work: dict[str, threading.Thread] = {}
 
-    def of(self, paths: FamiliarPaths) -> tuple[FamiliarStatus | None, bool]:
+    def of(self, paths: FamiliarPaths) -> tuple[StatusCounts | None, bool]:
         """Return the status, or None while it is being computed, and whether it is current.
 
         It waits briefly, so that small familiars are always current.
@@ -99,7 +99,7 @@ class Numbers:
     def _count(self, key: str, paths: FamiliarPaths) -> None:
         state = state_of_files(paths)
         with suppress(FamiliarError), Familiar(paths) as familiar:
-            found = status_of(familiar)
+            found = counts_of(familiar)
             with self._lock:
                 self._known[key] = (state, found)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.journal.history import LoggedChange
     from familiar_cli.store.memory.store.transactions import Transaction
 
-_MOST_LISTED: Final = 200
+_MOST_LISTED: Final = 100
 _SHOWN_CHARS: Final = 400_000
 _MOST_BLAMED: Final = 3_000
 _MOST_CHANGES: Final = 30
@@ -68,8 +68,9 @@ def show_memory(asked: PageRequest) -> Shown | Data:
 
 
 def _directory_page(asked: PageRequest, rel_path: str) -> Shown:
-    after = asked.query.get("after", "")
-    found, count = asked.familiar.memory.list_page(rel_path, after=after, most=_MOST_LISTED)
+    after, memory = asked.query.get("after", ""), asked.familiar.memory
+    found, count = memory.list_page(rel_path, after=after, most=_MOST_LISTED)
+    head = memory.head_reader()
     more = found[-1].rel_path.rpartition("/")[2] if len(found) == _MOST_LISTED else ""
     values = {
         "rel_path": rel_path,
@@ -79,9 +80,7 @@ def _directory_page(asked: PageRequest, rel_path: str) -> Shown:
             if entry.is_dir
         ],
         "files": [
-            (entry, page_title(asked.familiar.memory, entry.rel_path))
-            for entry in found
-            if not entry.is_dir
+            (entry, page_title(memory, entry.rel_path, head)) for entry in found if not entry.is_dir
         ],
         "title": _DIRECTORIES.get(rel_path, rel_path or "Memory"),
         "count": count,

@@ -9,38 +9,95 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from familiar_cli.actions.memory.fact_days import fact_days
-from familiar_cli.actions.memory.graph import Around, neighbourhood, overview
-from familiar_cli.base.errors import FamiliarError, UsageError
+from familiar_cli.actions.memory.graph import (
+    Around,
+    Cluster,
+    clusters_of,
+    neighbourhood,
+    neighbours_in,
+    overview,
+    pages_by_nearness,
+)
+from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
+from familiar_cli.base.text import counted
 from familiar_cli.servers.web.asking import PageRequest, Shown, WebPage
 from familiar_cli.servers.web.html.pictures import MOST_NODES, ego_svg
+from familiar_cli.store.memory.relation_index import Edge, GraphPage
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from familiar_cli.base.config.home import FamiliarPaths
-    from familiar_cli.store.memory.relation_index import GraphPage
 
 _MOST_STEPS: Final = 4
+_MOST_PAGES: Final = 5_000
+_MOST_SINGLE: Final = 120  # pages drawn one by one; of more, no name can be read
 _ALL_S: Final = 600.0
+_AFTER_S: Final = 0.3  # so that the page that asks is drawn first
 READ_S: Final = 0.2
 """Seconds a page waits while changed files are read; the rest is read in the background."""
 
 
 def show_graph(asked: PageRequest) -> Shown:
-    """Return the graph of all relations, or of one page's neighbourhood."""
-    name = asked.query.get("name", "").strip()
+    """Return the graph around one page, or of all relations; of many, clusters that open."""
+    name, cluster = (asked.query.get(key, "").strip() for key in ("name", "cluster"))
     depth = asked.number("depth") or 1
     if depth > _MOST_STEPS:
         raise UsageError(f"depth must be at most {_MOST_STEPS}, not {depth}")
-    viewer = asked.familiar.privacy.owner()
-    found = (
-        neighbourhood(asked.familiar, name, depth, viewer=viewer, thorough=False, within_s=READ_S)
-        if name
-        else overview(asked.familiar, viewer=viewer, thorough=False, within_s=READ_S)
+    familiar, viewer = asked.familiar, asked.familiar.privacy.owner()
+    if name:
+        return _graph_page(
+            asked,
+            neighbourhood(familiar, name, depth, viewer=viewer, thorough=False, within_s=READ_S),
+        )
+    found = overview(familiar, viewer=viewer, most=_MOST_PAGES, thorough=False, within_s=READ_S)
+    if not cluster and len(found.nodes) <= _MOST_SINGLE:
+        return _graph_page(asked, found)
+    clusters = {one.path: one for one in clusters_of(found)}
+    if not cluster:
+        return _graph_page(asked, _graph_of(found, clusters.values()), clusters)
+    if cluster not in clusters:
+        raise NotFoundError(
+            f"No cluster is around {cluster!r} now", hint="The page of all relations shows them."
+        )
+    opened = clusters[cluster]
+    nodes = {page.path for page in opened.pages}
+    edges = tuple(edge for edge in found.edges if nodes >= {edge.source, edge.target})
+    return _graph_page(asked, replace(found, nodes=opened.pages, edges=edges), clusters, opened)
+
+
+def _graph_of(found: Around, clusters: Collection[Cluster]) -> Around:
+    """Return a graph with a page for each cluster."""
+    nodes = tuple(GraphPage(one.path, one.title) for one in clusters)
+    edges = tuple(
+        Edge(one.path, other, counted(count, "relation"), line=1)
+        for one in clusters
+        for other, count in one.beside.items()
+        if one.path < other
     )
-    return Shown("graph", {"name": name, "steps": _MOST_STEPS, **draw_graph(asked, found)})
+    return replace(found, nodes=nodes, edges=edges)
 
 
-def draw_graph(asked: PageRequest, found: Around) -> dict[str, Any]:
-    """Return the template values for a graph; continue reading in the background."""
+def _graph_page(
+    asked: PageRequest,
+    found: Around,
+    clusters: Mapping[str, Cluster] = {},
+    opened: Cluster | None = None,
+) -> Shown:
+    values = {"name": asked.query.get("name", ""), "steps": _MOST_STEPS}
+    values |= {"clusters": clusters, "opened": opened}
+    opens = "cluster" if clusters and not opened else "name"
+    return Shown("graph", {**values, **draw_graph(asked, found, opens)})
+
+
+def draw_graph(asked: PageRequest, found: Around, opens: str = "name") -> dict[str, Any]:
+    """Return the template values for a graph; continue reading in the background.
+
+    Args:
+        asked: The request.
+        found: The graph.
+        opens: What a click on a page opens: its graph by `name`, or its `cluster`.
+    """
     from familiar_cli.pages.memory_pages import edge_span
 
     if found.unread:
@@ -48,7 +105,7 @@ def draw_graph(asked: PageRequest, found: Around) -> dict[str, Any]:
     nodes = {node.path: node for node in found.nodes}
 
     def href(node: GraphPage) -> str:
-        return asked.to("graph", name=node.path) if node.exists else ""
+        return asked.to("graph", **{opens: node.path}) if node.exists else ""
 
     edges = [
         {
@@ -74,17 +131,9 @@ def nearest_pages(found: Around) -> Around:
     """Return the pages nearest to the center, or to the page with most relations."""
     if not found.nodes:
         return found
-    beside: dict[str, list[str]] = {node.path: [] for node in found.nodes}
-    for edge in found.edges:
-        beside[edge.source].append(edge.target)
-        beside[edge.target].append(edge.source)
-    first = found.center.path if found.center else max(beside, key=lambda path: len(beside[path]))
-    reached = [first]
-    for path in reached:  # grows while it is iterated: breadth first
-        reached += [other for other in dict.fromkeys(beside[path]) if other not in reached]
-        if len(reached) >= MOST_NODES:
-            break
-    del reached[MOST_NODES:]
+    near = neighbours_in(found)
+    first = found.center.path if found.center else max(near, key=lambda path: len(near[path]))
+    reached = pages_by_nearness((first, *near), near)[:MOST_NODES]
     nodes = {node.path: node for node in found.nodes}
     edges = tuple(e for e in found.edges if e.source in reached and e.target in reached)
     shown = tuple(nodes[path] for path in reached)
@@ -119,7 +168,9 @@ def finish_reading(paths: FamiliarPaths) -> None:
         if key in _READING:
             return
         _READING.add(key)
-    threading.Thread(target=read, daemon=True).start()
+    reading = threading.Timer(_AFTER_S, read)
+    reading.daemon = True
+    reading.start()
 
 
 PAGES: Final = (WebPage("/graph", show_graph),)

@@ -8,6 +8,8 @@ import re
 
 import pytest
 
+from familiar_cli.actions.memory.graph import Around, clusters_of
+from familiar_cli.store.memory.relation_index import Edge, GraphPage
 from tests.support.browsing import looking
 from tests.support.world import live
 
@@ -101,6 +103,38 @@ def test_a_picture_of_many_says_how_many_it_leaves_out_and_keeps_names_apart() -
     assert len(places) == 40
     assert "20 pages more are in the list" in text
     assert min(math.dist(a, b) for a, b in itertools.combinations(places, 2)) > 100
+
+
+def group_of(name: str, size: int, more: str = "") -> dict[str, str]:
+    """Make pages that are each related to the first of them."""
+    line = f"- friend of [{name} 0]({name}0.md)\n"
+    return {
+        f"people/{name}{n}": f"# {name} {n}\n\n## Relations\n\n{line if n else more or '- x'}\n"
+        for n in range(size)
+    }
+
+
+def test_many_pages_are_clusters_that_open() -> None:
+    live("ada", **group_of("anna", 70, "- knows [ben 0](ben0.md)"), **group_of("ben", 60))
+    with looking() as client:
+        text = client.get("/graph").text
+        assert ">anna 0 and 69 others</a>" in text
+        assert "anna 12, " in text
+        assert 'href="/graph?cluster=people%2Fben0.md"' in text.partition('class="ego"')[2]
+        opened = client.get("/graph?cluster=people/ben0.md").text
+        assert client.get("/graph?cluster=people/anna3.md").status_code == 404
+    assert opened.count("<tr data-from=") == 59
+    assert 'also related to <a href="/graph?cluster=people%2Fanna0.md">' in opened
+
+
+@pytest.mark.parametrize("edge", [lambda n: n % 1, lambda n: n - 1, lambda n: n // 2])
+def test_no_cluster_is_too_large_and_none_of_its_pages_is_lost(edge) -> None:
+    pages = [GraphPage(f"people/{n}.md", str(n)) for n in range(900)]
+    edges = [Edge(pages[n].path, pages[edge(n)].path, "knows", line=1) for n in range(1, 900)]
+    found = clusters_of(Around(None, tuple(pages), tuple(edges)))
+    assert max(len(one.pages) for one in found) <= 80
+    assert sorted(page.path for one in found for page in one.pages) == sorted(p.path for p in pages)
+    assert len(found) < 40
 
 
 def test_what_was_not_read_in_time_is_said_and_read_behind_the_page(client, monkeypatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import groupby
 from math import atan2, cos, pi, sin
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -367,6 +368,7 @@ _MARGIN_X: Final = 110
 _MARGIN_Y: Final = 50
 _LINE: Final = 14
 _NAME_WIDTH: Final = 130  # space for a name on a ring
+_NAME_CHARS: Final = 60
 _MOST_LABELLED: Final = 13  # with more pages, the labels of relations overlap
 _ARROWS: Final = "→↘↓↙←↖↑↗"  # in screen coordinates: y grows downwards
 
@@ -390,7 +392,8 @@ def ego_svg(found: Around, href: Callable[[GraphPage], str] = lambda _: "") -> H
     lines = [(_line_kind(edge), places[edge.source], places[edge.target]) for edge in drawn]
     stated = [edge for edge in drawn if edge.relation != LINKS]
     labels = _edge_labels(stated, places) if len(nodes) <= _MOST_LABELLED else []
-    picture = _macros("ego").picture(found, nodes, places, _box(places), lines, labels, href)
+    names = {node.path: wrap(one_line(node.title, _NAME_CHARS), _NAME_WIDTH // 6) for node in nodes}
+    picture = _macros("ego").picture(found, nodes, places, names, _box(places), lines, labels, href)
     return Html(str(picture).strip())
 
 

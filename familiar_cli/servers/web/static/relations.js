@@ -5,6 +5,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 const TICKS = 160;
 const LABEL_PX = 13;
+const MOST_CHARS = 40;
 
 function make(name, attributes, ...children) {
   const made = document.createElementNS(SVG, name);
@@ -35,6 +36,19 @@ function readGraph(area) {
     source.near.add(target);
     target.near.add(source);
     edges.push({ source, target, row, kind: row.dataset.kind, words: row.innerText.replace(/\s+/g, " ") });
+  }
+  // Many are listed as clusters, which open.
+  const clusters = [...area.querySelectorAll("[data-cluster]")];
+  for (const row of clusters) {
+    const [link, names] = row.children;
+    nodes.set(row.dataset.cluster, { id: row.dataset.cluster, title: row.dataset.title, folded: fold(names.textContent), kind: "cluster", size: Number(row.dataset.size), open: link.href, near: new Set() });
+  }
+  for (const row of clusters) {
+    const source = nodes.get(row.dataset.cluster);
+    for (const target of row.dataset.beside.split("\n").filter(Boolean).map((path) => nodes.get(path))) {
+      if (!target.near.has(source)) edges.push({ source, target, row, kind: "relation", words: `${source.title} – ${target.title}` });
+      source.near.add(target);
+    }
   }
   return { nodes: [...nodes.values()].sort((a, b) => b.near.size - a.near.size || (a.id < b.id ? -1 : 1)), edges };
 }
@@ -78,6 +92,18 @@ function layOut(nodes, edges, clusters) {
     .tick(TICKS);
 }
 
+// Clusters stand in rows, so that each has room for its name.
+function layInRows(nodes, { width, height }) {
+  const columns = Math.max(2, Math.min(Math.round(width / 200), nodes.length)), rows = Math.ceil(nodes.length / columns);
+  const isStaggered = columns > 2;
+  nodes.forEach((node, number) => {
+    const row = Math.floor(number / columns);
+    node.x = ((number % columns) + (isStaggered ? (row % 2) / 2 : 0)) * (width / (columns + 0.5));
+    node.y = row * (height / rows);
+    node.radius = Math.max(Math.min(8 + 1.7 * Math.sqrt(node.size), height / rows / 2 - 14), 9);
+  });
+}
+
 // The outline of a cluster: its convex hull.
 function hullOf(points) {
   const sorted = [...points].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
@@ -99,8 +125,8 @@ function hullOf(points) {
 function drawRelations(area) {
   const { nodes, edges } = readGraph(area);
   if (nodes.length < 2 || !window.d3) return;
-  const clusters = findClusters(nodes);
-  layOut(nodes, edges, clusters);
+  const isOfClusters = Boolean(nodes[0].size), clusters = isOfClusters ? [] : findClusters(nodes);
+  if (!isOfClusters) layOut(nodes, edges, clusters);
 
   const place = area.querySelector("[data-picture]"), tools = area.querySelector("[data-tools]");
   const find = tools.querySelector("input"), told = area.querySelector("[data-told]");
@@ -110,15 +136,17 @@ function drawRelations(area) {
   const hulls = clusters.filter((members) => members.length > 2).map((members) => ({ members, shape: make("path", { class: "hull" }) }));
   for (const edge of edges) edge.line = make("line", { class: edge.kind }, make("title", {}, edge.words));
   for (const node of nodes) {
-    node.circle = make("circle", { class: node.kind, r: node.radius }, make("title", {}, node.title));
-    node.label = make("text", {}, node.title.length > 26 ? `${node.title.slice(0, 25)}…` : node.title);
+    node.circle = make("circle", { class: node.kind, r: node.radius ?? 0 }, make("title", {}, node.title));
+    node.label = make("text", {}, node.title.length > MOST_CHARS ? `${node.title.slice(0, MOST_CHARS - 1)}…` : node.title);
+    node.count = make("text", { class: "count" }, node.size ?? "");
     node.circle.addEventListener("click", (event) => { event.stopPropagation(); if (!dragged) choose(node); });
   }
   const svg = make("svg", { class: "web", role: "group", tabindex: 0, "aria-label": area.dataset.relations },
     make("g", {}, ...hulls.map((hull) => hull.shape)), make("g", {}, ...edges.map((edge) => edge.line)),
-    make("g", {}, ...nodes.map((node) => node.circle)), make("g", {}, ...nodes.map((node) => node.label)));
+    make("g", {}, ...nodes.map((node) => node.circle)), make("g", {}, ...nodes.flatMap((node) => (node.size ? [node.label, node.count] : [node.label]))));
   place.replaceChildren(svg);
-  area.classList.add("drawn");
+  area.classList.add(isOfClusters ? "clustered" : "drawn");
+  if (isOfClusters) layInRows(nodes, svg.getBoundingClientRect());
   tools.hidden = false;
   tools.querySelector("datalist").replaceChildren(...nodes.map((node) => Object.assign(document.createElement("option"), { value: node.title })));
   const measure = document.createElement("canvas").getContext("2d");
@@ -138,6 +166,8 @@ function drawRelations(area) {
       node.circle.setAttribute("cx", node.sx);
       node.circle.setAttribute("cy", node.sy);
       node.circle.setAttribute("r", node.radius * scale);
+      node.count.setAttribute("x", node.sx);
+      node.count.setAttribute("y", node.sy + 4);
       node.circle.classList.toggle("center", node === chosen || Boolean(isWanted(node)));
       node.circle.classList.toggle("quiet", node.isQuiet);
     }
@@ -152,15 +182,15 @@ function drawRelations(area) {
     const taken = [];
     const rank = (node) => (node === chosen ? 2 : 0) + (node.isQuiet ? 0 : 1);
     for (const node of [...nodes].sort((a, b) => rank(b) - rank(a) || b.near.size - a.near.size)) {
-      const x = node.sx - node.width / 2, y = node.sy + node.radius * scale + 2;
+      const x = Math.max(Math.min(node.sx - node.width / 2, width - node.width - 1), 1), y = node.sy + node.radius * scale + 2;
       const box = [x, y, x + node.width, y + LABEL_PX + 4];
       const hides = nodes.some((other) => other !== node && !other.isQuiet && other.sx > box[0] && other.sx < box[2] && other.sy > box[1] && other.sy < box[3]);
-      const isFree = x > 0 && box[2] < width && y > 0 && box[3] < height && !(hides && node !== chosen) && !taken.some((b) => box[0] < b[2] && b[0] < box[2] && box[1] < b[3] && b[1] < box[3]);
+      const isFree = node.sx > 0 && node.sx < width && y > 0 && box[3] < height && !(hides && node !== chosen) && !taken.some((b) => box[0] < b[2] && b[0] < box[2] && box[1] < b[3] && b[1] < box[3]);
       const isShown = isFree && !(node.isQuiet && (chosen || wanted));
       node.label.style.display = isShown ? "" : "none";
       if (!isShown) continue;
       taken.push(box);
-      node.label.setAttribute("x", node.sx);
+      node.label.setAttribute("x", x + node.width / 2);
       node.label.setAttribute("y", y + LABEL_PX);
     }
   }
@@ -169,19 +199,20 @@ function drawRelations(area) {
     const { width, height } = svg.getBoundingClientRect();
     const xs = some.map((node) => node.x), ys = some.map((node) => node.y);
     const [left, right, top, bottom] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
-    view.k = Math.min((width - 110) / Math.max(right - left, 60), (height - 70) / Math.max(bottom - top, 60), 2.2);
+    view.k = Math.min((width - 110) / Math.max(right - left, 60), (height - (isOfClusters ? 100 : 70)) / Math.max(bottom - top, 60), 2.2);
     [view.x, view.y] = [(left + right) / 2, (top + bottom) / 2];
     render();
   }
 
   function choose(node, move = true) {
+    if (node?.open) return location.assign(node.open);
     chosen = node;
     let count = 0;
     for (const edge of edges) {
       edge.row.hidden = Boolean(node) && edge.source !== node && edge.target !== node;
       count += !edge.row.hidden;
     }
-    told.replaceChildren();
+    told?.replaceChildren();
     if (node) {
       const link = (href, text) => Object.assign(document.createElement("a"), { href, textContent: text });
       const page = node.kind === "missing" ? "" : node.id.startsWith("people/") ? node.id.replace(/\.md$/, "") : `memory/${node.id}`;
