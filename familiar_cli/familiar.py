@@ -6,13 +6,13 @@ turns, `write_memory` writes memory.
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import chain
 from threading import RLock
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import date, tzinfo
     from pathlib import Path
 
@@ -297,10 +297,15 @@ class Familiar:
         from familiar_cli.base.who.visibility import OWNERS, Evidence
         from familiar_cli.store.history.selection import scopes_between, scopes_of_turns
         from familiar_cli.store.memory.pages.imported import ImportedPages
-        from familiar_cli.store.memory.pages.lines import scopes_cited
 
-        numbering, kept = self.numbering, dict[int, str]()
-        imported = ImportedPages(self.memory.root)
+        kept: dict[int, str] = {}
+        numbering = cache(lambda: self.numbering)
+        imported = ImportedPages(self.paths.memory)
+
+        def cited(texts: Sequence[str]) -> list[frozenset[str]]:
+            from familiar_cli.store.memory.pages.lines import scopes_cited
+
+            return scopes_cited(texts, numbering(), scopes_of)
 
         def scopes_of(turn_ids: Iterable[int]) -> dict[int, str]:
             if wanted := [one for one in turn_ids if one not in kept]:
@@ -313,9 +318,7 @@ class Familiar:
             scopes = scopes_between(self.history, since, until, rules) & {OWNERS}
             return frozenset({OWNERS}) if imported.has_between(first, last) else scopes
 
-        return Evidence(
-            lambda texts: scopes_cited(texts, numbering, scopes_of), between, imported.has
-        )
+        return Evidence(cited, between, imported.has)
 
     @cached_property
     def _kept_rules(self) -> KeptRules:

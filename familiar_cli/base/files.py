@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import stat
 import sys
@@ -91,6 +90,8 @@ def read_plain(path: str | Path, most_bytes: int = -1) -> bytes:
 
 def read_record(path: str | Path, kind: type[_T]) -> _T | None:
     """Read a file of JSON that can be made again; None if it is missing, or holds no `kind`."""
+    import json  # noqa: PLC0415  # starting is quicker without it
+
     try:
         # `json` takes what an editor may leave: a byte order mark, or half a character.
         return msgspec.convert(json.loads(read_plain(path)), kind)

@@ -17,8 +17,6 @@ import msgspec
 from msgspec import Struct
 
 from familiar_cli import __version__
-from familiar_cli.base.config.environment import install_command
-from familiar_cli.base.config.schema import DEFAULT_TIER
 from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
 from familiar_cli.base.files import check_own, read_plain, write_own
 from familiar_cli.base.times.clock import iso
@@ -217,7 +215,7 @@ class TracedMessage(Struct, frozen=True):
     content: str
 
 
-class Trace(Struct, frozen=True):
+class Trace(Struct, frozen=True, kw_only=True):
     """The trace of one turn.
 
     Args:
@@ -278,7 +276,7 @@ class Trace(Struct, frozen=True):
     program: str = ""
     side_calls: tuple[SideCall, ...] = ()
     raw_reply: str = ""
-    tier: int = DEFAULT_TIER
+    tier: int
     budget_reason: str = ""
     client: str = ""
     thinking: str = ""
@@ -316,6 +314,8 @@ class Trace(Struct, frozen=True):
         if not isinstance(record, dict) or not isinstance(record.get("trace"), int):
             raise damaged_record(origin, "it is not marked as one")
         if record["trace"] > TRACE_VERSION:
+            from familiar_cli.base.config.environment import install_command  # noqa: PLC0415
+
             raise RefusedError(
                 f"The trace {origin!r} was written by a newer version; it was not changed",
                 hint=f"Update this program: `{install_command()}`.",

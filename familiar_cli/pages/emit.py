@@ -6,7 +6,6 @@ object and nothing else, whether the command succeeded or not.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from contextlib import suppress
@@ -148,6 +147,8 @@ def envelope(
 
 def write_json(value: object) -> None:
     """Print `value` as one line of JSON; non-ASCII characters stay if stdout can encode them."""
+    import json  # starting is quicker without it
+
     line = json.dumps(value, ensure_ascii=not _carries_unicode(), default=_json_value)
     _write_to(sys.stdout, harmless_json(line) + "\n")
 

@@ -94,6 +94,7 @@ def trace(turn: int | None = 7, **more) -> Trace:
         finish_reason="stop",
         usage=Usage(421, 33, None),
         error="",
+        tier=2,
         notices=(),
     )
     return replace(made, **more)

@@ -22,7 +22,6 @@ from familiar_cli.imports.cast import CHARACTERS
 from familiar_cli.store.history.rows import HEARD, new_turn
 from familiar_cli.store.history.selection import only_speaker
 from familiar_cli.store.history.store import KeptMessage, keep_once, withdrawn_channels
-from familiar_cli.store.memory.aliases import names_of
 from familiar_cli.store.memory.layout import people_path
 
 if TYPE_CHECKING:
@@ -246,6 +245,8 @@ def names_of_speakers(familiar: Familiar, authors: Iterable[Author | None]) -> d
 
     @cache
     def page_name(slug: str) -> str:
+        from familiar_cli.store.memory.aliases import names_of
+
         with suppress(FamiliarError):
             return next(iter(names_of(familiar.memory.read_file(people_path(slug)))), "")
         return ""

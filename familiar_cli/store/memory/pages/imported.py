@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from familiar_cli.base.text import fold, sha256_of
 from familiar_cli.store.memory.layout import LORE_DIR, PERIOD_DIRS, SELF_DIR, is_hidden
-from familiar_cli.store.memory.pages.visible_lines import days_of_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,6 +93,9 @@ class ImportedPages:
 
 
 def _pages_in(stamp: tuple[tuple[str, int, int], ...]) -> _Pages:
+    # Starting is quicker without it, and most memories have no such pages.
+    from familiar_cli.store.memory.pages.visible_lines import days_of_path
+
     wrote: dict[str, str] = {}
     is_complete = True
     for path, _, _ in stamp:

@@ -6,7 +6,6 @@ journal records each change, and is loaded on first use.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import sys
@@ -433,6 +432,8 @@ def holder_path(lock_path: Path) -> Path:
 
 def lock_holder(lock_path: Path) -> str | None:
     """Describe the current lock holder, or return None."""
+    import json  # starting is quicker without it
+
     try:
         who = json.loads(read_plain(holder_path(lock_path)))
         return one_line(
@@ -443,6 +444,8 @@ def lock_holder(lock_path: Path) -> str | None:
 
 
 def _sign_lock(lock_path: Path) -> None:
+    import json  # starting is quicker without it
+
     # Arguments may be private, so only the command's first word is included.
     command = [os.path.basename(sys.argv[0]) or "python", *sys.argv[1:2]]
     who = {
