@@ -11,6 +11,21 @@ from itertools import chain
 from threading import RLock
 from typing import TYPE_CHECKING, Self
 
+from familiar_cli.base.config.home import (
+    check_here,
+    ensure_instance,
+    find_familiar,
+    find_home,
+    host_name,
+    other_owners,
+    read_instance,
+    zone_of,
+)
+from familiar_cli.base.errors import FamiliarError
+from familiar_cli.base.text import one_line
+from familiar_cli.base.times.clock import to_utc, to_zone
+from familiar_cli.base.who.identity import NEUTRAL, Author, Labels, Me, parse_author
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import date, tzinfo
@@ -22,7 +37,7 @@ if TYPE_CHECKING:
     from familiar_cli.base.config.settings import FileSettings, SettingsFiles
     from familiar_cli.base.jobs import Jobs
     from familiar_cli.base.languages import Phrases
-    from familiar_cli.base.who.identity import Author, Labels, Me, Who
+    from familiar_cli.base.who.identity import Who
     from familiar_cli.base.who.visibility import Evidence, PrivacyRules, Viewer
     from familiar_cli.context.character import Character
     from familiar_cli.context.summarising import Summariser, SummaryKeeper
@@ -98,8 +113,6 @@ class Familiar:
             NotFoundError: No such familiar.
             UsageError: There are several and none was chosen.
         """
-        from familiar_cli.base.config.home import find_familiar, find_home
-
         return cls(find_familiar(find_home(str(home) if home else None), familiar), tell)
 
     @cached_property
@@ -136,8 +149,6 @@ class Familiar:
         Raises:
             ConfigError: `instance.id` is damaged, or cannot be read or written.
         """
-        from familiar_cli.base.config.home import ensure_instance
-
         return ensure_instance(self.paths.instance, chosen=self.config.instance.id, is_older=True)
 
     def turn_number(self, name: str | int) -> int:
@@ -161,8 +172,6 @@ class Familiar:
         Raises:
             ConfigError: `instance.id` is damaged, or cannot be read.
         """
-        from familiar_cli.base.config.home import read_instance
-        from familiar_cli.base.times.clock import to_zone
         from familiar_cli.store.history.lines import TurnName, ids_of, names_of
         from familiar_cli.store.history.selection import times_of
         from familiar_cli.store.memory.pages.lines import Numbering
@@ -193,8 +202,6 @@ class Familiar:
         Raises:
             ConfigError: `instance.id` is damaged, or cannot be read.
         """
-        from familiar_cli.base.config.home import host_name, read_instance
-
         if chosen := self.config.instance.id:
             return chosen
         found = read_instance(self.paths.instance)
@@ -248,9 +255,6 @@ class Familiar:
 
     def me_in(self, channel: Channel) -> Me:
         """Return the default speaker of a channel with known settings; see `me`."""
-        from familiar_cli.base.text import one_line
-        from familiar_cli.base.who.identity import NEUTRAL, Me, parse_author
-
         set_to = channel.me
         also = map(parse_author, self._at_home.settings.also + self.config.me.also)
         own = {account.slug for account in also}
@@ -268,8 +272,6 @@ class Familiar:
 
     @cached_property
     def _other_owners(self) -> tuple[Me, ...]:
-        from familiar_cli.base.config.home import other_owners
-
         return other_owners(self._at_home.settings)
 
     @property
@@ -293,7 +295,6 @@ class Familiar:
         """Build the evidence of memory under these rules."""
         from datetime import datetime, time, timedelta
 
-        from familiar_cli.base.times.clock import to_utc
         from familiar_cli.base.who.visibility import OWNERS, Evidence
         from familiar_cli.store.history.selection import scopes_between, scopes_of_turns
         from familiar_cli.store.memory.pages.imported import ImportedPages
@@ -405,7 +406,6 @@ class Familiar:
                 raise
 
     def _settle(self, *, is_restored: bool) -> None:
-        from familiar_cli.base.config.home import read_instance
         from familiar_cli.base.config.place import is_copy, read_cursor
 
         root = self.paths.root
@@ -423,22 +423,17 @@ class Familiar:
         settle_instance(self.paths, self.history, repository, self.tell, is_restored=is_restored)
 
     def _write_cursor(self, turn_id: int) -> None:
-        from familiar_cli.base.config.home import read_instance
         from familiar_cli.base.config.place import write_cursor
 
         if found := read_instance(self.paths.instance):
             write_cursor(self.paths.root, found.id, turn_id)
 
     def _before_change(self) -> None:
-        from familiar_cli.base.config.home import check_here
-
         check_here(self.paths)
         self.settle_instance()
 
     def _signature(self) -> str:
         """Return the instance to name in commits; empty for the original one."""
-        from familiar_cli.base.config.home import read_instance
-
         found = read_instance(self.paths.instance)
         return "" if found is None or found.is_first else found.id
 
@@ -469,7 +464,6 @@ class Familiar:
         """All turns. The file is created with the first one."""
         from os import path
 
-        from familiar_cli.base.who.identity import Author
         from familiar_cli.store.history.store import HistoryStore
 
         def owners() -> list[Author]:
@@ -513,7 +507,6 @@ class Familiar:
 
         if not path.exists(self.paths.forgetting):  # noqa: PTH110  # unlike `Path`, never raises
             return
-        from familiar_cli.base.errors import FamiliarError
         from familiar_cli.sync.forget_orders import finish_forgetting
 
         with self._settling:
@@ -656,8 +649,6 @@ class Familiar:
     @property
     def zone(self) -> tzinfo | None:
         """Its timezone; None for the system's."""
-        from familiar_cli.base.config.home import zone_of
-
         return zone_of(self.config.timezone)
 
     def names(self) -> Aliases:
@@ -674,7 +665,6 @@ class Familiar:
 
     def _summariser(self) -> Summariser:
         from familiar_cli.base.config.channel_kinds import OF_MODALITY
-        from familiar_cli.base.config.home import zone_of
         from familiar_cli.context.budget import Window, prompt_allowance
         from familiar_cli.context.summarising import (
             LOCAL_STEPS,
@@ -708,8 +698,6 @@ class Familiar:
 
     def labels(self, people: Iterable[Author | None] = (), channel_id: str = "") -> Labels:
         """Return the labels of people in texts of a channel."""
-        from familiar_cli.base.who.identity import Labels
-
         return Labels(frozenset(filter(None, people)), self.name, self.me(channel_id))
 
     def _labels(self) -> Labels:

@@ -20,6 +20,8 @@ from familiar_cli.base.errors import FamiliarError, UsageError
 from familiar_cli.servers.api_errors import ApiError, to_api_error
 from familiar_cli.servers.chat_api.server import Server
 from familiar_cli.servers.guard import METRICS, Guard, Rules, with_error_pages
+from familiar_cli.servers.mcp.server import ServerOptions
+from familiar_cli.servers.web.drawing import preload_pages
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -91,7 +93,6 @@ class McpEndpoints:
             if paths.id not in self._open:
                 await asyncio.to_thread(_load_modules)
                 from familiar_cli.servers.mcp.http import Endpoint  # noqa: PLC0415  # a second
-                from familiar_cli.servers.mcp.server import ServerOptions  # noqa: PLC0415
 
                 self._open[paths.id] = Endpoint(
                     paths,
@@ -214,7 +215,6 @@ def _import_ahead() -> None:
     import familiar_cli.context.budget  # noqa: PLC0415
     import familiar_cli.llm.client  # noqa: PLC0415
     import familiar_cli.llm.wire  # noqa: F401, PLC0415
-    from familiar_cli.servers.web.drawing import preload_pages  # noqa: PLC0415
 
     preload_pages()
 

@@ -28,7 +28,7 @@ from familiar_cli.sync.divergence import end_parting, parted_names, rename_citat
 from familiar_cli.sync.fetching import RemoteFetch, shown_ref
 from familiar_cli.sync.git_remotes import PathRemote
 from familiar_cli.sync.joining import AncestryWalk, Outcome, join_heads
-from familiar_cli.sync.journal_epochs import EpochCheck
+from familiar_cli.sync.journal_epochs import EpochCheck, drop_large_files
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.participants import (
     LargeDeletion,
@@ -199,8 +199,6 @@ class SyncEngine:
 
     def _drop_large_files(self) -> list[str]:
         """Make a history that other machines cannot receive one that they can; return notes."""
-        from familiar_cli.sync.journal_epochs import drop_large_files
-
         with hold_lock(self.store.lock_path, self.store.lock_timeout_s):
             if not drop_large_files(self.repository):
                 return []

@@ -24,6 +24,7 @@ from familiar_cli.base.text import counted
 from familiar_cli.base.times.clock import elapsed_s, stopwatch_s
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.passes import SYNCING, WRITING, Event, as_failure, failed, until_stopped
+from familiar_cli.sync.engine import SyncOptions
 from familiar_cli.sync.turns_outgoing import SAID_HERE, count_unread_turns
 from familiar_cli.writing.writer.schedule import MemoryWriterScheduler, may_wait
 from familiar_cli.writing.writer.schedule import is_due as is_pass_due
@@ -95,8 +96,6 @@ class BackgroundSync:
             return False
 
     def _sync(self) -> SyncReport:
-        from familiar_cli.sync.engine import SyncOptions
-
         with Familiar(self._familiar.paths, self._familiar.tell) as familiar:
             return asyncio.run(action.sync(familiar, None, SyncOptions(), wait_s=0))
 

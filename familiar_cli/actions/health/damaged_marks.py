@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.base.markdown import scan, split_front_matter, split_lines
 from familiar_cli.store.memory.pages.lines import BODY
 from familiar_cli.store.memory.pages.visible_lines import is_damaged
+from familiar_cli.writing.consolidation.pages import read_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +34,6 @@ def damage_in(text: str) -> list[tuple[int, str]]:
 
 
 def _front_problems(text: str) -> Iterator[tuple[int, str]]:
-    from familiar_cli.writing.consolidation.pages import read_page
 
     lines = split_lines(text.removeprefix("\ufeff"))
     if not lines or lines[0].strip() != "---":

@@ -31,6 +31,8 @@ from familiar_cli.base.times.recurrence import (
 from familiar_cli.base.who.identity import check_id
 from familiar_cli.store.memory.pages.front_matter import PERSONA_DIR
 from familiar_cli.store.passes import Event, as_failure, failed
+from familiar_cli.sync.turns_outgoing import SAID_HERE
+from familiar_cli.writing.consolidation.digests import NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -319,7 +321,6 @@ async def _run_job(familiar: Familiar, job: Job, due: datetime) -> int | None:
         return (await write_first(familiar, job.channel, job.say, f"{job.id}@{iso(due)}")).id
     if job.run == "write-memory":
         from familiar_cli.actions.memory.write_memory import write_memory
-        from familiar_cli.sync.turns_outgoing import SAID_HERE
 
         if error := (await write_memory(familiar, which=SAID_HERE)).error:
             raise error
@@ -337,7 +338,6 @@ async def _run_job(familiar: Familiar, job: Job, due: datetime) -> int | None:
 
 async def _make_files(familiar: Familiar, what: str) -> None:
     from familiar_cli.actions.memory.consolidate import Consolidating, ConsolidationOptions
-    from familiar_cli.writing.consolidation.digests import NAMES
 
     making, how = Consolidating(familiar), ConsolidationOptions()
     if what == "consolidate":

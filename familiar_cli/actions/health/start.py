@@ -21,7 +21,7 @@ from familiar_cli.llm.embedding_slot import speaks_many_languages
 from familiar_cli.llm.open import fetch_models, model_names, open_model
 from familiar_cli.llm.slots import PRESETS, check_on_disk, check_usable, resolve_slot
 from familiar_cli.llm.types import Message
-from familiar_cli.llm.wire import FailedError
+from familiar_cli.llm.wire import FailedError, open_answer, read_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,8 +101,6 @@ async def pull_at_ollama(base_url: str, name: str, note: Callable[[Progress], No
     Raises:
         ModelError: It does not answer, or refuses.
     """
-    from familiar_cli.llm.wire import open_answer, read_blocks
-
     slot = replace(resolve_slot(LLMSettings(preset="ollama", base_url=base_url)), base_url=base_url)
     url, body = f"{base_url.removesuffix('/v1')}/api/pull", json.dumps({"model": name}).encode()
     rest, last = b"", {}

@@ -14,7 +14,11 @@ from familiar_cli.base.files import is_plain
 from familiar_cli.base.text import one_line
 from familiar_cli.base.times.clock import iso
 from familiar_cli.familiar import Familiar
+from familiar_cli.store.history import WRITER
+from familiar_cli.store.history.schema import find_damage
+from familiar_cli.store.history.store import HistoryStore
 from familiar_cli.store.memory.layout import REMINDERS, TASKS
+from familiar_cli.store.passes import WRITING, summary_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -257,8 +261,6 @@ def damage_notice(path: Path, limit_s: float) -> str:
     Args:
         limit_s: How long to look.
     """
-    from familiar_cli.store.history.schema import find_damage
-
     if not is_plain(path):
         return ""
     try:
@@ -296,8 +298,6 @@ def _or_else(default: T, read: Callable[[], T]) -> T:
 
 def _costs_of(familiar: Familiar) -> tuple[CostStatus, ...]:
     """Return the costs of each pass, for the turns read by the memory writer."""
-    from familiar_cli.store.passes import WRITING
-
     costs, turns = familiar.costs.all(), familiar.costs.of(WRITING).turns
     return tuple(
         CostStatus(
@@ -375,8 +375,6 @@ def _history_of(path: Path) -> _Past:
     """Summarise a history and how much of it was written to memory; creates no file."""
     if not is_plain(path):
         return _Past()
-    from familiar_cli.store.history import WRITER
-    from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.sync.turns_outgoing import SAID_HERE, count_unread_turns
 
     with closing(HistoryStore(path)) as store:
@@ -393,7 +391,6 @@ def _summary_of(familiar: Familiar) -> SummaryStatus:
     if not is_plain(familiar.paths.history):
         return SummaryStatus()
     from familiar_cli.store.history.summaries import OWN, PUBLIC
-    from familiar_cli.store.passes import summary_name
 
     summaries, rules = familiar.summaries, familiar.privacy.rules()
     try:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.context.turn import TurnResult  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.familiar import Familiar  # noqa: TC001  # as the previous
+from familiar_cli.llm.wire import is_loopback
 from familiar_cli.store.passes import WRITING
 from familiar_cli.sync.turns_outgoing import SAID_HERE
 from familiar_cli.writing.review.waiting import pending_ids
@@ -119,8 +120,6 @@ def make_way(familiar: Familiar) -> None:
 
     On a server elsewhere it goes on beside the turn. What was stopped is done after a later turn.
     """
-    from familiar_cli.llm.wire import is_loopback
-
     slot = familiar.models.slot()
     if slot.preset == "local" or is_loopback(slot.base_url):
         familiar.jobs.stop()

@@ -15,6 +15,7 @@ from familiar_cli.base.errors import ConflictError, FamiliarError
 from familiar_cli.base.markdown import bullet, title_of, without_marker
 from familiar_cli.base.text import counted, one_line, sha256_of
 from familiar_cli.base.times.when import MONTHS
+from familiar_cli.store.history.store import restore_turns, withdraw_turns
 from familiar_cli.store.memory.layout import DIGEST_DIR, LORE_DIR, SELF_DIR, is_page, people_path
 from familiar_cli.store.memory.pages.facts import (
     as_confirmed,
@@ -31,6 +32,7 @@ from familiar_cli.store.memory.pages.lines import (
     turn_ids,
     without_confirmation,
 )
+from familiar_cli.store.search.build import find_pins, pins_in_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -165,8 +167,6 @@ def known_people(familiar: Familiar, viewer: Viewer, most: int) -> list[tuple[st
 
 def pinned_pages(familiar: Familiar) -> list[tuple[str, str]]:
     """Return the pinned pages that are neither lore nor character, with their texts."""
-    from familiar_cli.store.search.build import find_pins, pins_in_files
-
     index = familiar.index
     found = (
         find_pins(index, refresh_s=_REFRESH_S, within_s=_PINS_S)
@@ -236,8 +236,6 @@ def forget_fact(familiar: Familiar, rel_path: str, line: str) -> tuple[int, ...]
         ConflictError: The page no longer has that line; nothing was changed.
         RefusedError: A turn was replaced by another one; nothing was changed.
     """
-    from familiar_cli.store.history.store import restore_turns, withdraw_turns
-
     memory, said = familiar.memory, normal_line(line)
     held = [n for n in turn_ids(line, familiar.numbering) if familiar.history.turn(n)]
     same = {rel_path: [line]}

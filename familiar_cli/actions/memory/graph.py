@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
+from familiar_cli.actions.people.people import find_person
 from familiar_cli.base.errors import BadInputError, NotFoundError, UsageError
 from familiar_cli.base.files import read_plain, why
 from familiar_cli.base.markdown import as_paragraph
@@ -431,7 +432,6 @@ def _find_page(familiar: Familiar, graph: RelationIndex, name: str, *, thorough:
 
 
 def _find_person(familiar: Familiar, name: str, *, thorough: bool) -> str:
-    from familiar_cli.actions.people.people import find_person
 
     with closing(familiar.names()) as names:
         names.refresh(thorough=thorough)

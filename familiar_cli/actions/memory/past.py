@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from familiar_cli.actions.memory.fact_days import fact_days, pages_known, text_then
 from familiar_cli.actions.people.people import publish_names
+from familiar_cli.base.config.home import FamiliarPaths
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.markdown import without_marker
 from familiar_cli.base.text import bare_lines
@@ -21,6 +22,7 @@ from familiar_cli.base.times.when import MONTHS, read_day
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER, Viewer
 from familiar_cli.context.trace import Trace, read_trace, trace_ids
+from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
 from familiar_cli.store.history import statistics
 from familiar_cli.store.history.selection import kept_turns
@@ -122,8 +124,6 @@ async def prompt_then(familiar: Familiar, day: date, text: str, channel_id: str 
         NotFoundError: There was no memory yet.
         UsageError: Nothing is said, or the memory was too large to write it anew.
     """
-    from familiar_cli.base.config.home import FamiliarPaths
-
     if not text.strip():
         raise UsageError("The message is empty, so there is no prompt to build")
     days = familiar.journal_days
@@ -180,7 +180,6 @@ async def _assemble_then(then: Familiar, end: datetime, text: str, channel_id: s
     from familiar_cli.actions.talk.talk import turn_request
     from familiar_cli.actions.talk.turn_setup import turn_setup
     from familiar_cli.context.turn import dry_run
-    from familiar_cli.context.types import Said
 
     said = Said(text, then.me(channel_id).author, channel_id, greeting=0)
     setup = turn_setup(then, channel_id)

@@ -16,13 +16,13 @@ from familiar_cli.base.config.settings import FileSettings, is_name, load_writte
 from familiar_cli.base.errors import ConfigError, FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import fold, one_line, slugify
 from familiar_cli.base.who.identity import NEUTRAL, Author, Me, parse_author
+from familiar_cli.familiar import Familiar
 from familiar_cli.store.history.selection import imported_accounts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from familiar_cli.familiar import Familiar
 
 NAMES = tuple(entry.name for entry in fields(MeSettings))
 
@@ -178,8 +178,6 @@ def change_me(
 
 def _imported_accounts(home: Path, name: str) -> list[str]:
     """List the accounts of imported chats that have a name and do not belong to an owner."""
-    from familiar_cli.familiar import Familiar
-
     found = set[Author]()
     for familiar_id in list_familiars(home):
         with suppress(FamiliarError), Familiar.load_from_disk(home, familiar_id) as familiar:

@@ -18,6 +18,7 @@ from familiar_cli.actions.share.sync_decisions import (
     remotes_of,
 )
 from familiar_cli.base.config.environment import sync_key_file
+from familiar_cli.base.config.schema import CharacterConfig
 from familiar_cli.base.errors import (
     FamiliarError,
     NotFoundError,
@@ -38,6 +39,8 @@ from familiar_cli.store.passes import SYNCING, as_failure, exclusive
 from familiar_cli.sync.begin import Sender, begin_from, forget_folder
 from familiar_cli.sync.engine import Synced, SyncEngine, SyncOptions
 from familiar_cli.sync.joining import AncestryWalk
+from familiar_cli.sync.journal_epochs import memory_orders
+from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.participants import Device, Devices
 from familiar_cli.sync.remotes import MEMORY_REFS, Address, SeenRefs, read_address
 from familiar_cli.sync.sealing import KEY_FILE, SignatureTrust, SigningKey, no_key, read_key
@@ -430,8 +433,6 @@ def status(familiar: Familiar) -> SyncStatus:
     Raises:
         ConfigError: A file of it cannot be read.
     """
-    from familiar_cli.sync.journal_past import JournalPast
-
     instance, remotes = familiar.instance, remotes_of(familiar)
     repository = familiar.journal.repository
     failure = familiar.failures.of(SYNCING)
@@ -525,9 +526,7 @@ def begin(
         FamiliarError: The remote is unreachable or empty; nothing is left here.
     """
     from familiar_cli.base.config.edit import put_values, write_new
-    from familiar_cli.base.config.schema import CharacterConfig
     from familiar_cli.imports.import_plan import new_familiar
-    from familiar_cli.sync.journal_epochs import memory_orders
 
     meant = read_address(address)
     wanted = check_familiar_id(familiar_id) if familiar_id else None

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from familiar_cli.base.config.home import read_instance
+from familiar_cli.base.config.place import read_cursor
 from familiar_cli.base.errors import (
     BadInputError,
     FamiliarError,
@@ -22,6 +24,7 @@ from familiar_cli.store.memory.layout import CONFLICTS_LIST
 from familiar_cli.store.memory.merge.files import Conflict, conflicts_in, list_text
 from familiar_cli.store.memory.store.files import MISSING, MOST_RECORDED_BYTES
 from familiar_cli.store.passes import SYNCING, Waiting, exclusive
+from familiar_cli.sync.begin import refused_bundles
 from familiar_cli.sync.divergence import forget_lost_turns, lost_turns
 from familiar_cli.sync.joining import Outcome
 from familiar_cli.sync.participants import LargeDeletion, PendingDeletions, SyncParticipants, Trust
@@ -156,8 +159,6 @@ def pending_decisions(
     Raises:
         ConfigError: `sync.toml` cannot be read.
     """
-    from familiar_cli.sync.begin import refused_bundles
-
     participants = participants_of(familiar)
     trust = participants.all()
     held = count_held(familiar.history) if is_plain(familiar.paths.history) else {}
@@ -181,9 +182,6 @@ def pending_decisions(
 
 def _own_problems(familiar: Familiar) -> Iterator[str]:
     """Yield what is wrong with this copy of the familiar, a line each."""
-    from familiar_cli.base.config.home import read_instance
-    from familiar_cli.base.config.place import read_cursor
-
     found, history = read_instance(familiar.paths.instance), familiar.history
     newest = read_cursor(familiar.paths.root, found.id) if found else 0
     if newest > history.newest_own():

@@ -16,6 +16,7 @@ from familiar_cli.base import files
 from familiar_cli.base.config.schema import CharacterConfig
 from familiar_cli.base.config.settings import (
     ConfigProblem,
+    all_settings,
     build_settings,
     did_you_mean,
     find_setting,
@@ -312,7 +313,6 @@ def _take_value(document: Any, key: str, path: Path, root: type[Any]) -> None:  
 
 
 def _guess_setting(key: str, root: type[Any]) -> str:
-    from familiar_cli.base.config.settings import all_settings  # noqa: PLC0415
 
     return "" if key in all_settings(root) else did_you_mean(key, root)
 

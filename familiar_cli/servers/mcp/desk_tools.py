@@ -6,9 +6,11 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.actions.memory.write_memories import MemoryAddress, create_memory
 from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.text import counted, one_line, slugify, unified_file
 from familiar_cli.base.times.clock import iso, now
+from familiar_cli.familiar import Familiar
 from familiar_cli.servers.mcp.tool import (
     Answer,
     Tool,
@@ -20,6 +22,9 @@ from familiar_cli.servers.mcp.tool import (
 from familiar_cli.servers.mcp.writing_tools import describe_write, named_day, writer_of
 from familiar_cli.store.memory import desk, layout
 from familiar_cli.store.memory.pages.visible_lines import outward_text
+from familiar_cli.store.passes import PATIENCE_S
+from familiar_cli.writing.review.pending import DECISION, read_pending
+from familiar_cli.writing.review.waiting import pending_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,8 +140,6 @@ def _items_of(caller: Caller, kind: str) -> Iterator[ToolItem]:
 
 def remember(caller: Caller, arguments: Arguments) -> Answer:
     """Save a moment in a file of its own."""
-    from familiar_cli.actions.memory.write_memories import MemoryAddress, create_memory
-
     body = arguments["text"].strip()
     first = body.lstrip("#").strip().partition("\n")[0]
     title = one_line(arguments.get("title") or first, _TITLE_CHARS)
@@ -166,8 +169,6 @@ def _free_path(caller: Caller, stem: str, text: str) -> str:
 def memory_write(caller: Caller, arguments: Arguments) -> Answer:
     """Run the memory writer on the turns since its last pass."""
     from familiar_cli.actions.memory.write_memory import write_memory
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.store.passes import PATIENCE_S
 
     del arguments
     own = Familiar(caller.familiar.paths)  # a model is bound to its event loop
@@ -196,9 +197,6 @@ def memory_write(caller: Caller, arguments: Arguments) -> Answer:
 
 def plans_list(caller: Caller, arguments: Arguments) -> Answer:
     """List the pending plans of all sessions, and the outcome of recent ones."""
-    from familiar_cli.writing.review.pending import read_pending
-    from familiar_cli.writing.review.waiting import pending_ids
-
     del arguments
     waiting: list[ToolItem] = []
     ids = pending_ids(caller.familiar.memory)
@@ -240,7 +238,6 @@ def _waiting_item(caller: Caller, plan: ReviewPlan) -> ToolItem | None:
 
 
 def _decided_plans(caller: Caller, waiting: set[str]) -> Iterator[ToolItem]:
-    from familiar_cli.writing.review.pending import DECISION
 
     try:
         changes = caller.familiar.past.log(layout.PENDING_DIR, limit=_LOOKED_AT)

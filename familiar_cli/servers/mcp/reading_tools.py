@@ -8,7 +8,13 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.actions.memory.search import MOST_RESULTS, cited_turns, kept_back, search_memories
+from familiar_cli.actions.memory.search import (
+    MOST_RESULTS,
+    cited_turns,
+    kept_back,
+    search_memories,
+    search_past,
+)
 from familiar_cli.actions.memory.write_memories import GRANULARITIES
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.markdown import title_of
@@ -32,6 +38,7 @@ from familiar_cli.servers.mcp.tool import (
     text_of,
     turn_item,
 )
+from familiar_cli.store.history.selection import TurnFilter, newest_turns
 from familiar_cli.store.memory.layout import DAILY_DIR, PEOPLE_DIR
 from familiar_cli.store.memory.pages.lines import number_spans
 from familiar_cli.writing.consolidation.periods import read_period
@@ -351,8 +358,6 @@ def history_search(caller: Caller, arguments: Arguments) -> Answer:
         NotFoundError: The channel is unknown, or private to others.
         UsageError: `query` has no words.
     """
-    from familiar_cli.actions.memory.search import search_past
-
     first, last = asked_days(caller, arguments)
     found = search_past(
         caller.familiar,
@@ -401,7 +406,6 @@ def open_channel(caller: Caller, arguments: Arguments) -> str | None:
 
 
 def _newest_turns(caller: Caller, channel: str | None, wanted: int) -> list[Turn]:
-    from familiar_cli.store.history.selection import TurnFilter, newest_turns
 
     history, viewer = caller.familiar.history, caller.viewer
     if channel is not None:

@@ -12,9 +12,14 @@ from familiar_cli.actions.memory.write_memories import (
     MemoryAddress,
     WriteOutcome,
     Writer,
+    create_memory,
+    delete_memory,
+    take_back,
+    update_memory,
 )
 from familiar_cli.base.errors import UsageError
 from familiar_cli.base.text import counted, framed, slugify, str_or_empty
+from familiar_cli.familiar import Familiar
 from familiar_cli.servers.mcp.tool import (
     OBJECT,
     Answer,
@@ -28,6 +33,7 @@ from familiar_cli.servers.mcp.tool import (
 )
 from familiar_cli.store.memory.layout import DAILY_DIR, PERIOD_DIRS, SIGNIFICANT_DIR
 from familiar_cli.store.memory.pages.items import chats_in
+from familiar_cli.sync.participants import Device
 from familiar_cli.writing.consolidation.periods import read_period
 
 if TYPE_CHECKING:
@@ -62,8 +68,6 @@ _PLACE: Final[dict[str, Schema]] = {
 
 def memory_create(caller: Caller, arguments: Arguments) -> Answer:
     """Create a memory."""
-    from familiar_cli.actions.memory.write_memories import create_memory
-
     named = arguments.get("instanceId") or arguments.get("sourceInstance")
     instance = named or slugify(caller.client)
     made = create_memory(
@@ -80,8 +84,6 @@ def memory_create(caller: Caller, arguments: Arguments) -> Answer:
 
 def memory_update(caller: Caller, arguments: Arguments) -> Answer:
     """Replace a memory's text."""
-    from familiar_cli.actions.memory.write_memories import update_memory
-
     instance = arguments.get("instanceId", "")
     made = update_memory(
         caller.familiar,
@@ -123,8 +125,6 @@ def memory_edit(caller: Caller, arguments: Arguments) -> Answer:
 
 def memory_delete(caller: Caller, arguments: Arguments) -> Answer:
     """Delete a memory."""
-    from familiar_cli.actions.memory.write_memories import delete_memory
-
     instance = arguments.get("instanceId", "")
     place = _place(caller, arguments, instance)
     return describe_write(delete_memory(caller.familiar, writer_of(caller, instance), place))
@@ -132,8 +132,6 @@ def memory_delete(caller: Caller, arguments: Arguments) -> Answer:
 
 def memory_undo(caller: Caller, arguments: Arguments) -> Answer:
     """Undo this session's writes."""
-    from familiar_cli.actions.memory.write_memories import take_back
-
     done = take_back(caller.familiar, writer_of(caller), everything=arguments.get("all", False))
     files = [ToolItem({"path": path, "status": "restored"}) for path in done.rel_paths]
     plans = [ToolItem({"plan": plan, "status": "withdrawn"}) for plan in done.plans]
@@ -144,7 +142,6 @@ def memory_undo(caller: Caller, arguments: Arguments) -> Answer:
 def memory_consolidate(caller: Caller, arguments: Arguments) -> Answer:
     """Summarise days into weeks, months and years."""
     from familiar_cli.actions.memory.consolidate import Consolidated, consolidate_memories
-    from familiar_cli.familiar import Familiar
 
     async def consolidate() -> Consolidated:
         async with Familiar(caller.familiar.paths) as own:  # a model is bound to one event loop
@@ -167,8 +164,6 @@ def memory_consolidate(caller: Caller, arguments: Arguments) -> Answer:
 
 def writer_of(caller: Caller, instance: str = "") -> Writer:
     """Return the source under which a caller writes."""
-    from familiar_cli.actions.memory.write_memories import Writer
-
     return Writer(
         source=caller.source,
         session=caller.session,
@@ -180,7 +175,6 @@ def writer_of(caller: Caller, instance: str = "") -> Writer:
 
 
 def _place(caller: Caller, arguments: Arguments, instance: str) -> MemoryAddress:
-    from familiar_cli.actions.memory.write_memories import MemoryAddress
 
     path = arguments.get("path", "")
     if not path and not arguments.get("date"):
@@ -254,7 +248,6 @@ def sync_pull(caller: Caller, arguments: Arguments) -> Answer:
 def sync_push(caller: Caller, arguments: Arguments) -> Answer:
     """Apply an embodiment's changes."""
     from familiar_cli.actions.share.embodiments import push
-    from familiar_cli.sync.participants import Device
 
     instance = arguments["instance"]
     device = Device(_text(instance, "id"), _text(instance, "type"), _text(instance, "name"))
@@ -319,7 +312,6 @@ def _name_fields(file: SharedFile) -> dict[str, Any]:
 
 
 def _identity_change(sent: dict[str, Any]) -> Sent:
-    from familiar_cli.actions.memory.write_memories import MemoryAddress
     from familiar_cli.actions.share.embodiments import Sent
 
     path = f"{_text(sent, 'category')}/{_text(sent, 'filename')}"
@@ -327,7 +319,6 @@ def _identity_change(sent: dict[str, Any]) -> Sent:
 
 
 def _memory_change(sent: dict[str, Any], device: str) -> Sent:
-    from familiar_cli.actions.memory.write_memories import MemoryAddress
     from familiar_cli.actions.share.embodiments import Sent
 
     source = _text(sent, "sourceInstance") or device
