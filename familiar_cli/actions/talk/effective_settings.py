@@ -8,12 +8,14 @@ from msgspec.structs import replace
 
 from familiar_cli.actions.talk.turn_setup import allowance_in, channel_in
 from familiar_cli.base.config.channel_kinds import MODES, OF_MODALITY
+from familiar_cli.base.config.home import read_instance
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.times.clock import now, to_zone
 from familiar_cli.context import types
 from familiar_cli.context.budget import (
     percent_of,
 )
+from familiar_cli.llm.slots import PLAN_TOKENS, for_plans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +87,6 @@ def _of_mode(familiar: Familiar, rows: list[Effective]) -> Resolved:
 
 
 def _of_model(familiar: Familiar, rows: list[Effective]) -> Resolved:
-    from familiar_cli.llm.slots import PLAN_TOKENS, for_plans
 
     names = {r.setting.key.split(".")[2] for r in rows if r.setting.key.startswith(_SLOTS)}
     for prefix, name in (("llm.", "main"), *((f"{_SLOTS}{n}.", n) for n in sorted(names))):
@@ -105,7 +106,6 @@ def _of_model(familiar: Familiar, rows: list[Effective]) -> Resolved:
 
 
 def _of_machine(familiar: Familiar, _: list[Effective]) -> Resolved:
-    from familiar_cli.base.config.home import read_instance
     from familiar_cli.llm.embedding_slot import resolve_embedding_server
 
     yield "timezone", to_zone(now(), familiar.zone).tzname() or "", "the system"

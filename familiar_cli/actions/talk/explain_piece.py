@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
+from familiar_cli.actions.talk.prompt import pipeline
+from familiar_cli.actions.talk.turn_setup import turn_setup
 from familiar_cli.base.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.base.times.clock import iso, since_1970
 from familiar_cli.context import types
+from familiar_cli.context.request import ContextRequest, Explains
+from familiar_cli.context.turn import labels_in
+from familiar_cli.store.history.rows import place_of
+from familiar_cli.store.memory.pages.visible_lines import private_spans, sha256_seen, visible_in
+from familiar_cli.store.memory.store.files import parse_path
 
 if TYPE_CHECKING:
     from familiar_cli.base.who.visibility import Viewer
-    from familiar_cli.context.request import ContextRequest, Explains
     from familiar_cli.context.trace import Trace
     from familiar_cli.familiar import Familiar
 
@@ -84,8 +90,6 @@ def _check_visible(familiar: Familiar, subject: types.Subject, viewer: Viewer) -
     Raises:
         NotFoundError: They see nothing of it; the error does not say whether it exists.
     """
-    from familiar_cli.store.memory.pages.visible_lines import private_spans, visible_in
-
     if subject.rel_path is None:
         turn = familiar.history.turn(subject.turn_id or 0)
         if turn is None or not viewer.sees_turn(turn):
@@ -102,8 +106,6 @@ def _check_visible(familiar: Familiar, subject: types.Subject, viewer: Viewer) -
 
 def is_piece_visible(familiar: Familiar, piece: types.Fragment, viewer: Viewer) -> bool:
     """Tell whether a viewer sees all sources of a piece now."""
-    from familiar_cli.store.memory.pages.visible_lines import private_spans
-
     if viewer.sees_everything:
         return True
     first, last = piece.turns or (piece.turn_id or 0, piece.turn_id or -1)
@@ -120,7 +122,6 @@ def is_piece_visible(familiar: Familiar, piece: types.Fragment, viewer: Viewer) 
 
 
 def _find_subject(familiar: Familiar, asked: str) -> types.Subject:
-    from familiar_cli.store.memory.store.files import parse_path
 
     found = _TURN.fullmatch(asked.strip())
     if found:
@@ -231,9 +232,6 @@ def _why_absent(familiar: Familiar, trace: Trace, subject: types.Subject) -> lis
 
 
 def _explaining_providers(familiar: Familiar, trace: Trace) -> list[Explains]:
-    from familiar_cli.actions.talk.prompt import pipeline
-    from familiar_cli.actions.talk.turn_setup import turn_setup
-    from familiar_cli.context.request import Explains
 
     setup = turn_setup(familiar, trace.channel_id, trace.modality)
     providers = pipeline(familiar, setup).providers
@@ -269,10 +267,6 @@ def _failed_parts(trace: Trace, providers: list[Explains]) -> list[str]:
 
 def _restore_request(familiar: Familiar, trace: Trace) -> ContextRequest:
     """Rebuild the request, as far as trace and history allow."""
-    from familiar_cli.context.request import ContextRequest
-    from familiar_cli.context.turn import labels_in
-    from familiar_cli.store.history.rows import place_of
-
     turn = familiar.history.turn(trace.turn) if trace.turn is not None else None
     said = [piece.text for piece in trace.contributions if piece.source == "utterance"]
     return ContextRequest(
@@ -301,8 +295,6 @@ def _file_change(
     familiar: Familiar, trace: Trace, subject: types.Subject, pieces: list[types.Fragment]
 ) -> str:
     """Describe how an offered file has changed since."""
-    from familiar_cli.store.memory.pages.visible_lines import sha256_seen
-
     if subject.rel_path is None:
         return ""
     then = {piece.sha256 for piece in pieces if piece.sha256}
