@@ -314,7 +314,7 @@ def find_file(package: Path, text: str) -> Path | None:
 def is_noticed(copy: Path, tests: str) -> bool:
     """Run tests in a copy of the repository; tell whether one of them fails."""
     paths = [f"tests/{name}" for name in tests.split()]
-    options = ["-q", "-x", "-n", "2", "--reruns=0", "-p", "no:cacheprovider"]
+    options = ["-q", "-x", "-n", "2", "--reruns=0"]
     command = [sys.executable, "-m", "pytest", *options, *paths]
     try:
         done = subprocess.run(
@@ -344,6 +344,10 @@ def main() -> None:
             shutil.copytree(ROOT / name, copy / name)
         for name in ("pyproject.toml", "README.md", "CHANGELOG.md"):
             shutil.copy(ROOT / name, copy / name)
+        models = Path(".pytest_cache", "d", "familiar")
+        if (ROOT / models).exists():  # each copy would download them
+            (copy / models).parent.mkdir(parents=True)
+            (copy / models).symlink_to(ROOT / models)
         for mutant in chosen:
             path = find_file(copy / "familiar_cli", mutant.right)
             if path is None:
