@@ -20,13 +20,17 @@ import os
 import signal
 import sys
 from contextlib import ExitStack
+from functools import cache
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import typer.testing
 from hypothesis import HealthCheck, settings
 
-from tests.support.server import ChatServer
+from tests.support.cases import IS_NIGHT
+from tests.support.server import ChatServer, Say
 from tests.support.writing import point_at
 
 _EDITORS = {"VISUAL", "EDITOR"}
@@ -36,6 +40,9 @@ _SLOW_MACHINES = {"deadline": None, "suppress_health_check": [HealthCheck.too_sl
 settings.register_profile("gate", max_examples=25, derandomize=True, **_SLOW_MACHINES)
 settings.register_profile("nightly", max_examples=150, **_SLOW_MACHINES)
 settings.load_profile(os.environ.get("FAMILIAR_TEST_PROFILE", "gate"))
+
+# A command keeps nothing of a run, and to build it takes as long as many commands take to run.
+typer.testing._get_command = cache(typer.testing._get_command)
 
 
 def pytest_configure(config) -> None:
@@ -64,6 +71,8 @@ def pytest_collection_finish() -> None:
 def pytest_runtest_setup(item) -> None:
     if os.name == "nt" and item.get_closest_marker("posix"):
         pytest.skip("needs what only POSIX has")
+    if item.get_closest_marker("clients") and not (IS_NIGHT or item.config.option.markexpr):
+        pytest.skip("`-m clients` and FAMILIAR_TEST_PROFILE=nightly run it")
 
 
 @pytest.fixture(scope="session")
@@ -134,3 +143,17 @@ def serve(monkeypatch):
             return server
 
         yield start
+
+
+@pytest.fixture
+def quick_engine(monkeypatch):
+    """Has a script answer in place of the library that runs local models, except at night."""
+    from familiar_cli.llm import client
+
+    if IS_NIGHT:
+        yield
+        return
+    with ChatServer([Say("The light turned once, and the harbour was quiet.")]) as server:
+        engine = SimpleNamespace(listening_address=server.base_url.removesuffix("/v1"))
+        monkeypatch.setattr(client, "_start_server", lambda *_: engine)
+        yield

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,11 +49,10 @@ class Contents(FamiliarGroup):
         name = self.own_name(cmd_name, COMMANDS)
         if name not in COMMANDS:
             return None
-        if name not in self.commands:
-            self.commands[name] = _load_command(name)
+        command = _load_command(name)
         if ctx and ctx.resilient_parsing:
-            _offer_values(self.commands[name])
-        return self.commands[name]
+            _offer_values(command)
+        return command
 
     def suggest_command(self, ctx: Any, words: Sequence[str]) -> str | None:
         """Suggest the command an unknown one was probably meant to be."""
@@ -169,6 +169,7 @@ def _report(error: FamiliarError, args: list[str]) -> int:
     return error.exit_code
 
 
+@cache
 def _load_command(name: str) -> Any:
     place, _, app = COMMANDS[name][0].partition(":")
     module = importlib.import_module(f"familiar_cli.cli.commands.{place}")

@@ -84,7 +84,9 @@ def test_keep_refuses_a_directory_that_is_not_empty(tmp_path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_the_model_inside_the_program_answers_both_questions(model_cache, monkeypatch) -> None:
+def test_the_model_inside_the_program_answers_both_questions(
+    model_cache, monkeypatch, quick_engine
+) -> None:
     monkeypatch.setenv("FAMILIAR_CACHE", str(model_cache))
     data = world.data("demo")
     assert data["model"] == "smollm2-135m-instruct"

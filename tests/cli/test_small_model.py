@@ -66,7 +66,7 @@ def test_a_model_that_is_not_on_disk_changes_nothing() -> None:
     assert "snow" in prompt()
 
 
-def test_the_full_prompt_can_be_chosen(small) -> None:
+def test_the_full_prompt_can_be_chosen(small, quick_engine) -> None:
     world.run("config", "set", "context.frame", "full")
     assert world.run("ask", "Hello?", "--name=Robin").exit_code == 0
     body = sent()

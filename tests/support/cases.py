@@ -12,6 +12,9 @@ import pytest
 IS_NIGHT = os.environ.get("FAMILIAR_TEST_PROFILE") == "nightly"
 """The whole of what takes long is run, not the part of it that the gate has time for."""
 
+at_night = pytest.mark.skipif(not IS_NIGHT, reason="FAMILIAR_TEST_PROFILE=nightly runs it")
+"""For what takes long, and of which the gate runs another example."""
+
 
 def each(names: str | tuple[str, ...], cases: Iterable, ids=None) -> Callable[[Callable], Callable]:
     """Run a test for every case, as one item; all cases that fail are named.

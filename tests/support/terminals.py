@@ -10,6 +10,8 @@ import sys
 import threading
 from typing import Any
 
+import typer.testing
+
 from familiar_cli.cli.app import app
 from tests.support.writing import environment
 
@@ -19,7 +21,7 @@ def call(argv, *, stdout, stderr=None, stdin=None) -> int:
     old = sys.stdin, sys.stdout, sys.stderr
     sys.stdin, sys.stdout, sys.stderr = stdin or _nothing(), stdout, stderr or stdout
     try:
-        app(list(argv))
+        typer.testing._get_command(app)(list(argv))
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     finally:
