@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.history.rows import in_pairs
+from tests.support.cases import IS_NIGHT
 from tests.support.server import CutOff, Fail, Say, Stall
 from tests.support.world import data, live, run, spawn, without_block
 
@@ -131,17 +132,19 @@ def test_what_came_late_stands_at_its_time_and_pairs_stay_together(root, serve) 
     assert contents[-5:] == ["Long before.", "Hello?", "I am here.", "Me too!", "And now?"]
 
 
-def test_eight_questions_at_once_are_eight_pairs(root, serve) -> None:
+def test_questions_at_once_are_as_many_pairs(root, serve) -> None:
+    count = 8 if IS_NIGHT else 4
     serve(Say("Fair winds.", pause_s=0.02))
-    with ThreadPoolExecutor(8) as pool:
-        asked = [pool.submit(spawn, "ask", f"Q{n}", "--channel", "c", "--json") for n in range(8)]
+    with ThreadPoolExecutor(count) as pool:
+        asks = [("ask", f"Q{n}", "--channel", "c", "--json") for n in range(count)]
+        asked = [pool.submit(spawn, *ask) for ask in asks]
     answers = [json.loads(done.result().stdout) for done in asked]
-    assert [answer["status"] for answer in answers] == ["ok"] * 8
+    assert [answer["status"] for answer in answers] == ["ok"] * count
     turns = shown()
     pairs = list(zip(turns[::2], turns[1::2], strict=True))
-    assert len(pairs) == 8
+    assert len(pairs) == count
     assert all(reply["reply_to"] == question["turn"] for question, reply in pairs)
-    assert {question["content"] for question, _ in pairs} == {f"Q{n}" for n in range(8)}
+    assert {question["content"] for question, _ in pairs} == {f"Q{n}" for n in range(count)}
 
 
 def test_a_second_question_waits_and_other_channels_do_not(root, serve) -> None:

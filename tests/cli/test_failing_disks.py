@@ -231,7 +231,7 @@ def test_a_full_disk_is_ours_and_not_the_remotes(shared) -> None:
     disk, sync = shared
     before = contents(disk)
     kept = [path for path in before if path.startswith("home/ada/memory/")]
-    for room_bytes in ROOMS_BYTES[:: 1 if IS_NIGHT else 2]:
+    for room_bytes in ROOMS_BYTES[:: 1 if IS_NIGHT else 3]:
         fill(disk)
         with (disk / "filler").open("r+b") as filler:
             filler.truncate(max(0, filler.seek(0, os.SEEK_END) - room_bytes))

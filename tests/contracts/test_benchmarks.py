@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks import locomo, prompts, sync
 from benchmarks.conversations import conversations, pages, read
+from tests.support.cases import at_night
 
 SAMPLE = {
     "sample_id": "conv-1",
@@ -91,6 +92,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
         read(path)
 
 
+@at_night
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git program")
 def test_sync_is_measured_against_git(tmp_path, monkeypatch, capsys):
     small = ["--files", "30", "--commits", "10", "--changed", "3", "--dir", str(tmp_path)]

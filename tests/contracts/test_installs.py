@@ -130,7 +130,7 @@ def test_no_command_ends_in_a_traceback_where_a_native_library_is_missing(monkey
     others = (*NOT_EVERYWHERE, "xllamacpp")
     each_alone = [[library] for library in (*others, "numpy")]
     scripts = "small synced" if IS_NIGHT else "small"
-    for missing in each_alone if IS_NIGHT else (others, ["numpy"]):
+    for missing in each_alone if IS_NIGHT else ([*others, "numpy"],):
         argv = [sys.executable, "-c", EACH_COMMAND, scripts, *missing]
         done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
         if (done.returncode, done.stdout) != (0, "[]\n"):

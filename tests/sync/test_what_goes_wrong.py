@@ -381,7 +381,7 @@ def test_a_sync_that_ends_at_any_step_is_carried_on_by_the_next(
     laptop.sync(remote)
     desk = second(remote)
     codes = set()
-    step = 3 if IS_NIGHT else 10
+    step = 3 if IS_NIGHT else 16
     for last in range(1, 200, step):
         desk.commit(f"theirs {last}", **{f"theirs{last}": f"- {last}\n"})
         desk.store.append_file("shared.md", f"- theirs {last}\n")
@@ -422,7 +422,7 @@ def test_what_was_being_moved_in_when_the_process_ended_is_moved_in_whole(
     )
     last, code = 0, DIED
     while code == DIED:
-        last += 1
+        last += 1 if IS_NIGHT else 4
         desk.commit(f"theirs {last}", **{f"room{n}__{last}": f"- {last}\n" for n in range(3)})
         desk.sync(remote)
         laptop.journal.repository.close()
@@ -456,7 +456,7 @@ machine.sync(sys.argv[2])
 def test_kill_9_at_any_moment_leaves_both_sides_whole(laptop, second, remote) -> None:
     laptop.sync(remote)
     desk = second(remote)
-    kills = 10 if IS_NIGHT else 4
+    kills = 10 if IS_NIGHT else 3
     for n in range(kills):
         desk.commit(f"theirs {n}", **{f"theirs{n}": f"- {n}\n"})
         desk.sync(remote)

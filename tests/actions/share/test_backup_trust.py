@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tracemalloc
 import zlib
+from itertools import repeat
 
 import pytest
 
@@ -62,23 +63,25 @@ def test_who_the_owner_is_is_restored_only_on_request(copy, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("of", "why"),
+    ("head", "piece", "count", "why"),
     [
-        (b" " * 10**8, "unpacks to more than"),
-        (b'{"format":1,"files":[' + b"[]," * 10**8, "unpacks to more than"),
+        (b"", b" " * 1000, 10**5, "unpacks to more than"),
+        (b'{"format":1,"files":[', b"[]," * 1000, 10**5, "unpacks to more than"),
         (
             b'{"format":1,"familiar":"ada","at":"","files":[{"path":"","size":0,"sha256":"'
             + b"0" * 64
-            + b'","pieces":['
-            + b'{"pack":"a","start":0,"length":0,"sha256":""},' * 10**5,
+            + b'","pieces":[',
+            b'{"pack":"a","start":0,"length":0,"sha256":""},',
+            10**5,
             "is damaged",
         ),
     ],
+    ids=["spaces", "files", "pieces"],
 )
-def test_a_manifest_bomb_is_one_error(copy, of, why) -> None:
-    path = manifest_of(copy)
-    path.write_bytes(zlib.compress(of, 9))
-    del of
+def test_a_manifest_bomb_is_one_error(copy, head, piece, count, why) -> None:
+    pack = zlib.compressobj(1)
+    packed = [pack.compress(part) for part in (head, *repeat(piece, count))]
+    manifest_of(copy).write_bytes(b"".join([*packed, pack.flush()]))
     tracemalloc.start()
     shown = run("backup", "verify", str(copy))
     _, peak_bytes = tracemalloc.get_traced_memory()

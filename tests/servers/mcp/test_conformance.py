@@ -15,7 +15,10 @@ from tests.support.serving import serving
 from tests.support.suite_server import SuiteServer
 from tests.support.world import home, live
 
-pytestmark = pytest.mark.skipif(not is_new_enough(), reason="there is no Node that is new enough")
+pytestmark = [
+    pytest.mark.clients,
+    pytest.mark.skipif(not is_new_enough(), reason="there is no Node that is new enough"),
+]
 
 EXPECTED = Path(__file__).with_name("expected_failures.yaml")
 ROOT = Path(__file__).resolve().parents[3]

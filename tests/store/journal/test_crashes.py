@@ -20,9 +20,11 @@ from familiar_cli.store.journal.repository import encode_commit, rewrite_tree
 from familiar_cli.store.memory.merge.files import conflicts_in
 from familiar_cli.store.memory.store.store import PENDING_MARK, hold_lock
 from tests.support import dying
+from tests.support.cases import IS_NIGHT
 from tests.support.journals import World
 
 ROOT = Path(__file__).resolve().parents[3]
+KILLS = "50" if IS_NIGHT else "25"
 posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows cannot fork")
 
 
@@ -66,11 +68,11 @@ def test_a_transaction_may_break_off_at_every_step(how, kind, quick_dir) -> None
 
 @posix
 def test_a_writer_killed_at_random_loses_nothing(quick_dir) -> None:
-    argv = ["--kills", "50", "--seed", "7", "--life", "8", "--dir", quick_dir, "--json"]
+    argv = ["--kills", KILLS, "--seed", "7", "--life", "8", "--dir", quick_dir, "--json"]
     found = script("-m", "benchmarks.kill", *argv)
     bad = ("torn", "lost", "half", "leftovers", "journal_differs", "fsck")
     assert {name: found[name] for name in bad} == dict.fromkeys(bad, 0)
-    assert found["kills"] == 50
+    assert found["kills"] == int(KILLS)
     assert found["finished_by_the_next"] > 0
     assert found["transactions"] > 20
 

@@ -14,7 +14,7 @@ from familiar_cli.llm.slots import resolve_slot
 from familiar_cli.store.memory.pages.lines import EvidenceText
 from familiar_cli.writing.consolidation.composing import split_sentences
 from familiar_cli.writing.consolidation.pages import read_page
-from tests.support.cases import each
+from tests.support.cases import at_night, each
 from tests.writing.consolidation.support import (
     MONDAY,
     Life,
@@ -126,6 +126,7 @@ def test_a_small_model_is_told_less_and_finds_the_points_first(life) -> None:
     assert list(shape) == ["points", "summary"]
 
 
+@at_night
 def test_the_real_small_model_makes_valid_files_of_its_sources_and_then_rests(
     tmp_path, model_cache
 ) -> None:

@@ -24,7 +24,7 @@ from familiar_cli.writing.housekeeping.run import (
     judge_findings,
     read_reply,
 )
-from tests.support.cases import each
+from tests.support.cases import at_night, each
 
 
 def findings(count, text="x"):
@@ -135,6 +135,7 @@ def test_law_no_reply_speaks_of_what_was_not_asked(text) -> None:
     assert all(one.verdict in VERDICTS for one in found.values())
 
 
+@at_night
 def test_a_real_model_takes_no_finding_away(model_cache) -> None:
     settings_ = LLMSettings(max_tokens=90)
     model = open_model(resolve_slot(settings_), cache_dir=model_cache)

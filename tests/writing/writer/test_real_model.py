@@ -11,11 +11,13 @@ from familiar_cli.base.config.schema import LLMSettings
 from familiar_cli.llm.open import open_model
 from familiar_cli.llm.slots import resolve_slot
 from familiar_cli.store.memory.pages.lines import PLAIN, turn_ids
+from tests.support.cases import at_night
 from tests.writing.writer.support import World
 
 pytest.importorskip("xllamacpp")
 
 
+@at_night
 def test_a_pass_with_the_real_model_completes_and_loses_nothing(tmp_path, model_cache) -> None:
     world = World(tmp_path)
     before = "# Anna\n\nA baker from the north.\n"
