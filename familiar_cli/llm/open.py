@@ -71,16 +71,19 @@ class SlotModels:
         return slots.resolve_slot(self._settings, name)
 
     def open(
-        self, slot: str = slots.MAIN, *, on_wait: Callable[[str], None] | None = None
+        self,
+        slot: str | slots.ResolvedSlot = slots.MAIN,
+        *,
+        on_wait: Callable[[str], None] | None = None,
     ) -> ChatModel:
         """Return the model of a slot, always the same object until `aclose`.
 
         Args:
-            slot: The slot's name.
+            slot: The slot, or its name.
             on_wait: Called with a one-line message before retrying a busy server; the first call's
                 is used.
         """
-        settings = self.slot(slot)
+        settings = self.slot(slot) if isinstance(slot, str) else slot
         same = replace(settings, slot="")  # slots with the same model share it and its memory
         if same not in self._opened:
             self._note(environment.keys_file())
@@ -93,8 +96,9 @@ class SlotModels:
         Raises:
             ConfigError: The configuration is incomplete.
         """
-        slots.check_usable(self.slot(slot))
-        return self.open(slot)
+        settings = self.slot(slot)
+        slots.check_usable(settings)
+        return self.open(settings)
 
     async def aclose(self) -> None:
         """Close every opened model."""

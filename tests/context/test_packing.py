@@ -174,7 +174,7 @@ def test_a_part_of_a_long_reply_stands_below_what_it_answers() -> None:
     advice = "Rest helps. Walk a little every day. Drink enough water. " * 5
     asked = piece("past", 6, "Bo: My back hurts whenever I carry the thing.", 0.0, lead=4)
     reply = f"Ada: {advice}Your cello is in the attic. {advice}"
-    turn = piece("past", 7, reply, lead=5, before=asked)
+    turn = piece("past", 7, reply, lead=5, before=lambda: asked)
     (text,) = texts(filled([turn], line_tokens=30, query="Where is my cello?"))
     assert text.startswith("Bo: My back hurts whenever I carry the thing.\nAda: … ")
 
@@ -275,7 +275,7 @@ def test_several_lines_of_one_file_stand_in_its_order_with_a_mark_between() -> N
 
 def test_a_short_answer_brings_what_it_answers() -> None:
     asked = piece("a", 1, "Robin: Do you still have the lamp?", 0.1)
-    answer = piece("a", 2, "Yuzu: Yes.", 0.9, before=asked)
+    answer = piece("a", 2, "Yuzu: Yes.", 0.9, before=lambda: asked)
     assert texts(filled([answer])) == ["Robin: Do you still have the lamp?\nYuzu: Yes."]
 
 

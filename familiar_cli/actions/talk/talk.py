@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from familiar_cli.context.request import ContextRequest
+    from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.types import ChatModel
 
 
@@ -272,12 +273,14 @@ async def take_turn(
         RefusedError: The channel is private, and the speaker has never spoken there.
         ModelError: There is no complete reply; the message is stored.
     """
-    check_usable(familiar.models.slot())
-    channel_id = kept_question(familiar, said).channel_id
+    slot = familiar.models.slot()
+    check_usable(slot)
+    refers = said.reply_to is not None or said.message_id
+    channel_id = kept_question(familiar, said).channel_id if refers else said.channel_id
     alone = nullcontext() if said.off_record else _hold_channel(familiar, channel_id, on_wait)
     async with alone:  # first of all: messages are answered in the order in which they came
-        runner, request = await finish_in_thread(partial(_begin_turn, familiar, said, asking))
-        model = asking.model(familiar.models.open(on_wait=on_wait))
+        runner, request = await finish_in_thread(partial(_begin_turn, familiar, said, asking, slot))
+        model = asking.model(familiar.models.open(slot, on_wait=on_wait))
         try:
             result = await runner.run(request, model, on_text, stream=stream)
         except asyncio.CancelledError:
@@ -290,7 +293,7 @@ async def take_turn(
 
 
 def _begin_turn(
-    familiar: Familiar, said: Said, asking: Asking
+    familiar: Familiar, said: Said, asking: Asking, slot: ResolvedSlot
 ) -> tuple[TurnRunner, ContextRequest]:
     """Check that the message may be stored and answered, and prepare its turn."""
     familiar.finder.load_embedder()
@@ -301,7 +304,7 @@ def _begin_turn(
     else:
         told = familiar.privacy.enter(said.channel_id, said.author, said.kind)
         said = replace(said, notices=said.notices or told)
-    setup = _turn_setup(familiar, said)
+    setup = _turn_setup(familiar, said, slot)
     request = turn_request(familiar, said, setup)
     if asking.memory_only:
         request = prompt.for_memory(request, setup.allowance, familiar.counter)
@@ -364,8 +367,8 @@ async def _hold_channel(
         yield
 
 
-def _turn_setup(familiar: Familiar, said: Said) -> TurnSetup:
-    setup = turn_setup(familiar, said.channel_id, str(said.modality))
+def _turn_setup(familiar: Familiar, said: Said, slot: ResolvedSlot | None = None) -> TurnSetup:
+    setup = turn_setup(familiar, said.channel_id, str(said.modality), slot)
     setup.character.character.check_readable()
     return setup
 

@@ -54,16 +54,19 @@ class TurnSetup(Struct, frozen=True):
 _LATELY: Final = 20  # turns among which macros look for the newest of each side
 
 
-def turn_setup(familiar: Familiar, channel_id: str, modality: str = "text") -> TurnSetup:
+def turn_setup(
+    familiar: Familiar, channel_id: str, modality: str = "text", slot: ResolvedSlot | None = None
+) -> TurnSetup:
     """Read the settings of a turn.
 
     Args:
         modality: The modality of the message.
+        slot: The server and model that reply, if they are known already.
 
     Raises:
         ConfigError: The channel's file or `character.toml` is invalid.
     """
-    slot, set_to = familiar.models.slot(), familiar.config
+    slot, set_to = slot or familiar.models.slot(), familiar.config
     channel = channel_in(familiar, channel_id, modality, slot)
     character = CharacterProvider(
         familiar.character(),

@@ -57,7 +57,7 @@ _KINDS: Final = ".kinds.json"
 _MANY: Final = 100  # each process re-reads fewer changed files than this
 _LOOK_S: Final = 0.1  # one request asks several times; a file that is replaced is seen at once
 _FRESH_NS: Final = 1_000_000_000
-_NAMELESS: Final = FileSettings(schema.ChannelConfig(), {})
+_UNSET: Final = FileSettings(schema.ChannelConfig(), {})
 _USUAL: Final = schema.CharacterConfig()
 _ReadKind = tuple[tuple[int, ...], str, str]  # how a file looked, its channel, and the kind
 _DEVICE: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(?![a-z0-9_-])")
@@ -82,6 +82,7 @@ class ChannelConfigs:
         spoken_in: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self.directory = directory
+        self._within = f"{directory}{os.sep}"
         self._parents = parents
         self._patterns = tuple(patterns)
         self._spoken_in = spoken_in
@@ -112,10 +113,12 @@ class ChannelConfigs:
             ConfigError: The file is unreadable or not valid TOML, or a key or value is invalid.
         """
         try:
-            path = self.path(channel_id)
-        except UsageError:  # it has no name
-            return _NAMELESS
-        return load_written(path, schema.ChannelConfig)
+            os.lstat(f"{self._within}{file_stem(channel_id)}{SUFFIX}")
+        except (UsageError, FileNotFoundError):  # it has no name, or no file, as most have
+            return _UNSET
+        except OSError:  # reading tells why
+            pass
+        return load_written(self.path(channel_id), schema.ChannelConfig)
 
     def known(self) -> Iterator[str]:
         """Yield the ids of all channels that have a file, sorted by file name.
@@ -512,7 +515,7 @@ class _Merge:
         if found is None and key in self._of_mode:
             found = EffectiveValue(key, self._of_mode[key], f"mode {self._mode}")
         elif found is None:
-            default = value_at(_USUAL if general else _NAMELESS.settings, general or key)
+            default = value_at(_USUAL if general else _UNSET.settings, general or key)
             found = EffectiveValue(key, default, "default")
         self._held.append(found)
         return found

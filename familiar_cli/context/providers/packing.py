@@ -129,7 +129,7 @@ class Excerpt(NamedTuple):
         strength: Its own evidence, in [0, 1].
         turns: The turns that it rests on.
         vague: 0 for a turn or a session, more for text derived from it.
-        before: The preceding piece, for one that needs it to be understood.
+        before: Returns the preceding piece, for one that needs it to be understood.
         named: The message names its source.
         is_turn: It is one of the turns itself.
         lead: Length of the speaker's label at its start.
@@ -147,7 +147,7 @@ class Excerpt(NamedTuple):
     strength: float = 0.0
     turns: frozenset[int] = frozenset()
     vague: int = 0
-    before: Excerpt | None = None
+    before: Callable[[], Excerpt] | None = None
     named: bool = False
     is_turn: bool = False
     lead: int = 0
@@ -282,7 +282,7 @@ def rank_pieces(pieces: Iterable[Excerpt], query: str = "") -> Ranked:
             max(best_turn, RESTING_SHARE * best) if piece.is_turn else share * best,
         )
         for piece, share, fact in zip(pieces, shares, facts, strict=True)
-        if not precision.exceeds(fact, piece.vague)
+        if not (piece.vague and precision.exceeds(fact, piece.vague))
     ]
     return Ranked(sorted(ranked, key=lambda pair: _rank_piece(pair[0])), precision)
 
@@ -347,7 +347,10 @@ def _in_turn(
             late.append((piece, highest))
         else:
             yield piece, highest
-    lifted = [(piece._replace(score=piece.score + piece.lift), highest) for piece, highest in late]
+    lifted = [
+        (piece._replace(score=piece.score + piece.lift) if piece.lift else piece, highest)
+        for piece, highest in late
+    ]
 
     def rank(pair: tuple[Excerpt, float]) -> tuple[object, ...]:
         return quotes_first and _rests_on_turns(pair[0]), *_rank_piece(pair[0])
@@ -593,7 +596,7 @@ class _Filler(Struct):
 def _needed_before(piece: Excerpt) -> Excerpt | None:
     """Return the preceding piece of one that needs it: a short answer, or part of a long one."""
     is_short = len(_normal_text(piece.text).split()) < _FEW_WORDS
-    return piece.before if is_short or piece.is_part else None
+    return piece.before() if piece.before and (is_short or piece.is_part) else None
 
 
 def _from_best(whole: str, best: str) -> str:

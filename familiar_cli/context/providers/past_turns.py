@@ -294,12 +294,17 @@ class _Pieces(Struct, frozen=True):
     def of(self, found: Recalled, source: str, score: float) -> Excerpt:
         """Return a found turn with the one before it."""
         before = found.before if found.before and found.before.id not in self.shown else None
-        preceding = self._piece(before, source, 0.0) if before else None
-        piece = self._piece(found.turn, source, score, preceding)
-        return piece._replace(lift=WEIGHTS.relevance * found.lift)
+        preceding = partial(self._piece, before, source, 0.0) if before else None
+        lift = WEIGHTS.relevance * found.lift
+        return self._piece(found.turn, source, score, preceding, lift)
 
     def _piece(
-        self, turn: Turn, source: str, score: float, before: Excerpt | None = None
+        self,
+        turn: Turn,
+        source: str,
+        score: float,
+        before: Callable[[], Excerpt] | None = None,
+        lift: float = 0.0,
     ) -> Excerpt:
         speaker = self.speaker(turn)
         words = "\n  ".join(turn.content.strip().splitlines())  # none begins like a speaker's label
@@ -314,6 +319,7 @@ class _Pieces(Struct, frozen=True):
             before=before,
             is_turn=True,
             lead=len(speaker) + 2,
+            lift=lift,
         )
 
     def speaker(self, turn: Turn) -> str:

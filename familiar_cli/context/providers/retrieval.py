@@ -161,6 +161,7 @@ class Retrieval:
         self._most_tokens = most_tokens
         self._line_tokens = line_tokens
         self._gates: tuple[ContextRequest, LoreGates] | None = None
+        self._heard: tuple[ContextRequest, list[Turn]] | None = None
 
     def look(
         self,
@@ -370,10 +371,12 @@ class Retrieval:
 
     def _before(self, request: ContextRequest) -> list[Turn]:
         """Return the last turns before the message, newest first."""
-        before = self.memory.history.recent(
-            request.channel_id, LAST_TURNS, request.before_id, viewer=request.viewer
-        )
-        return before[::-1]
+        if self._heard is None or self._heard[0] is not request:
+            before = self.memory.history.recent(
+                request.channel_id, LAST_TURNS, request.before_id, viewer=request.viewer
+            )
+            self._heard = request, before[::-1]
+        return self._heard[1]
 
     def _naming(self, request: ContextRequest) -> tuple[str, ...]:
         """Return the message and the last turns before it, in which names are searched for."""

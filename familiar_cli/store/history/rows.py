@@ -211,6 +211,7 @@ def new_turn(
     )
 
 
+@lru_cache(maxsize=1024)  # a prompt reads the newest turns several times, the next one again
 def to_turn(row: Row) -> Turn:
     """Convert the values of `SELECTED`, or an id and those of `COLUMNS`, to a turn.
 

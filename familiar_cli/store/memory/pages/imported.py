@@ -49,7 +49,7 @@ class ImportedPages:
     """
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self._directories = [f"{root}/{one}" for one in _LEDGERS]
         self._known = _Pages()
 
     def has(self, rel_path: str, text: str = "") -> bool:
@@ -78,13 +78,13 @@ class ImportedPages:
         return self._known
 
     def _ledgers(self) -> Iterator[tuple[str, int, int]]:
-        for directory in _LEDGERS:
+        for directory in self._directories:
             try:
-                names = os.listdir(self._root / directory)
+                names = os.listdir(directory)
             except OSError:  # nothing was imported
                 continue
             for name in names:
-                path = f"{self._root}/{directory}/{name}/{_LEDGER}"
+                path = f"{directory}/{name}/{_LEDGER}"
                 try:
                     status = os.stat(path)
                 except OSError:  # a directory of something else
