@@ -11,7 +11,7 @@ import random
 import secrets
 import sys
 import threading
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from familiar_cli.base.config import environment
 from familiar_cli.base.config.environment import install_command
-from familiar_cli.base.errors import ModelError, ModelUnknownError
+from familiar_cli.base.errors import BadReplyError, ModelError, ModelUnknownError
 from familiar_cli.base.text import nearest
 from familiar_cli.llm import wire
 from familiar_cli.llm.models.catalog import CATALOG
@@ -45,13 +45,12 @@ from familiar_cli.llm.wire import FailedError, Failure
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
-    import httpx
-
 
 # If a server asks for a longer wait, do not retry: the user decides.
 LONGEST_WAIT_S = 30.0
 _FIRST_WAIT_S = 0.5
 _COUNTS_S = 3.0
+_END_S = 0.05
 
 
 class LLMClient(Slotted):
@@ -65,6 +64,7 @@ class LLMClient(Slotted):
     def __init__(self, slot: ResolvedSlot, *, on_wait: Callable[[str], None] | None = None) -> None:
         super().__init__(slot)
         self._on_wait = on_wait
+        self._connections = wire.Connections()
 
     def prepare(
         self,
@@ -134,7 +134,8 @@ class LLMClient(Slotted):
         raise AssertionError("unreachable")
 
     async def aclose(self) -> None:
-        """Do nothing: no connection outlives a call."""
+        """Close the connections that were kept for the next request."""
+        await self._connections.aclose()
 
     async def _ask(
         self,
@@ -185,15 +186,20 @@ class LLMClient(Slotted):
 
         Only text resets the timeout: comments, empty pieces and reasoning keep a connection alive
         but do not count.
+
+        Raises:
+            FailedError: The attempt failed.
+            BadReplyError: The response is not a reply.
         """
         now, timeout_s = asyncio.get_running_loop().time, self._slot.timeout_s
-        was_complete = False
+        was_complete, splitter = False, EventSplitter()
         try:
             async with (
                 asyncio.timeout_at(min(deadline, now() + timeout_s)) as patience,
-                aclosing(self._pieces(request, reply)) as pieces,
+                aclosing(self._events(request, splitter)) as events,
             ):
-                async for piece in pieces:
+                async for event in events:
+                    piece = reply.take(event)
                     if piece and on_text:
                         on_text(piece)
                     if piece or reply.complete > was_complete:
@@ -201,66 +207,59 @@ class LLMClient(Slotted):
                         # After the end of the text, only token counts may follow.
                         wait_s = min(timeout_s, _COUNTS_S) if was_complete else timeout_s
                         patience.reschedule(min(deadline, now() + wait_s))
+                    if reply.done:
+                        await _read_rest(events)
+                        return
         except TimeoutError:
             if not patience.expired():  # the listener's own
                 raise
             late = wire.too_long if now() >= deadline else wire.silence_error
             raise FailedError(Failure(late(self._slot, reply.text))) from None
-
-    async def _pieces(self, request: PreparedRequest, reply: StreamedReply) -> AsyncGenerator[str]:
-        """Yield the text of each event, empty if it has none.
-
-        Raises:
-            FailedError: The attempt failed.
-            BadReplyError: The response is not a reply.
-        """
-        accept = "text/event-stream" if request.stream else "application/json"
-        asked = wire.open_answer(self._slot, "POST", request.url, accept=accept, body=request.body)
-        async with asked as response, aclosing(self._read(response, reply)) as pieces:
-            try:
-                async for piece in pieces:
-                    yield piece
-            except ErrorInReplyError as error:
-                failure = wire.from_payload(self._slot, error.payload)
-                raise FailedError(failure) from None
-
-    async def _read(self, response: httpx.Response, reply: StreamedReply) -> AsyncGenerator[str]:
-        if response.status_code != wire.OK:
-            body = await wire.read_beginning(response)
-            raise FailedError(
-                wire.from_status(self._slot, response.status_code, response.headers, body)
-            )
-        splitter = EventSplitter()
-        async with aclosing(self._events(response, splitter)) as events:
-            async for event in events:
-                yield reply.take(event)
-                if reply.done:
-                    return
-        if not splitter.has_events:
-            raise wire.not_a_chat_server(self._slot, response, splitter.foreign_line)
+        except ErrorInReplyError as error:
+            raise FailedError(wire.from_payload(self._slot, error.payload)) from None
         raise FailedError(Failure(wire.cut_off(self._slot, reply.text, splitter.foreign_line)))
 
     async def _events(
-        self, response: httpx.Response, splitter: EventSplitter
+        self, request: PreparedRequest, splitter: EventSplitter
     ) -> AsyncGenerator[ServerEvent]:
-        number = 0
-        try:
-            async with aclosing(wire.read_blocks(self._slot, response)) as blocks:
-                async for block in blocks:
-                    for event in splitter.feed(block):
-                        number += 1
-                        wire.check_events(self._slot, 0, number)
+        """Yield the events of the server's response."""
+        accept, number = "text/event-stream" if request.stream else "application/json", 0
+        asked = self._connections.ask(
+            self._slot, "POST", request.url, accept=accept, body=request.body
+        )
+        async with asked as response:
+            if response.status_code != wire.OK:
+                body = await wire.read_beginning(response)
+                raise FailedError(
+                    wire.from_status(self._slot, response.status_code, response.headers, body)
+                )
+            try:
+                async with aclosing(wire.read_blocks(self._slot, response)) as blocks:
+                    async for block in blocks:
+                        for event in splitter.feed(block):
+                            number += 1
+                            wire.check_events(self._slot, 0, number)
+                            yield event
+                        wire.check_events(self._slot, splitter.pending_bytes, number)
+                        if splitter.foreign_line and not splitter.has_events:
+                            break
+            except FailedError:  # what came may hold a whole event
+                for event in splitter.close():
+                    if event.value is not None or event.text.strip() == DONE:
                         yield event
-                    wire.check_events(self._slot, splitter.pending_bytes, number)
-                    if splitter.foreign_line and not splitter.has_events:
-                        break
-        except FailedError:  # what came may hold a whole event
+                raise
             for event in splitter.close():
-                if event.value is not None or event.text.strip() == DONE:
-                    yield event
-            raise
-        for event in splitter.close():
-            yield event
+                yield event
+            if not splitter.has_events:
+                raise wire.not_a_chat_server(self._slot, response, splitter.foreign_line)
+
+
+async def _read_rest(events: AsyncGenerator[ServerEvent]) -> None:
+    """Read the end of a response, so that its connection can be used again."""
+    with suppress(TimeoutError, FailedError, BadReplyError):
+        async with asyncio.timeout(_END_S):
+            async for _ in events:
+                pass
 
 
 def _pass_on(text: str, on_text: Callable[[str], None] | None) -> None:

@@ -14,13 +14,12 @@ import json
 import math
 import re
 import ssl
-import sys
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC
 from functools import lru_cache
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
@@ -379,6 +378,7 @@ def _is_tls(error: BaseException | None) -> bool:
 
 OK: Final = 200
 CONNECT_S: Final = 10.0
+_KEPT_S: Final = 60.0  # so long an idle connection waits for the next message
 # One JSON object: an event of a stream, or a whole body. Parsed, it takes up to thirty times
 # as much memory.
 MAX_OBJECT_BYTES: Final = 8 * 1024 * 1024
@@ -395,27 +395,101 @@ _UNCHANGED = {"", "identity"}
 async def open_answer(
     slot: ResolvedSlot, method: str, url: str, *, accept: str, body: bytes = b""
 ) -> AsyncIterator[httpx.Response]:
-    """Yield the server's response with its body unread.
+    """Yield the server's response with its body unread; the connection is closed afterwards.
 
     Raises:
         FailedError: The exchange failed, here or while reading the body.
     """
-    headers = {"Accept": accept, "Accept-Encoding": "identity"}
-    headers["User-Agent"] = f"familiar/{__version__}"
-    if body:
-        headers["Content-Type"] = "application/json"
-    if slot.api_key:
-        headers["Authorization"] = f"Bearer {slot.api_key}"
+    connections = Connections()
     try:
-        async with (
-            _open_connection(slot, url) as connection,
-            connection.stream(method, url, content=body or None, headers=headers) as response,
-        ):
+        async with connections.ask(slot, method, url, accept=accept, body=body) as response:
             yield response
-    except (errors.FamiliarError, FailedError):
-        raise
-    except Exception as error:  # whatever a transport raises is a failure of the exchange
-        raise FailedError(from_transport(slot, error)) from error
+    finally:
+        await connections.aclose()
+
+
+class _Held(Struct):
+    """A client of one event loop, and the generator that closes it with the loop."""
+
+    client: httpx.AsyncClient
+    holder: AsyncGenerator[None]
+    has_answered: bool = False
+
+
+class Connections:
+    """Connections to one server that stay open from one request to the next.
+
+    Each event loop has its own. They are closed by `aclose`, or by their loop as it ends.
+    """
+
+    def __init__(self) -> None:
+        self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, _Held] = WeakKeyDictionary()
+
+    @asynccontextmanager
+    async def ask(
+        self, slot: ResolvedSlot, method: str, url: str, *, accept: str, body: bytes = b""
+    ) -> AsyncIterator[httpx.Response]:
+        """Yield the server's response with its body unread.
+
+        Raises:
+            FailedError: The exchange failed, here or while reading the body.
+        """
+        headers = {"Accept": accept, "Accept-Encoding": "identity"}
+        headers["User-Agent"] = f"familiar/{__version__}"
+        if body:
+            headers["Content-Type"] = "application/json"
+        if slot.api_key:
+            headers["Authorization"] = f"Bearer {slot.api_key}"
+        try:
+            held = await self._open(slot, url)
+            request = held.client.build_request(method, url, content=body or None, headers=headers)
+            response = await _send(held, request)
+            try:
+                yield response
+            finally:
+                await response.aclose()
+        except (errors.FamiliarError, FailedError):
+            raise
+        except Exception as error:  # whatever a transport raises is a failure of the exchange
+            raise FailedError(from_transport(slot, error)) from error
+
+    async def aclose(self) -> None:
+        """Close all of them that nobody uses."""
+        while self._held:
+            loop, held = self._held.popitem()
+            if loop is asyncio.get_running_loop():
+                await held.holder.aclose()
+            elif loop.is_running():
+                asyncio.run_coroutine_threadsafe(held.holder.aclose(), loop)
+
+    async def _open(self, slot: ResolvedSlot, url: str) -> _Held:
+        loop = asyncio.get_running_loop()
+        held = self._held.get(loop)
+        if held is None:
+            client = _open_client(slot, url)
+            # A loop closes the generators that it has begun.
+            held = self._held[loop] = _Held(client, _close_at_end(client))
+            await anext(held.holder)
+        return held
+
+
+async def _close_at_end(client: httpx.AsyncClient) -> AsyncGenerator[None]:
+    async with client:
+        yield
+
+
+async def _send(held: _Held, request: httpx.Request) -> httpx.Response:
+    """Send a request; again if the server has just closed the connection that was kept."""
+    import httpx  # noqa: PLC0415
+
+    try:
+        response = await held.client.send(request, stream=True)
+    except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
+        if not held.has_answered:
+            raise
+        response = await held.client.send(request, stream=True)
+    held.has_answered = True
+    return response
 
 
 async def read_whole(slot: ResolvedSlot, response: httpx.Response) -> bytes:
@@ -501,17 +575,18 @@ def check_allowed(slot: ResolvedSlot) -> None:
         )
 
 
-def _open_connection(slot: ResolvedSlot, url: str) -> httpx.AsyncClient:
+def _open_client(slot: ResolvedSlot, url: str) -> httpx.AsyncClient:
+    from http.cookiejar import CookieJar, DefaultCookiePolicy  # noqa: PLC0415  # loaded by httpx
+
     import httpx  # noqa: PLC0415
 
-    if find_spec("sniffio") is None:
-        # `httpcore` looks for it nine times a request; so the search through the disk ends at once.
-        sys.modules["sniffio"] = None  # type: ignore[assignment]
     trust_env = not is_loopback(url)  # no proxy is needed for this machine
     try:
         trusted = environment.certificates() if url.startswith("https:") else None
         return httpx.AsyncClient(
             timeout=httpx.Timeout(slot.timeout_s, connect=min(slot.timeout_s, CONNECT_S)),
+            limits=httpx.Limits(keepalive_expiry=_KEPT_S),
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # none are kept
             trust_env=trust_env,
             verify=_tls_context(trust_env, trusted),
         )
@@ -526,9 +601,8 @@ def _tls_context(trust_env: bool, trusted: tuple[object, ...] | None) -> ssl.SSL
     return httpx.create_ssl_context(verify=trusted is not None, trust_env=trust_env)
 
 
-async def _raw_blocks(response: httpx.Response) -> AsyncGenerator[bytes]:
-    async for block in response.aiter_raw():
-        yield block
+def _raw_blocks(response: httpx.Response) -> AsyncGenerator[bytes]:
+    return cast("AsyncGenerator[bytes]", response.aiter_raw())
 
 
 def _is_plain(response: httpx.Response) -> bool:

@@ -5,9 +5,10 @@ import email.utils
 import json
 import logging
 import os
+import re
 import socket
-import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -558,10 +559,46 @@ def test_two_settings_differ_in_the_bytes_they_send() -> None:
     assert cold.prepare(HELLO).body != LLMClient(slot).prepare(HELLO).body
 
 
-async def test_a_missing_library_is_not_looked_for_at_each_request(monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "sniffio", None)  # so that it is put back
-    monkeypatch.delitem(sys.modules, "sniffio")
-    monkeypatch.setattr(wire, "find_spec", {"sniffio": None}.get)
+class Keeper:
+    """A server that counts its connections, and keeps each for `most` requests."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.connections, self.heads = most, [], []
+
+    async def serve(self, reader, writer) -> None:
+        self.connections.append(asyncio.current_task())
+        for _ in range(self.most):
+            try:
+                self.heads.append(await reader.readuntil(b"\r\n\r\n"))
+            except asyncio.IncompleteReadError:
+                break
+            length = re.search(rb"(?i)content-length: (\d+)", self.heads[-1])
+            await reader.readexactly(int(length[1]))
+            body = sse(chunk("Hello."), chunk(finish_reason="stop"), "[DONE]") + b"\n"
+            head = b"HTTP/1.1 200 OK\r\nSet-Cookie: who=you\r\nContent-Length: %d\r\n\r\n"
+            writer.write(head % len(body) + body)
+        if self.most > 1:  # the last request gets no answer
+            await reader.read(1)
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+
+@pytest.mark.parametrize("most", [1, 2, 100])
+async def test_a_connection_is_used_again_while_the_server_keeps_it(most) -> None:
+    keeper = Keeper(most)
+    server = await asyncio.start_server(keeper.serve, "127.0.0.1", 0)
+    async with server:
+        asked = client(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+        replies = [(await ask(asked)).text for _ in range(3)]
+        await asked.aclose()
+        await asyncio.gather(*keeper.connections)
+    assert replies == ["Hello."] * 3
+    assert len(keeper.connections) == -(-3 // most)
+    assert not any(b"cookie" in head.lower() for head in keeper.heads)
+
+
+def test_connections_end_with_their_event_loop() -> None:
     with ChatServer("Hello.") as server:
-        await ask(client(server))
-    assert sys.modules["sniffio"] is None
+        asked = client(server)
+        assert [asyncio.run(ask(asked)).text for _ in range(2)] == ["Hello."] * 2
