@@ -17,6 +17,7 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections import Counter
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -124,6 +125,7 @@ def shorten_list(names: Iterable[str], most: int, separator: str = ", ") -> str:
     return separator.join(every[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
+@lru_cache(maxsize=512)  # of one prompt: the same few names stand before many lines
 def framed(text: str, width: int = NAME_CHARS) -> str:
     """Format outside text for the frame of a prompt.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
@@ -48,8 +48,7 @@ class Author(Struct, frozen=True):
 
         Dots are encoded too, so that a slug never ends in a file extension.
         """
-        quoted = quote(self.user_id, safe="-_", errors="surrogatepass")
-        return f"{self.platform}-{quoted.replace('.', '%2E')}"
+        return _slug_of(self.platform, self.user_id)
 
     @classmethod
     def from_slug(cls, slug: str) -> Author:
@@ -61,6 +60,12 @@ class Author(Struct, frozen=True):
     def label(self) -> str:
         """The best available name."""
         return self.display_name or self.username or self.user_id
+
+
+@lru_cache(maxsize=1024)  # asked for each turn of a prompt
+def _slug_of(platform: str, user_id: str) -> str:
+    quoted = quote(user_id, safe="-_", errors="surrogatepass")
+    return f"{platform}-{quoted.replace('.', '%2E')}"
 
 
 NEUTRAL = Author("cli", "user")
