@@ -117,18 +117,3 @@ def test_a_checkout_names_its_commit_and_an_installed_package_does_not(tmp_path)
         subprocess.run([*git, *argv], check=True)
     (tmp_path / "notes.md").write_text("x")
     assert re.fullmatch("[0-9a-f]{10}", cli.find_commit(tmp_path))
-
-
-@pytest.mark.parametrize(
-    ("program", "is_named"), [("familiar_cli.cli.app:main", True), ("x:y", False)]
-)
-def test_doctor_sees_the_old_distribution_and_says_the_order(
-    program, is_named, tmp_path, monkeypatch
-) -> None:
-    old = tmp_path / "familiar_cli-0.1.0.dist-info"
-    old.mkdir()
-    (old / "METADATA").write_text("Metadata-Version: 2.1\nName: familiar-cli\nVersion: 0.1.0\n")
-    (old / "entry_points.txt").write_text(f"[console_scripts]\nfamiliar = {program}\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    said = run("doctor").stdout
-    assert ("First `pip uninstall familiar-cli`, then" in said) == is_named

@@ -86,25 +86,6 @@ def python(target: CheckTarget) -> Iterator[Diagnosis]:
         yield fail(found, "Install Python 3.11 or newer.")
     else:
         yield ok(found)
-    if _has_old_distribution():
-        detail = f"{_OLD_DISTRIBUTION} is installed, too; both own the commands"
-        again = f"`{environment.install_command()}` with `--force-reinstall`"
-        yield warn(detail, f"First `pip uninstall {_OLD_DISTRIBUTION}`, then {again}.")
-
-
-_OLD_DISTRIBUTION = "familiar-cli"
-"""What this program was installed as before; removing it deletes the commands of the new one."""
-
-
-def _has_old_distribution() -> bool:
-    """Tell whether the program is also installed under its old name, which others may have, too."""
-    from importlib.metadata import PackageNotFoundError, distribution
-
-    try:
-        old = distribution(_OLD_DISTRIBUTION)
-    except PackageNotFoundError:
-        return False
-    return any(point.value.startswith("familiar_cli.") for point in old.entry_points)
 
 
 def sqlite(target: CheckTarget) -> Iterator[Diagnosis]:

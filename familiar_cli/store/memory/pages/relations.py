@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from familiar_cli.base.errors import FamiliarError, NotFoundError
+from familiar_cli.base.errors import NotFoundError
 from familiar_cli.base.languages import heading_in, tables
 from familiar_cli.base.markdown import TextLine, bullet, scan
 from familiar_cli.base.text import fold, one_line
@@ -35,11 +35,11 @@ from familiar_cli.store.memory.pages import lines as memory_lines
 from familiar_cli.store.memory.pages import links as page_links
 from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.pages.front_matter import listed_aliases
-from familiar_cli.store.memory.store.files import Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from familiar_cli.store.memory.store.files import Skipped
     from familiar_cli.store.memory.store.store import MemoryStore
 
 SECTION: Final = "relations"
@@ -333,16 +333,8 @@ class Graph(Struct, frozen=True):
 
 def build_graph(store: MemoryStore) -> Graph:
     """Build the graph of all text files in the memory."""
-    walk = store.walk()
-    texts: dict[str, str] = {}
-    skipped = list(walk.skipped)
-    for entry in walk.files:
-        if is_page(entry.rel_path):
-            try:
-                texts[entry.rel_path] = store.read_file(entry.rel_path)
-            except FamiliarError as error:
-                skipped.append(Skipped(entry.rel_path, str(error)))
-    there = {entry.rel_path for entry in walk.files}
+    pages = page_links.LinkedPages(store)
+    texts = {rel_path: text for rel_path, text in pages.texts.items() if is_page(rel_path)}
     links: list[Link] = []
     broken: list[Link] = []
     for rel_path, text in texts.items():
@@ -350,17 +342,16 @@ def build_graph(store: MemoryStore) -> Graph:
         said = {one.target: one.relation for one in reversed(related) if not one.private}
         for target in page_links.link_targets(text, rel_path):
             link = Link(rel_path, target, "link", said.get(target, ""))
-            (links if target in there else broken).append(link)
-    names = page_links.PageNames(there, texts)
+            (links if target in pages.paths else broken).append(link)
     for source, text in texts.items():
         for named in page_links.wiki_links(page_links.unhidden_text(text)) if "[[" in text else ():
-            found = names.find(named.name, source)
+            found = pages.names.find(named.name, source)
             if found != source:
                 (links if found else broken).append(Link(source, found or named.name, "link"))
     links, broken = list(dict.fromkeys(links)), list(dict.fromkeys(broken))
     pairs = {(link.source, link.target) for link in links}
     links += [m for m in _find_mentions(texts) if (m.source, m.target) not in pairs]
-    return Graph(tuple(sorted(there)), tuple(links), tuple(broken), tuple(skipped))
+    return Graph(tuple(sorted(pages.paths)), tuple(links), tuple(broken), pages.skipped)
 
 
 def _find_mentions(texts: Mapping[str, str]) -> Iterable[Link]:
