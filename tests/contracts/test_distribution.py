@@ -13,7 +13,6 @@ from familiar_cli import __version__
 from familiar_cli.base.config import environment
 from familiar_cli.cli import app as cli
 from tests.contracts.test_command_tree import LEAVES
-from tests.support.world import run
 from tools.shell_files import COMPLETIONS, write_shell_files
 
 ROOT = Path(__file__).parents[2]
