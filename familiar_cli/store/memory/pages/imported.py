@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import date
     from pathlib import Path
 
-_LEDGERS: Final = (".imported", ".imported/vaults")
+_LEDGERS: Final = (".imported", ".imported/vaults")  # without the first there is no second
 _LEDGER: Final = ".ledger.json"
 _PUBLIC: Final = (f"{SELF_DIR}/", f"{LORE_DIR}/")
 
@@ -81,8 +81,8 @@ class ImportedPages:
         for directory in self._directories:
             try:
                 names = os.listdir(directory)
-            except OSError:  # nothing was imported
-                continue
+            except OSError:  # nothing was imported, or no vault
+                return
             for name in names:
                 path = f"{directory}/{name}/{_LEDGER}"
                 try:
