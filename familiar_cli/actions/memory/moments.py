@@ -13,6 +13,7 @@ from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.markdown import without_marker
 from familiar_cli.store.history.selection import kept_turns, turns_around
 from familiar_cli.store.memory.pages.lines import normal_line, readable_text
+from familiar_cli.store.memory.pages.links import words_of_links
 from familiar_cli.store.search.types import Hit, SearchOptions, SearchResult
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def _with_neighbours(
 
 def fact_words(hit: Hit) -> str:
     """Return the sentence of a line of memory."""
-    return readable_text(without_marker(_fact_line(hit).strip()))
+    return words_of_links(readable_text(without_marker(_fact_line(hit).strip())))
 
 
 def _fact_line(hit: Hit) -> str:

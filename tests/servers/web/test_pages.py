@@ -240,12 +240,19 @@ def test_memory_is_shown_as_it_was(client) -> None:
 
 
 def test_the_prompt_of_a_day_is_made_of_its_memory(client, world) -> None:
-    day = re.search(r"As of (\S+)", words(client.get("/asof")))[1]
+    day = re.search(r'name="at" value="(\S+)"', client.get("/asof").text)[1]
     files = {p: p.read_bytes() for p in (world / "memory").rglob("*.md")}
     answer = client.post("/asof/prompt", data={"at": day, "text": "Tell me of Anna's bees"})
     assert answer.status_code == 200, answer.text
     assert "keeps bees" in words(answer)
     assert {p: p.read_bytes() for p in (world / "memory").rglob("*.md")} == files
+
+
+def test_no_link_is_shown_as_it_is_written(client, world) -> None:
+    (world / "memory/topics/hive.md").write_text(
+        "- The hive of [Anna](../people/anna.md)\n", "utf-8"
+    )
+    assert "The hive of Anna" in words(client.get("/search?q=hive&method=lexical"))
 
 
 def test_hits_say_why_they_stand_where_they_stand(client) -> None:

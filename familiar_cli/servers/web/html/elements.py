@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from functools import cache, lru_cache
 from html import escape
 from itertools import groupby
@@ -139,7 +140,7 @@ def _exact(value: str) -> Html:
     return Html(escape(value, quote=True))
 
 
-def _moment(at: datetime | None, zone: tzinfo | None, form: str = "%Y-%m-%d %H:%M") -> str:
+def _moment(at: datetime | None, zone: tzinfo | None, form: str = "long") -> str:
     """Format a time in the familiar's timezone; empty if there is none.
 
     `day` gives `25 August 2026`, and `long` the time as well; any other form is `strftime`'s.
@@ -150,6 +151,16 @@ def _moment(at: datetime | None, zone: tzinfo | None, form: str = "%Y-%m-%d %H:%
     if form in {"day", "long"}:
         return day_words(local) + (f", {local:%H:%M}" if form == "long" else "")
     return local.strftime(form)
+
+
+def _day(day: date | str) -> str:
+    return day_words(date.fromisoformat(day[:10]) if isinstance(day, str) else day)
+
+
+def _unlinked(value: str) -> str:
+    from familiar_cli.store.memory.pages.links import words_of_links  # loads more than needed
+
+    return words_of_links(value)
 
 
 def _size(size_bytes: int) -> str:
@@ -176,11 +187,12 @@ def environment(package: str) -> jinja2.Environment:
         "spoken": spoken,
         "exact": _exact,
         "counted": counted,
-        "day": day_words,
+        "day": _day,
         "layer_class": layer_class,
         "one_line": one_line,
         "moment": _moment,
         "size": _size,
+        "unlinked": _unlinked,
         "thousands": lambda number: f"{number:,}",
     }
     return made

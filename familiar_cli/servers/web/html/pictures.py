@@ -369,6 +369,7 @@ _MARGIN_Y: Final = 50
 _LINE: Final = 14
 _NAME_WIDTH: Final = 130  # space for a name on a ring
 _NAME_CHARS: Final = 60
+_LINE_CHARS: Final = 17
 _MOST_LABELLED: Final = 13  # with more pages, the labels of relations overlap
 _ARROWS: Final = "→↘↓↙←↖↑↗"  # in screen coordinates: y grows downwards
 
@@ -392,7 +393,7 @@ def ego_svg(found: Around, href: Callable[[GraphPage], str] = lambda _: "") -> H
     lines = [(_line_kind(edge), places[edge.source], places[edge.target]) for edge in drawn]
     stated = [edge for edge in drawn if edge.relation != LINKS]
     labels = _edge_labels(stated, places) if len(nodes) <= _MOST_LABELLED else []
-    names = {node.path: wrap(one_line(node.title, _NAME_CHARS), _NAME_WIDTH // 6) for node in nodes}
+    names = {node.path: wrap(one_line(node.title, _NAME_CHARS), _LINE_CHARS) for node in nodes}
     picture = _macros("ego").picture(found, nodes, places, names, _box(places), lines, labels, href)
     return Html(str(picture).strip())
 

@@ -34,8 +34,9 @@ for (const slider of document.querySelectorAll("input[type=range][data-days]")) 
   let asked = null;
   const show = async () => {
     const at = days[slider.value], address = `${slider.dataset.page}?at=${at}`;
-    shown.textContent = day.value = at;
-    slider.setAttribute("aria-valuetext", at);
+    shown.textContent = new Date(`${at}T12:00`).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric" });
+    day.value = at;
+    slider.setAttribute("aria-valuetext", shown.textContent);
     for (const step of steps) {
       const next = days[Number(slider.value) + Number(step.dataset.step)];
       if (next) step.href = `${slider.dataset.page}?at=${next}`;

@@ -199,7 +199,7 @@ function drawRelations(area) {
     const { width, height } = svg.getBoundingClientRect();
     const xs = some.map((node) => node.x), ys = some.map((node) => node.y);
     const [left, right, top, bottom] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
-    view.k = Math.min((width - 110) / Math.max(right - left, 60), (height - (isOfClusters ? 100 : 70)) / Math.max(bottom - top, 60), 2.2);
+    view.k = Math.min((width - 110) / Math.max(right - left, 60), (height - (isOfClusters ? 100 : 70)) / Math.max(bottom - top, 60), 3);
     [view.x, view.y] = [(left + right) / 2, (top + bottom) / 2];
     render();
   }

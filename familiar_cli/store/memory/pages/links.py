@@ -185,6 +185,12 @@ def wiki_links(bare: str) -> Iterator[WikiLink]:
             yield WikiLink(name, start, start + len(name), found.span(), place, found[3])
 
 
+def words_of_links(text: str) -> str:
+    """Return a text with each link replaced by what a reader sees of it."""
+    text = _WIKI.sub(lambda found: found[3] or found[1], text) if "[[" in text else text
+    return _INLINE.sub(r"\1", text) if "](" in text else text
+
+
 def bare_of(rel_path: str) -> str:
     """Return a path without the extension of a text file."""
     return posixpath.splitext(rel_path)[0] if rel_path.lower().endswith(SUFFIXES) else rel_path
