@@ -204,8 +204,11 @@ def is_empty(connection: sqlite3.Connection, path: Path) -> bool:
         BadInputError: It is another program's database.
         RefusedError: Another version of this program wrote it.
     """
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    if _read_marks(connection) == (APPLICATION_ID, VERSION):
+        return False
+    foreign = legacy_table(connection)
+    some = connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    owner, version = _read_marks(connection)  # last: another process may create the tables now
     if (owner, version) == (APPLICATION_ID, VERSION):
         return False
     if owner == APPLICATION_ID:
@@ -221,18 +224,25 @@ def is_empty(connection: sqlite3.Connection, path: Path) -> bool:
             hint="With the version that wrote it, run `familiar history export --format jsonl`; "
             "then import the result: `familiar import FILE`.",
         )
-    if legacy_table(connection):
+    if foreign:
         raise BadInputError(
             f"{str(path)!r} is the history of another program; it was not changed",
             hint="Move it to another directory and import it from there: "
             f"`familiar import {typed(path.name)}`.",
         )
-    if version or connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+    if version or some:
         raise BadInputError(
             f"{str(path)!r} is another program's database, not a history; it was not changed",
             hint="Move it away; the next turn starts a new history.",
         )
     return True
+
+
+def _read_marks(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Return whose database it is, and the version of its tables."""
+    sql = "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
+    owner, version = connection.execute(sql).fetchone()
+    return owner, version
 
 
 def _create_tables(connection: sqlite3.Connection) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from familiar_cli.base.errors import BadInputError, RefusedError
 from familiar_cli.base.who.identity import Author
-from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history import HistoryStore, schema
 from familiar_cli.store.history.schema import APPLICATION_ID, VERSION
 from tests.support.cases import each
 from tests.support.world import live, run
@@ -83,6 +83,20 @@ def test_an_empty_file_becomes_a_history(path) -> None:
 
     with closing(HistoryStore(path)) as store:
         assert store.append("cli", "user", "Hello").id == 1
+
+
+def test_a_history_that_another_process_begins_at_that_moment_is_ours(path, monkeypatch) -> None:
+    real = schema.legacy_table
+
+    def late(connection: sqlite3.Connection) -> str:
+        monkeypatch.setattr(schema, "legacy_table", real)
+        with closing(HistoryStore(path)) as other:
+            other.append("cli", "user", "Theirs")
+        return real(connection)
+
+    monkeypatch.setattr(schema, "legacy_table", late)
+    with closing(HistoryStore(path)) as store:
+        assert store.append("cli", "user", "Ours").id == 2
 
 
 def test_the_owners_are_recorded_although_the_first_change_failed(path) -> None:
