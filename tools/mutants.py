@@ -220,7 +220,7 @@ MUTANTS = (
         "a chat that is imported twice stands there twice",
         "LineMatch.of_known(earlier, turn) if earlier else",
         "LineMatch.of_known(earlier, turn) if earlier is turn else",
-        "cli/test_import.py cli/test_import_chat.py",
+        "imports/chats",
     ),
     Mutant(
         "a history that was replaced uses its numbers again",
@@ -238,7 +238,7 @@ MUTANTS = (
         "a machine that is not trusted replaces the words of another",
         "is_refused = not scope.is_trusted and self._replaces(name, line)",
         "is_refused = False",
-        "sync",
+        "cli/test_sync_trust.py",
     ),
     Mutant(
         "the owner can be forgotten",
@@ -250,7 +250,7 @@ MUTANTS = (
         "a name that others have, too, is forgotten with a person",
         "others = {tuple(words_of(name)) for name in taken}",
         "others = set[tuple[str, ...]]()",
-        "cli/test_forget.py cli/test_forget_links.py",
+        "store/history/test_likeness.py",
     ),
     Mutant(
         "a program makes a private part of a file public",

@@ -108,6 +108,15 @@ def test_a_file_outside_the_familiar_is_refused(copy, path, tmp_path) -> None:
     assert not (tmp_path / "new" / "ada").exists()
 
 
+def test_pieces_that_make_another_file_than_was_saved_are_not_restored(copy, tmp_path) -> None:
+    told = json.loads(zlib.decompress(manifest_of(copy).read_bytes()))
+    told["files"][0]["sha256"] = "0" * 64
+    manifest_of(copy).write_bytes(zlib.compress(json.dumps(told).encode()))
+    shown = run("restore", str(copy), "--home", str(tmp_path / "new"))
+    assert (shown.exit_code != 0, "damaged" in shown.output) == (True, True)
+    assert not (tmp_path / "new" / "ada").exists()
+
+
 def test_a_manifest_names_nothing_outside_its_target(copy) -> None:
     odd = Manifest("../else", "2026-01-01", (BackedUpFile("a", 0, "0" * 64, ()),))
     with pytest.raises(RemoteDamagedError, match="not the name of a file"):

@@ -131,6 +131,8 @@ def test_no_pattern_covers_an_account_of_an_owner(serve, where, table, users, st
         assert asked.status_code == status
         other = {**headers, "X-Familiar-User": "discord:anna"}
         assert server.post(messages=[user("Hello")], headers=other).status_code == 200
+        days = server.client.get("/sessions/search?q=Hello", headers=other)  # what all have said
+        assert days.status_code == (200 if users == ("*",) else 403)
 
 
 @pytest.mark.parametrize(("users", "status"), [("cli:*", 403), ("s*", 403), ("cli:scott", 200)])

@@ -51,6 +51,11 @@ def test_a_part_of_a_name_that_others_use_as_a_word_is_no_name() -> None:
     assert traces.redacted("I met Nick Harbour") == "I met [forgotten]"
 
 
+def test_a_name_that_others_have_too_is_no_name() -> None:
+    traces = Traces(NameForms.of(["Zoltan", "Zoltan Vance"], ["Zoltan", "Zoltan Hale"]))
+    assert traces.redacted("Zoltan sat by Zoltan Vance") == "Zoltan sat by [forgotten]"
+
+
 def test_only_the_quoted_words_go() -> None:
     words = "my vexlorn is hidden under the tree"
     traces = Traces(quotes=frozenset(runs_of(words_of(words))))
