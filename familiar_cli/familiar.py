@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from familiar_cli.store.search.build import EmbeddingIndex
     from familiar_cli.store.search.finding import Finder
     from familiar_cli.sync.forget_orders import ForgetPlace
-    from familiar_cli.sync.journal_past import FilePasts
+    from familiar_cli.sync.shared_files import FilePasts
     from familiar_cli.writing.writer.runs import Runs
 
     OnText = Callable[[str], None]
@@ -447,8 +447,7 @@ class Familiar:
     @cached_property
     def file_pasts(self) -> FilePasts:
         """The versions of files shared with embodiments; `read_on` loads new ones."""
-        from familiar_cli.sync.journal_past import FilePasts
-        from familiar_cli.sync.participants import is_shared
+        from familiar_cli.sync.shared_files import FilePasts, is_shared
 
         return FilePasts(self.journal.repository, self.instance.began, is_shared)
 

@@ -1,21 +1,19 @@
-"""The history of the journal and of single files, for merges and embodiments."""
+"""The versions of a memory that its journal holds, for merges."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Final, TypeVar, cast
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, Final
 
 from familiar_cli.store.journal.edits import is_recordable
-from familiar_cli.store.journal.history import History
 from familiar_cli.store.journal.objects import object_id
 from familiar_cli.store.journal.packs import DIR_MODE, SUBMODULE_MODE, tree_rows
 from familiar_cli.store.journal.repository import HUMAN, Commit, Repository
 from familiar_cli.store.memory.layout import SYNC, is_synced
 from familiar_cli.store.memory.store.files import MAX_LEVELS, NOT_MEMORY
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
 
 _PLAIN: Final = b"100644"
 _FILES: Final = {_PLAIN, b"100755", b"100664"}
@@ -161,128 +159,3 @@ def _entry_problem(mode: bytes, name: str) -> str:
 
 def _decode(name: bytes) -> str:
     return name.decode("utf-8", errors="replace")
-
-
-T = TypeVar("T")
-
-Clock = Mapping[str, int]
-"""Vector clock: number of changes by instance, 0 if missing."""
-
-EMBODIMENT: Final = "Embodiment"
-"""Commit trailer that names the embodiment a change came from."""
-
-HASH_CHARS: Final = 12
-
-
-class Version(Struct, frozen=True):
-    """One version of a file.
-
-    Args:
-        at: Number of its commit, from 1.
-        commit: Commit id.
-        instance: Instance that made it.
-        source: Author, e.g. `human`.
-        is_gone: Whether the file was deleted.
-    """
-
-    at: int
-    commit: str
-    instance: str
-    source: str
-    is_gone: bool
-
-
-def clock_of(versions: Sequence[Version]) -> Clock:
-    """Return the clock of the last version."""
-    return dict(sorted(Counter(version.instance for version in versions).items()))
-
-
-class FilePasts:
-    """Versions of a memory's files, loaded once and then updated.
-
-    Args:
-        repository: The journal.
-        began: The original instance; its commits do not name it.
-        is_wanted: Tells whether the versions of a path are needed.
-    """
-
-    def __init__(
-        self, repository: Repository, began: str, is_wanted: Callable[[str], bool]
-    ) -> None:
-        self._repository = repository
-        self._began = began
-        self._is_wanted = is_wanted
-        self._versions: dict[str, list[Version]] = {}
-        self._commits: list[str] = []
-        self._kept: tuple[object, object] = (None, None)
-
-    @property
-    def count(self) -> int:
-        """Number of commits: the version of the whole memory."""
-        return len(self._commits)
-
-    @property
-    def hash(self) -> str:
-        """Identifies the newest commit among all journals; empty if there is none."""
-        return self.hash_at(self.count)
-
-    @property
-    def paths(self) -> Sequence[str]:
-        """Existing and former files, sorted."""
-        return sorted(self._versions)
-
-    def hash_at(self, at: int) -> str:
-        """Return the hash of the memory's version with that number, or an empty string."""
-        return self._commits[at - 1][:HASH_CHARS] if 0 < at <= self.count else ""
-
-    def kept(self, key: object, make: Callable[[], T]) -> T:
-        """Return the cached result of `make` for the last `key`, or make it."""
-        if self._kept[0] != key:
-            self._kept = (key, make())
-        return cast("T", self._kept[1])
-
-    def read_on(self) -> None:
-        """Load new commits from the journal.
-
-        Raises:
-            FamiliarError: It is damaged.
-        """
-        try:
-            history = History(self._repository)
-            known = self._commits[-1] if self._commits else None
-            new: list[Commit] = []
-            for commit in history.commits():
-                if commit.id == known:
-                    break
-                new.append(commit)
-            else:  # the history was replaced
-                self._commits, self._versions = [], {}
-            for commit in reversed(new):
-                self._commits.append(commit.id)
-                for touched in history.touched(commit):
-                    if self._is_wanted(touched.rel_path):
-                        version = self._version(commit, is_gone=touched.kind == "deleted")
-                        self._versions.setdefault(touched.rel_path, []).append(version)
-        finally:
-            self._repository.close()
-
-    def versions(self, rel_path: str) -> Sequence[Version]:
-        """Return a file's versions, oldest first; empty for an unknown file."""
-        return self._versions.get(rel_path, ())
-
-    def text(self, rel_path: str, version: Version) -> str | None:
-        """Return a file's text in a version, or None if missing or not text."""
-        if version.is_gone:
-            return None
-        try:
-            content = self._repository.file_at(version.commit, rel_path)
-        finally:
-            self._repository.close()
-        try:
-            return None if content is None else content.decode("utf-8")
-        except UnicodeDecodeError:
-            return None
-
-    def _version(self, commit: Commit, *, is_gone: bool) -> Version:
-        instance = commit.trailers.get(EMBODIMENT, "") or commit.instance or self._began
-        return Version(self.count, commit.id, instance, commit.source, is_gone)

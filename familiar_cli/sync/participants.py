@@ -1,4 +1,4 @@
-"""Instances that share a familiar, their devices, and the files they share.
+"""What is accepted from other instances: changes by trust, large deletions by a person's leave.
 
 In `sync.toml`, beside the remotes:
 
@@ -10,22 +10,18 @@ from __future__ import annotations
 
 import json
 import os
-import re
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field, to_builtins
 
 from familiar_cli.base.errors import NotFoundError, RefusedError
-from familiar_cli.base.files import locked, read_record, write_own, write_whole
+from familiar_cli.base.files import read_record, write_own
 from familiar_cli.base.text import nearest
-from familiar_cli.store.memory import layout
-from familiar_cli.store.memory.pages.front_matter import value_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Collection, Iterable, Mapping
 
     from familiar_cli.store.journal.repository import Repository
     from familiar_cli.sync.remotes import Remotes
@@ -162,62 +158,6 @@ class SyncParticipants:
         self._remotes.set_instances({instance: {"trust": trust.value, "seen": None}})
 
 
-FILE_NAME: Final = "embodiments.json"
-
-
-class Device(Struct, frozen=True):
-    """An embodiment.
-
-    Args:
-        type: Its self-declared type.
-        name: What people call it.
-        last_sync: Time of its last contact, ISO 8601.
-        seen: Version of the memory it has confirmed; 0 for none.
-    """
-
-    id: str
-    type: str = ""
-    name: str = ""
-    last_sync: str = ""
-    seen: int = 0
-
-
-class _DeviceFile(Struct, frozen=True, kw_only=True):
-    version: int = 1
-    devices: list[Device]
-
-
-class Devices:
-    """The embodiments of one familiar. Processes may share the file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def all(self) -> dict[str, Device]:
-        """Return all known embodiments by id; empty if the file is missing or damaged."""
-        found = read_record(self._path, _DeviceFile)
-        return {device.id: device for device in found.devices} if found else {}
-
-    def put(self, device: Device) -> None:
-        """Store an embodiment."""
-        with self._changing() as known:
-            known[device.id] = device
-
-    def forget(self, device_id: str) -> bool:
-        """Remove an embodiment, which must pull before it can push. Tells whether it was known."""
-        with self._changing() as known:
-            return known.pop(device_id, None) is not None
-
-    @contextmanager
-    def _changing(self) -> Iterator[dict[str, Device]]:
-        lock = self._path.with_name(f".{FILE_NAME}.lock")
-        with locked(lock, what=str(self._path)):
-            known = self.all()
-            yield known
-            file = _DeviceFile(devices=[device for _, device in sorted(known.items())])
-            write_whole(self._path, json.dumps(to_builtins(file), indent=1) + "\n")
-
-
 _FILE: Final = "familiar-deletions.json"
 _MOST_FILES: Final = 10
 _MOST_SHARE: Final = 4  # one file in so many
@@ -278,59 +218,3 @@ class PendingDeletions:
         if now != before:
             with suppress(OSError):
                 write_own(self._path, json.dumps(to_builtins(now)).encode(), durable=False)
-
-
-CATEGORIES: Final = (layout.SELF_DIR, "user", "relationship", "custom")
-_NAME: Final = re.compile(r"[^./_][^/]*\.md")
-
-
-class SharedFile(Struct, frozen=True):
-    """A file as embodiments see it: part of the identity, or a memory.
-
-    Args:
-        rel_path: Its local path.
-        category: Category of an identity file; empty for a memory.
-        filename: File name of an identity file.
-        granularity: Granularity of a memory.
-        date: Date of a memory, e.g. `2026-W05`.
-        instance: Instance of a daily memory.
-        slug: Name of a significant memory.
-    """
-
-    rel_path: str
-    category: str = ""
-    filename: str = ""
-    granularity: str = ""
-    date: str = ""
-    instance: str = ""
-    slug: str = ""
-
-
-def shared_file(rel_path: str) -> SharedFile | None:
-    """Return a file's kind for embodiments, or None if they do not share it."""
-    directory, _, name = rel_path.partition("/")
-    if directory in CATEGORIES and _NAME.fullmatch(name):
-        return SharedFile(rel_path, category=directory, filename=name)
-    found = layout.dated_name(rel_path)
-    if found is None:
-        return None
-    tier, date, rest = found
-    instance, slug = (rest, "") if tier == layout.DAILY_DIR else ("", rest)
-    return SharedFile(rel_path, granularity=tier, date=date, instance=instance, slug=slug)
-
-
-def is_shared(rel_path: str) -> bool:
-    """Tell whether a file is shared with embodiments."""
-    return shared_file(rel_path) is not None
-
-
-def source_of(file: SharedFile, text: str) -> str:
-    """Return the instance a memory came from, or an empty string."""
-    told = value_of(text, "sourceInstance") or value_of(text, "instance")
-    return file.instance or (told if isinstance(told, str) else "")
-
-
-def participating_in(text: str) -> Sequence[str]:
-    """Return the other instances that took part in a memory."""
-    told = value_of(text, "participating")
-    return [str(one) for one in told] if isinstance(told, list) else []

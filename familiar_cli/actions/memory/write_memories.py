@@ -30,8 +30,7 @@ from familiar_cli.store.memory.pages.visible_lines import (
 )
 from familiar_cli.store.memory.store.files import MISSING, parse_new_path
 from familiar_cli.store.memory.store.transactions import Transaction, retry_on_conflict
-from familiar_cli.sync.journal_past import EMBODIMENT
-from familiar_cli.sync.participants import is_shared
+from familiar_cli.sync.shared_files import EMBODIMENT, is_shared
 from familiar_cli.writing.consolidation.periods import read_period
 from familiar_cli.writing.housekeeping.hazards import mask_secrets
 from familiar_cli.writing.review import pending

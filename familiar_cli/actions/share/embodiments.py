@@ -28,8 +28,8 @@ from familiar_cli.store.memory.pages.visible_lines import (
 )
 from familiar_cli.store.memory.store.store import MemoryStore, hold_lock
 from familiar_cli.store.memory.store.transactions import retry_on_conflict
-from familiar_cli.sync import participants
-from familiar_cli.sync.journal_past import EMBODIMENT, Clock, FilePasts, Version, clock_of
+from familiar_cli.sync import shared_files
+from familiar_cli.sync.shared_files import EMBODIMENT, Clock, FilePasts, Version, clock_of
 from familiar_cli.writing.review.pending import PlannedFile
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class SharedEntry(Struct, frozen=True):
         participating: Other instances that took part.
     """
 
-    file: participants.SharedFile
+    file: shared_files.SharedFile
     content: str
     clock: Clock
     by: str
@@ -90,7 +90,7 @@ class EmbodimentPull(Struct, frozen=True):
     """
 
     entries: tuple[SharedEntry, ...]
-    deleted: tuple[participants.SharedFile, ...]
+    deleted: tuple[shared_files.SharedFile, ...]
     token: Token
     is_whole: bool
     is_known: bool = True
@@ -164,8 +164,8 @@ def pull(
     else:
         _read_past(familiar)
     known = _version_of(familiar, since)
-    devices = participants.Devices(familiar.paths.embodiments)
-    old = devices.all().get(device_id, participants.Device(device_id) if registers else None)
+    devices = shared_files.Devices(familiar.paths.embodiments)
+    old = devices.all().get(device_id, shared_files.Device(device_id) if registers else None)
     if old and (not goes_on or old.seen != known):
         devices.put(replace(old, last_sync=iso(now()), seen=known))
     pasts = familiar.file_pasts
@@ -179,7 +179,7 @@ def _collect_changes(pasts: FilePasts, known: int) -> EmbodimentPull:
         versions = pasts.versions(rel_path)
         if versions[-1].at <= known:
             continue
-        file = participants.shared_file(rel_path)
+        file = shared_files.shared_file(rel_path)
         assert file is not None  # others are ignored
         text = pasts.text(rel_path, versions[-1])
         if versions[-1].is_gone:
@@ -194,7 +194,7 @@ def _collect_changes(pasts: FilePasts, known: int) -> EmbodimentPull:
 def push(
     familiar: Familiar,
     writer: write_memories.Writer,
-    device: participants.Device,
+    device: shared_files.Device,
     changes: Sequence[Sent],
     since: Token | None = None,
 ) -> tuple[tuple[Received, ...], Token]:
@@ -209,7 +209,7 @@ def push(
         NotFoundError: It is unknown, or was forgotten: it has to pull first.
         ConflictError: Others kept changing the same files; nothing was changed.
     """
-    devices = participants.Devices(familiar.paths.embodiments)
+    devices = shared_files.Devices(familiar.paths.embodiments)
     known = devices.all().get(device.id)
     if known is None:
         raise errors.NotFoundError(
@@ -238,18 +238,18 @@ def push(
 
 def sync_state(
     familiar: Familiar,
-) -> tuple[int, list[participants.Device], list[tuple[participants.SharedFile, int, list[str]]]]:
+) -> tuple[int, list[shared_files.Device], list[tuple[shared_files.SharedFile, int, list[str]]]]:
     """Return the memory's version, each embodiment's progress, and deletions some have not seen.
 
     A deletion is the file, the version of the memory that deleted it, and who has not seen it.
     """
     pasts = _read_past(familiar)
-    devices = participants.Devices(familiar.paths.embodiments).all()
+    devices = shared_files.Devices(familiar.paths.embodiments).all()
     unseen = []
     for rel_path in pasts.paths:
         last = pasts.versions(rel_path)[-1]
         waiting = [name for name, device in devices.items() if device.seen < last.at]
-        file = participants.shared_file(rel_path)
+        file = shared_files.shared_file(rel_path)
         if last.is_gone and waiting and file:
             unseen.append((file, last.at, waiting))
     return pasts.count, list(devices.values()), unseen
@@ -257,7 +257,7 @@ def sync_state(
 
 def forget_device(familiar: Familiar, device_id: str) -> bool:
     """Forget an embodiment: it has to pull before it may push. Returns whether it was known."""
-    return participants.Devices(familiar.paths.embodiments).forget(device_id)
+    return shared_files.Devices(familiar.paths.embodiments).forget(device_id)
 
 
 class _Change(Struct, frozen=True):
@@ -321,7 +321,7 @@ class _Push(Struct):
     def _compare(self, sent: Sent) -> str:
         store = self.familiar.memory
         rel_path = write_memories.path_of(store, sent.place, is_new=sent.content is not None)
-        file = participants.shared_file(rel_path)
+        file = shared_files.shared_file(rel_path)
         if file is None:
             raise errors.RefusedError(f"{rel_path!r} is not a file that embodiments share")
         if rel_path in self.changes:
@@ -528,12 +528,12 @@ def _version_of(familiar: Familiar, since: Token | None) -> int:
 
 
 def _shared_entry(
-    file: participants.SharedFile, text: str, shown: str, versions: Sequence[Version]
+    file: shared_files.SharedFile, text: str, shown: str, versions: Sequence[Version]
 ) -> SharedEntry:
     by = versions[-1].instance
     if file.category:
         return SharedEntry(file, shown, clock_of(versions), by)
-    source, others = participants.source_of(file, text), participants.participating_in(text)
+    source, others = shared_files.source_of(file, text), shared_files.participating_in(text)
     return SharedEntry(file, shown, clock_of(versions), by, source, others)
 
 

@@ -41,9 +41,9 @@ from familiar_cli.sync.engine import Synced, SyncEngine, SyncOptions
 from familiar_cli.sync.joining import AncestryWalk
 from familiar_cli.sync.journal_epochs import memory_orders
 from familiar_cli.sync.journal_past import JournalPast
-from familiar_cli.sync.participants import Device, Devices
 from familiar_cli.sync.remotes import MEMORY_REFS, Address, SeenRefs, read_address
 from familiar_cli.sync.sealing import KEY_FILE, SignatureTrust, SigningKey, no_key, read_key
+from familiar_cli.sync.shared_files import Device, Devices
 from familiar_cli.sync.turns import HistoryConversations, read_abouts
 from familiar_cli.sync.turns_incoming import read_there
 from familiar_cli.sync.turns_outgoing import hand_back, hand_over

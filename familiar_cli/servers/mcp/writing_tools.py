@@ -33,13 +33,13 @@ from familiar_cli.servers.mcp.tool import (
 )
 from familiar_cli.store.memory.layout import DAILY_DIR, PERIOD_DIRS, SIGNIFICANT_DIR
 from familiar_cli.store.memory.pages.items import chats_in
-from familiar_cli.sync.participants import Device
+from familiar_cli.sync.shared_files import Device
 from familiar_cli.writing.consolidation.periods import read_period
 
 if TYPE_CHECKING:
     from familiar_cli.actions.share.embodiments import Received, Sent, SharedEntry, Token
     from familiar_cli.servers.mcp.tool import Arguments, Caller, Schema
-    from familiar_cli.sync.participants import SharedFile
+    from familiar_cli.sync.shared_files import SharedFile
 
 _UNREGISTERED: Final = (
     "{device} is not registered and may not push: the server has to be started with --embodiments."
