@@ -113,10 +113,12 @@ def skipped_text(skipped: tuple[Skipped, ...]) -> str:
 
 
 def size_text(size_bytes: int) -> str:
-    """Format a size for people: `312 B`, `4.1 KB`."""
+    """Format a size for people: `312 B`, `4.1 KB`, `93.8 MB`."""
     if size_bytes < _KILO:
         return f"{size_bytes} B"
-    return f"{size_bytes / _KILO:,.1f} KB"
+    if size_bytes < _KILO**2:
+        return f"{size_bytes / _KILO:,.1f} KB"
+    return f"{size_bytes / _KILO**2:,.1f} MB"
 
 
 def links_page(steps: Iterable[LinkStep]) -> PagePart:

@@ -56,6 +56,7 @@ _USE: Final = "use"
 _SMALL_EMBEDDER: Final = "minilm-l6-v2"
 _SMALL_OF_OLLAMA: Final = "llama3.2:3b"
 _STARTS: Final = {  # what to do on this page, where the commands name another one
+    "local": "The page of the chat downloads it with one click.",
     "ollama": "Open the app Ollama, and test again.",
     "lmstudio": "Open LM Studio, start its server under Developer, and test again.",
     "llamacpp": "Start its server with a model, and test again.",
@@ -121,6 +122,12 @@ def missing_model(familiar: Familiar) -> Model | None:
     return CATALOG[slot.model] if is_missing and not path_of(slot.model, cache_dir()) else None
 
 
+def spare_model(familiar: Familiar) -> Model | None:
+    """Return the model that replies inside this program, if another one is chosen."""
+    is_chosen = familiar.config.llm.preset == "local"
+    return None if is_chosen else CATALOG[PRESETS["local"].model]
+
+
 def read_model_fields(fields: Mapping[str, str]) -> dict[str, str]:
     """Return the fields of a model, checked; a click on a found one takes their place.
 
@@ -143,7 +150,8 @@ def try_choice(typed: Mapping[str, str], key: str) -> ModelTest:
     """Ask the chosen model for a word; nothing is changed."""
     settings = _settings_of(typed)
     tested = asyncio.run(try_model(settings, key))
-    if tested.hint and tested.hint == PRESETS[settings.preset].start:
+    is_missing = settings.preset == "local" and not tested.is_ok
+    if is_missing or (tested.hint and tested.hint == PRESETS[settings.preset].start):
         tested = replace(tested, hint=_STARTS.get(settings.preset, tested.hint))
     needs_key = PRESETS[settings.preset].key_needed and not (key or resolve_slot(settings).api_key)
     if needs_key and not tested.is_ok:
@@ -205,11 +213,17 @@ _DOWNLOADS: Final[dict[tuple[str, str], ModelDownload]] = {}
 
 
 def begin_download(asked: PageRequest) -> Redirect:
-    """Download a model in the background, unless the download is under way."""
+    """Download a model in the background, unless the download is under way.
+
+    With `use`, it is the small model inside this program, which replies from now on.
+    """
     from familiar_cli.llm.models.fetch import pull
 
     name, base_url = asked.sent("name").strip(), asked.sent("base_url").strip()
     at = "ollama" if asked.sent("at") == "ollama" else ""
+    if "use" in asked.query:
+        chosen = {"preset": "local", "model": "", "base_url": ""}
+        keep_choice(asked.familiar.paths.config, chosen, "")
     known = _DOWNLOADS.get((at, name))
     if known is None or known.is_over:
         if at:

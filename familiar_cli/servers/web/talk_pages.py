@@ -41,7 +41,7 @@ from familiar_cli.pages.stream import Styler, shown_runs, spoken_runs
 from familiar_cli.servers import connection
 from familiar_cli.servers.web import asking
 from familiar_cli.servers.web.conversations import MAIN, list_conversations, title_of_channel
-from familiar_cli.servers.web.model_form import missing_model
+from familiar_cli.servers.web.model_form import missing_model, spare_model
 from familiar_cli.store.history.attachments import (
     keep_pictures,
     picture_mark,
@@ -394,6 +394,7 @@ def _chat_values(asked: asking.PageRequest) -> dict[str, Any]:
         ],
         "is_live": bool(_live_in(familiar, channel_id)),
         "missing": missing_model(familiar) if problem else None,
+        "spare": spare_model(familiar),
         "may_see": slot is not None and slot.preset != "local",
         "problem": problem,
         "is_off": False,

@@ -269,6 +269,18 @@ def test_the_small_model_is_downloaded_from_where_it_is_missing(client, monkeypa
     assert client.post("/settings/download", data={"name": "nothing"}).status_code == 400
 
 
+def test_a_model_that_cannot_reply_gives_way_to_the_small_one_after_one_click(
+    client, monkeypatch
+) -> None:
+    monkeypatch.setattr("familiar_cli.llm.models.fetch.pull", lambda *_: None)
+    settings = live("ada") / "character.toml"
+    settings.write_text('[llm]\npreset = "openai"\nmodel = ""\n', "utf-8")
+    button = re.search(r'formaction="([^"]*use=1)" name="name" value="([^"]*)"',
+                       client.get("/chat").text)  # fmt: skip
+    client.post(button[1], data={"name": button[2], "text": "Hi"})
+    assert 'preset = "local"' in settings.read_text("utf-8")
+
+
 def test_a_server_that_embeds_is_chosen_with_one_click(client, monkeypatch) -> None:
     root = live("ada")
     with ChatServer([Say()]) as chat:
