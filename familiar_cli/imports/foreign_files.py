@@ -20,7 +20,7 @@ from familiar_cli.base.files import Disk, open_patiently
 from familiar_cli.store.memory.store.files import MAX_READ_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 MIB: Final = 1024 * 1024
@@ -221,6 +221,22 @@ def as_object(value: object) -> dict[str, Any]:
 def object_list(value: object) -> list[dict[str, Any]]:
     """Return the objects in `value` if it is a list, else an empty list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def text_at(value: Mapping[str, Any], *names: str) -> str:
+    """Return the first text that a value has under one of several names, else an empty one."""
+    found = (value.get(name) for name in names)
+    return next((text for text in found if isinstance(text, str) and text), "")
+
+
+def object_at(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the object that a value has under a name, else an empty one."""
+    return as_object(value.get(name))
+
+
+def objects_at(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return the objects in the list that a value has under a name."""
+    return object_list(value.get(name))
 
 
 def text_list(value: object) -> list[str]:

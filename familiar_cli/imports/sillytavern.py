@@ -12,10 +12,11 @@ from msgspec import Struct, field
 
 from familiar_cli.base import errors
 from familiar_cli.base.files import directories_in
-from familiar_cli.base.text import fold, sha256_of, str_or_empty, typed
+from familiar_cli.base.text import fold, sha256_of, typed
 from familiar_cli.imports import foreign_files
 from familiar_cli.imports.cards import Card, original_file
 from familiar_cli.imports.containers import SUFFIXES
+from familiar_cli.imports.foreign_files import text_at
 from familiar_cli.imports.reading import read_card
 from familiar_cli.imports.source import as_source
 from familiar_cli.imports.what_is_it import INSIDE, recognise_instead
@@ -320,7 +321,7 @@ class BookLinks(Struct, frozen=True):
         Args:
             character: The stem of its file.
         """
-        named = str_or_empty(card.extensions.get("world"))
+        named = text_at(card.extensions, "world")
         more = (self.of_character or {}).get(character, frozenset())
         return self.everywhere | more | ({named} if named else set())
 
@@ -338,8 +339,8 @@ def read_group(file: FoundFile) -> CharacterGroup:
     )
     if not isinstance(value.get("members"), list):
         raise errors.BadInputError(f"{file.rel_path!r} is not a group: it names no members")
-    current = str_or_empty(value.get("chat_id")) or str_or_empty(value.get("id"))
-    name = str_or_empty(value.get("name")).strip() or file.stem
+    current = text_at(value, "chat_id", "id")
+    name = text_at(value, "name").strip() or file.stem
     # Ignore names with a directory in them.
     inside = {m for m in members if PurePath(m).name == m}
     return CharacterGroup(name, frozenset(inside), frozenset({*chats, current} - {""}))
@@ -355,18 +356,16 @@ def read_book_links(file: FoundFile) -> BookLinks:
     outer = value.get("world_info_settings")
     info = outer.get("world_info") if isinstance(outer, dict) else value.get("world_info")
     info = foreign_files.as_object(info)
-    rows = foreign_files.object_list(info.get("charLore"))
-    bank = foreign_files.as_object(value.get("extension_settings")).get("character_attachments")
+    rows = foreign_files.objects_at(info, "charLore")
+    bank = foreign_files.object_at(value, "extension_settings").get("character_attachments")
     return BookLinks(
         frozenset(foreign_files.text_list(info.get("globalSelect"))),
         {
-            str_or_empty(row.get("name")): frozenset(foreign_files.text_list(row.get("extraBooks")))
+            text_at(row, "name"): frozenset(foreign_files.text_list(row.get("extraBooks")))
             for row in rows
         },
         {
-            name: tuple(
-                str_or_empty(one.get("url")).lstrip("/") for one in foreign_files.object_list(files)
-            )
+            name: tuple(text_at(one, "url").lstrip("/") for one in foreign_files.object_list(files))
             for name, files in foreign_files.as_object(bank).items()
         },
     )
@@ -375,8 +374,8 @@ def read_book_links(file: FoundFile) -> BookLinks:
 def bound_book(chat: FoundFile) -> str:
     """Return the name of the book that is bound to a chat; empty if none is."""
     with suppress(errors.FamiliarError), as_source(chat.path) as source:
-        about = foreign_files.as_object(source.first.get("chat_metadata"))
-        return str_or_empty(about.get("world_info"))
+        about = foreign_files.object_at(source.first, "chat_metadata")
+        return text_at(about, "world_info")
     return ""
 
 

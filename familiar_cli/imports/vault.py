@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from familiar_cli.base.errors import BadInputError, ConflictError, UnsafePathError
-from familiar_cli.base.text import counted, one_line, sha256_of, slugify, str_or_empty
+from familiar_cli.base.text import counted, one_line, sha256_of, slugify
 from familiar_cli.base.who.identity import check_familiar_id
 from familiar_cli.imports import folders
-from familiar_cli.imports.foreign_files import as_object, object_list, read_foreign, read_json
+from familiar_cli.imports.foreign_files import (
+    as_object,
+    object_at,
+    objects_at,
+    read_foreign,
+    read_json,
+    text_at,
+)
 from familiar_cli.imports.import_plan import FileToWrite, ImportPlan, ImportReport, list_paths
 from familiar_cli.imports.what_is_it import MANIFEST
 from familiar_cli.store.memory import layout
@@ -122,7 +129,7 @@ def read_manifest(directory: Path) -> list[ExportedFamiliar]:
         FamiliarError: It is unreadable.
     """
     value, _ = read_json(read_foreign(directory / MANIFEST), origin=MANIFEST)
-    entries = object_list(as_object(value).get("familiars"))
+    entries = objects_at(as_object(value), "familiars")
     if as_object(value).get("familiar_export") != EXPORT_VERSION or not entries:
         raise BadInputError(
             f"{str(directory / MANIFEST)!r} is not an export that this version can read; "
@@ -133,13 +140,13 @@ def read_manifest(directory: Path) -> list[ExportedFamiliar]:
 
 
 def _read_entry(directory: Path, entry: dict[str, Any]) -> ExportedFamiliar:
-    familiar_id = check_familiar_id(str_or_empty(entry.get("id")))
+    familiar_id = check_familiar_id(text_at(entry, "id"))
     kinds = {
         channel: kind
-        for channel, kind in as_object(entry.get("channel_kinds")).items()
+        for channel, kind in object_at(entry, "channel_kinds").items()
         if isinstance(kind, str)
     }
-    name = one_line(str_or_empty(entry.get("name")))
+    name = one_line(text_at(entry, "name"))
     return ExportedFamiliar(familiar_id, name, directory / familiar_id, kinds)
 
 

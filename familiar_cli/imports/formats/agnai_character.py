@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.cards import Card, build_card
 from familiar_cli.imports.contract import Format, certain_if
-from familiar_cli.imports.foreign_files import as_object, text_list
+from familiar_cli.imports.foreign_files import as_object, object_at, text_at, text_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +34,7 @@ _TEXT_KINDS: Final = ("text",)
 def _read(source: ForeignFile, _: Reading) -> Iterator[Card]:
     value = as_object(source.value)
     fields = {ours: value[key] for key, ours in _FIELDS.items() if value.get(key) is not None}
-    fields["description"] = _persona(as_object(value.get("persona")), str(fields.get("name", "")))
+    fields["description"] = _persona(object_at(value, "persona"), str(fields.get("name", "")))
     kept = {key: value[key] for key in value if key not in (*_FIELDS, "kind", "persona")}
     kept["persona"] = value.get("persona")
     fields["extensions"] = {**as_object(kept.pop("extensions", None)), "agnai": kept}
@@ -44,7 +43,7 @@ def _read(source: ForeignFile, _: Reading) -> Iterator[Card]:
 
 def _persona(persona: dict[str, Any], name: str) -> str:
     """Return a persona as text: itself, or its attributes, one a line."""
-    attributes = as_object(persona.get("attributes"))
+    attributes = object_at(persona, "attributes")
     texts = {key: text_list(values) for key, values in attributes.items()}
     if persona.get("kind") in _TEXT_KINDS or list(texts) == ["text"]:
         return "\n".join(text for values in texts.values() for text in values)
@@ -60,7 +59,7 @@ FORMAT: Final = Format(
     sniff=lambda source: certain_if(
         as_object(source.value).get("kind") == "character"
         and isinstance(as_object(source.value).get("persona"), dict)
-        and str_or_empty(source.value.get("name"))
+        and text_at(source.value, "name")
     ),
     read=_read,
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import (
     Program,
@@ -13,7 +12,7 @@ from familiar_cli.imports.conversation import (
     read_conversations,
     shown_branch,
 )
-from familiar_cli.imports.foreign_files import object_list, text_list
+from familiar_cli.imports.foreign_files import objects_at, text_at, text_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,17 +21,17 @@ _PROGRAM: Final = Program("agnai")
 
 
 def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
-    messages = object_list(value.get("messages"))
-    by_id = {str_or_empty(message.get("_id")): message for message in messages}
-    parents = {name: str_or_empty(m.get("parent")) or None for name, m in by_id.items()}
-    leaf = str_or_empty(value.get("treeLeafId"))
+    messages = objects_at(value, "messages")
+    by_id = {text_at(message, "_id"): message for message in messages}
+    parents = {name: text_at(m, "parent") or None for name, m in by_id.items()}
+    leaf = text_at(value, "treeLeafId")
     is_tree = leaf in by_id and any(parents.values())
     shown = [by_id[name] for name in shown_branch(parents, leaf)] if is_tree else messages
     about = {key: data for key, data in value.items() if key != "messages"}
     yield SourceChat(
         lambda: map(_line, shown),
-        name=str_or_empty(value.get("name")),
-        id=str_or_empty(value.get("_id")),
+        name=text_at(value, "name"),
+        id=text_at(value, "_id"),
         about=about,
         aside=len(messages) - len(shown),
     )
@@ -40,7 +39,7 @@ def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
 
 def _line(message: dict[str, Any]) -> SourceMessage:
     is_user = bool(message.get("userId")) and not message.get("characterId")
-    text, retries = str_or_empty(message.get("msg")), text_list(message.get("retries"))
+    text, retries = text_at(message, "msg"), text_list(message.get("retries"))
     return SourceMessage(
         text,
         "system"
@@ -48,7 +47,7 @@ def _line(message: dict[str, Any]) -> SourceMessage:
         else "user"
         if is_user
         else "assistant",
-        speaker=str_or_empty(message.get("handle")),
+        speaker=text_at(message, "handle"),
         time=message.get("createdAt"),
         raw=message,
         others=(text, *retries) if retries else (),
@@ -60,7 +59,7 @@ FORMAT: Final = Format(
     program="Agnai",
     forms=("chat",),
     sniff=lambda source: certain_if(
-        any("msg" in m and "handle" in m for m in object_list(source.first.get("messages")))
+        any("msg" in m and "handle" in m for m in objects_at(source.first, "messages"))
     ),
     read=lambda source, reading: read_conversations(source, reading, _PROGRAM, _parse),
 )

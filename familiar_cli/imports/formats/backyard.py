@@ -14,8 +14,11 @@ from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage
 from familiar_cli.imports.foreign_files import (
     MAX_CARD_BYTES,
     as_object,
+    object_at,
     object_list,
+    objects_at,
     read_json,
+    text_at,
     text_list,
 )
 
@@ -42,7 +45,7 @@ def _is_archive(value: Mapping[str, Any]) -> bool:
 
 
 def _is_old(value: Mapping[str, Any]) -> bool:
-    return "aiPersona" in as_object(value.get("character"))
+    return "aiPersona" in object_at(value, "character")
 
 
 def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported]:
@@ -57,7 +60,7 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported]:
     for character in filter(None, [first]):
         yield _card(character, scenarios, source, notes)
         for scenario in scenarios:
-            if object_list(scenario.get("messages")):
+            if objects_at(scenario, "messages"):
                 yield build_chat(source, reading, _PROGRAM, _conversation(scenario, character))
 
 
@@ -143,20 +146,20 @@ def _with_macros(text: object) -> str:
 
 
 def _conversation(scenario: dict[str, Any], character: dict[str, Any]) -> SourceChat:
-    name, title = str_or_empty(character.get("name")), str_or_empty(scenario.get("title"))
-    messages = object_list(scenario.get("messages"))
+    name, title = text_at(character, "name"), text_at(scenario, "title")
+    messages = objects_at(scenario, "messages")
     return SourceChat(lambda: map(partial(_line, name), messages), name=title or name)
 
 
 def _line(name: str, message: dict[str, Any]) -> SourceMessage:
     if message.get("type") != "ai":
-        text, time = str_or_empty(message.get("text")), message.get("createdAt")
+        text, time = text_at(message, "text"), message.get("createdAt")
         return SourceMessage(text, "user", time=time, raw=message)
-    outputs = object_list(message.get("outputs"))
-    shown = max(outputs, key=lambda one: str_or_empty(one.get("activeTimestamp")), default={})
-    texts = [str_or_empty(one.get("text")) for one in outputs]
+    outputs = objects_at(message, "outputs")
+    shown = max(outputs, key=lambda one: text_at(one, "activeTimestamp"), default={})
+    texts = [text_at(one, "text") for one in outputs]
     return SourceMessage(
-        str_or_empty(shown.get("text")),
+        text_at(shown, "text"),
         "assistant",
         speaker=name,
         time=outputs[0].get("createdAt") if outputs else None,

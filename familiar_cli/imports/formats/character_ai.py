@@ -9,7 +9,13 @@ from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.cards import Card, build_card
 from familiar_cli.imports.contract import Format, Sighting, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, read_conversations
-from familiar_cli.imports.foreign_files import as_object, object_list
+from familiar_cli.imports.foreign_files import (
+    as_object,
+    object_at,
+    object_list,
+    objects_at,
+    text_at,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,9 +28,7 @@ _PROGRAM: Final = Program("character_ai", "character.ai")
 
 
 def _character(value: dict[str, Any]) -> dict[str, Any]:
-    return as_object(as_object(value.get("info")).get("character")) or as_object(
-        value.get("character")
-    )
+    return object_at(object_at(value, "info"), "character") or object_at(value, "character")
 
 
 def _histories(value: dict[str, Any]) -> list[dict[str, Any]]:
@@ -34,9 +38,9 @@ def _histories(value: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _sniff(source: ForeignFile) -> Sighting:
     value = source.first
-    turns = object_list(value.get("turns"))
+    turns = objects_at(value, "turns")
     is_chat = bool(turns and "candidates" in turns[0])
-    chats = object_list(value.get("chats"))
+    chats = objects_at(value, "chats")
     is_chat = is_chat or bool(chats and "turns" in chats[0])
     return certain_if(is_chat or any("msgs" in one for one in _histories(value)))
 
@@ -65,28 +69,26 @@ def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
     name = str_or_empty(_character(value).get("name"))
     for history in _histories(value):
         yield SourceChat(
-            partial(_messages, object_list(history.get("msgs")), name),
+            partial(_messages, objects_at(history, "msgs"), name),
             name=name,
-            id=str_or_empty(history.get("external_id")),
+            id=text_at(history, "external_id"),
             began=history.get("created"),
         )
-    for chat in (value, *object_list(value.get("chats"))):
-        turns = object_list(chat.get("turns"))
+    for chat in (value, *objects_at(value, "chats")):
+        turns = objects_at(chat, "turns")
         if turns:
-            turns = sorted(turns, key=lambda turn: str_or_empty(turn.get("create_time")))
-            chat_id = str_or_empty(chat.get("chat_id")) or str_or_empty(chat.get("id"))
+            turns = sorted(turns, key=lambda turn: text_at(turn, "create_time"))
+            chat_id = text_at(chat, "chat_id", "id")
             yield SourceChat(partial(map, _turn, turns), name=name, id=chat_id)
 
 
 def _messages(messages: list[dict[str, Any]], name: str) -> Iterator[SourceMessage]:
     for message in messages:
-        writer = as_object(message.get("src"))
+        writer = object_at(message, "src")
         is_human = bool(writer.get("is_human"))
-        said = str_or_empty(writer.get("name")) or str_or_empty(
-            as_object(writer.get("user")).get("name")
-        )
+        said = text_at(writer, "name") or text_at(object_at(writer, "user"), "name")
         yield SourceMessage(
-            str_or_empty(message.get("text")),
+            text_at(message, "text"),
             "user" if is_human else "assistant",
             speaker=said or ("" if is_human else name),
             time=message.get("created"),
@@ -95,13 +97,13 @@ def _messages(messages: list[dict[str, Any]], name: str) -> Iterator[SourceMessa
 
 
 def _turn(turn: dict[str, Any]) -> SourceMessage:
-    writer, chosen = as_object(turn.get("author")), turn.get("primary_candidate_id")
-    candidates = object_list(turn.get("candidates"))
-    texts = {one.get("candidate_id"): str_or_empty(one.get("raw_content")) for one in candidates}
+    writer, chosen = object_at(turn, "author"), turn.get("primary_candidate_id")
+    candidates = objects_at(turn, "candidates")
+    texts = {one.get("candidate_id"): text_at(one, "raw_content") for one in candidates}
     return SourceMessage(
         texts.get(chosen) or next(iter(texts.values()), ""),
         "user" if writer.get("is_human") else "assistant",
-        speaker=str_or_empty(writer.get("name")),
+        speaker=text_at(writer, "name"),
         time=turn.get("create_time"),
         raw=turn,
         others=tuple(texts.values()) if len(texts) > 1 else (),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import (
     Program,
@@ -13,7 +12,7 @@ from familiar_cli.imports.conversation import (
     read_conversations,
     shown_branch,
 )
-from familiar_cli.imports.foreign_files import as_object, object_list
+from familiar_cli.imports.foreign_files import object_at, object_list, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,9 +25,9 @@ _SPOKEN: Final = frozenset({"text", "multimodal_text"})
 
 
 def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
-    mapping = as_object(value.get("mapping"))
+    mapping = object_at(value, "mapping")
     nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
-    parents = {name: str_or_empty(node.get("parent")) or None for name, node in nodes.items()}
+    parents = {name: text_at(node, "parent") or None for name, node in nodes.items()}
     branch = shown_branch(parents, _leaf(value, nodes))
     kept = {name: m for name in branch if (m := _spoken(nodes[name]))}
     # Keep the node, without the message that became a turn.
@@ -38,8 +37,8 @@ def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
     }
     yield SourceChat(
         lambda: map(_line, kept.values()),
-        name=str_or_empty(value.get("title")),
-        id=str_or_empty(value.get("conversation_id")) or str_or_empty(value.get("id")),
+        name=text_at(value, "title"),
+        id=text_at(value, "conversation_id", "id"),
         began=value.get("create_time"),
         about=value | {"mapping": rest},
         aside=sum(1 for name in nodes.keys() - set(branch) if _spoken(nodes[name])),
@@ -48,7 +47,7 @@ def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
 
 def _leaf(value: dict[str, Any], nodes: dict[str, dict[str, Any]]) -> str:
     """Return the conversation's current node; if none is stated, the last without children."""
-    current = str_or_empty(value.get("current_node"))
+    current = text_at(value, "current_node")
     if current in nodes:
         return current
     return next((name for name in reversed(list(nodes)) if not nodes[name].get("children")), "")
@@ -76,26 +75,26 @@ def _line(found: dict[str, Any]) -> SourceMessage:
 
 def _is_hidden(found: dict[str, Any], role: str) -> bool:
     """Tell whether a message was hidden from people: tools, thoughts, and messages to tools."""
-    marked = as_object(found.get("metadata")).get("is_visually_hidden_from_conversation")
-    spoken = str_or_empty(as_object(found.get("content")).get("content_type")) in _SPOKEN
+    marked = object_at(found, "metadata").get("is_visually_hidden_from_conversation")
+    spoken = text_at(object_at(found, "content"), "content_type") in _SPOKEN
     to_all = found.get("recipient") in (None, "all")
     return bool(role not in _ROLES or marked or found.get("weight") == 0 or not (spoken and to_all))
 
 
 def _words(found: dict[str, Any]) -> str:
-    content = as_object(found.get("content"))
+    content = object_at(found, "content")
     parts = content.get("parts")
     if isinstance(parts, list):
         texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
         return "\n".join(text for text in texts if isinstance(text, str) and text)
     if isinstance(content.get("thoughts"), list):
         thoughts = object_list(content["thoughts"])
-        return "\n".join(str_or_empty(thought.get("content")) for thought in thoughts)
-    return str_or_empty(content.get("text")) or str_or_empty(content.get("content"))
+        return "\n".join(text_at(thought, "content") for thought in thoughts)
+    return text_at(content, "text", "content")
 
 
 def _role(message: dict[str, Any]) -> str:
-    return str_or_empty(as_object(message.get("author")).get("role"))
+    return text_at(object_at(message, "author"), "role")
 
 
 FORMAT: Final = Format(

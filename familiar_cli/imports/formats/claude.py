@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import (
     Program,
@@ -14,7 +13,7 @@ from familiar_cli.imports.conversation import (
     read_conversations,
     shown_branch,
 )
-from familiar_cli.imports.foreign_files import as_object, object_list
+from familiar_cli.imports.foreign_files import object_at, objects_at, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,15 +25,15 @@ _ROLES: Final[dict[str, Role]] = {"human": "user", "user": "user", "assistant": 
 
 
 def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
-    messages = object_list(value.get("chat_messages"))
-    shown = _branch(messages, str_or_empty(value.get("current_leaf_message_uuid")))
+    messages = objects_at(value, "chat_messages")
+    shown = _branch(messages, text_at(value, "current_leaf_message_uuid"))
     kept = {id(message) for message in shown}
     others = [message for message in messages if id(message) not in kept]
-    account = str_or_empty(as_object(value.get("account")).get("uuid"))
+    account = text_at(object_at(value, "account"), "uuid")
     yield SourceChat(
         lambda: map(partial(_line, account), shown),
-        name=str_or_empty(value.get("name")),
-        id=str_or_empty(value.get("uuid")),
+        name=text_at(value, "name"),
+        id=text_at(value, "uuid"),
         began=value.get("created_at"),
         about=value | {"chat_messages": others},
         aside=len(others),
@@ -43,23 +42,21 @@ def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
 
 def _branch(messages: list[dict[str, Any]], leaf: str) -> list[dict[str, Any]]:
     """Return the branch that ends in `leaf`; all messages if the export has no branches."""
-    by_id = {str_or_empty(message.get("uuid")): message for message in messages}
-    parents = {
-        name: str_or_empty(m.get("parent_message_uuid")) or None for name, m in by_id.items()
-    }
+    by_id = {text_at(message, "uuid"): message for message in messages}
+    parents = {name: text_at(m, "parent_message_uuid") or None for name, m in by_id.items()}
     if leaf not in by_id or len(by_id) != len(messages) or not any(parents.values()):
         return messages
     return [by_id[name] for name in shown_branch(parents, leaf)]
 
 
 def _line(account: str, found: dict[str, Any]) -> SourceMessage:
-    sender = str_or_empty(found.get("sender"))
+    sender = text_at(found, "sender")
     role = _ROLES.get(sender, "system")
     # The text parts of the message, else its overall text.
-    parts = [part for part in object_list(found.get("content")) if part.get("type") == "text"]
-    texts = [str_or_empty(part.get("text")) for part in parts]
+    parts = [part for part in objects_at(found, "content") if part.get("type") == "text"]
+    texts = [text_at(part, "text") for part in parts]
     return SourceMessage(
-        "\n\n".join(filter(None, texts)) or str_or_empty(found.get("text")),
+        "\n\n".join(filter(None, texts)) or text_at(found, "text"),
         role,
         speaker="" if role != "system" else sender,
         account=account,

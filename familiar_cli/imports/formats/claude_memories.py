@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.contract import Format, certain_if
-from familiar_cli.imports.foreign_files import as_object
+from familiar_cli.imports.foreign_files import object_at, text_at
 from familiar_cli.imports.memory_lists import build_memories, read_lines
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def _accounts(source: ForeignFile) -> list[dict[str, Any]]:
 
 def _read(source: ForeignFile) -> Iterator[ForeignMemory]:
     for account in _accounts(source):
-        yield from read_lines(str_or_empty(account.get(_OWN)))
-        for name, text in as_object(account.get(_PROJECTS)).items():
+        yield from read_lines(text_at(account, _OWN))
+        for name, text in object_at(account, _PROJECTS).items():
             yield from read_lines(str_or_empty(text), about=f"Claude project {name}")
 
 

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.base.text import slugify, str_or_empty
 from familiar_cli.imports.contract import Format, Sighting, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
-from familiar_cli.imports.foreign_files import as_object, object_list
+from familiar_cli.imports.foreign_files import (
+    as_object,
+    object_at,
+    object_list,
+    objects_at,
+    text_at,
+)
 from familiar_cli.imports.source import (
     ForeignFile,
     Row,
@@ -52,12 +58,12 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
             source, reading, _PROGRAM, SourceChat(lines, kind="a Discord export as CSV")
         )
         return
-    guild, channel = (as_object(about.get(name)) for name in ("guild", "channel"))
-    server, named = (slugify(str_or_empty(o.get("name")), max_chars=40) for o in (guild, channel))
+    guild, channel = (object_at(about, name) for name in ("guild", "channel"))
+    server, named = (slugify(text_at(o, "name"), max_chars=40) for o in (guild, channel))
     found = SourceChat(
         partial(_lines, partial(_rows, source)),
-        name=str_or_empty(channel.get("name")) or source.stem,
-        id=str_or_empty(channel.get("id")),
+        name=text_at(channel, "name") or source.stem,
+        id=text_at(channel, "id"),
         about=about,
         channels=tuple(filter(None, (named, f"{server}-{named}" if server and named else ""))),
         kind="a Discord export as JSON",
@@ -106,17 +112,17 @@ def _lines(rows: partial[Iterator[Row | Skip]]) -> Iterator[SourceMessage | Skip
 
 def _line(number: int, raw: str, value: dict[str, Any]) -> SourceMessage:
     name, text = _speaker_name(value), _words(value)
-    writer = as_object(value.get("author"))
+    writer = object_at(value, "author")
     is_spoken = str(value.get("type", "Default")) in _SPOKEN
     return SourceMessage(
         text if is_spoken or not name else f"{name}: {text}",
         None if is_spoken else "system",
         speaker=name,
-        account=str_or_empty(writer.get("id")) or name,
-        username=str_or_empty(writer.get("name")),
+        account=text_at(writer, "id") or name,
+        username=text_at(writer, "name"),
         time=value.get("timestamp"),
         raw=raw,
-        id=str_or_empty(value.get("id")),
+        id=text_at(value, "id"),
         line=number,
     )
 
@@ -131,24 +137,24 @@ def _head(source: ForeignFile) -> dict[str, Any] | None:
 
 
 def _speaker_name(value: dict[str, Any]) -> str:
-    writer = as_object(value.get("author"))
-    found = str_or_empty(writer.get("nickname")).strip() or str_or_empty(writer.get("name")).strip()
-    return found or str_or_empty(writer.get("id")) or "unknown"
+    writer = object_at(value, "author")
+    found = text_at(writer, "nickname").strip() or text_at(writer, "name").strip()
+    return found or text_at(writer, "id") or "unknown"
 
 
 def _words(value: dict[str, Any]) -> str:
     """Return the text of a message, with a line for each thing that it shows besides."""
-    lines = [str_or_empty(value.get("content"))]
-    forwarded = as_object(value.get("forwardedMessage"))
+    lines = [text_at(value, "content")]
+    forwarded = object_at(value, "forwardedMessage")
     if forwarded:
         lines.append(f"[forwarded] {_words(forwarded)}")
-    lines += _poll(as_object(value.get("poll")))
+    lines += _poll(object_at(value, "poll"))
     for kind, *names in (("attachment", "fileName", "url"), ("sticker", "name", "id")):
         for item in object_list(value.get(f"{kind}s")):
-            called = next(filter(None, (str_or_empty(item.get(n)) for n in names)), "unnamed")
+            called = next(filter(None, (text_at(item, n) for n in names)), "unnamed")
             lines.append(f"[{kind}: {called}]")
-    for item in object_list(value.get("embeds")):
-        parts = [str_or_empty(item.get(name)) for name in ("title", "description", "url")]
+    for item in objects_at(value, "embeds"):
+        parts = [text_at(item, name) for name in ("title", "description", "url")]
         said = " – ".join(part for part in parts if part and part not in lines[0])
         lines += [f"[embed: {said}]"] if said else []
     return "\n".join(filter(None, lines))
@@ -159,11 +165,11 @@ def _poll(poll: dict[str, Any]) -> list[str]:
     if not poll:
         return []
     question = poll.get("question")
-    asked = str_or_empty(question) or str_or_empty(as_object(question).get("text"))
+    asked = str_or_empty(question) or text_at(as_object(question), "text")
     answers = []
-    for answer in object_list(poll.get("answers")):
-        text = str_or_empty(answer.get("text"))
-        text = text or str_or_empty(as_object(answer.get("pollMedia")).get("text"))
+    for answer in objects_at(poll, "answers"):
+        text = text_at(answer, "text")
+        text = text or text_at(object_at(answer, "pollMedia"), "text")
         votes = answer.get("voteCount", answer.get("votes"))
         answers.append(f"- {text}" + (f" ({votes})" if isinstance(votes, int) else ""))
     return [f"[poll] {asked}", *answers]

@@ -6,10 +6,10 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import slugify, str_or_empty
+from familiar_cli.base.text import slugify
 from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
-from familiar_cli.imports.foreign_files import as_object
+from familiar_cli.imports.foreign_files import as_object, text_at
 from familiar_cli.imports.source import ForeignFile, Skip, array_objects, table_rows
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ def _is_package(source: ForeignFile) -> bool:
 
 def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
     about = _channel(source)
-    name = str_or_empty(about.get("name"))
+    name = text_at(about, "name")
     found = SourceChat(
         partial(_lines, source),
         name=name or source.stem,
-        id=str_or_empty(about.get("id")),
+        id=text_at(about, "id"),
         about=about or None,
         channels=(slugify(name, max_chars=40),) if slugify(name) else (),
         notes=(_ONE_SIDE,),
@@ -65,11 +65,11 @@ def _lines(source: ForeignFile) -> Iterator[SourceMessage | Skip]:
 
 
 def _line(number: int, row: dict[str, Any]) -> SourceMessage:
-    files = [name for name in str_or_empty(row.get("Attachments")).split() if name]
+    files = [name for name in text_at(row, "Attachments").split() if name]
     shown = [f"[attachment: {name.rpartition('/')[2].partition('?')[0]}]" for name in files]
-    stated = str_or_empty(row.get("Timestamp"))
+    stated = text_at(row, "Timestamp")
     return SourceMessage(
-        "\n".join(filter(None, (str_or_empty(row.get("Contents")), *shown))),
+        "\n".join(filter(None, (text_at(row, "Contents"), *shown))),
         "user",
         time=stated if "+" in stated or not stated else f"{stated}+00:00",
         raw=row,

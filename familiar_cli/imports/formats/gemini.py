@@ -9,10 +9,10 @@ from functools import partial
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import sha256_of, str_or_empty
+from familiar_cli.base.text import sha256_of
 from familiar_cli.imports.contract import NO, Format, Sighting, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
-from familiar_cli.imports.foreign_files import object_list
+from familiar_cli.imports.foreign_files import objects_at, text_at
 from familiar_cli.imports.source import Skip, array_objects
 from familiar_cli.imports.windows_text import LENIENT
 from familiar_cli.imports.written_times import in_ascii_digits, read_day, read_stamp
@@ -52,7 +52,7 @@ def _sniff(source: ForeignFile) -> Sighting:
 
 
 def _is_of_gemini(record: dict[str, Any]) -> bool:
-    return str_or_empty(record.get("header")) in _PRODUCTS
+    return text_at(record, "header") in _PRODUCTS
 
 
 def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
@@ -94,10 +94,10 @@ _Record = tuple[str, str, object]  # what was asked, the answer, and when
 
 
 def _record(row: dict[str, Any]) -> _Record:
-    title = str_or_empty(row.get("title"))
+    title = text_at(row, "title")
     verb = _VERB.match(title)
-    items = object_list(row.get("safeHtmlItem"))
-    answer = "\n\n".join(filter(None, (_text(str_or_empty(one.get("html"))) for one in items)))
+    items = objects_at(row, "safeHtmlItem")
+    answer = "\n\n".join(filter(None, (_text(text_at(one, "html")) for one in items)))
     is_question = verb or answer
     return (title[verb.end() :] if verb else title) if is_question else "", answer, row.get("time")
 

@@ -6,10 +6,9 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
-from familiar_cli.imports.foreign_files import as_object, text_list
+from familiar_cli.imports.foreign_files import as_object, object_at, text_at, text_list
 from familiar_cli.imports.formats import kobold_world
 
 if TYPE_CHECKING:
@@ -46,10 +45,10 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported]:
 
 
 def _lines(value: dict[str, Any]) -> Iterator[SourceMessage]:
-    settings = as_object(value.get("savedsettings"))
-    person, other = (str_or_empty(settings.get(key)) for key in ("chatname", "chatopponent"))
+    settings = object_at(value, "savedsettings")
+    person, other = (text_at(settings, key) for key in ("chatname", "chatopponent"))
     other = other.split("||$||")[0]
-    text = "".join([str_or_empty(value.get("prompt")), *text_list(value.get("actions"))])
+    text = "".join([text_at(value, "prompt"), *text_list(value.get("actions"))])
     inputs = (*_tag(settings, "instruct_starttag"), *_INPUTS)
     outputs = (*_tag(settings, "instruct_endtag"), *_OUTPUTS)
     if any(tag in text for tag in (*inputs, *outputs)):
@@ -60,7 +59,7 @@ def _lines(value: dict[str, Any]) -> Iterator[SourceMessage]:
 
 
 def _tag(settings: dict[str, Any], name: str) -> tuple[str, ...]:
-    found = str_or_empty(settings.get(name)).replace("\\n", "\n").strip()
+    found = text_at(settings, name).replace("\\n", "\n").strip()
     return (found,) if found else ()
 
 

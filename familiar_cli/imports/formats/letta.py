@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.contract import Format, certain_if
-from familiar_cli.imports.foreign_files import as_object, object_list
+from familiar_cli.imports.foreign_files import as_object, objects_at, text_at
 from familiar_cli.imports.memory_lists import build_memories, read_lines
 
 if TYPE_CHECKING:
@@ -22,17 +21,17 @@ _OWN: Final = frozenset({"persona", "system", "instructions"})
 def _blocks(source: ForeignFile) -> list[dict[str, Any]]:
     value = as_object(source.value)
     is_agent = "agents" in value or "agent_type" in value or "core_memory" in value
-    listed = [*object_list(value.get("blocks")), *object_list(value.get("core_memory"))]
+    listed = [*objects_at(value, "blocks"), *objects_at(value, "core_memory")]
     blocks = [one for one in listed if {"label", "value"} <= one.keys()]
     return blocks if is_agent else []
 
 
 def _read(source: ForeignFile) -> Iterator[ForeignMemory]:
     for block in _blocks(source):
-        label = str_or_empty(block.get("label"))
+        label = text_at(block, "label")
         if label not in _OWN:
             about = "" if label == _PERSON else label
-            yield from read_lines(str_or_empty(block.get("value")), about=about)
+            yield from read_lines(text_at(block, "value"), about=about)
 
 
 FORMAT: Final = Format(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
+from familiar_cli.imports.foreign_files import text_at
 from familiar_cli.imports.memory_lists import build_memories
 from familiar_cli.imports.source import Skip, json_lines
 
@@ -35,16 +36,14 @@ def _read(source: ForeignFile) -> Iterator[Imported | Skip]:
 
 def _memories(number: int, row: dict[str, Any]) -> Iterator[ForeignMemory]:
     if row.get("type") == "relation":
-        start, end = (str_or_empty(row.get(name)) for name in ("from", "to"))
-        kind = str_or_empty(row.get("relationType")).replace("_", " ")
+        start, end = (text_at(row, name) for name in ("from", "to"))
+        kind = text_at(row, "relationType").replace("_", " ")
         if start and end and kind:
             yield ForeignMemory(f"{start} {kind} {end}", number, about=_subject(start))
         return
     observations = row.get("observations")
     for text in observations if isinstance(observations, list) else []:
-        yield ForeignMemory(
-            str_or_empty(text), number, about=_subject(str_or_empty(row.get("name")))
-        )
+        yield ForeignMemory(str_or_empty(text), number, about=_subject(text_at(row, "name")))
 
 
 def _subject(name: str) -> str:

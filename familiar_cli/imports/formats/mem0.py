@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
-from familiar_cli.imports.foreign_files import as_object, object_list
+from familiar_cli.imports.foreign_files import as_object, object_list, text_at
 from familiar_cli.imports.memory_lists import build_memories, read_day
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def _is_memory(row: dict[str, Any]) -> bool:
 def _read(source: ForeignFile) -> Iterator[ForeignMemory]:
     for number, row in enumerate(_listed(source), 1):
         day = read_day(row.get("created_at")) or read_day(row.get("updated_at"))
-        yield ForeignMemory(str_or_empty(row.get("memory")), number, day)
+        yield ForeignMemory(text_at(row, "memory"), number, day)
 
 
 FORMAT: Final = Format(

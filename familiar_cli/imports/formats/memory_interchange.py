@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import counted, str_or_empty
+from familiar_cli.base.text import counted
 from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
-from familiar_cli.imports.foreign_files import as_object, object_list
+from familiar_cli.imports.foreign_files import as_object, object_at, objects_at, text_at
 from familiar_cli.imports.memory_lists import build_memories, read_day
 
 if TYPE_CHECKING:
@@ -32,49 +32,47 @@ def _name(source: ForeignFile) -> str:
 
 def _read(source: ForeignFile) -> Iterator[ForeignMemory]:
     value = as_object(source.value)
-    for number, row in enumerate(object_list(value.get("memories")), 1):
+    for number, row in enumerate(objects_at(value, "memories"), 1):
         if not _is_gone(row):
-            yield ForeignMemory(str_or_empty(row.get("content")), number, _day(row), _about(row))
-    yield from _graph(as_object(value.get("knowledge_graph")))
+            yield ForeignMemory(text_at(row, "content"), number, _day(row), _about(row))
+    yield from _graph(object_at(value, "knowledge_graph"))
 
 
 def _is_gone(row: dict[str, Any]) -> bool:
-    return str_or_empty(row.get("status")) in _GONE or bool(
-        as_object(row.get("temporal")).get("superseded_by")
-    )
+    return text_at(row, "status") in _GONE or bool(object_at(row, "temporal").get("superseded_by"))
 
 
 def _graph(graph: dict[str, Any]) -> Iterator[ForeignMemory]:
     """Yield what MIF's graph says of entities, and the relations between them that still hold."""
-    entities = object_list(graph.get("entities"))
-    names = {str_or_empty(one.get("id")): str_or_empty(one.get("name")) for one in entities}
+    entities = objects_at(graph, "entities")
+    names = {text_at(one, "id"): text_at(one, "name") for one in entities}
     for number, one in enumerate(entities, 1):
         if one.get("summary"):
-            text, about = str_or_empty(one.get("summary")), str_or_empty(one.get("name"))
+            text, about = text_at(one, "summary"), text_at(one, "name")
             yield ForeignMemory(text, number, _day(one), about)
-    for number, one in enumerate(object_list(graph.get("relationships")), 1):
-        ids = [str_or_empty(one.get(key)) for key in ("source_entity_id", "target_entity_id")]
+    for number, one in enumerate(objects_at(graph, "relationships"), 1):
+        ids = [text_at(one, key) for key in ("source_entity_id", "target_entity_id")]
         ends = [names.get(id_, "") for id_ in ids]
-        kind = str_or_empty(one.get("relation_type")).replace("_", " ")
+        kind = text_at(one, "relation_type").replace("_", " ")
         if all(ends) and kind and not one.get("invalidated_at"):
             yield ForeignMemory(f"{ends[0]} {kind} {ends[1]}", number, _day(one), ends[0])
 
 
 def _day(row: dict[str, Any]) -> Any:  # noqa: ANN401  # a date or None
-    places = (as_object(row.get("temporal")), row)
+    places = (object_at(row, "temporal"), row)
     days = (read_day(place.get(name)) for place in places for name in _DAYS)
     return next(filter(None, days), None)
 
 
 def _about(row: dict[str, Any]) -> str:
     """Return the only entity that a memory names, unless it is the user."""
-    entities = object_list(row.get("entities"))
-    names = [str_or_empty(one.get("name")) for one in entities]
+    entities = objects_at(row, "entities")
+    names = [text_at(one, "name") for one in entities]
     return names[0] if len(names) == 1 and names[0].casefold() not in {"user", "me"} else ""
 
 
 def _notes(source: ForeignFile) -> list[str]:
-    rows = object_list(as_object(source.value).get("memories"))
+    rows = objects_at(as_object(source.value), "memories")
     gone = counted(sum(map(_is_gone, rows)), "superseded or retracted memory", _GONE_MEMORIES)
     return [f"{gone} left out"] if any(map(_is_gone, rows)) else []
 

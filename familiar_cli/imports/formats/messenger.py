@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, read_conversations
-from familiar_cli.imports.foreign_files import as_object, object_list
+from familiar_cli.imports.foreign_files import object_at, objects_at, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,9 +28,9 @@ _SHOWN: Final = {
 
 
 def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
-    messages = sorted(object_list(value.get("messages")), key=_time)
+    messages = sorted(objects_at(value, "messages"), key=_time)
     title = _mended(value.get("title")) or _mended(value.get("threadName"))
-    path = str_or_empty(value.get("thread_path"))
+    path = text_at(value, "thread_path")
     yield SourceChat(
         partial(map, _line, messages), name=title, id=path.rpartition("/")[2], is_apart=False
     )
@@ -56,8 +56,8 @@ def _line(message: dict[str, Any]) -> SourceMessage:
 def _words(message: dict[str, Any]) -> str:
     lines = [_mended(message.get("content")) or _mended(message.get("text"))]
     lines += [f"[{kind}]" for key, kind in _SHOWN.items() if message.get(key)]
-    shared = as_object(message.get("share"))
-    lines.append(str_or_empty(shared.get("link")))
+    shared = object_at(message, "share")
+    lines.append(text_at(shared, "link"))
     return "\n".join(line for line in lines if line)
 
 
@@ -71,7 +71,7 @@ def _mended(text: object) -> str:
 
 
 def _is_thread(value: dict[str, Any]) -> bool:
-    messages = object_list(value.get("messages"))
+    messages = objects_at(value, "messages")
     return "participants" in value and any(
         any(key in message for key in _SENDERS) for message in messages
     )

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from familiar_cli.imports.book_mapping import OFF, BookMapping
 from familiar_cli.imports.contract import Format, certain_if
-from familiar_cli.imports.foreign_files import as_object
+from familiar_cli.imports.foreign_files import as_object, object_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ _NOT_READ: Final = "the scenario's prompt, memory and author's note are not impo
 
 
 def _order(raw: Mapping[str, Any]) -> Any:  # noqa: ANN401  # repaired later, like all settings
-    return as_object(raw.get("contextConfig")).get("budgetPriority", _DEFAULT_ORDER)
+    return object_at(raw, "contextConfig").get("budgetPriority", _DEFAULT_ORDER)
 
 
 _MAPPING: Final = BookMapping(
@@ -45,7 +45,7 @@ _MAPPING: Final = BookMapping(
 
 def _book(source: ForeignFile) -> dict[str, Any]:
     value = as_object(source.value)
-    return value if _SIGN in value else as_object(value.get("lorebook"))
+    return value if _SIGN in value else object_at(value, "lorebook")
 
 
 def _read(source: ForeignFile, _: Reading) -> Iterator[Lorebook]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import (
     Program,
@@ -16,7 +15,7 @@ from familiar_cli.imports.conversation import (
     role_of,
     shown_branch,
 )
-from familiar_cli.imports.foreign_files import as_object, object_list
+from familiar_cli.imports.foreign_files import object_at, objects_at, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,16 +24,16 @@ _PROGRAM: Final = Program("open_webui")
 
 
 def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
-    chat = as_object(value.get("chat"))
-    history = as_object(chat.get("history"))
-    by_id = {k: m for k, m in as_object(history.get("messages")).items() if isinstance(m, dict)}
-    parents = {name: str_or_empty(m.get("parentId")) or None for name, m in by_id.items()}
-    branch = shown_branch(parents, str_or_empty(history.get("currentId")))
-    shown = [by_id[name] for name in branch] or object_list(chat.get("messages"))
+    chat = object_at(value, "chat")
+    history = object_at(chat, "history")
+    by_id = {k: m for k, m in object_at(history, "messages").items() if isinstance(m, dict)}
+    parents = {name: text_at(m, "parentId") or None for name, m in by_id.items()}
+    branch = shown_branch(parents, text_at(history, "currentId"))
+    shown = [by_id[name] for name in branch] or objects_at(chat, "messages")
     yield SourceChat(
         partial(map, _line, shown),
-        name=str_or_empty(value.get("title")) or str_or_empty(chat.get("title")),
-        id=str_or_empty(value.get("id")),
+        name=text_at(value, "title") or text_at(chat, "title"),
+        id=text_at(value, "id"),
         began=value.get("created_at"),
         about=value if len(shown) < len(by_id) else None,
         aside=max(len(by_id) - len(shown), 0),
@@ -55,7 +54,7 @@ FORMAT: Final = Format(
     program="Open WebUI",
     forms=("chat",),
     sniff=lambda source: certain_if(
-        {"history", "messages"} & as_object(source.first.get("chat")).keys()
+        {"history", "messages"} & object_at(source.first, "chat").keys()
     ),
     read=lambda source, reading: read_conversations(source, reading, _PROGRAM, _parse),
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import (
     Program,
@@ -15,7 +14,7 @@ from familiar_cli.imports.conversation import (
     read_conversations,
     role_of,
 )
-from familiar_cli.imports.foreign_files import object_list
+from familiar_cli.imports.foreign_files import objects_at, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,11 +23,11 @@ _PROGRAM: Final = Program("openai")
 
 
 def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
-    messages = object_list(value.get("messages"))
+    messages = objects_at(value, "messages")
     yield SourceChat(
         partial(map, _line, messages),
-        name=str_or_empty(value.get("title")) or str_or_empty(value.get("name")),
-        id=str_or_empty(value.get("id")),
+        name=text_at(value, "title", "name"),
+        id=text_at(value, "id"),
         began=value.get("created") or value.get("created_at"),
     )
 
@@ -43,7 +42,7 @@ def _line(message: dict[str, Any]) -> SourceMessage:
 
 
 def _is_request(value: dict[str, Any]) -> bool:
-    messages = object_list(value.get("messages"))
+    messages = objects_at(value, "messages")
     return bool(messages) and all("role" in one and "content" in one for one in messages)
 
 

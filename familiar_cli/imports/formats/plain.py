@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import UsageError
-from familiar_cli.base.text import str_or_empty
 from familiar_cli.base.times.clock import iso
 from familiar_cli.base.who.identity import Author, Me, parse_author
 from familiar_cli.imports.cast import PLATFORM, Cast, people_on, with_my_names
@@ -18,7 +17,7 @@ from familiar_cli.imports.chat_times import read_time, stated_time
 from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import file_channels, plain_text
 from familiar_cli.imports.foreign_chat import ForeignChat, ForeignMessage, Reading
-from familiar_cli.imports.foreign_files import json_line, text_list
+from familiar_cli.imports.foreign_files import json_line, text_at, text_list
 from familiar_cli.imports.source import (
     ForeignFile,
     Skip,
@@ -83,7 +82,7 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
     read = partial(_plain_message, reading=reading, has_many_names=len(names) > 1)
     about = head[2] if head else {}
     several = list(filter(None, text_list(about.get("channels"))))
-    key = str_or_empty(about.get("id"))
+    key = text_at(about, "id")
 
     def messages(channel: str) -> Iterator[ForeignMessage | Skip]:
         here = (
@@ -94,10 +93,10 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
         )
         return read_rows(here, read)
 
-    for channel in several or [str_or_empty(about.get("channel"))]:
+    for channel in several or [text_at(about, "channel")]:
         yield ForeignChat(
             format=PLAIN,
-            name=str_or_empty(about.get("name")) or channel or source.stem,
+            name=text_at(about, "name") or channel or source.stem,
             channels=(channel,) if channel else channels,
             began=began,
             head=lambda: head[1] if head else "",
@@ -113,7 +112,7 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
 def _plain_message(
     line: int, raw: str, value: dict[str, Any], *, reading: Reading, has_many_names: bool
 ) -> ForeignMessage | Skip:
-    role = _ROLES.get(str_or_empty(value.get("role")).lower())
+    role = _ROLES.get(text_at(value, "role").lower())
     text = next((value[key] for key in _WORDS if key in value), None)
     text = (plain_text(text) or None) if isinstance(text, list) else text
     if role is None:
@@ -143,7 +142,7 @@ def _plain_message(
 
 def _plain_author(value: Mapping[str, Any], cast: Cast, *, is_one_of_many: bool) -> Author:
     given = value.get("author")
-    name = str_or_empty(value.get("name"))
+    name = text_at(value, "name")
     if isinstance(given, str):
         try:
             return parse_author(given, display_name=name or None)
@@ -159,19 +158,19 @@ def _plain_author(value: Mapping[str, Any], cast: Cast, *, is_one_of_many: bool)
 
 def _name_of_person(value: Mapping[str, Any]) -> str:
     """Return the speaker's name if nothing else is known of a person."""
-    is_person = _ROLES.get(str_or_empty(value.get("role")).lower()) == "user"
+    is_person = _ROLES.get(text_at(value, "role").lower()) == "user"
     given = value.get("author", "")
     if not is_person or not isinstance(given, str) or ":" in given:
         return ""
-    return str_or_empty(value.get("name")) or given
+    return text_at(value, "name") or given
 
 
 def _read_author(given: Mapping[str, Any]) -> Author:
-    name = str_or_empty(given.get("display_name")) or str_or_empty(given.get("name"))
-    username = str_or_empty(given.get("username"))
+    name = text_at(given, "display_name", "name")
+    username = text_at(given, "username")
     user_id = given.get("user_id", given.get("id"))
     known = str(user_id) if isinstance(user_id, str | int) else name or username or "user"
-    platform = str_or_empty(given.get("platform")) or PLATFORM
+    platform = text_at(given, "platform") or PLATFORM
     return Author(platform, known, username or None, name or None)
 
 

@@ -13,9 +13,12 @@ from familiar_cli.imports.containers import read_member
 from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
 from familiar_cli.imports.foreign_files import (
     as_object,
+    object_at,
     object_list,
+    objects_at,
     read_foreign,
     read_json,
+    text_at,
 )
 from familiar_cli.imports.memory_lists import build_memories, read_day
 from familiar_cli.imports.source import ForeignFile, Skip, json_lines, readable_rows
@@ -73,7 +76,7 @@ def _part(source: ForeignFile, rel_path: str) -> bytes | None:
     """Read a file of the bundle; None if it has none of that name."""
     if source.shape == "archive":
         raw = source.raw
-        names = {str_or_empty(one.get("path")) for one in object_list(_manifest(source)["files"])}
+        names = {text_at(one, "path") for one in object_list(_manifest(source)["files"])}
         return read_member(raw, rel_path, origin=source.name) if rel_path in names else None
     assert source.path
     path = source.path / rel_path
@@ -93,17 +96,16 @@ class _Bundle:
         self.gone = 0
         self._source = source
         about = _manifest(source)
-        if str_or_empty(about.get("format")).split(".")[0] != VERSION.split(".", maxsplit=1)[0]:
+        if text_at(about, "format").split(".")[0] != VERSION.split(".", maxsplit=1)[0]:
             raise BadInputError(
                 f"{source.name!r} is Portable Memory {one_line(str(about.get('format')), 20)}, "
                 "which this version cannot read; nothing was imported"
             )
-        self.counts = {k: n for k, n in as_object(about.get("counts")).items() if type(n) is int}
+        self.counts = {k: n for k, n in object_at(about, "counts").items() if type(n) is int}
         self._checksums = {
-            str_or_empty(one.get("path")): one.get("sha256")
-            for one in object_list(about.get("files"))
+            text_at(one, "path"): one.get("sha256") for one in objects_at(about, "files")
         }
-        targets = (str_or_empty(row.get("targetID")) for _, row in self.rows(_TOMBSTONES))
+        targets = (text_at(row, "targetID") for _, row in self.rows(_TOMBSTONES))
         self.deleted = frozenset(filter(None, targets))  # a record without an id is not meant
 
     def rows(self, rel_path: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -124,7 +126,7 @@ class _Bundle:
     def standing(self, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield the records of a kind that were not deleted, pruned or superseded."""
         for number, row in self.rows(f"items/{kind}.jsonl"):
-            if str_or_empty(row.get("id")) in self.deleted or any(map(row.get, _ENDS)):
+            if text_at(row, "id") in self.deleted or any(map(row.get, _ENDS)):
                 self.gone += 1
             else:
                 yield number, row
@@ -133,9 +135,7 @@ class _Bundle:
 def _read(source: ForeignFile, _: object) -> Iterator[Imported | Skip]:
     bundle = _Bundle(source)
     entities = bundle.rows("items/entity.jsonl")
-    names = {
-        str_or_empty(row.get("id")): str_or_empty(row.get("canonicalName")) for _, row in entities
-    }
+    names = {text_at(row, "id"): text_at(row, "canonicalName") for _, row in entities}
     readers: dict[str, Callable[[dict[str, Any]], Iterator[_Line]]] = {
         "episode": _episode,
         "fact": _fact,
@@ -162,23 +162,23 @@ def _read(source: ForeignFile, _: object) -> Iterator[Imported | Skip]:
 
 
 def _episode(row: dict[str, Any]) -> Iterator[_Line]:
-    about = as_object(row.get("metadata"))
-    pasted = str_or_empty(about.get(_PASTED_DAY)) if _PASTED in about else "0"
+    about = object_at(row, "metadata")
+    pasted = text_at(about, _PASTED_DAY) if _PASTED in about else "0"
     is_undated = _UNDATED in about or not any(map(str.isdigit, pasted))
     day = None if is_undated else read_day(row.get("eventTime"))
-    text = str_or_empty(row.get("details")) or str_or_empty(row.get("summary"))
-    yield text, day, str_or_empty(about.get(_ABOUT))
+    text = text_at(row, "details", "summary")
+    yield text, day, text_at(about, _ABOUT)
 
 
 def _fact(row: dict[str, Any]) -> Iterator[_Line]:
-    said = " ".join(str_or_empty(row.get(name)) for name in ("subject", "predicate", "object"))
+    said = " ".join(text_at(row, name) for name in ("subject", "predicate", "object"))
     day = read_day(row.get("eventTime")) or read_day(row.get("tValidFrom"))
-    yield str_or_empty(row.get("text")) or said, day, ""
+    yield text_at(row, "text") or said, day, ""
 
 
 def _core(row: dict[str, Any]) -> Iterator[_Line]:
-    if str_or_empty(row.get("id")) not in _OWN_BLOCKS:
-        yield str_or_empty(row.get("content")), None, ""
+    if text_at(row, "id") not in _OWN_BLOCKS:
+        yield text_at(row, "content"), None, ""
 
 
 def _preference(row: dict[str, Any]) -> Iterator[_Line]:
@@ -187,14 +187,14 @@ def _preference(row: dict[str, Any]) -> Iterator[_Line]:
 
 def _entity(row: dict[str, Any]) -> Iterator[_Line]:
     if row.get("summary"):
-        day, name = read_day(row.get("updatedAt")), str_or_empty(row.get("canonicalName"))
-        yield str_or_empty(row.get("summary")), day, name
+        day, name = read_day(row.get("updatedAt")), text_at(row, "canonicalName")
+        yield text_at(row, "summary"), day, name
 
 
 def _edge(row: dict[str, Any], names: dict[str, str]) -> Iterator[_Line]:
-    ids = [str_or_empty(row.get(name)) for name in ("srcEntityID", "dstEntityID")]
+    ids = [text_at(row, name) for name in ("srcEntityID", "dstEntityID")]
     ends = [names.get(one, "") for one in ids]
-    kind = str_or_empty(row.get("edgeType")).replace("_", " ").lower()
+    kind = text_at(row, "edgeType").replace("_", " ").lower()
     if all(ends) and kind:
         yield f"{ends[0]} {kind} {ends[1]}", read_day(row.get("tValidFrom")), ends[0]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import (
     Program,
@@ -15,7 +14,7 @@ from familiar_cli.imports.conversation import (
     read_conversations,
     role_of,
 )
-from familiar_cli.imports.foreign_files import object_list
+from familiar_cli.imports.foreign_files import objects_at, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,14 +24,14 @@ _LISTS: Final = ("conversations", "conversation", "items")
 
 
 def _listed_messages(value: dict[str, Any]) -> list[dict[str, Any]]:
-    lists = (object_list(value.get(name)) for name in _LISTS)
+    lists = (objects_at(value, name) for name in _LISTS)
     return next((found for found in lists if any("value" in one for one in found)), [])
 
 
 def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
     yield SourceChat(
         partial(map, _line, _listed_messages(value)),
-        name=str_or_empty(value.get("title")),
+        name=text_at(value, "title"),
         id=str(value["id"]) if value.get("id") is not None else "",
     )
 

@@ -7,7 +7,6 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.base.text import str_or_empty
 from familiar_cli.base.times.clock import iso, to_zone
 from familiar_cli.imports.cast import CHARACTERS, SILLY_TAVERN
 from familiar_cli.imports.chat_times import read_time
@@ -19,7 +18,7 @@ from familiar_cli.imports.conversation import (
     build_chat,
     swipes_of,
 )
-from familiar_cli.imports.foreign_files import as_object, json_line
+from familiar_cli.imports.foreign_files import json_line, object_at, text_at
 from familiar_cli.imports.memory_lists import build_memories
 from familiar_cli.imports.source import (
     MAX_LINE_BYTES,
@@ -72,11 +71,11 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat | Forei
         name=source.stem,
         began=next(filter(None, began), None),
         about=head[1] if head else None,
-        parent=str_or_empty(as_object(about.get("chat_metadata")).get("main_chat")),
+        parent=text_at(object_at(about, "chat_metadata"), "main_chat"),
         is_whole=True,
-        users=(str_or_empty(about.get("user_name")),),
+        users=(text_at(about, "user_name"),),
     )
-    name = str_or_empty(about.get("character_name")) or source.stem
+    name = text_at(about, "character_name") or source.stem
     if memories := list(_summaries(source, f"Chats with {name}")):
         yield build_memories("SillyTavern", source.stem, memories)
     yield build_chat(source, reading, _PROGRAM, found)
@@ -92,12 +91,12 @@ def _summaries(source: ForeignFile, about: str) -> Iterator[ForeignMemory]:
             row = read_object(number, raw)
             if isinstance(row, Skip):
                 continue
-            extra, moment = as_object(row[2].get("extra")), read_time(row[2].get("send_date"), None)
+            extra, moment = object_at(row[2], "extra"), read_time(row[2].get("send_date"), None)
             day = to_zone(moment, None).date() if moment else None
-            own = as_object(extra.get("qvink_memory"))
-            if (text := str_or_empty(own.get("memory"))) and not own.get("exclude"):
+            own = object_at(extra, "qvink_memory")
+            if (text := text_at(own, "memory")) and not own.get("exclude"):
                 yield ForeignMemory(text, number, day, about)
-            if text := str_or_empty(extra.get("memory")):
+            if text := text_at(extra, "memory"):
                 newest = ForeignMemory(text, number, day, about)
     if newest:
         yield newest
@@ -114,11 +113,11 @@ def _line(number: int, raw: str, value: dict[str, Any]) -> SourceMessage | Skip:
     text = value.get("mes")
     if not isinstance(text, str):
         return Skip(number, _no_message(value))
-    is_narrator = as_object(value.get("extra")).get("type") == "narrator"
+    is_narrator = object_at(value, "extra").get("type") == "narrator"
     return SourceMessage(
         text,
         "user" if value.get("is_user") else "assistant",
-        speaker=str_or_empty(value.get("name")),
+        speaker=text_at(value, "name"),
         time=value.get("send_date"),
         raw=raw,
         others=swipes_of(value),

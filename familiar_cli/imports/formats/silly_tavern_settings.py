@@ -14,7 +14,7 @@ from familiar_cli.imports.contract import (
     Sighting,
     certain_if,
 )
-from familiar_cli.imports.foreign_files import as_object, read_json
+from familiar_cli.imports.foreign_files import as_object, object_at, read_json, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,10 +37,10 @@ def _read(source: ForeignFile, _: Reading) -> Iterator[ForeignSettings]:
 
 def read_settings(settings: dict[str, Any]) -> ForeignSettings:
     """Read the personas in a `settings.json` or a backup of personas."""
-    found = as_object(settings.get("power_user")) or settings
-    described = as_object(found.get("persona_descriptions"))
-    current = str_or_empty(settings.get("user_avatar"))
-    default = str_or_empty(found.get("default_persona"))
+    found = object_at(settings, "power_user") or settings
+    described = object_at(found, "persona_descriptions")
+    current = text_at(settings, "user_avatar")
+    default = text_at(found, "default_persona")
     return ForeignSettings(
         tuple(
             ForeignPersona(
@@ -49,7 +49,7 @@ def read_settings(settings: dict[str, Any]) -> ForeignSettings:
                 is_current=avatar == current,
                 is_default=avatar == default,
             )
-            for avatar, name in as_object(found.get("personas")).items()
+            for avatar, name in object_at(found, "personas").items()
             if isinstance(name, str) and name.strip()
         )
     )
@@ -66,7 +66,7 @@ def read_personas(raw: bytes, *, origin: str) -> tuple[ForeignPersona, ...]:
         BadInputError: It is neither.
     """
     settings = as_object(read_json(raw, origin=origin)[0])
-    found = as_object(settings.get("power_user")) or settings
+    found = object_at(settings, "power_user") or settings
     if not isinstance(found.get("personas"), dict):
         raise BadInputError(
             f"{origin!r} has no SillyTavern personas",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.imports.cards import Card, build_card
 from familiar_cli.imports.contract import Format, Sighting, certain_if
-from familiar_cli.imports.foreign_files import as_object
+from familiar_cli.imports.foreign_files import as_object, object_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,11 +34,11 @@ _SIGNS: Final = ("first_message", "first_messages", "example_dialogs")
 def _definition(source: ForeignFile) -> tuple[dict[str, Any], str]:
     """Return what defines the character, and the site."""
     outer = as_object(source.value)
-    node = as_object(outer.get("node")) or outer
-    inner = as_object(node.get("definition"))
+    node = object_at(outer, "node") or outer
+    inner = object_at(node, "definition")
     if any(key in inner for key in _SIGNS):
         return inner, "chub"
-    for value in (outer, as_object(outer.get("character")), as_object(outer.get("data"))):
+    for value in (outer, object_at(outer, "character"), object_at(outer, "data")):
         if "personality" in value and any(key in value for key in _SIGNS):
             return value, "janitor"
     return {}, ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.base.text import slugify, str_or_empty
 from familiar_cli.imports.contract import NO, Format, Sighting, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
-from familiar_cli.imports.foreign_files import as_object, object_list
+from familiar_cli.imports.foreign_files import as_object, object_at, objects_at, text_at
 from familiar_cli.imports.source import ForeignFile, Row, Skip, array_in, array_objects, object_head
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def _sniff(source: ForeignFile) -> Sighting:
     head = source.start.decode("utf-8", "replace")
     is_chat = '"messages"' in head and any(f'"type": "{kind}"' in head for kind in _TYPES)
     value = as_object(source.value)
-    chats = as_object(value.get("chats")).get("list") if value else _is_account(source)
+    chats = object_at(value, "chats").get("list") if value else _is_account(source)
     return certain_if(is_chat or value.get("type") in _TYPES or chats)
 
 
@@ -54,7 +54,7 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat | Skip]
 def _is_account(source: ForeignFile) -> bool:
     """Tell whether a file has all chats of an account; a large one is judged by its start."""
     if source.value is not None:
-        return isinstance(as_object(as_object(source.value).get("chats")).get("list"), list)
+        return isinstance(object_at(as_object(source.value), "chats").get("list"), list)
     return (
         _ACCOUNT.search(source.start) is not None
         and array_in(source, "list", of="chats") is not None
@@ -63,14 +63,12 @@ def _is_account(source: ForeignFile) -> bool:
 
 def _parts(chat: dict[str, Any]) -> tuple[dict[str, Any], Callable[[], Iterable[Row | Skip]]]:
     """Split a chat into what it says of itself, and its messages as rows."""
-    rows: list[Row | Skip] = [
-        (n, "", m) for n, m in enumerate(object_list(chat.get("messages")), 1)
-    ]
+    rows: list[Row | Skip] = [(n, "", m) for n, m in enumerate(objects_at(chat, "messages"), 1)]
     return {key: value for key, value in chat.items() if key != "messages"}, lambda: rows
 
 
 def _conversation(about: dict[str, Any], rows: Callable[[], Iterable[Row | Skip]]) -> SourceChat:
-    name = str_or_empty(about.get("name")) or str_or_empty(about.get("type"))
+    name = text_at(about, "name", "type")
     return SourceChat(
         partial(_lines, rows),
         name=name,
@@ -102,7 +100,7 @@ def _line(message: dict[str, Any]) -> SourceMessage:
 
 
 def _notice(message: dict[str, Any], name: str) -> str:
-    what = str_or_empty(message.get("action")).replace("_", " ")
+    what = text_at(message, "action").replace("_", " ")
     return ": ".join(filter(None, (f"{name}: {what}", _plain(message.get("text")))))
 
 
@@ -114,15 +112,15 @@ def _words(message: dict[str, Any]) -> str:
         if name == "poll" and isinstance(message.get(name), dict):
             lines += _poll(message[name])
         elif message.get(name):
-            kind = str_or_empty(message.get("media_type")).replace("_", " ") or name.split("_")[0]
-            shown = str_or_empty(message.get("sticker_emoji")) or str_or_empty(message.get("title"))
+            kind = text_at(message, "media_type").replace("_", " ") or name.split("_")[0]
+            shown = text_at(message, "sticker_emoji", "title")
             lines.append(f"[{kind}{f': {shown}' if shown else ''}]")
     return "\n".join(filter(None, lines))
 
 
 def _poll(poll: dict[str, Any]) -> Iterator[str]:
     yield f"[poll] {str_or_empty(poll.get('question'))}"
-    for answer in object_list(poll.get("answers")):
+    for answer in objects_at(poll, "answers"):
         yield f"- {str_or_empty(answer.get('text'))} ({answer.get('voters', 0)})"
 
 
@@ -134,7 +132,7 @@ def _plain(text: object) -> str:
 
 
 def _part(text: object) -> str:
-    return str_or_empty(text) or str_or_empty(as_object(text).get("text"))
+    return str_or_empty(text) or text_at(as_object(text), "text")
 
 
 FORMAT: Final = Format(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, read_conversations
-from familiar_cli.imports.foreign_files import as_object, object_list
+from familiar_cli.imports.foreign_files import as_object, object_at, objects_at, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,10 +30,10 @@ def _lines(value: dict[str, Any]) -> Iterator[SourceMessage]:
         seen = shown[number] if number < len(shown) else []
         for side, role in enumerate(_SIDES):
             text = _at(pair, side) or html.unescape(_at(seen, side))
-            about = as_object(as_object(value.get("metadata")).get(f"{role}_{number}"))
+            about = as_object(object_at(value, "metadata").get(f"{role}_{number}"))
             if text and text != _OPENING:
-                versions = object_list(about.get("versions"))
-                others = tuple(str_or_empty(one.get("content")) for one in versions)
+                versions = objects_at(about, "versions")
+                others = tuple(text_at(one, "content") for one in versions)
                 raw = {"pair": number, "role": role, "text": text, "metadata": about}
                 yield SourceMessage(text, role, time=about.get("timestamp"), raw=raw, others=others)
 

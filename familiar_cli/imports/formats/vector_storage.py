@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.base.text import str_or_empty
 from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
-from familiar_cli.imports.foreign_files import as_object
+from familiar_cli.imports.foreign_files import object_at, text_at
 from familiar_cli.imports.memory_lists import build_memories, split_dated
 from familiar_cli.imports.source import Skip, array_in, array_objects
 
@@ -30,11 +29,11 @@ def _read(source: ForeignFile) -> Iterator[Imported | Skip]:
         if isinstance(row, Skip):
             yield row
             continue
-        about = as_object(row[2].get("metadata"))
+        about = object_at(row[2], "metadata")
         place = about.get("index")
-        day, text = split_dated(str_or_empty(about.get("text"))) or (
+        day, text = split_dated(text_at(about, "text")) or (
             None,
-            str_or_empty(about.get("text")),
+            text_at(about, "text"),
         )
         memory = ForeignMemory(text, row[0], day, f"Texts of {_collection(source)}")
         found.append((place if isinstance(place, int) else row[0], memory))

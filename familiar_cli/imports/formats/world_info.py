@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from familiar_cli.base.text import counted, str_or_empty
+from familiar_cli.base.text import counted
 from familiar_cli.imports.contract import CERTAIN, ForeignMemory, Format, Sighting, possible_if
+from familiar_cli.imports.foreign_files import text_at
 from familiar_cli.imports.lorebook import Lorebook
 from familiar_cli.imports.lorebook_reading import (
     is_book,
@@ -78,10 +79,10 @@ def _memories(value: Any, stem: str) -> Iterator[ForeignMemory]:  # noqa: ANN401
         is_off = _is_memory(one) and one.get("disable") and one.get("disabledBySummaryId") is None
         if not _is_memory(one) or is_off:
             continue
-        title = str_or_empty(one.get("comment"))
+        title = text_at(one, "comment")
         stated = _DAY.search(title)
-        text = ": ".join(filter(None, (title, str_or_empty(one.get("content")))))
-        about = str_or_empty(value.get("name")) or stem
+        text = ": ".join(filter(None, (title, text_at(one, "content"))))
+        about = text_at(value, "name") or stem
         yield ForeignMemory(text, number, read_day(stated[0]) if stated else None, about)
 
 
