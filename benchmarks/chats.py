@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.imports.cast import Cast
-from familiar_cli.imports.foreign_chat import Reading
+from familiar_cli.imports.contract import Reading
 from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.history.recall import search

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from familiar_cli.base.times.clock import in_zone, to_ms
-from familiar_cli.imports.foreign_chat import ForeignMessage
+from familiar_cli.imports.contract import ForeignMessage
 from familiar_cli.imports.source import Skip
 
 if TYPE_CHECKING:

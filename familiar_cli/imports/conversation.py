@@ -24,8 +24,8 @@ from familiar_cli.imports.cast import (
     with_my_names,
 )
 from familiar_cli.imports.chat_times import read_time, stated_time
-from familiar_cli.imports.foreign_chat import ForeignChat, ForeignMessage, Reading
-from familiar_cli.imports.foreign_files import as_object, json_line, text_list
+from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Format, Reading, certain_if
+from familiar_cli.imports.foreign_files import as_object, json_line, text_at, text_list
 from familiar_cli.imports.source import (
     ByteSpan,
     ForeignFile,
@@ -170,6 +170,30 @@ def _parse_again(
 ) -> SourceChat:
     with source.open() as stream:
         return next(islice(parse(json.loads(span.read(stream))), place, None))
+
+
+def conversation_format(
+    name: str,
+    program: str,
+    is_chat: Callable[[dict[str, Any]], object],
+    parse: Callable[[dict[str, Any]], Iterable[SourceChat]],
+) -> Format:
+    """Return a format whose files have conversations in each of their objects.
+
+    Args:
+        name: Its name.
+        program: The program, for people.
+        is_chat: Tells whether the first object of a file is such a conversation.
+        parse: Yields the conversations of an object.
+    """
+    where = Program(name)
+    return Format(
+        name,
+        program,
+        ("chat",),
+        sniff=lambda source: certain_if(is_chat(source.first)),
+        read=lambda source, reading: read_conversations(source, reading, where, parse),
+    )
 
 
 def build_chat(
@@ -346,21 +370,36 @@ def _message(number: int, line: SourceMessage, people: People, reading: Reading)
     )
 
 
-def shown_branch(parents: Mapping[str, str | None], leaf: str) -> list[str]:
+def shown_branch(nodes: Mapping[str, Mapping[str, Any]], parent: str, leaf: str) -> list[str]:
     """Return the nodes from the root to `leaf`; a missing parent or a cycle ends the path.
 
     Args:
-        parents: The parent of each node.
+        nodes: The nodes.
+        parent: The name of their field for their parent.
         leaf: The last node of the active branch.
     """
-    branch: list[str] = []
-    seen: set[str] = set()
-    node: str | None = leaf
-    while node is not None and node in parents and node not in seen:
-        seen.add(node)
-        branch.append(node)
-        node = parents[node]
-    return branch[::-1]
+    branch: dict[str, None] = {}
+    while leaf and leaf in nodes and leaf not in branch:
+        branch[leaf] = None
+        leaf = text_at(nodes[leaf], parent)
+    return list(branch)[::-1]
+
+
+def shown_messages(
+    messages: list[dict[str, Any]], names: tuple[str, str], leaf: str
+) -> list[dict[str, Any]]:
+    """Return the messages from the first to `leaf`; all of them if they are no tree.
+
+    Args:
+        messages: The messages of all branches.
+        names: The names of their fields for their id and their parent.
+        leaf: The id of the last message of the active branch.
+    """
+    by_id = {text_at(message, names[0]): message for message in messages}
+    is_tree = len(by_id) == len(messages) and any(text_at(m, names[1]) for m in messages)
+    if leaf not in by_id or not is_tree:
+        return messages
+    return [by_id[name] for name in shown_branch(by_id, names[1], leaf)]
 
 
 def swipes_of(value: Mapping[str, Any]) -> tuple[str, ...]:

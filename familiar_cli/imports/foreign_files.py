@@ -1,4 +1,4 @@
-"""Read untrusted files within limits, as JSON and YAML; write output files."""
+"""Files from outside and output files: fetched, read and parsed within limits."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import codecs
 import json
 import math
 import re
+import time
 from collections import Counter
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from familiar_cli.base.errors import (
     BadInputError,
@@ -21,7 +24,6 @@ from familiar_cli.store.memory.store.files import MAX_READ_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
 MIB: Final = 1024 * 1024
 MAX_FILE_BYTES: Final = MAX_READ_BYTES  # a card with many pictures and voices
@@ -314,3 +316,103 @@ def _check_events(events: Iterable[object], origin: str) -> None:
         depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
         if depth > MAX_DEPTH:
             raise BadInputError(f"{origin!r} nests deeper than {MAX_DEPTH} levels")
+
+
+LENIENT: Final = "familiar-windows-1252"
+"""Decode bytes that are not valid UTF-8 as Windows-1252, for `errors` of a codec."""
+
+
+def _as_windows(error: UnicodeError) -> tuple[str, int]:
+    """Decode bytes that are not valid UTF-8 as Windows-1252, as old programs wrote it."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    raw = error.object[error.start : error.end]
+    return "".join(_byte_letter(byte) for byte in raw), error.end
+
+
+def _byte_letter(byte: int) -> str:
+    try:
+        return bytes((byte,)).decode("cp1252")
+    except UnicodeDecodeError:
+        return chr(byte)
+
+
+codecs.register_error(LENIENT, _as_windows)
+
+
+_SILENCE_S: Final = 20.0
+_WHOLE_S: Final = 120.0
+_REDIRECTS: Final = 5
+_NAME_CHARS: Final = 60  # a letter takes up to four bytes, and a name has at most 255
+_PAGES: Final = "/characters/"  # of a site whose addresses show pages; its API has the card
+_SITE: Final = "chub"
+
+
+def fetch_file(address: str, directory: Path) -> Path:
+    """Fetch a file into a directory, which is made; return its path.
+
+    Raises:
+        BadInputError: It is not there, is too large, or takes too long.
+        FamiliarError: The address cannot be reached.
+    """
+    name = re.sub(r"[^\w.-]", "_", unquote(PurePosixPath(parse_address(address).path).name))
+    path = directory / (name[-_NAME_CHARS:].lstrip(".") or "file")
+    import httpx  # noqa: PLC0415  # slow to import, and most files are here
+
+    try:
+        content = _fetch(address)
+    except httpx.HTTPStatusError as error:
+        raise BadInputError(
+            f"{address!r} answered {error.response.status_code}; nothing was imported",
+            hint="Check the address, or download the file and import that.",
+        ) from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise FamiliarError(
+            f"{address!r} cannot be reached: {error or type(error).__name__}; nothing was imported",
+            hint="Check the network, or download the file elsewhere and import that.",
+        ) from error
+    directory.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def parse_address(address: str) -> SplitResult:
+    """Split an address into its parts.
+
+    Raises:
+        BadInputError: It is not valid.
+    """
+    try:
+        return urlsplit(address)
+    except ValueError as error:
+        raise BadInputError(
+            f"{address!r} is not an address: {error}; nothing was imported"
+        ) from error
+
+
+def _fetch(address: str) -> bytes:
+    import httpx  # noqa: PLC0415  # as above
+
+    raw, until = bytearray(), time.monotonic() + _WHOLE_S
+    with (
+        httpx.Client(follow_redirects=True, max_redirects=_REDIRECTS, timeout=_SILENCE_S) as client,
+        client.stream("GET", _file_address(address)) as reply,
+    ):
+        reply.raise_for_status()
+        for part in reply.iter_bytes():
+            raw += part
+            if len(raw) > MAX_FILE_BYTES:
+                raise BadInputError(
+                    f"{address!r} is larger than {MAX_FILE_BYTES // MIB} MiB; nothing was imported"
+                )
+            if time.monotonic() > until:
+                raise BadInputError(f"{address!r} takes too long; nothing was imported")
+    return bytes(raw)
+
+
+def _file_address(address: str) -> str:
+    """Return where the file is that a page shows."""
+    parts = urlsplit(address)
+    host = (parts.hostname or "").removeprefix("www.")
+    is_page = _SITE in host.split(".") and parts.path.startswith(_PAGES)
+    return f"https://api.{host}/api{parts.path}?full=true" if is_page else address

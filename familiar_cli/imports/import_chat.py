@@ -20,7 +20,7 @@ from familiar_cli.base.who.identity import NEUTRAL, Author
 from familiar_cli.base.who.visibility import EVERYBODY, PUBLIC, PrivacyRules, audience_words
 from familiar_cli.imports.cast import CHARACTERS, PLATFORM, SpeakerRole
 from familiar_cli.imports.chat_times import date_messages
-from familiar_cli.imports.foreign_chat import ForeignChat, ForeignMessage, Reading
+from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Reading
 from familiar_cli.imports.reading import read_chats, title_of_format
 from familiar_cli.imports.registry import recognise
 from familiar_cli.imports.source import ForeignFile, Skip, as_source

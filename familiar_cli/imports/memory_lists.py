@@ -19,7 +19,7 @@ from familiar_cli.base.text import (
 from familiar_cli.base.times.clock import since_1970
 from familiar_cli.base.times.when import relative_dates, with_dates
 from familiar_cli.imports.contract import ForeignMemories, ForeignMemory
-from familiar_cli.imports.windows_text import LENIENT
+from familiar_cli.imports.foreign_files import LENIENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

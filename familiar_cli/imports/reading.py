@@ -11,8 +11,7 @@ from familiar_cli.base.errors import BadInputError, FamiliarError, RefusedError,
 from familiar_cli.base.text import typed
 from familiar_cli.imports.cards import Card
 from familiar_cli.imports.cast import Cast
-from familiar_cli.imports.contract import ForeignMemories, form_of
-from familiar_cli.imports.foreign_chat import ForeignChat, Reading
+from familiar_cli.imports.contract import ForeignChat, ForeignMemories, Reading, form_of
 from familiar_cli.imports.foreign_files import as_object, check_depth
 from familiar_cli.imports.formats.world_info import read_embedded
 from familiar_cli.imports.lorebook import Lorebook
@@ -54,13 +53,13 @@ def read_card(raw: bytes, *, origin: str) -> Card:
     """
     source = ForeignFile(None, origin, raw)
     for found in recognise(source):
-        if found.format.form == "card" or "card" in found.format.forms:
+        if "card" in found.forms:
             for value in found.format.read(source, Reading()):
                 if isinstance(value, Card):
                     return value
         raise BadInputError(
             f"{origin!r} is {found.title}, not a character card",
-            hint=hint_for(found.format.form, origin),
+            hint=hint_for(found.form, origin),
         )
     if isinstance(source.card_file, FamiliarError):
         raise source.card_file
@@ -121,14 +120,14 @@ def read_book(data: Any, *, origin: str) -> Lorebook:  # noqa: ANN401  # JSON ho
             return read_card_book(place["character_book"], origin=origin)
     source = ForeignFile(None, origin, value=data)
     for found in recognise(source):
-        if "lorebook" in found.format.forms:
+        if "lorebook" in found.forms:
             return check_size(_first_book(found, source), origin)
-        if "card" in found.format.forms:
+        if "card" in found.forms:
             return _book_of_card(found, source)
         if found.is_certain:
             raise BadInputError(
                 f"{origin!r} is not a lorebook but {found.title}; nothing was imported",
-                hint=hint_for(found.format.form, origin),
+                hint=hint_for(found.form, origin),
             )
     raise not_a_lorebook(data, origin)
 

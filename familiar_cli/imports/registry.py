@@ -24,7 +24,7 @@ TABLE: Final = [
     f"{_HERE}character_card card",
     f"{_HERE}silly_tavern_settings settings",
     f"{_HERE}chatgpt chat",
-    f"{_HERE}claude chat",
+    f"{_HERE}claude chat memories",
     f"{_HERE}gemini chat",
     f"{_HERE}discord chat",
     f"{_HERE}discord_package chat",
@@ -33,16 +33,15 @@ TABLE: Final = [
     f"{_HERE}replika chat",
     f"{_HERE}character_ai chat card",
     f"{_HERE}textgen_history chat",
-    f"{_HERE}agnai_chat chat",
-    f"{_HERE}risu_chat chat lorebook memories",
-    f"{_HERE}kobold_save chat lorebook",
+    f"{_HERE}agnai chat lorebook card",
+    f"{_HERE}risu chat lorebook memories",
+    f"{_HERE}kobold chat lorebook",
     f"{_HERE}open_webui chat",
     f"{_HERE}librechat chat",
     f"{_HERE}sharegpt chat",
     f"{_HERE}openai_messages chat",
     f"{_HERE}plain chat",
     f"{_HERE}legacy_history chat",
-    f"{_HERE}claude_memories memories",
     f"{_HERE}mem0 memories",
     f"{_HERE}letta memories",
     f"{_HERE}mcp_memory memories",
@@ -55,10 +54,6 @@ TABLE: Final = [
     f"{_HERE}memory_text memories",
     f"{_HERE}transcript chat",
     f"{_HERE}novelai lorebook",
-    f"{_HERE}agnai_book lorebook",
-    f"{_HERE}risu_book lorebook",
-    f"{_HERE}kobold_world lorebook",
-    f"{_HERE}agnai_character card",
     f"{_HERE}backyard card chat",
     f"{_HERE}site_card card",
     f"{_HERE}unread settings",
@@ -103,17 +98,24 @@ class Recognition(Struct, frozen=True):
 
     Args:
         program: The program and what the file is, for people.
+        forms: What the file can hold, the main form first.
         is_certain: Whether the format is certain.
     """
 
     format: Format
     program: str
+    forms: tuple[Form, ...]
     is_certain: bool
+
+    @property
+    def form(self) -> Form:
+        """Its main form."""
+        return self.forms[0]
 
     @property
     def title(self) -> str:
         """What the file is, for people, with an article."""
-        return f"a chat ({self.program})" if self.format.form == "chat" else self.program
+        return f"a chat ({self.program})" if self.form == "chat" else self.program
 
 
 def recognise(source: ForeignFile, form: Form | None = None) -> list[Recognition]:
@@ -124,10 +126,14 @@ def recognise(source: ForeignFile, form: Form | None = None) -> list[Recognition
     found: list[Recognition] = []
     for one in load_formats(form):
         seen = _sniff(one, source)
-        if seen.certainty == "certain":
-            return [Recognition(one, seen.program or one.program, is_certain=True)]
-        if seen.certainty == "possible":
-            found.append(Recognition(one, seen.program or one.program, is_certain=False))
+        forms = seen.forms or one.forms
+        if seen.certainty == "no" or (form and form not in forms):
+            continue
+        is_certain = seen.certainty == "certain"
+        recognition = Recognition(one, seen.program or one.program, forms, is_certain)
+        if is_certain:
+            return [recognition]
+        found.append(recognition)
     return found
 
 

@@ -25,6 +25,7 @@ from familiar_cli.base.text import str_or_empty
 from familiar_cli.base.times.clock import now, since_1970, to_ms
 from familiar_cli.imports.containers import CardFile, open_container
 from familiar_cli.imports.foreign_files import (
+    LENIENT,
     MARKS,
     MAX_CARD_BYTES,
     MIB,
@@ -33,7 +34,6 @@ from familiar_cli.imports.foreign_files import (
     parse_finite,
     read_foreign,
 )
-from familiar_cli.imports.windows_text import LENIENT
 
 if TYPE_CHECKING:
     import os

@@ -15,9 +15,8 @@ from familiar_cli.base.errors import RefusedError
 from familiar_cli.base.text import counted, fold, shorten_list
 from familiar_cli.base.times.clock import now
 from familiar_cli.imports.cast import is_role
-from familiar_cli.imports.foreign_files import MIB
+from familiar_cli.imports.foreign_files import LENIENT, MIB
 from familiar_cli.imports.notices import is_about_somebody, is_notice, without_edit_mark
-from familiar_cli.imports.windows_text import LENIENT
 from familiar_cli.imports.written_times import (
     CLOCK,
     STAMP,
@@ -33,7 +32,7 @@ from familiar_cli.imports.written_times import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from familiar_cli.imports.foreign_chat import DateOrder, Reading
+    from familiar_cli.imports.contract import DateOrder, Reading
     from familiar_cli.imports.source import ForeignFile
 
 

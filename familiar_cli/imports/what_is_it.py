@@ -17,7 +17,7 @@ from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError
 from familiar_cli.base.files import directories_in
 from familiar_cli.base.text import typed
 from familiar_cli.imports.cast import Cast
-from familiar_cli.imports.foreign_chat import Reading
+from familiar_cli.imports.contract import Reading
 from familiar_cli.imports.reading import NO_CHAT, describe_unknown, hint_for
 from familiar_cli.imports.registry import Recognition, recognise
 from familiar_cli.imports.source import ForeignFile, as_source
@@ -165,9 +165,9 @@ def _recognise_file(path: Path) -> Recognized | None:
 
 
 def _as_recognized(found: Recognition, path: Path) -> Recognized:
-    form = found.format.form
+    form = found.form
     hint = found.format.advice or hint_for(form, str(path))
-    return Recognized(form, found.title, hint, forms=found.format.forms)
+    return Recognized(form, found.title, hint, forms=found.forms)
 
 
 def _has_content(found: Recognition, source: ForeignFile) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 
 from familiar_cli.base.languages import CODES, dates
-from familiar_cli.imports.foreign_chat import DateOrder  # noqa: TC001  # type of a field
+from familiar_cli.imports.contract import DateOrder  # noqa: TC001  # type of a field
 
 if TYPE_CHECKING:
     from datetime import datetime

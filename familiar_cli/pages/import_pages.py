@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from familiar_cli.actions.bring.import_lines import ImportedLines
     from familiar_cli.imports.card_check import CardFinding, CardSummary, EntrySummary
+    from familiar_cli.imports.contract import ForeignMessage
     from familiar_cli.imports.folders import ImportedMemories
-    from familiar_cli.imports.foreign_chat import ForeignMessage
     from familiar_cli.imports.import_chat import ImportedChat, ImportedChats, SpeakerCount
     from familiar_cli.imports.import_lorebook import ImportedLorebook
     from familiar_cli.imports.import_plan import FamiliarReport, ImportReport

@@ -11,8 +11,7 @@ import pytest
 
 from familiar_cli.imports import registry
 from familiar_cli.imports.cast import Cast
-from familiar_cli.imports.contract import form_of
-from familiar_cli.imports.foreign_chat import ForeignChat, ForeignMessage, Reading
+from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Reading, form_of
 from familiar_cli.imports.reading import read_card
 from familiar_cli.imports.registry import load_format, load_formats, recognise
 from familiar_cli.imports.source import ForeignFile, as_source
@@ -22,6 +21,15 @@ SAMPLES = sorted((Path(__file__).parent / "samples").iterdir())
 READING = Reading(Cast(known=("Ibis",), unnamed="familiar"), UTC)
 FIRST = datetime(2025, 3, 28, 21, 25, tzinfo=UTC)
 UNTIMED = ("sharegpt", "openai", "kobold")
+
+
+def name_of(path):
+    return path.name.partition(".")[0]
+
+
+def forms_of(path):
+    with as_source(path) as source:
+        return recognise(source)[0].forms
 
 
 def read(path):
@@ -36,16 +44,17 @@ def read(path):
 def test_every_format_has_a_sample_and_a_name_of_its_own():
     names = [found.name for found in load_formats()]
     assert len(set(names)) == len(names)
-    assert {path.stem for path in SAMPLES} == set(names)
+    assert {name_of(path) for path in SAMPLES} == set(names)
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_a_sample_is_recognised_by_its_own_format_alone(path):
     with as_source(path) as source:
-        assert [found.format.name for found in recognise(source)] == [path.stem]
+        assert [found.format.name for found in recognise(source)] == [name_of(path)]
         seen = {found.name: registry._sniff(found, source).certainty for found in load_formats()}
-    assert [name for name, how in seen.items() if how == seen[path.stem]] == [path.stem]
-    assert seen[path.stem] == "certain" or "certain" not in seen.values()
+    name = name_of(path)
+    assert [other for other, how in seen.items() if how == seen[name]] == [name]
+    assert seen[name] == "certain" or "certain" not in seen.values()
 
 
 def test_the_table_names_the_forms_of_each_format():
@@ -58,12 +67,11 @@ def test_a_sample_is_read_to_the_forms_that_its_format_states(path):
     if path.stem == "unread":
         return
     forms = {form for form, _, _ in read(path)}
-    assert forms == set(load_format(path.stem).forms) - (
-        {"lorebook"} if path.stem == "risuai" else set()
-    )
+    assert forms == set(forms_of(path)) - ({"lorebook"} if path.stem == "risuai" else set())
+    assert forms <= set(load_format(name_of(path)).forms)
 
 
-CHATS = [path for path in SAMPLES if "chat" in load_format(path.stem).forms]
+CHATS = [path for path in SAMPLES if "chat" in forms_of(path)]
 
 
 @pytest.mark.parametrize("path", CHATS, ids=lambda path: path.stem)
@@ -85,7 +93,7 @@ def test_what_its_program_switched_off_stays_off(path):
     assert [entry.title for book in books for entry in book.entries if entry.enabled] == []
 
 
-@pytest.mark.parametrize("name", ["card", "agnai_character", "site_card", "backyard"])
+@pytest.mark.parametrize("name", ["card", "agnai.card", "site_card", "backyard"])
 def test_a_card_says_who_it_is_and_never_what_only_its_site_says(name):
     (card,) = [v for f, v, _ in read(next(p for p in SAMPLES if p.stem == name)) if f == "card"]
     assert "counts birds" in card.text("description").lower()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from datetime import UTC
 
+from familiar_cli.actions.bring.export_everything import export_chat
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.imports.cast import Cast
-from familiar_cli.imports.chat_export import export_chat
-from familiar_cli.imports.foreign_chat import Reading
+from familiar_cli.imports.contract import Reading
 from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
 
 READING = Reading(Cast(known=("Yuzu",)), UTC)

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from familiar_cli.actions.bring.export_everything import export_chat
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
-from familiar_cli.imports.chat_export import export_chat
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.history.imports import Appender, ChatOrigin
 from familiar_cli.store.history.lines import TurnName, names_of

@@ -1,4 +1,4 @@
-"""`familiar export`: all familiars in a directory of files that other programs can read."""
+"""Export familiars and their chats as files that other programs can read."""
 
 from __future__ import annotations
 
@@ -7,23 +7,30 @@ import shutil
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, to_builtins
 
 from familiar_cli.base.config.home import find_familiar, list_familiars
-from familiar_cli.base.errors import BadInputError, ConflictError, FamiliarError, NotFoundError
+from familiar_cli.base.errors import (
+    BadInputError,
+    ConflictError,
+    FamiliarError,
+    NotFoundError,
+    UsageError,
+)
 from familiar_cli.base.files import patiently, read_plain
 from familiar_cli.base.text import counted, one_line
 from familiar_cli.base.times.clock import iso, now
+from familiar_cli.base.who.identity import Me
 from familiar_cli.base.who.visibility import OWNER, Viewer
 from familiar_cli.familiar import Familiar
-from familiar_cli.imports.chat_export import export_chat
 from familiar_cli.imports.export_card import CardFormat, export_card
 from familiar_cli.imports.export_lorebook import collect_lore, own_format, to_json
 from familiar_cli.imports.folders import kept_paths
 from familiar_cli.imports.foreign_files import dump_json, write_lines, write_result
 from familiar_cli.imports.lorebook_shelf import shelved_books
+from familiar_cli.imports.registry import load_format
 from familiar_cli.imports.vault import EXPORT_VERSION, MEMORY_DIR, TURNS_FILE
 from familiar_cli.imports.what_is_it import MANIFEST
 from familiar_cli.store.history.attachments import DIRECTORY, picture_files, pictures_in
@@ -32,6 +39,9 @@ from familiar_cli.store.memory.pages.visible_lines import visible_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from familiar_cli.imports.contract import Format
+    from familiar_cli.store.history.store import HistoryStore
 
 
 _README: Final = "README.md"
@@ -354,3 +364,55 @@ def _write(place: Path, rel_path: str, content: bytes | Iterable[str]) -> str:
     else:
         write_lines(path, content)
     return rel_path
+
+
+ExportFormat = Literal["sillytavern", "jsonl"]
+
+
+def export_chat(
+    history: HistoryStore,
+    channel_id: str | None,
+    chat_format: ExportFormat,
+    *,
+    familiar_name: str,
+    me: Me = Me(),  # noqa: B008  # frozen
+    viewer: Viewer = OWNER,
+) -> Iterator[str]:
+    """Yield the lines of a channel, or of all channels, without line ends.
+
+    Args:
+        channel_id: The channel; None: the only one, or all of them as plain lines.
+        chat_format: The output format.
+        familiar_name: The familiar's name where the source does not state one.
+        me: The owner's identity.
+        viewer: Turns hidden from this viewer are left out.
+
+    Raises:
+        NotFoundError: The channel has no turns.
+        UsageError: There are several channels, but a SillyTavern chat holds one.
+    """
+    there = [found.channel_id for found in history.channels()]
+    channels = [channel for channel in there if viewer.sees_channel(channel)]
+    if not channels:
+        raise NotFoundError("There are no turns yet", hint='Start with `familiar ask "Hello"`.')
+    known = {*channels, *(branch.channel_id for branch in history.branches())}
+    if channel_id is not None and channel_id not in known:
+        raise NotFoundError(
+            f"There are no turns in channel {channel_id!r}", hint="Run `familiar history list`."
+        )
+    if chat_format == "jsonl":
+        chosen = [channel_id] if channel_id is not None else sorted(channels)
+        return _write_chats(load_format("plain"), history, chosen, me, viewer)
+    if channel_id is None and len(channels) > 1:
+        raise UsageError(
+            f"There are {len(channels)} channels, but a SillyTavern chat holds only one",
+            hint=f"Add `--channel {channels[0]}`, or `--format jsonl` for all.",
+        )
+    channel = channel_id or channels[0]
+    return _write_chats(load_format("sillytavern"), history, channel, familiar_name, me, viewer)
+
+
+def _write_chats(found: Format, *values: object) -> Iterator[str]:
+    assert found.write
+    lines: Iterator[str] = found.write(*values)
+    return lines

@@ -28,13 +28,13 @@ from familiar_cli.base.text import fold, typed
 from familiar_cli.base.who.identity import check_familiar_id
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports import folders, vault
+from familiar_cli.imports.contract import DateOrder, ForeignChat, Reading
 from familiar_cli.imports.create import (
     PersonaCard,
     create_familiar,
     create_from_persona,
     read_personas,
 )
-from familiar_cli.imports.foreign_chat import DateOrder, ForeignChat, Reading
 from familiar_cli.imports.foreign_files import read_foreign
 from familiar_cli.imports.import_chat import (
     WHOSE,

@@ -21,7 +21,7 @@ from familiar_cli.base.times.clock import iso, now, parse_iso
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports.cast import Cast, known_names
-from familiar_cli.imports.foreign_chat import Reading
+from familiar_cli.imports.contract import Reading
 from familiar_cli.imports.import_chat import ChatImportOptions, ImportedChat, import_chat_files
 from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.history.selection import names_used_by, newest_from, turns_from

@@ -142,7 +142,7 @@ def _fetch_all(addresses: Sequence[str], directory: Path) -> dict[str, Path]:
     if not addresses:
         return {}
     from familiar_cli.base.config import environment
-    from familiar_cli.imports.address import fetch_file, parse_address
+    from familiar_cli.imports.foreign_files import fetch_file, parse_address
     from familiar_cli.llm.wire import is_loopback
 
     places = map(parse_address, addresses)

@@ -20,8 +20,7 @@ from familiar_cli.imports.foreign_files import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.contract import Imported
-    from familiar_cli.imports.foreign_chat import Reading
+    from familiar_cli.imports.contract import Imported, Reading
     from familiar_cli.imports.source import ForeignFile, Skip
 
 _PROGRAM: Final = Program("character_ai", "character.ai")

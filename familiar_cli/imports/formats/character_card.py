@@ -13,7 +13,7 @@ from familiar_cli.imports.foreign_files import as_object
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.foreign_chat import Reading
+    from familiar_cli.imports.contract import Reading
     from familiar_cli.imports.source import ForeignFile
 
 _FRAME: Final = ("spec", "spec_version", "data")

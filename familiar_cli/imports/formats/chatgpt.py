@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import (
-    Program,
     SourceChat,
     SourceMessage,
-    read_conversations,
+    conversation_format,
     shown_branch,
 )
 from familiar_cli.imports.foreign_files import object_at, object_list, text_at
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.store.history.rows import Role
 
-_PROGRAM: Final = Program("chatgpt")
 _ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant"}
 _SPOKEN: Final = frozenset({"text", "multimodal_text"})
 
@@ -27,8 +24,7 @@ _SPOKEN: Final = frozenset({"text", "multimodal_text"})
 def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
     mapping = object_at(value, "mapping")
     nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
-    parents = {name: text_at(node, "parent") or None for name, node in nodes.items()}
-    branch = shown_branch(parents, _leaf(value, nodes))
+    branch = shown_branch(nodes, "parent", _leaf(value, nodes))
     kept = {name: m for name in branch if (m := _spoken(nodes[name]))}
     # Keep the node, without the message that became a turn.
     rest = {
@@ -97,10 +93,6 @@ def _role(message: dict[str, Any]) -> str:
     return text_at(object_at(message, "author"), "role")
 
 
-FORMAT: Final = Format(
-    name="chatgpt",
-    program="ChatGPT export",
-    forms=("chat",),
-    sniff=lambda source: certain_if("mapping" in source.first),
-    read=lambda source, reading: read_conversations(source, reading, _PROGRAM, _parse),
+FORMAT: Final = conversation_format(
+    "chatgpt", "ChatGPT export", lambda first: "mapping" in first, _parse
 )

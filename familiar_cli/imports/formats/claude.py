@@ -1,32 +1,65 @@
-"""Claude's export: conversations with the branch that was shown last."""
+"""Claude's export: conversations with the branch that was shown last, and its memories."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.base.text import str_or_empty
+from familiar_cli.imports.contract import Format, Sighting, certain_if
 from familiar_cli.imports.conversation import (
     Program,
     SourceChat,
     SourceMessage,
     read_conversations,
-    shown_branch,
+    shown_messages,
 )
 from familiar_cli.imports.foreign_files import object_at, objects_at, text_at
+from familiar_cli.imports.memory_lists import build_memories, read_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from familiar_cli.imports.contract import ForeignMemory, Imported, Reading
+    from familiar_cli.imports.source import ForeignFile, Skip
     from familiar_cli.store.history.rows import Role
 
 _PROGRAM: Final = Program("claude")
+_OWN: Final = "conversations_memory"
+_PROJECTS: Final = "project_memories"
 _ROLES: Final[dict[str, Role]] = {"human": "user", "user": "user", "assistant": "assistant"}
+
+
+def _sniff(source: ForeignFile) -> Sighting:
+    if "chat_messages" in source.first:
+        return certain_if(source.first, "", "chat")
+    return certain_if(_accounts(source), "the memories of Claude", "memories")
+
+
+def _read(source: ForeignFile, reading: Reading) -> Iterable[Imported | Skip]:
+    if "chat_messages" in source.first:
+        return read_conversations(source, reading, _PROGRAM, _parse)
+    return [build_memories("Claude", source.stem, _memories(source))]
+
+
+def _accounts(source: ForeignFile) -> list[dict[str, Any]]:
+    value = source.value
+    listed = value if isinstance(value, list) else [value]
+    return [one for one in listed if isinstance(one, dict) and {_OWN, _PROJECTS} & one.keys()]
+
+
+def _memories(source: ForeignFile) -> Iterator[ForeignMemory]:
+    for account in _accounts(source):
+        yield from read_lines(text_at(account, _OWN))
+        for name, text in object_at(account, _PROJECTS).items():
+            yield from read_lines(str_or_empty(text), about=f"Claude project {name}")
 
 
 def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
     messages = objects_at(value, "chat_messages")
-    shown = _branch(messages, text_at(value, "current_leaf_message_uuid"))
+    shown = shown_messages(
+        messages, ("uuid", "parent_message_uuid"), text_at(value, "current_leaf_message_uuid")
+    )
     kept = {id(message) for message in shown}
     others = [message for message in messages if id(message) not in kept]
     account = text_at(object_at(value, "account"), "uuid")
@@ -38,15 +71,6 @@ def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
         about=value | {"chat_messages": others},
         aside=len(others),
     )
-
-
-def _branch(messages: list[dict[str, Any]], leaf: str) -> list[dict[str, Any]]:
-    """Return the branch that ends in `leaf`; all messages if the export has no branches."""
-    by_id = {text_at(message, "uuid"): message for message in messages}
-    parents = {name: text_at(m, "parent_message_uuid") or None for name, m in by_id.items()}
-    if leaf not in by_id or len(by_id) != len(messages) or not any(parents.values()):
-        return messages
-    return [by_id[name] for name in shown_branch(parents, leaf)]
 
 
 def _line(account: str, found: dict[str, Any]) -> SourceMessage:
@@ -65,10 +89,4 @@ def _line(account: str, found: dict[str, Any]) -> SourceMessage:
     )
 
 
-FORMAT: Final = Format(
-    name="claude",
-    program="Claude export",
-    forms=("chat",),
-    sniff=lambda source: certain_if("chat_messages" in source.first),
-    read=lambda source, reading: read_conversations(source, reading, _PROGRAM, _parse),
-)
+FORMAT: Final = Format("claude", "Claude export", ("chat", "memories"), _sniff, _read)

@@ -29,7 +29,7 @@ from familiar_cli.imports.source import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.foreign_chat import ForeignChat, Reading
+    from familiar_cli.imports.contract import ForeignChat, Reading
 
 _PROGRAM: Final = Program("discord")
 _SPOKEN: Final = frozenset(("Default", "Reply", "19", "20", "23", "ChatInputCommand"))

@@ -15,7 +15,7 @@ from familiar_cli.imports.source import ForeignFile, Skip, array_objects, table_
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.foreign_chat import ForeignChat, Reading
+    from familiar_cli.imports.contract import ForeignChat, Reading
 
 _PROGRAM: Final = Program("discord_package", "discord")
 _COLUMNS: Final = ("ID", "Timestamp", "Contents")

@@ -16,8 +16,7 @@ from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.imports.cast import with_my_names
 from familiar_cli.imports.chat_times import read_time, stated_time
-from familiar_cli.imports.contract import Format, certain_if
-from familiar_cli.imports.foreign_chat import ForeignChat, ForeignMessage, Reading
+from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Format, Reading, certain_if
 from familiar_cli.imports.foreign_files import json_line
 from familiar_cli.store.history.schema import APPLICATION_ID, legacy_table
 

@@ -5,29 +5,23 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import (
-    Program,
     SourceChat,
     SourceMessage,
+    conversation_format,
     plain_text,
-    read_conversations,
-    shown_branch,
+    shown_messages,
 )
 from familiar_cli.imports.foreign_files import object_list, objects_at, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PROGRAM: Final = Program("librechat")
-
 
 def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
     messages = list(_flat(object_list(value.get("messages") or value.get("messagesTree"))))
-    by_id = {text_at(message, "messageId"): message for message in messages}
-    parents = {name: text_at(m, "parentMessageId") or None for name, m in by_id.items()}
-    branch = shown_branch(parents, next(reversed(by_id), ""))
-    shown = [by_id[name] for name in branch] if len(by_id) == len(messages) else messages
+    leaf = text_at(messages[-1], "messageId") if messages else ""
+    shown = shown_messages(messages, ("messageId", "parentMessageId"), leaf)
     yield SourceChat(
         partial(map, _line, shown),
         name=text_at(value, "title"),
@@ -54,12 +48,9 @@ def _line(message: dict[str, Any]) -> SourceMessage:
     )
 
 
-FORMAT: Final = Format(
-    name="librechat",
-    program="LibreChat",
-    forms=("chat",),
-    sniff=lambda source: certain_if(
-        "conversationId" in source.first and {"messages", "messagesTree"} & source.first.keys()
-    ),
-    read=lambda source, reading: read_conversations(source, reading, _PROGRAM, _parse),
+FORMAT: Final = conversation_format(
+    "librechat",
+    "LibreChat",
+    lambda first: "conversationId" in first and {"messages", "messagesTree"} & first.keys(),
+    _parse,
 )

@@ -6,14 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.text import str_or_empty
-from familiar_cli.imports.contract import Format, certain_if
-from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, read_conversations
+from familiar_cli.imports.conversation import SourceChat, SourceMessage, conversation_format
 from familiar_cli.imports.foreign_files import object_at, objects_at, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PROGRAM: Final = Program("messenger")
 _SENDERS: Final = ("sender_name", "senderName")
 _TIMES: Final = ("timestamp_ms", "timestamp")
 _SHOWN: Final = {
@@ -77,10 +75,4 @@ def _is_thread(value: dict[str, Any]) -> bool:
     )
 
 
-FORMAT: Final = Format(
-    name="messenger",
-    program="Messenger or Instagram",
-    forms=("chat",),
-    sniff=lambda source: certain_if(_is_thread(source.first)),
-    read=lambda source, reading: read_conversations(source, reading, _PROGRAM, _parse),
-)
+FORMAT: Final = conversation_format("messenger", "Messenger or Instagram", _is_thread, _parse)

@@ -5,21 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import (
-    Program,
     SourceChat,
     SourceMessage,
+    conversation_format,
     plain_text,
-    read_conversations,
     role_of,
 )
 from familiar_cli.imports.foreign_files import objects_at, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-_PROGRAM: Final = Program("openai")
 
 
 def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
@@ -46,10 +42,4 @@ def _is_request(value: dict[str, Any]) -> bool:
     return bool(messages) and all("role" in one and "content" in one for one in messages)
 
 
-FORMAT: Final = Format(
-    name="openai",
-    program="messages of a chat model",
-    forms=("chat",),
-    sniff=lambda source: certain_if(_is_request(source.first)),
-    read=lambda source, reading: read_conversations(source, reading, _PROGRAM, _parse),
-)
+FORMAT: Final = conversation_format("openai", "messages of a chat model", _is_request, _parse)

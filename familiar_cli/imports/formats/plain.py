@@ -14,9 +14,8 @@ from familiar_cli.base.times.clock import iso
 from familiar_cli.base.who.identity import Author, Me, parse_author
 from familiar_cli.imports.cast import PLATFORM, Cast, people_on, with_my_names
 from familiar_cli.imports.chat_times import read_time, stated_time
-from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Format, Reading, certain_if
 from familiar_cli.imports.conversation import file_channels, plain_text
-from familiar_cli.imports.foreign_chat import ForeignChat, ForeignMessage, Reading
 from familiar_cli.imports.foreign_files import json_line, text_at, text_list
 from familiar_cli.imports.source import (
     ForeignFile,

@@ -5,13 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import (
-    Program,
     SourceChat,
     SourceMessage,
+    conversation_format,
     plain_text,
-    read_conversations,
     role_of,
 )
 from familiar_cli.imports.foreign_files import objects_at, text_at
@@ -19,7 +17,6 @@ from familiar_cli.imports.foreign_files import objects_at, text_at
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PROGRAM: Final = Program("sharegpt")
 _LISTS: Final = ("conversations", "conversation", "items")
 
 
@@ -41,10 +38,9 @@ def _line(message: dict[str, Any]) -> SourceMessage:
     return SourceMessage(plain_text(message.get("value")), role, raw=message)
 
 
-FORMAT: Final = Format(
-    name="sharegpt",
-    program="ShareGPT",
-    forms=("chat",),
-    sniff=lambda source: certain_if(any("from" in one for one in _listed_messages(source.first))),
-    read=lambda source, reading: read_conversations(source, reading, _PROGRAM, _parse),
+FORMAT: Final = conversation_format(
+    "sharegpt",
+    "ShareGPT",
+    lambda first: any("from" in one for one in _listed_messages(first)),
+    _parse,
 )

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.base.who.identity import Me
     from familiar_cli.base.who.visibility import Viewer
-    from familiar_cli.imports.contract import ForeignMemories
-    from familiar_cli.imports.foreign_chat import ForeignChat, Reading
+    from familiar_cli.imports.contract import ForeignChat, ForeignMemories, Reading
     from familiar_cli.imports.source import ForeignFile, Row
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.history.store import HistoryStore

@@ -11,7 +11,7 @@ from familiar_cli.imports.foreign_files import as_object, object_at
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.foreign_chat import Reading
+    from familiar_cli.imports.contract import Reading
     from familiar_cli.imports.source import ForeignFile
 
 _FIELDS: Final = {

@@ -15,7 +15,7 @@ from familiar_cli.imports.source import ForeignFile, Row, Skip, array_in, array_
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from familiar_cli.imports.foreign_chat import ForeignChat, Reading
+    from familiar_cli.imports.contract import ForeignChat, Reading
 
 _PROGRAM: Final = Program("telegram")
 _TYPES: Final = (

@@ -6,8 +6,7 @@ import html
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.base.text import str_or_empty
-from familiar_cli.imports.contract import Format, certain_if
-from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, read_conversations
+from familiar_cli.imports.conversation import SourceChat, SourceMessage, conversation_format
 from familiar_cli.imports.foreign_files import as_object, object_at, objects_at, text_at
 
 if TYPE_CHECKING:
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.store.history.rows import Role
 
-_PROGRAM: Final = Program("textgen")
 _OPENING: Final = "<|BEGIN-VISIBLE-CHAT|>"
 _SIDES: Final[tuple[Role, Role]] = ("user", "assistant")
 
@@ -46,13 +44,9 @@ def _at(pair: object, side: int) -> str:
     return str_or_empty(pair[side]) if isinstance(pair, list) and side < len(pair) else ""
 
 
-FORMAT: Final = Format(
-    name="textgen",
-    program="text-generation-webui",
-    forms=("chat",),
-    sniff=lambda source: certain_if(
-        source.first.keys() >= {"internal", "visible"}
-        and isinstance(source.first["internal"], list)
-    ),
-    read=lambda source, reading: read_conversations(source, reading, _PROGRAM, _parse),
+FORMAT: Final = conversation_format(
+    "textgen",
+    "text-generation-webui",
+    lambda first: first.keys() >= {"internal", "visible"} and isinstance(first["internal"], list),
+    _parse,
 )

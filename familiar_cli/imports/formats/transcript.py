@@ -12,9 +12,16 @@ from familiar_cli.base.text import counted, shorten_list
 from familiar_cli.imports import transcript_layout, written_times
 from familiar_cli.imports.cast import PLATFORM, Casting, cast_speakers, people_on
 from familiar_cli.imports.chat_times import in_utc
-from familiar_cli.imports.contract import NO, Format, Sighting, possible_if
+from familiar_cli.imports.contract import (
+    NO,
+    ForeignChat,
+    ForeignMessage,
+    Format,
+    Reading,
+    Sighting,
+    possible_if,
+)
 from familiar_cli.imports.conversation import file_channels
-from familiar_cli.imports.foreign_chat import ForeignChat, ForeignMessage, Reading
 from familiar_cli.imports.foreign_files import json_line
 from familiar_cli.imports.source import YAML_SUFFIXES, ForeignFile, Skip
 from familiar_cli.imports.transcript_layout import (

@@ -11,7 +11,7 @@ from familiar_cli.imports.contract import NO, Format, Sighting, certain_if
 from familiar_cli.imports.foreign_files import as_object
 
 if TYPE_CHECKING:
-    from familiar_cli.imports.foreign_chat import Reading
+    from familiar_cli.imports.contract import Reading
     from familiar_cli.imports.source import ForeignFile
 
 _ADVICE: Final = (

@@ -22,8 +22,7 @@ from familiar_cli.imports.memory_lists import build_memories, read_day
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.contract import ForeignMemories
-    from familiar_cli.imports.foreign_chat import Reading
+    from familiar_cli.imports.contract import ForeignMemories, Reading
     from familiar_cli.imports.source import ForeignFile
 
 _DAY: Final = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")

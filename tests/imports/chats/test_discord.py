@@ -9,7 +9,7 @@ import pytest
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.imports.cast import Cast
-from familiar_cli.imports.foreign_chat import Reading
+from familiar_cli.imports.contract import Reading
 from familiar_cli.store.history.selection import TurnFilter, select_turns
 from tests.support.chats import READING, bring, only, said
 

@@ -11,8 +11,8 @@ from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.imports import source
 from familiar_cli.imports.cast import Cast
+from familiar_cli.imports.contract import Reading
 from familiar_cli.imports.conversation import shown_branch
-from familiar_cli.imports.foreign_chat import Reading
 from familiar_cli.imports.source import ForeignFile, object_spans
 from familiar_cli.store.history.selection import TurnFilter, imported_from, select_turns
 from tests.support.chats import bring, only, said

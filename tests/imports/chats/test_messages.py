@@ -57,7 +57,7 @@ def test_two_people_in_one_second_are_two(store, tmp_path) -> None:
 def test_two_people_whom_only_as_tells_apart_are_two(store, tmp_path) -> None:
     from familiar_cli.base.who.identity import Author
     from familiar_cli.imports.cast import Cast
-    from familiar_cli.imports.foreign_chat import Reading
+    from familiar_cli.imports.contract import Reading
 
     path = save(tmp_path / "c.jsonl", {"role": "user", "content": "Yes", "at": AT})
     for number in ("7", "8", "7"):

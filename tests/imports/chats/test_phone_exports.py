@@ -8,7 +8,7 @@ import pytest
 
 from familiar_cli.base.errors import RefusedError
 from familiar_cli.imports.cast import Cast
-from familiar_cli.imports.foreign_chat import Reading
+from familiar_cli.imports.contract import Reading
 from familiar_cli.imports.reading import read_chats
 from familiar_cli.imports.source import as_source
 

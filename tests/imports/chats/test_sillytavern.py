@@ -12,7 +12,7 @@ from familiar_cli.base.errors import RefusedError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.imports.cast import Cast
-from familiar_cli.imports.foreign_chat import Reading
+from familiar_cli.imports.contract import Reading
 from familiar_cli.store.history import HistoryStore
 from tests.support.chats import HEAD, bring, exported, only, robin, said, save, talk, yuzu
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.imports.chat_times import MAX_UNDATED, date_messages, read_time
-from familiar_cli.imports.foreign_chat import ForeignMessage
+from familiar_cli.imports.contract import ForeignMessage
 from familiar_cli.imports.source import Skip
 from tests.support.cases import each
 

@@ -15,7 +15,7 @@ from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.imports import transcript_layout
 from familiar_cli.imports.cast import Cast
-from familiar_cli.imports.foreign_chat import ForeignMessage, Reading
+from familiar_cli.imports.contract import ForeignMessage, Reading
 from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
 from familiar_cli.imports.reading import read_chats
 from familiar_cli.imports.source import Skip, as_source

@@ -12,7 +12,7 @@ import pytest
 
 from familiar_cli.base.errors import BadInputError
 from familiar_cli.imports.cast import Cast
-from familiar_cli.imports.foreign_chat import Reading
+from familiar_cli.imports.contract import Reading
 from familiar_cli.imports.memory_lists import MOST_CHARS, read_day, read_lines, split_dated
 from familiar_cli.imports.reading import read_memories
 from familiar_cli.imports.registry import recognise
@@ -86,7 +86,7 @@ def read(name: str, value: object) -> list[tuple[str, date | None, str]]:
     ("name", "value", "format_name", "expected"),
     [
         ("m.json", MEM0, "mem0", [("Keeps bees", DAY, "")]),
-        ("memories.json", CLAUDE, "claude-memories", [("Keeps bees", None, "")]),
+        ("memories.json", CLAUDE, "claude", [("Keeps bees", None, "")]),
         ("nova.af", LETTA, "letta", [("Keeps bees", None, "")]),
         ("pam.json", PAM, "memory-interchange", [("Keeps bees", DAY, "")]),
         (
@@ -252,7 +252,7 @@ def test_a_bundle_of_other_types_is_no_traceback(tmp_path) -> None:
 def test_a_number_that_begins_a_time_makes_no_list(tmp_path, name, first) -> None:
     path = tmp_path / name
     path.write_text(f"{first} Ivo: Is the gate open?\n{first} Mila: Since six.\n", "utf-8")
-    assert "chat" in recognise(ForeignFile(path, name))[0].format.forms
+    assert "chat" in recognise(ForeignFile(path, name))[0].forms
 
 
 def test_a_published_vault_is_not_of_basic_memory(tmp_path) -> None:

@@ -13,15 +13,15 @@ from familiar_cli.base.who.visibility import NOBODY, OWNER
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports.contract import ForeignMemories, ForeignMemory
 from familiar_cli.imports.reading import read_memories
-from familiar_cli.imports.registry import load_format
-from familiar_cli.imports.source import as_source
+from familiar_cli.imports.registry import recognise
+from familiar_cli.imports.source import ForeignFile, as_source
 from tests.support.cases import each
 from tests.support.world import data, home, live
 
 SAMPLES = [
     path
     for path in sorted((Path(__file__).parents[1] / "samples").iterdir())
-    if "memories" in load_format(path.stem).forms
+    if "memories" in recognise(ForeignFile(path, str(path)))[0].forms
 ]
 DAY = date(2025, 3, 6)
 

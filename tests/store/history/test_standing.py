@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from familiar_cli.actions.bring.export_everything import export_chat
 from familiar_cli.base.errors import NotFoundError, RefusedError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.providers.history import HistoryProvider
-from familiar_cli.imports.chat_export import export_chat
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.history import store as standing
 from familiar_cli.store.history.recall import recall, search

@@ -1,11 +1,11 @@
-"""Chats of RisuAI, with the lorebook of a chat."""
+"""Files of RisuAI: chats with their lorebooks, and lorebooks whose entries can stand in folders."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
+from familiar_cli.imports.contract import ForeignMemory, Format, Sighting, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.foreign_files import (
     as_object,
@@ -15,29 +15,62 @@ from familiar_cli.imports.foreign_files import (
     text_at,
     text_list,
 )
-from familiar_cli.imports.formats import risu_book
+from familiar_cli.imports.lorebook_reading import OFF, BookMapping
 from familiar_cli.imports.memory_lists import build_memories, read_day
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.contract import Imported
-    from familiar_cli.imports.foreign_chat import Reading
+    from familiar_cli.imports.contract import Imported, Reading
     from familiar_cli.imports.source import ForeignFile
 
 _PROGRAM: Final = Program("risuai")
+_MAPPING: Final = BookMapping(
+    source="RisuAI",
+    tool="risuai",
+    known={
+        "comment": "comment",
+        "content": "content",
+        "key": "keys",
+        "secondkey": "secondary_keys",
+        "insertorder": "insertion_order",
+        "alwaysActive": "constant",
+        "selective": "selective",
+        "useRegex": "use_regex",
+        "id": "id",
+    },
+    order=lambda _: 100,
+    off={**OFF, "activationPercent": (0, "0")},
+    entries="data",
+    comma_lists=("key", "secondkey"),
+    parents=("", "folder", "folder"),
+    is_parent=lambda item: item.get("mode") == "folder",
+)
 _SUMMARIES: Final = ("hypaV3Data", "memoryData")
+_BOOK: Final = "risu"
 _TYPES: Final = ("risuChat", "risuAllChats")
 
 
+def _sniff(source: ForeignFile) -> Sighting:
+    if source.first.get("type") in _TYPES:
+        return certain_if(source.first)
+    value = as_object(source.value)
+    is_book = value.get("type") == _BOOK and isinstance(value.get("data"), list)
+    return certain_if(is_book, "a lorebook of RisuAI", "lorebook")
+
+
 def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported]:
-    data = as_object(source.value).get("data")
+    value = as_object(source.value)
+    data = value.get("data")
+    if value.get("type") == _BOOK:
+        yield _MAPPING.read(value, source.name)
+        return
     for chat in object_list(data if isinstance(data, list) else [data]):
         name = text_at(chat, "name")
         lore = objects_at(chat, "localLore")
         if lore:
-            book = {"type": "risu", "name": name or source.stem, "data": lore}
-            yield risu_book.MAPPING.read(book, source.name)
+            book = {"type": _BOOK, "name": name or source.stem, "data": lore}
+            yield _MAPPING.read(book, source.name)
         about = {key: value for key, value in chat.items() if key != "message"}
         found = SourceChat(partial(map, _line, objects_at(chat, "message")), name=name, about=about)
         if memories := list(_summaries(chat, name or source.stem)):
@@ -66,10 +99,4 @@ def _line(message: dict[str, Any]) -> SourceMessage:
     )
 
 
-FORMAT: Final = Format(
-    name="risuai",
-    program="RisuAI",
-    forms=("chat", "lorebook", "memories"),
-    sniff=lambda source: certain_if(source.first.get("type") in _TYPES),
-    read=_read,
-)
+FORMAT: Final = Format("risuai", "RisuAI", ("chat", "lorebook", "memories"), _sniff, _read)

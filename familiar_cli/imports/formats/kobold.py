@@ -1,4 +1,4 @@
-"""Saved sessions of KoboldAI Lite: its story as a chat, and its world info."""
+"""Files of KoboldAI Lite: saved sessions with their story as a chat, and world info."""
 
 from __future__ import annotations
 
@@ -6,19 +6,34 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.imports.contract import Format, certain_if
+from familiar_cli.imports.contract import Format, Sighting, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
-from familiar_cli.imports.foreign_files import as_object, object_at, text_at, text_list
-from familiar_cli.imports.formats import kobold_world
+from familiar_cli.imports.foreign_files import as_object, object_at, object_list, text_at, text_list
+from familiar_cli.imports.lorebook_reading import OFF, BookMapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.imports.contract import Imported
-    from familiar_cli.imports.foreign_chat import Reading
+    from familiar_cli.imports.contract import Imported, Reading
     from familiar_cli.imports.source import ForeignFile
 
 _PROGRAM: Final = Program("kobold")
+_SIGNS: Final = ("widisabled", "keyanti", "wigroup")
+_MAPPING: Final = BookMapping(
+    source="KoboldAI Lite",
+    tool="kobold",
+    known={
+        "comment": "name",
+        "content": "content",
+        "key": "keys",
+        "keysecondary": "secondary_keys",
+        "constant": "constant",
+        "selective": "selective",
+    },
+    order=lambda _: 100,
+    off={**OFF, "widisabled": (True, "true", "1"), "probability": (0, "0")},
+    comma_lists=("key", "keysecondary"),
+)
 _INPUTS: Final = ("{{[INPUT]}}", "### Instruction:", "<|im_start|>user", "[INST]", "USER:")
 _OUTPUTS: Final = (
     "{{[OUTPUT]}}",
@@ -30,11 +45,18 @@ _OUTPUTS: Final = (
 _ENDS: Final = re.compile(r"\{\{\[(?:INPUT|OUTPUT)_END\]\}\}|<\|im_end\|>")
 
 
+def _sniff(source: ForeignFile) -> Sighting:
+    if source.first.keys() >= {"gamestarted", "actions"}:
+        return certain_if(source.first)
+    is_world = any(key in item for item in object_list(source.value) for key in _SIGNS)
+    return certain_if(is_world, "world info of KoboldAI Lite", "lorebook")
+
+
 def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported]:
     value = as_object(source.value)
-    world = value.get("worldinfo")
+    world = value.get("worldinfo", source.value)
     if isinstance(world, list) and world:
-        yield kobold_world.read_world(world, source.stem, source.name)
+        yield _MAPPING.read({"name": source.stem, "entries": world}, source.name)
     lines = list(_lines(value))
     if any(line.role == "user" for line in lines):
         keys = ("memory", "authorsnote")
@@ -88,10 +110,4 @@ def _line(inputs: tuple[str, ...], names: tuple[str, str], tag: str, text: str) 
     )
 
 
-FORMAT: Final = Format(
-    name="kobold",
-    program="KoboldAI Lite",
-    forms=("chat", "lorebook"),
-    sniff=lambda source: certain_if(source.first.keys() >= {"gamestarted", "actions"}),
-    read=_read,
-)
+FORMAT: Final = Format("kobold", "KoboldAI Lite", ("chat", "lorebook"), _sniff, _read)
