@@ -16,7 +16,6 @@ from familiar_cli.store.memory.layout import CARD_JSON
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from familiar_cli.store.history.rows import Role
     from familiar_cli.store.memory.store.store import MemoryStore
 
 
@@ -261,31 +260,6 @@ def with_my_names(cast: Cast, names: Collection[str], *, origin: str) -> Cast:
     )
 
 
-class Casting(Struct, frozen=True):
-    """Identities of the speakers in one chat.
-
-    Args:
-        roles: The role of each speaker, by name.
-        cast: Identities across all chats.
-    """
-
-    roles: Mapping[str, SpeakerRole]
-    cast: Cast
-
-    def who(self, name: str) -> tuple[Role, Author | None]:
-        """Return role and author for the messages of `name`; those of nobody are notes."""
-        role = self.roles.get(name, "person") if name else "note"
-        if role in ("familiar", "note"):
-            return ("assistant" if role == "familiar" else "system"), None
-        called = "" if is_role(name) else name
-        author = Author(PLATFORM, called or "user", display_name=called or None)
-        return "user", self.me(name, author) if role == "me" else author
-
-    def me(self, name: str, otherwise: Author) -> Author:
-        """Return the owner's account for a speaker, or `otherwise` if none is known."""
-        return self.cast.my_account("" if is_role(name) else name, otherwise)
-
-
 def is_role(name: str) -> bool:
     """Tell whether a name is a role in a chat with a model: `User`, `AI`."""
     return fold(name) in _FAMILIARS | _PERSONS
@@ -296,8 +270,10 @@ def people_on(platform: str, names: Iterable[str]) -> dict[str, Author]:
     return {name: Author(platform, name or "user", display_name=name or None) for name in names}
 
 
-def cast_speakers(cast: Cast, people: Mapping[str, Author], *, origin: str) -> Casting:
-    """Identify the speakers of a transcript.
+def cast_speakers(
+    cast: Cast, people: Mapping[str, Author], *, origin: str
+) -> dict[str, SpeakerRole]:
+    """Return the role of each speaker of a transcript, by name.
 
     The familiar is whoever has one of its names, else whoever is called `AI` or the like. The owner
     is whoever has the owner's name, else whoever is called `Me` or the like, else the only other
@@ -348,7 +324,7 @@ def cast_speakers(cast: Cast, people: Mapping[str, Author], *, origin: str) -> C
     roles: dict[str, SpeakerRole] = dict.fromkeys(rest, "person")
     roles.update(dict.fromkeys(mine, "me"))
     roles.update(dict.fromkeys(named, "familiar"))
-    return Casting(roles, cast)
+    return roles
 
 
 def _as_strings(names: Iterable[str]) -> str:

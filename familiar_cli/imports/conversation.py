@@ -37,6 +37,7 @@ from familiar_cli.imports.source import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from datetime import datetime
 
     from familiar_cli.store.history.rows import Role
 
@@ -60,6 +61,8 @@ class SourceMessage(Struct, frozen=True):
         line: Its line in the file; 0: its number.
         username: The speaker's unique name on the platform, if that differs from `speaker`.
         aside: Whether it is a note unless the familiar said it.
+        at: The time, if the format reads it itself.
+        estimated: Whether that is a guess.
     """
 
     text: str
@@ -74,6 +77,8 @@ class SourceMessage(Struct, frozen=True):
     line: int = 0
     username: str = ""
     aside: bool = False
+    at: datetime | None = None
+    estimated: bool = False
 
 
 class SourceChat(Struct, frozen=True):
@@ -317,7 +322,7 @@ class _Speakers:
     def people(self) -> People:
         cast, roles = self._cast, dict[str, SpeakerRole]()
         if self._named:
-            roles |= cast_speakers(cast, self._named, origin=self._origin).roles
+            roles |= cast_speakers(cast, self._named, origin=self._origin)
         characters = [name for name in self._characters if name]
         familiar = familiars_names(cast, characters, origin=self._origin)
         names = [name for name in self._users if name]
@@ -362,7 +367,8 @@ def _message(number: int, line: SourceMessage, people: People, reading: Reading)
         speaker=line.speaker or line.role or "",
         text=line.text,
         stated=stated_time(line.time),
-        at=read_time(line.time, reading.zone),
+        at=line.at or read_time(line.time, reading.zone),
+        estimated=line.estimated,
         raw=_as_json(line.raw),
         hidden=line.hidden or (role == "system" and not line.aside),
         others=line.others,

@@ -6,7 +6,7 @@ import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from familiar_cli.imports import address
+from familiar_cli.imports import foreign_files
 from tests.support.cards import as_json, v2
 from tests.support.world import data, home, run
 
@@ -48,7 +48,7 @@ def test_what_is_not_there_and_what_is_too_large_is_one_clear_error(monkeypatch)
     with served(b"", 404) as place:
         result = run("import", place, "--allow-network")
     assert (result.exit_code, "answered 404" in result.stderr) == (5, True)
-    monkeypatch.setattr(address, "MAX_FILE_BYTES", 10)
+    monkeypatch.setattr(foreign_files, "MAX_FILE_BYTES", 10)
     with served(b"x" * 11) as place:
         result = run("import", place, "--allow-network")
     assert "is larger than" in result.stderr
@@ -63,10 +63,10 @@ def test_without_a_network_the_error_says_so() -> None:
 
 def test_the_card_of_a_page_is_asked_of_its_sites_api() -> None:
     page = "https://www.chub.example/characters/somebody/ilse"
-    assert address._file_address(page) == (
+    assert foreign_files._file_address(page) == (
         "https://api.chub.example/api/characters/somebody/ilse?full=true"
     )
-    assert address._file_address("https://a.example/b.png") == "https://a.example/b.png"
+    assert foreign_files._file_address("https://a.example/b.png") == "https://a.example/b.png"
 
 
 def test_two_addresses_with_the_same_file_name_are_both_imported() -> None:
@@ -79,7 +79,7 @@ def test_a_name_of_dots_or_of_many_letters_is_no_trouble(tmp_path) -> None:
     with served(b"x") as place:
         base = place.partition("/cards")[0]
         for name in ("...", "é" * 200):
-            assert address.fetch_file(f"{base}/{name}", tmp_path / "1").read_bytes() == b"x"
+            assert foreign_files.fetch_file(f"{base}/{name}", tmp_path / "1").read_bytes() == b"x"
 
 
 def test_what_is_no_address_is_an_error() -> None:

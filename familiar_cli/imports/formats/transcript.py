@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, tzinfo
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.base.errors import BadInputError
 from familiar_cli.base.text import counted, shorten_list
 from familiar_cli.imports import transcript_layout, written_times
-from familiar_cli.imports.cast import PLATFORM, Casting, cast_speakers, people_on
+from familiar_cli.imports.cast import PLATFORM
 from familiar_cli.imports.chat_times import in_utc
 from familiar_cli.imports.contract import (
     NO,
     ForeignChat,
-    ForeignMessage,
     Format,
     Reading,
     Sighting,
     possible_if,
 )
-from familiar_cli.imports.conversation import file_channels
-from familiar_cli.imports.foreign_files import json_line
+from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.source import YAML_SUFFIXES, ForeignFile, Skip
 from familiar_cli.imports.transcript_layout import (
     MAX_LINE_CHARS,
@@ -37,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_PROGRAM: Final = Program("transcript", PLATFORM)
 _RULE: Final = re.compile(r"\s*([-_*=~#])(?:\s*\1){2,}\s*")
 _LONG_RULE: Final = re.compile(r"={20,}\s*")
 _EXPORTED: Final = re.compile(r"Exported [\d.,]+ message\(s\)\s*")
@@ -74,36 +73,20 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
     found = transcript_layout.survey_transcript(source, reading)
     if found is None:
         raise BadInputError(f"{source.name!r} is text, not a chat", hint=_HINT)
-    people = people_on(PLATFORM, found.speakers)
-    parts = cast_speakers(reading.cast, people, origin=source.name)
-    notes = (*found.notes, *reading.cast.note_strangers(parts.roles, people))
+
+    def read() -> Iterator[SourceMessage | Skip]:
+        return _Pass(source, reading.zone, found).run()
+
+    notes = (*found.notes, *_unread_times(read()))
     if not is_utf8(source):
         notes = (*notes, "bytes that are not UTF-8 were read as Windows-1252")
-
-    def messages() -> Iterator[ForeignMessage | Skip]:
-        return _Pass(source, reading, found, parts).run()
-
-    first = next((m for m in islice(messages(), 5) if isinstance(m, ForeignMessage)), None)
-    notes = (*notes, *_unread_times(messages()))
-    yield ForeignChat(
-        format="transcript",
-        name=source.stem,
-        channels=reading.channels or file_channels(source),
-        began=first.at if first else None,
-        head=lambda: "",
-        messages=messages,
-        kind=found.described,
-        notes=notes,
-        roles=reading.cast.shown_roles(parts.roles),
-        stranger=reading.cast.find_stranger(parts.roles, people),
-    )
+    chat = SourceChat(read, kind=found.described, notes=notes)
+    yield build_chat(source, reading, _PROGRAM, chat)
 
 
-def _unread_times(messages: Iterator[ForeignMessage | Skip]) -> Iterator[str]:
+def _unread_times(messages: Iterator[SourceMessage | Skip]) -> Iterator[str]:
     """Describe the times that are written in a way that cannot be read."""
-    lines = [
-        m.line for m in messages if isinstance(m, ForeignMessage) and m.stated and m.at is None
-    ]
+    lines = [m.line for m in messages if isinstance(m, SourceMessage) and m.time and m.at is None]
     if lines:
         listed = shorten_list(map(str, lines), _SHOWN_LINES)
         yield f"{counted(len(lines), 'time')} cannot be read (line {listed}): estimated"
@@ -112,13 +95,10 @@ def _unread_times(messages: Iterator[ForeignMessage | Skip]) -> Iterator[str]:
 class _Pass:
     """One pass through a file."""
 
-    def __init__(
-        self, source: ForeignFile, reading: Reading, shape: TranscriptShape, parts: Casting
-    ) -> None:
+    def __init__(self, source: ForeignFile, zone: tzinfo | None, shape: TranscriptShape) -> None:
         self._source = source
-        self._zone = reading.zone
+        self._zone = zone
         self._shape = shape
-        self._parts = parts
         self._head: MessageHeader | None = None
         self._start = 0
         self._lines: list[tuple[int, str]] = []
@@ -129,7 +109,7 @@ class _Pass:
         self._clock: time | None = None
         self._in_day = 0
 
-    def run(self) -> Iterator[ForeignMessage | Skip]:
+    def run(self) -> Iterator[SourceMessage | Skip]:
         """Yield every message, and every line that belongs to none."""
         for number, raw in text_lines(self._source):
             if raw is None:
@@ -147,7 +127,7 @@ class _Pass:
                 yield from self._take(number, line)
         yield from self._finished()
 
-    def _take(self, number: int, line: str) -> Iterator[ForeignMessage | Skip]:
+    def _take(self, number: int, line: str) -> Iterator[SourceMessage | Skip]:
         """Process a line that begins no message."""
         day = written_times.day_alone(line) if self._shape.has_days else ""
         if day and self._date(day):
@@ -182,7 +162,7 @@ class _Pass:
         self._lines = [(number, head.text)]
         self._chars = len(head.text)
 
-    def _finished(self) -> Iterator[ForeignMessage | Skip]:
+    def _finished(self) -> Iterator[SourceMessage | Skip]:
         """Yield the completed message, then the lines that merely separate it from the next."""
         head, self._head = self._head, None
         if head is None:
@@ -198,22 +178,18 @@ class _Pass:
         yield self._message(head, text.rstrip())
         yield from reversed(apart)
 
-    def _message(self, head: MessageHeader, text: str) -> ForeignMessage:
+    def _message(self, head: MessageHeader, text: str) -> SourceMessage:
         at, stated, estimated = self._time(head.stamp)
-        role, author = ("system", None) if head.is_notice else self._parts.who(head.name)
         told = head.is_block and self._shape.is_export and bool(_EVENTS.fullmatch(text))
-        if told:
-            role, author, text = "system", None, f"{head.name}: {text}"
-        return ForeignMessage(
-            line=self._start,
-            role=role,
-            author=author,
+        text = f"{head.name}: {text}" if told else text
+        return SourceMessage(
+            text,
+            "system" if told or head.is_notice else None,
             speaker=head.name,
-            text=text,
-            stated=stated,
+            time=stated,
+            raw={"name": head.name, "time": head.stamp, "text": text},
+            line=self._start,
             at=at,
-            raw=json_line({"name": head.name, "time": head.stamp, "text": text}),
-            hidden=role == "system",
             estimated=estimated,
         )
 
