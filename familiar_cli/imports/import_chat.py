@@ -20,9 +20,8 @@ from familiar_cli.base.who.identity import NEUTRAL, Author
 from familiar_cli.base.who.visibility import EVERYBODY, PUBLIC, PrivacyRules, audience_words
 from familiar_cli.imports.cast import CHARACTERS, PLATFORM, SpeakerRole
 from familiar_cli.imports.chat_times import date_messages
-from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Reading
+from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Reading, recognise
 from familiar_cli.imports.reading import read_chats, title_of_format
-from familiar_cli.imports.registry import recognise
 from familiar_cli.imports.source import ForeignFile, Skip, as_source
 from familiar_cli.imports.what_is_it import is_data_folder, recognise_instead, taken_for
 from familiar_cli.store.history import imports, matching, store

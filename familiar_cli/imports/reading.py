@@ -11,12 +11,20 @@ from familiar_cli.base.errors import BadInputError, FamiliarError, RefusedError,
 from familiar_cli.base.text import typed
 from familiar_cli.imports.cards import Card
 from familiar_cli.imports.cast import Cast
-from familiar_cli.imports.contract import ForeignChat, ForeignMemories, Reading, form_of
+from familiar_cli.imports.contract import (
+    ForeignChat,
+    ForeignMemories,
+    Reading,
+    Recognition,
+    form_of,
+    load_format,
+    load_formats,
+    recognise,
+)
 from familiar_cli.imports.foreign_files import as_object, check_depth
 from familiar_cli.imports.formats.world_info import read_embedded
 from familiar_cli.imports.lorebook import Lorebook
 from familiar_cli.imports.lorebook_reading import check_size, not_a_lorebook
-from familiar_cli.imports.registry import Recognition, load_format, load_formats, recognise
 from familiar_cli.imports.source import ForeignFile, Skip, as_source, first_object
 
 if TYPE_CHECKING:

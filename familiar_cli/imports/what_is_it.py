@@ -17,9 +17,8 @@ from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError
 from familiar_cli.base.files import directories_in
 from familiar_cli.base.text import typed
 from familiar_cli.imports.cast import Cast
-from familiar_cli.imports.contract import Reading
+from familiar_cli.imports.contract import Reading, Recognition, recognise
 from familiar_cli.imports.reading import NO_CHAT, describe_unknown, hint_for
-from familiar_cli.imports.registry import Recognition, recognise
 from familiar_cli.imports.source import ForeignFile, as_source
 from familiar_cli.store.memory.layout import PERIOD_DIRS, PRIVATE_DIRS, SIGNIFICANT_DIR
 

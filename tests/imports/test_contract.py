@@ -9,11 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from familiar_cli.imports import registry
+from familiar_cli.imports import contract
 from familiar_cli.imports.cast import Cast
-from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Reading, form_of
+from familiar_cli.imports.contract import (
+    ForeignChat,
+    ForeignMessage,
+    Reading,
+    form_of,
+    load_format,
+    load_formats,
+    recognise,
+)
 from familiar_cli.imports.reading import read_card
-from familiar_cli.imports.registry import load_format, load_formats, recognise
 from familiar_cli.imports.source import ForeignFile, as_source
 from tests.support.world import data, live
 
@@ -51,14 +58,14 @@ def test_every_format_has_a_sample_and_a_name_of_its_own():
 def test_a_sample_is_recognised_by_its_own_format_alone(path):
     with as_source(path) as source:
         assert [found.format.name for found in recognise(source)] == [name_of(path)]
-        seen = {found.name: registry._sniff(found, source).certainty for found in load_formats()}
+        seen = {found.name: contract._sniff(found, source).certainty for found in load_formats()}
     name = name_of(path)
     assert [other for other, how in seen.items() if how == seen[name]] == [name]
     assert seen[name] == "certain" or "certain" not in seen.values()
 
 
 def test_the_table_names_the_forms_of_each_format():
-    for row, found in zip(registry.TABLE, load_formats(), strict=True):
+    for row, found in zip(contract.TABLE, load_formats(), strict=True):
         assert tuple(row.split()[1:]) == found.forms
 
 
@@ -103,7 +110,7 @@ def test_a_card_says_who_it_is_and_never_what_only_its_site_says(name):
 
 
 def test_a_new_format_is_one_file_and_one_line_in_the_table(tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "TABLE", [*registry.TABLE, "tests.support.tide_format chat"])
+    monkeypatch.setattr(contract, "TABLE", [*contract.TABLE, "tests.support.tide_format chat"])
     live("ibis")
     path = tmp_path / "gauge.log"
     path.write_text("~Nell|Is it high?\n~ibis|In an hour.\n", encoding="utf-8")

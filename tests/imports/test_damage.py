@@ -14,8 +14,7 @@ import pytest
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.imports import foreign_files, source
 from familiar_cli.imports.cast import Cast
-from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Reading
-from familiar_cli.imports.registry import recognise
+from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Reading, recognise
 from familiar_cli.imports.source import Skip, as_source
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError, UsageError
-from familiar_cli.imports.formats.silly_tavern_settings import choose_persona, read_personas
+from familiar_cli.imports.formats.silly_tavern import choose_persona, read_personas
 from tests.support.cases import each
 
 ANNA = "1700-anna.png"

@@ -25,12 +25,12 @@ from familiar_cli.base.times.clock import iso, now
 from familiar_cli.base.who.identity import Me
 from familiar_cli.base.who.visibility import OWNER, Viewer
 from familiar_cli.familiar import Familiar
+from familiar_cli.imports.contract import load_format
 from familiar_cli.imports.export_card import CardFormat, export_card
 from familiar_cli.imports.export_lorebook import collect_lore, own_format, to_json
 from familiar_cli.imports.folders import kept_paths
 from familiar_cli.imports.foreign_files import dump_json, write_lines, write_result
 from familiar_cli.imports.lorebook_shelf import shelved_books
-from familiar_cli.imports.registry import load_format
 from familiar_cli.imports.vault import EXPORT_VERSION, MEMORY_DIR, TURNS_FILE
 from familiar_cli.imports.what_is_it import MANIFEST
 from familiar_cli.store.history.attachments import DIRECTORY, picture_files, pictures_in

@@ -28,7 +28,7 @@ from familiar_cli.base.text import fold, typed
 from familiar_cli.base.who.identity import check_familiar_id
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports import folders, vault
-from familiar_cli.imports.contract import DateOrder, ForeignChat, Reading
+from familiar_cli.imports.contract import DateOrder, ForeignChat, Reading, recognise
 from familiar_cli.imports.create import (
     PersonaCard,
     create_familiar,
@@ -55,7 +55,6 @@ from familiar_cli.imports.reading import (
     read_chats,
     read_memories,
 )
-from familiar_cli.imports.registry import recognise
 from familiar_cli.imports.sillytavern import ImportedFolder, find_folder
 from familiar_cli.imports.source import as_source
 from familiar_cli.imports.what_is_it import (

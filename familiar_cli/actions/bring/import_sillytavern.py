@@ -21,7 +21,7 @@ from familiar_cli.familiar import Familiar
 from familiar_cli.imports import import_chat, sillytavern
 from familiar_cli.imports.create import character_name, create_familiar, id_for, plan_unpack
 from familiar_cli.imports.foreign_files import read_foreign
-from familiar_cli.imports.formats import silly_tavern_settings
+from familiar_cli.imports.formats import silly_tavern
 from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook
 from familiar_cli.imports.lorebook_shelf import place_for
 from familiar_cli.imports.memory_lists import build_memories
@@ -178,8 +178,8 @@ class _FolderImport:
         command = f"`familiar me --from-sillytavern {typed(str(file.path))} --name NAME`"
         try:
             raw, origin = read_foreign(file.path), file.rel_path
-            personas = silly_tavern_settings.read_personas(raw, origin=origin)
-            persona = silly_tavern_settings.choose_persona(personas, origin=origin)
+            personas = silly_tavern.read_personas(raw, origin=origin)
+            persona = silly_tavern.choose_persona(personas, origin=origin)
             place = place_of_me(self._home, None)
             said = show_me(self._home, None)
             wanted = {"name": persona.name, "description": persona.description}

@@ -1,4 +1,4 @@
-"""Chats of SillyTavern: JSON lines, read and written with their swipes."""
+"""Files of SillyTavern: chats, read and written with their swipes, and its user's personas."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.base.errors import BadInputError, NotFoundError, UsageError
+from familiar_cli.base.text import fold
 from familiar_cli.base.times.clock import iso, to_zone
 from familiar_cli.imports.cast import CHARACTERS, SILLY_TAVERN
 from familiar_cli.imports.chat_times import read_time
-from familiar_cli.imports.contract import ForeignMemory, Format, certain_if
+from familiar_cli.imports.contract import (
+    ForeignMemory,
+    ForeignPersona,
+    ForeignSettings,
+    Format,
+    Sighting,
+    certain_if,
+)
 from familiar_cli.imports.conversation import (
     Program,
     SourceChat,
@@ -18,7 +27,7 @@ from familiar_cli.imports.conversation import (
     build_chat,
     swipes_of,
 )
-from familiar_cli.imports.foreign_files import json_line, object_at, text_at
+from familiar_cli.imports.foreign_files import as_object, json_line, object_at, read_json, text_at
 from familiar_cli.imports.memory_lists import build_memories
 from familiar_cli.imports.source import (
     MAX_LINE_BYTES,
@@ -41,7 +50,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.base.who.identity import Me
     from familiar_cli.base.who.visibility import Viewer
-    from familiar_cli.imports.contract import ForeignChat, ForeignMemories, Reading
+    from familiar_cli.imports.contract import Imported, Reading
     from familiar_cli.imports.source import ForeignFile, Row
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.history.store import HistoryStore
@@ -60,7 +69,29 @@ def _is_head(value: Mapping[str, Any]) -> bool:
     return "mes" not in value and not _HEAD_KEYS.isdisjoint(value)
 
 
-def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat | ForeignMemories]:
+def _sniff(source: ForeignFile) -> Sighting:
+    if source.shape == "object" and _is_line(source.first):
+        return certain_if(source.first, "", "chat", "memories")
+    found = _settings(source)
+    what = (
+        "a backup of SillyTavern's personas" if found is source.value else "SillyTavern's settings"
+    )
+    return certain_if(found is not None, what, "settings")
+
+
+def _settings(source: ForeignFile) -> dict[str, Any] | None:
+    """Return what a `settings.json`, or a backup of personas, says of them; None for others."""
+    value = as_object(source.value)
+    if isinstance(value.get("power_user"), dict):
+        return object_at(value, "power_user")
+    is_backup = isinstance(value.get("personas"), dict) and "persona_descriptions" in value
+    return value if is_backup else None
+
+
+def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported]:
+    if _settings(source) is not None:
+        yield read_settings(source.value)
+        return
     first = list(readable_rows(islice(json_lines(source), 2)))
     head = first[0] if first and _is_head(first[0][2]) else None
     began = (value.get("create_date") or value.get("send_date") for *_, value in first)
@@ -254,11 +285,81 @@ def _chat_message(turn: Turn, name: str, me: Me) -> dict[str, object]:
     }
 
 
+def read_settings(settings: dict[str, Any]) -> ForeignSettings:
+    """Read the personas in a `settings.json` or a backup of personas."""
+    found = object_at(settings, "power_user") or settings
+    described = object_at(found, "persona_descriptions")
+    current = text_at(settings, "user_avatar")
+    default = text_at(found, "default_persona")
+    return ForeignSettings(
+        tuple(
+            ForeignPersona(
+                name.strip(),
+                text_at(object_at(described, avatar), "description").strip(),
+                is_current=avatar == current,
+                is_default=avatar == default,
+            )
+            for avatar, name in object_at(found, "personas").items()
+            if isinstance(name, str) and name.strip()
+        )
+    )
+
+
+def read_personas(raw: bytes, *, origin: str) -> tuple[ForeignPersona, ...]:
+    """Read the personas in a `settings.json` or a backup of personas, in order.
+
+    Args:
+        raw: The file's bytes.
+        origin: Its name, for messages.
+
+    Raises:
+        BadInputError: It is neither.
+    """
+    settings = as_object(read_json(raw, origin=origin)[0])
+    found = object_at(settings, "power_user") or settings
+    if not isinstance(found.get("personas"), dict):
+        raise BadInputError(
+            f"{origin!r} has no SillyTavern personas",
+            hint="Give its `settings.json`, or a backup from its Persona Management page.",
+        )
+    return read_settings(settings).personas
+
+
+def choose_persona(
+    personas: tuple[ForeignPersona, ...], name: str = "", *, origin: str
+) -> ForeignPersona:
+    """Return the persona called `name`, by default the user's default one.
+
+    Raises:
+        NotFoundError: There is no persona, or none of that name.
+        UsageError: The choice is ambiguous.
+    """
+    listed = ", ".join(repr(persona.name) for persona in personas)
+    if not personas:
+        raise NotFoundError(f"{origin!r} holds no persona; nothing was changed")
+    called = [p for p in personas if fold(p.name) == fold(name)] if name else []
+    if name and not called:
+        raise NotFoundError(
+            f"{origin!r} holds no persona called {name!r}; it has {listed}",
+            hint=f"Try `--name {personas[0].name!r}`.",
+        )
+    if len(called) == 1 or len(personas) == 1:
+        return (called or personas)[0]
+    among = called or personas
+    chosen = [p for p in among if p.is_current] or [p for p in among if p.is_default]
+    if len(chosen) != 1:
+        raise UsageError(
+            f"{origin!r} holds several personas, and does not say which one is selected: {listed}",
+            hint=f"Choose one: `--name {personas[0].name!r}`.",
+        )
+    return chosen[0]
+
+
 FORMAT: Final = Format(
-    name=SILLY_TAVERN,
-    program="SillyTavern",
-    forms=("chat", "memories"),
-    sniff=lambda source: certain_if(source.shape == "object" and _is_line(source.first)),
-    read=_read,
-    write=write_lines,
+    SILLY_TAVERN,
+    "SillyTavern",
+    ("chat", "memories", "settings"),
+    _sniff,
+    _read,
+    write_lines,
 )

@@ -179,7 +179,7 @@ def test_an_export_that_was_cut_off_gives_what_is_whole(store, tmp_path) -> None
 
 def test_a_loop_in_a_tree_ends() -> None:
     assert shown_branch({"a": {"up": "b"}, "b": {"up": "a"}}, "up", "a") == ["b", "a"]
-    assert shown_branch({}, "a") == []
+    assert shown_branch({}, "up", "a") == []
 
 
 def test_elements_are_found_whatever_their_strings_hold(tmp_path, monkeypatch) -> None:

@@ -12,10 +12,9 @@ import pytest
 
 from familiar_cli.base.errors import BadInputError
 from familiar_cli.imports.cast import Cast
-from familiar_cli.imports.contract import Reading
+from familiar_cli.imports.contract import Reading, recognise
 from familiar_cli.imports.memory_lists import MOST_CHARS, read_day, read_lines, split_dated
 from familiar_cli.imports.reading import read_memories
-from familiar_cli.imports.registry import recognise
 from familiar_cli.imports.source import ForeignFile
 from tests.support.cases import each
 

@@ -11,9 +11,8 @@ from familiar_cli.actions.bring.import_lines import import_lines
 from familiar_cli.actions.memory.search import search_memories
 from familiar_cli.base.who.visibility import NOBODY, OWNER
 from familiar_cli.familiar import Familiar
-from familiar_cli.imports.contract import ForeignMemories, ForeignMemory
+from familiar_cli.imports.contract import ForeignMemories, ForeignMemory, recognise
 from familiar_cli.imports.reading import read_memories
-from familiar_cli.imports.registry import recognise
 from familiar_cli.imports.source import ForeignFile, as_source
 from tests.support.cases import each
 from tests.support.world import data, home, live
