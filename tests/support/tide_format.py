@@ -2,7 +2,7 @@
 
 from familiar_cli.imports.contract import Format, certain_if
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
-from familiar_cli.imports.transcript_layout import text_lines
+from familiar_cli.imports.transcript_lines import text_lines
 
 
 def _lines(source):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.imports.contract import NO, Format, Sighting
 from familiar_cli.imports.memory_lists import build_memories, read_lines, source_text, split_dated
-from familiar_cli.imports.transcript_layout import harmonise_line, heads_of
+from familiar_cli.imports.transcript_lines import harmonise_line, heads_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from datetime import date, datetime, time, timedelta, tzinfo
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.base.errors import BadInputError
-from familiar_cli.base.text import counted, shorten_list
-from familiar_cli.imports import transcript_layout, written_times
-from familiar_cli.imports.cast import PLATFORM
+from msgspec import Struct, field
+
+from familiar_cli.base.errors import BadInputError, RefusedError
+from familiar_cli.base.text import counted, fold, shorten_list
+from familiar_cli.base.times.clock import now
+from familiar_cli.imports import written_times
+from familiar_cli.imports.cast import PLATFORM, is_role
 from familiar_cli.imports.chat_times import in_utc
 from familiar_cli.imports.contract import (
     NO,
+    DateOrder,
     ForeignChat,
     Format,
     Reading,
@@ -22,17 +27,20 @@ from familiar_cli.imports.contract import (
 )
 from familiar_cli.imports.conversation import Program, SourceChat, SourceMessage, build_chat
 from familiar_cli.imports.source import YAML_SUFFIXES, ForeignFile, Skip
-from familiar_cli.imports.transcript_layout import (
+from familiar_cli.imports.transcript_lines import (
     MAX_LINE_CHARS,
     MessageHeader,
-    TranscriptShape,
     harmonise_line,
+    heads_of,
+    is_label,
+    is_phrase,
     is_utf8,
     text_lines,
 )
+from familiar_cli.imports.written_times import DateReading, day_alone, day_of, read_day
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 
 _PROGRAM: Final = Program("transcript", PLATFORM)
@@ -47,6 +55,14 @@ _HINT: Final = (
 )
 _MIDNIGHT_PASSED: Final = timedelta(hours=12)
 _NOON: Final = time(12)
+_MOST_NAMES: Final = 20_000  # most distinct names per style
+_RARE: Final = 0.05  # share of the prevailing style's headers; a rarer style is chance
+_OFTEN: Final = 0.02  # a speaker's minimum share of the most talkative one's messages
+_SHORT: Final = 12  # headers that suffice even if nobody speaks twice
+_LINES_A_HEAD: Final = 5  # most speakers in a conversation of unknown people
+_SHOWN_NAMES: Final = 4
+_HEADER_LINES: Final = 12
+_ORDER_NAMES: Final = {"dmy": "day first", "mdy": "month first", "ymd": "year first"}
 _NOBODY: Final = "it comes before the first message, so it has no speaker"
 _DAY: Final = "it is the date of the messages below it"
 _PARTS_THEM: Final = "it only separates messages"
@@ -66,11 +82,11 @@ def _sniff(source: ForeignFile) -> Sighting:
     if source.shape != "text" or source.suffix in YAML_SUFFIXES:
         return NO
     lines = (harmonise_line(line or "") for _, line in islice(text_lines(source), _SNIFFED_LINES))
-    return possible_if(any(map(transcript_layout.heads_of, lines)))
+    return possible_if(any(map(heads_of, lines)))
 
 
 def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
-    found = transcript_layout.survey_transcript(source, reading)
+    found = survey_transcript(source, reading)
     if found is None:
         raise BadInputError(f"{source.name!r} is text, not a chat", hint=_HINT)
 
@@ -90,6 +106,236 @@ def _unread_times(messages: Iterator[SourceMessage | Skip]) -> Iterator[str]:
     if lines:
         listed = shorten_list(map(str, lines), _SHOWN_LINES)
         yield f"{counted(len(lines), 'time')} cannot be read (line {listed}): estimated"
+
+
+class _Style(Struct):
+    """Statistics of one header style."""
+
+    names: Counter[str] = field(default_factory=Counter)
+    first_line: dict[str, int] = field(default_factory=dict)
+    heads: int = 0
+    is_block: bool = False
+    is_timed: bool = False
+
+
+class TranscriptShape(Struct, frozen=True):
+    """Layout of a transcript.
+
+    Args:
+        styles: The styles of its message headers.
+        speakers: The speakers, with their number of messages.
+        is_timed: Whether headers have times; otherwise only names in `speakers` begin a message.
+        with_notes: Whether lines with a time but no speaker are notices of the program.
+        has_days: Whether a date alone on a line applies to the messages below it.
+        is_export: Whether it is a text export of DiscordChatExporter.
+        order: The order of numeric dates.
+        notes: Remarks on how it was read.
+        numbered_dates: Whether its dates are read by `order`.
+    """
+
+    styles: frozenset[str]
+    speakers: Mapping[str, int]
+    is_timed: bool
+    with_notes: bool
+    has_days: bool
+    is_export: bool
+    order: DateOrder
+    notes: tuple[str, ...]
+    numbered_dates: bool
+
+    def head(self, line: str) -> MessageHeader | None:
+        """Parse a line as a message header; None if it continues the message above."""
+        told: MessageHeader | None = None
+        for head in heads_of(line, self.styles):
+            if head.style not in self.styles:
+                continue
+            if not head.name:
+                told = head if self.with_notes else None
+            elif head.name in self.speakers or (head.is_notice and self.with_notes):
+                return head
+            elif self.is_timed and self.with_notes:
+                return MessageHeader(head.style, "", head.stamp, f"{head.name}: {head.text}")
+        return told
+
+    @property
+    def described(self) -> str:
+        """Description of what it was recognised as."""
+        styles = " and ".join(f"`{style.replace('**', '', 1)}`" for style in sorted(self.styles))
+        what = "a text export of Discord" if self.is_export else f"a transcript with {styles}"
+        return f"{what}, {_ORDER_NAMES[self.order]}" if self.numbered_dates else what
+
+
+def survey_transcript(source: ForeignFile, reading: Reading) -> TranscriptShape | None:
+    """Infer the layout of a transcript; None if the file does not look like one.
+
+    Raises:
+        RefusedError: The order of its dates is ambiguous.
+    """
+    return _Survey(source, reading).shape()
+
+
+class _Survey:
+    """Counts header styles in one pass through a file."""
+
+    def __init__(self, source: ForeignFile, reading: Reading) -> None:
+        self._source = source
+        self._reading = reading
+        self._styles: dict[str, _Style] = {}
+        self._dates: dict[str, DateReading] = {}
+        self._filled = 0  # non-blank lines
+        self._header: list[str] = []
+        self._latest = (max(source.changed, now()) + timedelta(days=2)).date()
+        self._known = {fold(name) for name in (*reading.cast.names, *reading.cast.mine) if name}
+
+    def shape(self) -> TranscriptShape | None:
+        for number, raw in text_lines(self._source):
+            if raw and raw.strip():
+                self._filled += 1
+                self._note_line(number, harmonise_line(raw))
+        styles = self._prevailing()
+        if not styles:
+            return None
+        is_timed = any(self._styles[style].is_timed for style in styles)
+        speakers, doubtful = self._speakers(styles, is_timed=is_timed)
+        if not speakers or not self._is_enough(styles, speakers):
+            return None
+        has_days = not (is_timed and any(style in self._dates for style in styles))
+        order, numbered = self._order(styles, has_days=has_days)
+        return TranscriptShape(
+            styles=frozenset(styles),
+            speakers=speakers,
+            is_timed=is_timed,
+            with_notes=is_timed and not any(self._styles[style].is_block for style in styles),
+            has_days=has_days,
+            is_export=self._is_export(),
+            order=order,
+            notes=self._notes(styles, doubtful),
+            numbered_dates=numbered,
+        )
+
+    def _note_line(self, number: int, line: str) -> None:
+        if len(self._header) < _HEADER_LINES:
+            self._header.append(line)
+        heads = heads_of(line)
+        if not heads and (day := day_alone(line)):
+            self._date("day", day)
+        for head in heads:
+            style = self._styles.setdefault(head.style, _Style())
+            style.is_block, style.is_timed = head.is_block, bool(head.stamp)
+            if head.stamp:
+                self._date(head.style, day_of(head.stamp))
+            if head.name and (head.name in style.names or len(style.names) < _MOST_NAMES):
+                style.heads += 1
+                style.names[head.name] += not head.is_notice
+                style.first_line.setdefault(head.name, number)
+
+    def _date(self, where: str, day: str) -> None:
+        if day:
+            self._dates.setdefault(where, DateReading(self._latest)).take(day)
+
+    def _is_export(self) -> bool:
+        start = [line for line in self._header if line.strip()]
+        return (
+            bool(start)
+            and set(start[0].strip()) == {"="}
+            and any(line.startswith(("Guild:", "Channel:")) for line in start)
+        )
+
+    def _prevailing(self) -> list[str]:
+        """Return the header styles in use; the most frequent one decides."""
+        timed = {n: s.heads for n, s in self._styles.items() if s.is_timed and not s.is_block}
+        blocks = {n: s.heads for n, s in self._styles.items() if s.is_block}
+        bare = {n: self._weight(s) for n, s in self._styles.items() if not s.is_timed}
+        most_bare = max(bare.values(), default=0)
+        most = max((*timed.values(), *blocks.values()), default=0)
+        if most and (3 * sum((*timed.values(), *blocks.values())) >= most_bare):
+            best = max(blocks, key=lambda n: blocks[n], default="")
+            if best and blocks[best] > max(timed.values(), default=0):
+                return [best] if blocks[best] > 1 or (self._reading.format == "transcript") else []
+            return [n for n, heads in timed.items() if heads >= max(_RARE * most, 1)]
+        return [n for n, heads in bare.items() if heads == most_bare][:1] if most_bare else []
+
+    def _weight(self, style: _Style) -> int:
+        """Count a style's headers by people who speak more than once."""
+        often = sum(n for name, n in style.names.items() if self._is_known(name) or n > 1)
+        return often or (
+            style.heads if style.heads <= _SHORT or (self._reading.format == "transcript") else 0
+        )
+
+    def _is_known(self, name: str) -> bool:
+        return fold(name) in self._known or is_role(name)
+
+    def _speakers(
+        self, styles: list[str], *, is_timed: bool
+    ) -> tuple[dict[str, int], dict[str, int]]:
+        """Return the speakers with their counts, and names that are probably part of the text."""
+        names: Counter[str] = Counter()
+        for style in styles:
+            names.update(self._styles[style].names)
+        if is_timed:
+            return {name: count for name, count in names.items() if count}, {}
+        top = max(names.values(), default=0)
+        likely = {
+            name: count
+            for name, count in names.items()
+            if self._is_known(name)
+            or (
+                not is_label(name)
+                and (count >= max(2, _OFTEN * top) or (self._reading.format == "transcript"))
+            )
+        }
+        if names.total() <= _SHORT and len(likely) < 2:  # noqa: PLR2004  # nobody speaks twice
+            likely |= {n: c for n, c in names.items() if not (is_label(n) or is_phrase(n))}
+        return likely, {name: count for name, count in names.items() if name not in likely}
+
+    def _is_enough(self, styles: list[str], speakers: Mapping[str, int]) -> bool:
+        """Tell whether it is a conversation rather than text that contains colons."""
+        if (self._reading.format == "transcript") or any(self._is_known(name) for name in speakers):
+            return True
+        if any(self._styles[style].is_timed for style in styles):
+            return sum(speakers.values()) > 1
+        return len(speakers) > 1 and _LINES_A_HEAD * sum(speakers.values()) >= self._filled
+
+    def _order(self, styles: list[str], *, has_days: bool) -> tuple[DateOrder, bool]:
+        """Return the order of the dates, and whether it matters."""
+        where = ["day"] if has_days and "day" in self._dates else []
+        where += [style for style in styles if style in self._dates]
+        readings = [self._dates[name] for name in where]
+        numbered = any(reading.is_needed for reading in readings)
+        if self._reading.dates:
+            return self._reading.dates, numbered
+        orders = [reading.decide() for reading in readings if reading.is_needed]
+        known = next((order for order in orders if order), None)
+        if known is None and orders:
+            self._ask(next(reading.doubtful for reading in readings if reading.is_needed))
+        return known or "ymd", numbered
+
+    def _ask(self, text: str) -> None:
+        error = RefusedError(
+            f"The dates in {self._source.name!r} can be read in two ways, for example {text!r} as "
+            f"{read_day(text, 'dmy')} or {read_day(text, 'mdy')}; nothing was imported",
+            hint="Add `--dates dmy` if the day comes first, or `--dates mdy` if the month does.",
+        )
+        orders: tuple[DateOrder, ...] = ("dmy", "mdy")
+        choices = ((order, f"{text} is {read_day(text, order)}") for order in orders)
+        error.question = "--dates", tuple(choices)
+        raise error
+
+    def _notes(self, styles: list[str], doubtful: Mapping[str, int]) -> tuple[str, ...]:
+        """Describe lines that begin like a message but were read as text."""
+        lines: dict[str, int] = {}
+        for style in styles:
+            lines |= self._styles[style].first_line
+        if not doubtful:
+            return ()
+        names = sorted(doubtful, key=lambda name: (-doubtful[name], lines[name]))
+        shown = shorten_list((f"{name!r} (line {lines[name]})" for name in names), _SHOWN_NAMES)
+        what = counted(sum(doubtful.values()), "line")
+        note = (
+            f"{what} with a colon taken as text, not as a speaker's: {shown}; "
+            "`--format transcript` takes them as speakers"
+        )
+        return (note,)
 
 
 class _Pass:

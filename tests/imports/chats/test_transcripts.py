@@ -13,13 +13,13 @@ from msgspec.structs import replace
 
 from familiar_cli.base.errors import FamiliarError, NotFoundError
 from familiar_cli.base.who.identity import Author
-from familiar_cli.imports import transcript_layout
+from familiar_cli.imports import transcript_lines
 from familiar_cli.imports.cast import Cast
 from familiar_cli.imports.contract import ForeignMessage, Reading
 from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
 from familiar_cli.imports.reading import read_chats
 from familiar_cli.imports.source import Skip, as_source
-from familiar_cli.imports.transcript_layout import harmonise_line
+from familiar_cli.imports.transcript_lines import harmonise_line
 from tests.support.cases import each
 from tests.support.chats import READING, bring, only, said
 
@@ -275,7 +275,7 @@ def test_a_stray_zero_and_mixed_line_ends(tmp_path) -> None:
 
 
 def test_a_line_that_is_too_long_is_told(monkeypatch, store, tmp_path) -> None:
-    monkeypatch.setattr(transcript_layout, "MAX_LINE_CHARS", 1000)
+    monkeypatch.setattr(transcript_lines, "MAX_LINE_CHARS", 1000)
     text = "Robin: a\n" + "x" * 2500 + "\nYuzu: b\nRobin: c\n"
     chat = only(bring(store, write(tmp_path / "c.txt", text)))
     assert [(s.line, s.damaged) for s in chat.skipped] == [(2, True)]
@@ -371,7 +371,7 @@ def test_no_text_raises_and_every_line_is_in_a_turn_or_told(tmp_path_factory, te
             read = list(chat.messages())
             plain = {
                 n: harmonise_line(line or "").strip()
-                for n, line in transcript_layout.text_lines(source)
+                for n, line in transcript_lines.text_lines(source)
             }
     except FamiliarError:
         return
