@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from familiar_cli.base.errors import BadInputError
+from familiar_cli.base.errors import BadInputError, DamagedError
 from familiar_cli.base.files import inflate
 from familiar_cli.base.text import counted
 from familiar_cli.imports.exif import user_comment, webp_exif
@@ -120,7 +120,7 @@ def _open_zip(raw: bytes, origin: str) -> Iterator[zipfile.ZipFile]:
     except BadInputError:
         raise
     except _FOREIGN_ERRORS as error:
-        raise BadInputError(
+        raise DamagedError(
             f"{origin!r} is a zip archive that cannot be read: {error}", hint="Download it again."
         ) from error
 
@@ -178,7 +178,7 @@ def parse_png(raw: bytes, *, origin: str) -> Png:
         chunks.append(chunk)
         at += _FRAME_BYTES + len(chunk.content)
     if chunks[0].kind != b"IHDR":
-        raise BadInputError(f"{origin!r} is a damaged PNG: its header is missing")
+        raise DamagedError(f"{origin!r} is a damaged PNG: its header is missing")
     return Png(tuple(chunks), raw[at:])
 
 
@@ -239,11 +239,11 @@ def _chunk_at(raw: bytes, at: int, origin: str) -> Chunk:
     length = int.from_bytes(raw[at : at + 4], "big")
     end = at + _FRAME_BYTES + length
     if len(raw) < end or len(raw) < at + _FRAME_BYTES:
-        raise BadInputError(f"{origin!r} is an incomplete PNG", hint="Download it again.")
+        raise DamagedError(f"{origin!r} is an incomplete PNG", hint="Download it again.")
     body = raw[at + 4 : end - 4]
     if zlib.crc32(body) != int.from_bytes(raw[end - 4 : end], "big"):
         kind = body[:4].decode("latin-1")
-        raise BadInputError(
+        raise DamagedError(
             f"{origin!r} is a damaged PNG: the checksum of its {kind!r} chunk does not match",
             hint="Download it again.",
         )
@@ -254,9 +254,9 @@ def _inflate(packed: bytes, origin: str, limit_bytes: int) -> bytes:
     try:
         return inflate(packed, limit_bytes)
     except zlib.error as error:
-        raise BadInputError(f"{origin!r} contains a damaged compressed text: {error}") from error
+        raise DamagedError(f"{origin!r} contains a damaged compressed text: {error}") from error
     except EOFError:
-        raise BadInputError(f"{origin!r} contains an incomplete compressed text") from None
+        raise DamagedError(f"{origin!r} contains an incomplete compressed text") from None
     except ValueError:
         raise _too_much(origin) from None
 
@@ -466,7 +466,7 @@ def _from_base64(text: bytes, origin: str) -> bytes:
     try:
         return base64.b64decode(packed + b"=" * (-len(packed) % 4), validate=True)
     except (binascii.Error, ValueError) as error:
-        raise BadInputError(f"{origin!r} contains damaged base64: {error}") from error
+        raise DamagedError(f"{origin!r} contains damaged base64: {error}") from error
 
 
 def _asset_path(chunk: Chunk) -> str | None:
@@ -475,6 +475,8 @@ def _asset_path(chunk: Chunk) -> str | None:
 
 
 def _open_charx(raw: bytes, origin: str) -> CardFile:
+    if raw.startswith(b"PK") and not zipfile.is_zipfile(io.BytesIO(raw)):
+        raise DamagedError(f"{origin!r} is a damaged zip archive", hint="Download it again.")
     if not zipfile.is_zipfile(io.BytesIO(raw)):
         raise BadInputError(f"{origin!r} is {_what_it_is(raw)}, not a character card", hint=_HINT)
     members, twice = list_members(raw, origin=origin)
@@ -514,8 +516,6 @@ def _is_webp(raw: bytes) -> bool:
 
 
 def _what_it_is(raw: bytes) -> str:
-    if raw.startswith(b"PK"):
-        return "a damaged zip archive"
     if raw.lstrip()[:1] in (b"{", b"["):
         return "text that is not UTF-8"
     for magic, name in _PICTURES:

@@ -15,6 +15,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from familiar_cli.base.errors import (
     BadInputError,
     ConflictError,
+    DamagedError,
     FamiliarError,
     NotFoundError,
     RefusedError,
@@ -165,7 +166,7 @@ def read_json(
     except RecursionError as error:
         raise BadInputError(f"{origin!r} nests too deeply to be read") from error
     except ValueError as error:
-        raise BadInputError(
+        raise DamagedError(
             f"{origin!r} is not valid JSON: {error}", hint="Is it the right file?"
         ) from error
     check_depth(value, origin=origin, max_depth=max_depth)
@@ -298,7 +299,7 @@ def read_yaml(raw: bytes, *, origin: str) -> Any:  # noqa: ANN401  # YAML holds 
         raise BadInputError(f"{origin!r} nests too deeply to be read") from error
     except (yaml.YAMLError, ValueError) as error:
         why = " ".join(str(error).split())
-        raise BadInputError(f"{origin!r} is not valid YAML: {why}") from error
+        raise DamagedError(f"{origin!r} is not valid YAML: {why}") from error
     return value
 
 

@@ -229,7 +229,7 @@ def describe_unknown(source: ForeignFile) -> BadInputError:
         try:
             keys = ", ".join(repr(key) for key in list(first_object(source))[:4])
         except BadInputError as error:
-            return BadInputError(str(error), hint=error.hint or NO_CHAT)
+            return type(error)(str(error), hint=error.hint or NO_CHAT)
         what = f"not a chat in a known format, but JSON with {keys or 'nothing'}"
         return BadInputError(f"{source.name!r} is {what}", hint=NO_CHAT)
     return BadInputError(f"{source.name!r} is {_describe(source)}, not a chat", hint=NO_CHAT)

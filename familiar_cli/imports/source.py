@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, TypeVar
 
 from msgspec import Struct
 
-from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError
+from familiar_cli.base.errors import BadInputError, DamagedError, FamiliarError, NotFoundError
 from familiar_cli.base.files import open_patiently
 from familiar_cli.base.text import str_or_empty
 from familiar_cli.base.times.clock import now, since_1970, to_ms
@@ -223,7 +223,7 @@ def first_object(source: ForeignFile) -> dict[str, Any]:
     )
     value = next((row[2] for row in readable_rows(islice(rows, _FIRST_ROWS))), None)
     if value is None:
-        raise BadInputError(f"{source.name!r} cannot be read as JSON: it is damaged, or not a chat")
+        raise DamagedError(f"{source.name!r} cannot be read as JSON: it is damaged, or not a chat")
     return value
 
 
@@ -290,7 +290,7 @@ def _transcode_file(source: ForeignFile, target: Path, encoding: str) -> None:
                 out.write(decoder.decode(block).encode("utf-8", errors="surrogatepass"))
             out.write(decoder.decode(b"", final=True).encode("utf-8", errors="surrogatepass"))
         except UnicodeError as error:
-            raise BadInputError(
+            raise DamagedError(
                 f"{source.name!r} looks like {encoding.upper()}, but is not valid: {error}"
             ) from error
 
@@ -422,7 +422,7 @@ class _Scan:
             offset += done
             rest = rest[done:]
         if self._depth:
-            raise BadInputError(f"{self._name!r} is incomplete: its JSON ends too early")
+            raise DamagedError(f"{self._name!r} is incomplete: its JSON ends too early")
 
     def _step(self, change: int, place: int) -> Iterator[ByteSpan]:
         self._depth += change

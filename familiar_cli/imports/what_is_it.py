@@ -13,7 +13,13 @@ from zipfile import is_zipfile
 
 from msgspec import Struct
 
-from familiar_cli.base.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
+from familiar_cli.base.errors import (
+    BadInputError,
+    DamagedError,
+    FamiliarError,
+    NotFoundError,
+    RefusedError,
+)
 from familiar_cli.base.files import directories_in
 from familiar_cli.base.text import typed
 from familiar_cli.imports.cast import Cast
@@ -108,7 +114,7 @@ def taken_for(wanted: Kind, file: str | Path | None) -> Iterator[None]:
     try:
         yield
     except RefusedError as error:
-        if type(error) not in (RefusedError, BadInputError):  # a limit, or a lock
+        if type(error) not in (RefusedError, BadInputError, DamagedError):  # a limit, or a lock
             raise
         better = (
             None if file in (None, "-") else recognise_instead(wanted, Path(str(file)).expanduser())
@@ -319,7 +325,10 @@ def explain_unknown(path: Path) -> FamiliarError:
 
 
 def why_unknown(path: Path) -> tuple[str, FamiliarError]:
-    """Return why a file cannot be imported, and the error; no reason if it cannot be read."""
+    """Return why a file cannot be imported, and the error; no reason if it cannot be read.
+
+    The error of a damaged file is a `DamagedError`.
+    """
     try:
         with as_source(path) as source:
             why = _why_unknown(source)
@@ -329,7 +338,8 @@ def why_unknown(path: Path) -> tuple[str, FamiliarError]:
     except FamiliarError as error:
         return "", error
     reason = reason.removesuffix("; nothing was imported").removesuffix(", not a chat")
-    return reason, BadInputError(
+    kind = DamagedError if isinstance(why, DamagedError) else BadInputError
+    return reason, kind(
         f"{path.name!r} cannot be imported ({reason}); nothing was imported",
         hint=why.hint if why.hint != NO_CHAT else hint,
     )

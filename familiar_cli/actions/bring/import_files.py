@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence  # functions can be asked for their types
 from contextlib import ExitStack, closing, suppress
@@ -19,6 +18,7 @@ from familiar_cli.actions.talk.client_chat import chat_reading
 from familiar_cli.base.config.home import FamiliarPaths, find_familiar, list_familiars, who_speaks
 from familiar_cli.base.errors import (
     BadInputError,
+    DamagedError,
     FamiliarError,
     NotFoundError,
     Question,
@@ -86,7 +86,6 @@ _KINDS: Final = {"sillytavern": "folder"}  # as a person calls it: as the import
 _DATA: Final = frozenset({".json", ".jsonl", ".ndjson", ".charx", ".byaf", ".mem", ".af", ".zip"})
 """Ends of files that a program wrote; one that is not recognised may be damaged."""
 
-_DAMAGE: Final = re.compile(r"\b(?:damaged|incomplete|not valid)\b")
 _FIRST: Final = ("folder", "export", "persona", "card", "lorebook", "memories", "vault", "chat")
 """The order of kinds: first those that make a familiar, for the others to go into."""
 
@@ -209,7 +208,7 @@ def _unknown_item(path: Path) -> ImportItem:
     if known := what_is(path):
         return ImportItem(path, left_out=known.title)
     reason, error = why_unknown(path)
-    if not reason or path.suffix.lower() in _DATA or _DAMAGE.search(reason):
+    if not reason or path.suffix.lower() in _DATA or isinstance(error, DamagedError):
         return ImportItem(path, error=error)
     return ImportItem(path, left_out=reason)
 

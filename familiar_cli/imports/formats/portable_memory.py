@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from familiar_cli.base.errors import BadInputError
+from familiar_cli.base.errors import BadInputError, DamagedError
 from familiar_cli.base.text import counted, one_line, sha256_of, str_or_empty
 from familiar_cli.base.times.clock import now, to_utc
 from familiar_cli.imports.containers import read_member
@@ -115,7 +115,7 @@ class _Bundle:
             return
         if raw is None or sha256_of(raw) != self._checksums.get(rel_path):
             what = "is missing" if raw is None else "is not as its checksum says"
-            raise BadInputError(
+            raise DamagedError(
                 f"{self._source.name!r} is damaged: {rel_path} {what}; nothing was imported",
                 hint="Make or copy the bundle again.",
             )
