@@ -20,7 +20,13 @@ from familiar_cli.base.who.identity import NEUTRAL, Author
 from familiar_cli.base.who.visibility import EVERYBODY, PUBLIC, PrivacyRules, audience_words
 from familiar_cli.imports.cast import CHARACTERS, PLATFORM, SpeakerRole
 from familiar_cli.imports.chat_times import date_messages
-from familiar_cli.imports.contract import ForeignChat, ForeignMessage, Reading, recognise
+from familiar_cli.imports.contract import (
+    ForeignChat,
+    ForeignMemories,
+    ForeignMessage,
+    Reading,
+    recognise,
+)
 from familiar_cli.imports.reading import read_chats, title_of_format
 from familiar_cli.imports.source import ForeignFile, Skip, as_source
 from familiar_cli.imports.what_is_it import is_data_folder, recognise_instead, taken_for
@@ -455,11 +461,13 @@ class ImportedChats(Struct, frozen=True):
         chats: The result for each chat, earliest start first.
         failed: What was not imported.
         passed_over: Text files in a directory that are not chats.
+        memories: What programs noted in the chats, with the file of each; not imported.
     """
 
     chats: tuple[ImportedChat, ...]
     failed: tuple[NotImported, ...]
     passed_over: tuple[NotImported, ...] = ()
+    memories: tuple[tuple[str, ForeignMemories], ...] = ()
 
     @property
     def problem(self) -> errors.FamiliarError | None:
@@ -513,22 +521,23 @@ def import_chats(
             hint="Omit `--channel`, or import a single file.",
         )
     with ExitStack() as stack:
-        chats, failed = _find_chats(((file, wish.reading) for file in files), stack)
-        failed.extend(closed)
+        found = _find_chats(((file, wish.reading) for file in files), stack)
+        found.failed.extend(closed)
         if path is not None and path.is_dir():
-            over = [one for one in failed if one.is_other]
-            failed = [one for one in failed if one not in over]
-        if over and not chats and not failed:
+            over = [one for one in found.failed if one.is_other]
+            found.failed = [one for one in found.failed if one not in over]
+        if over and not found.chats and not found.failed:
             raise errors.NotFoundError(
                 f"No chats below {str(path)!r}: {over[0].error}", hint=over[0].error.hint
             )
-        if wish.channel and len(chats) > 1:
+        if wish.channel and len(found.chats) > 1:
             raise errors.UsageError(
-                f"{chats[0][0].name!r} holds {len(chats)} chats, which cannot share a channel",
+                f"{found.chats[0][0].name!r} holds {len(found.chats)} chats, which cannot share a "
+                "channel",
                 hint="Omit `--channel`: each chat gets its own channel.",
             )
         with lend_history(history, is_trial=wish.dry_run) as where:
-            done = _bring_in(where, chats, failed, wish, on_progress)
+            done = _bring_in(where, found, wish, on_progress)
             return replace(done, passed_over=tuple(over))
 
 
@@ -544,14 +553,14 @@ def import_chat_files(
         FamiliarError: The history cannot be used.
     """
     with ExitStack() as stack:
-        return _bring_in(history, *_find_chats(files, stack), wish, on_progress)
+        return _bring_in(history, _find_chats(files, stack), wish, on_progress)
 
 
 def find_questions(path: Path | None, reading: Reading) -> list[errors.Question]:
     """Return the questions whose the one-to-one chats are of which nobody said it, each once."""
     files, _ = _chat_files(path)
     with ExitStack() as stack:
-        chats, _ = _find_chats(((file, reading) for file in files), stack)
+        chats = _find_chats(((file, reading) for file in files), stack).chats
     strangers = {fold(chat.stranger.label): chat.stranger for _, chat in chats if chat.stranger}
     return [_question_of(who) for who in strangers.values()]
 
@@ -586,15 +595,15 @@ def _ask_whose(source: ForeignFile, who: Author, wish: ChatImportOptions) -> err
 
 def _bring_in(
     history: HistoryStore,
-    chats: list[tuple[ForeignFile, ForeignChat]],
-    failed: list[NotImported],
+    found: _ChatsInFiles,
     wish: ChatImportOptions,
     on_progress: OnProgress,
 ) -> ImportedChats:
-    """Import `chats` in chronological order; a failure does not stop the others."""
+    """Import chats in chronological order; a failure does not stop the others."""
     done: list[ImportedChat] = []
-    wish = replace(wish, names=frozenset(chat.name for _, chat in chats))
-    for source, chat in _in_order(chats):
+    failed = list(found.failed)
+    wish = replace(wish, names=frozenset(chat.name for _, chat in found.chats))
+    for source, chat in _in_order(found.chats):
         if chat.stranger:
             failed.append(NotImported(source.name, _ask_whose(source, chat.stranger, wish)))
             continue
@@ -616,7 +625,7 @@ def _bring_in(
                 break
         else:
             done.append(bringing.result())
-    return ImportedChats(tuple(done), tuple(failed))
+    return ImportedChats(tuple(done), tuple(failed), memories=tuple(found.memories))
 
 
 def _chat_files(path: Path | None) -> tuple[list[Path | None], list[NotImported]]:
@@ -639,12 +648,16 @@ def _chat_files(path: Path | None) -> tuple[list[Path | None], list[NotImported]
     return [*chats], closed
 
 
-def _find_chats(
-    files: Iterable[tuple[Path | None, Reading]], stack: ExitStack
-) -> tuple[list[tuple[ForeignFile, ForeignChat]], list[NotImported]]:
-    """Return the chats in all files, and the files or parts that contain none."""
-    chats: list[tuple[ForeignFile, ForeignChat]] = []
-    failed: list[NotImported] = []
+class _ChatsInFiles(Struct):
+    """The chats in files, the files or parts that contain none, and what is noted in the chats."""
+
+    chats: list[tuple[ForeignFile, ForeignChat]] = field(default_factory=list)
+    failed: list[NotImported] = field(default_factory=list)
+    memories: list[tuple[str, ForeignMemories]] = field(default_factory=list)
+
+
+def _find_chats(files: Iterable[tuple[Path | None, Reading]], stack: ExitStack) -> _ChatsInFiles:
+    every = _ChatsInFiles()
     for file, reading in files:
         name = STDIN if file is None else str(file)
         try:
@@ -652,12 +665,14 @@ def _find_chats(
                 source = stack.enter_context(as_source(file))
                 for found in read_chats(source, reading):
                     if isinstance(found, ForeignChat):
-                        chats.append((source, found))
+                        every.chats.append((source, found))
+                    elif isinstance(found, ForeignMemories):
+                        every.memories.append((name, found))
                     else:
-                        failed.append(NotImported(name, _bad_part(name, found)))
+                        every.failed.append(NotImported(name, _bad_part(name, found)))
         except errors.FamiliarError as error:
-            failed.append(NotImported(name, error, _is_other(file, error)))
-    return chats, failed
+            every.failed.append(NotImported(name, error, _is_other(file, error)))
+    return every
 
 
 @contextmanager

@@ -183,8 +183,10 @@ NO_CHAT: Final = (
 )
 
 
-def read_chats(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat | Skip]:
-    """Yield the chats in `source`, and a `Skip` for anything else among them.
+def read_chats(
+    source: ForeignFile, reading: Reading
+) -> Iterator[ForeignChat | ForeignMemories | Skip]:
+    """Yield the chats in `source`, what is remembered of them, and a `Skip` for anything else.
 
     Raises:
         BadInputError: It contains no chat of a known format, or of the requested one.
@@ -192,7 +194,7 @@ def read_chats(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat | 
     """
     found = _chat_format(source, reading)
     for value in found.read(source, reading):
-        if isinstance(value, ForeignChat | Skip):
+        if isinstance(value, ForeignChat | ForeignMemories | Skip):
             yield value
 
 

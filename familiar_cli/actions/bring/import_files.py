@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from familiar_cli.actions.bring.import_lines import ImportedLines, import_lines, orders_in
+from familiar_cli.actions.bring.import_lines import (
+    ImportedLines,
+    import_lines,
+    import_notes,
+    orders_in,
+)
 from familiar_cli.actions.bring.import_sillytavern import import_folder, open_memory
 from familiar_cli.actions.people.me import home_owners
 from familiar_cli.actions.talk.client_chat import chat_reading
@@ -45,12 +50,10 @@ from familiar_cli.imports.import_chat import (
 )
 from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook
 from familiar_cli.imports.import_plan import FamiliarReport, build_familiar
-from familiar_cli.imports.memory_lists import build_memories
 from familiar_cli.imports.personas import find_personas, persona_memories
 from familiar_cli.imports.reading import (
     forms_in,
     load_book,
-    memories_in,
     read_card,
     read_chats,
     read_memories,
@@ -66,9 +69,8 @@ from familiar_cli.imports.what_is_it import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from familiar_cli.imports.contract import ForeignMemories, ForeignMemory
     from familiar_cli.imports.source import ForeignFile
 
 
@@ -458,19 +460,13 @@ class FileImporter:
         item.error = done.problem()
 
     def _import_lines(self, item: ImportItem, source: ForeignFile) -> None:
-        with self._target(item) as familiar:
-            self._add_lines(item, familiar, read_memories(source))
-
-    def _add_lines(
-        self, item: ImportItem, familiar: Familiar, found: Iterable[ForeignMemories]
-    ) -> None:
-        """Add what other programs remember, as one change for each."""
         at_once, dry_run = self.options.at_once, self.options.dry_run
-        for memories in found:
-            done = import_lines(
-                familiar, memories, item.path.name, at_once=at_once, dry_run=dry_run
-            )
-            self._finish(item, done)
+        with self._target(item) as familiar:
+            for memories in read_memories(source):
+                done = import_lines(
+                    familiar, memories, item.path.name, at_once=at_once, dry_run=dry_run
+                )
+                self._finish(item, done)
 
     def _import_vault(self, item: ImportItem) -> None:
         folder = vault.read_vault(item.path)
@@ -492,23 +488,16 @@ class FileImporter:
 
     def _import_chats(self, item: ImportItem) -> None:
         with self._target(item, self._familiar_in(item)) as familiar:
-            self._read_chats(item, familiar, item.path, self._reading(familiar))
-            if item.path.is_dir():
-                self._import_summaries(item, familiar)
-
-    def _import_summaries(self, item: ImportItem, familiar: Familiar) -> None:
-        """Import what extensions noted in the chats of a directory."""
-        found: dict[str, list[ForeignMemory]] = {}
-        for path in sorted(path for path in item.path.rglob("*.json*") if path.is_file()):
-            for one in memories_in(path):
-                lines = (replace(line, file=path.name) for line in one.memories)
-                found.setdefault(one.program, []).extend(lines)
-        memories = (build_memories(program, item.path.name, n) for program, n in found.items())
-        self._add_lines(item, familiar, memories)
+            done = self._read_chats(item, familiar, item.path, self._reading(familiar))
+            found = done.memories if item.path.is_dir() else ()
+            at_once, dry_run = self.options.at_once, self.options.dry_run
+            notes = import_notes(familiar, found, item.path.name, at_once=at_once, dry_run=dry_run)
+        for one in notes:
+            self._finish(item, one)
 
     def _read_chats(
         self, item: ImportItem, familiar: Familiar, path: Path, reading: Reading
-    ) -> None:
+    ) -> ImportedChats:
         is_only = list_familiars(self._home) == [item.familiar]
         command = "familiar import" + ("" if is_only else f" --familiar {item.familiar}")
         options = ChatImportOptions(
@@ -523,6 +512,7 @@ class FileImporter:
             raise done.problem
         self._finish(item, done)
         item.error = item.error or done.problem
+        return done
 
     def _finish(self, item: ImportItem, done: Done) -> None:
         item.done.append(done)

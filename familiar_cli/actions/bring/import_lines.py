@@ -6,6 +6,7 @@ import json
 import re
 from collections import defaultdict
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from familiar_cli.base.times import clock
 from familiar_cli.base.who.identity import NEUTRAL
 from familiar_cli.imports import import_plan
 from familiar_cli.imports.contract import ForeignMemory
-from familiar_cli.imports.memory_lists import resolve_days
+from familiar_cli.imports.memory_lists import build_memories, resolve_days
 from familiar_cli.store.memory.layout import PEOPLE_DIR, TOPICS_DIR, is_page, people_path
 from familiar_cli.store.memory.mentions import common_words, key_of
 from familiar_cli.store.memory.pages.lines import normal_line, normal_lines
@@ -26,7 +27,7 @@ from familiar_cli.writing.review import pending
 from familiar_cli.writing.writer.page_text import new_file, with_bullets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.imports.contract import ForeignMemories
@@ -131,6 +132,34 @@ def import_lines(
         if familiar.memory.exists(plan.rel_path):  # it was proposed before
             tx.delete(plan.rel_path)
     return done
+
+
+def import_notes(
+    familiar: Familiar,
+    found: Iterable[tuple[str, ForeignMemories]],
+    name: str,
+    *,
+    at_once: bool = False,
+    dry_run: bool = False,
+) -> list[ImportedLines]:
+    """Import the memories of several files, as one plan or change for each program.
+
+    Args:
+        familiar: The familiar.
+        found: The memories, with their files.
+        name: Name of all those files together.
+        at_once: As for `import_lines`.
+        dry_run: Change nothing.
+    """
+    lines: dict[str, list[ForeignMemory]] = {}
+    for file, memories in found:
+        told = (replace(one, file=Path(file).name) for one in memories.memories)
+        lines.setdefault(memories.program, []).extend(told)
+    wish = {"at_once": at_once, "dry_run": dry_run}
+    return [
+        import_lines(familiar, build_memories(program, name, some), name, **wish)
+        for program, some in lines.items()
+    ]
 
 
 def orders_in(files: Mapping[str, bytes]) -> list[str]:

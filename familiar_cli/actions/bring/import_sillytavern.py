@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
-from familiar_cli.actions.bring.import_lines import import_lines
+from familiar_cli.actions.bring.import_lines import import_notes
 from familiar_cli.actions.people.me import change_me, place_of_me, show_me
 from familiar_cli.actions.talk import client_chat
 from familiar_cli.base import errors
@@ -24,14 +23,12 @@ from familiar_cli.imports.foreign_files import read_foreign
 from familiar_cli.imports.formats import silly_tavern
 from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook
 from familiar_cli.imports.lorebook_shelf import place_for
-from familiar_cli.imports.memory_lists import build_memories
 from familiar_cli.imports.reading import load_book, memories_in, read_card
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
     from familiar_cli.imports.cards import Card
-    from familiar_cli.imports.contract import ForeignMemory
     from familiar_cli.imports.lorebook import Lorebook
     from familiar_cli.store.history.store import HistoryStore
     from familiar_cli.store.memory.store.store import MemoryStore
@@ -332,10 +329,10 @@ class _FolderImport:
                 self._register.note(file, "skipped", same, familiar=character.id)
             rehearse = self._is_rehearsal and not character.is_new
             outcomes = [outcome, *self._books(familiar, character, card, dry_run=rehearse)]
-            memories, told = self._memories(familiar, character, card, dry_run=rehearse)
-            warnings += told
             with import_chat.lend_history(familiar.history, is_trial=rehearse) as history:
                 done = self._chats(familiar, history, character)
+            memories, told = self._memories(familiar, character, card, done, dry_run=rehearse)
+            warnings += told
             if not self._is_rehearsal:
                 with suppress(errors.FamiliarError):  # the next search does it, or reports it
                     familiar.finder.index_words()
@@ -406,7 +403,13 @@ class _FolderImport:
             yield outcome
 
     def _memories(
-        self, familiar: Familiar, character: _Character, card: Card, *, dry_run: bool
+        self,
+        familiar: Familiar,
+        character: _Character,
+        card: Card,
+        done: import_chat.ImportedChats,
+        *,
+        dry_run: bool,
     ) -> tuple[int, tuple[str, ...]]:
         """Import what extensions remember: in chats, books and the Data Bank.
 
@@ -418,28 +421,19 @@ class _FolderImport:
         names = bound | set(self._links.of(character.file.stem, card))
         books = [self._worlds[name] for name in sorted(names & self._worlds.keys())]
         bank = self._links.attachments.get(character.file.path.name, ())
-        paths = [file.path for file in (*chats, *books)]
+        paths = [file.path for file in books]
         paths += [path for name in bank if (path := _below(self._folder.root, name))]
-        found: dict[str, list[ForeignMemory]] = {}
-        for path in paths:
-            for memories in memories_in(path):
-                lines = found.setdefault(memories.program, [])
-                lines += (replace(one, file=path.name) for one in memories.memories)
+        found = [*done.memories, *((str(path), one) for path in paths for one in memories_in(path))]
         number, told = 0, list[str]()
-        for program, lines in found.items():
-            done = import_lines(
-                familiar,
-                build_memories(program, program, lines),
-                character.name,
-                at_once=self.at_once,
-                dry_run=dry_run,
-            )
-            number += done.lines
-            told += (f"{program}: {one}" for one in done.refused)
-            if done.plan and not self._is_rehearsal:
+        for notes in import_notes(
+            familiar, found, character.name, at_once=self.at_once, dry_run=dry_run
+        ):
+            number += notes.lines
+            told += (f"{notes.program}: {one}" for one in notes.refused)
+            if notes.plan and not self._is_rehearsal:
                 told.append(
-                    f"{counted(done.lines, 'memory', 'memories')} of {program}: decide with "
-                    f"`familiar review show {done.plan} --familiar {character.id}`"
+                    f"{counted(notes.lines, 'memory', 'memories')} of {notes.program}: decide with "
+                    f"`familiar review show {notes.plan} --familiar {character.id}`"
                 )
         for book in books:
             if not self._register.knows(book) and memories_in(book.path):
