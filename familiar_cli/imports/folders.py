@@ -474,6 +474,13 @@ class ImportedMemories(import_plan.ImportReport, frozen=True, kw_only=True):
     tiers: dict[str, int]
     notes: int = 0
 
+    def headline(self, *, dry_run: bool) -> str:
+        """Return what was imported, or that nothing was new in it."""
+        deed = "Would import" if dry_run else "Imported"
+        held = ", ".join(f"{count:,} {tier}" for tier, count in self.tiers.items() if count)
+        held = held or (counted(self.notes, "note") if self.notes else "no tier files")
+        return f"{deed if self.written else 'Nothing to import from'} {held}"
+
 
 def import_memories(
     store: MemoryStore, folder: FolderContents, wish: FolderImportOptions, *, dry_run: bool = False

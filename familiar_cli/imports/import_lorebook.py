@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from familiar_cli.base.errors import ConflictError, RefusedError, UnsafePathError
-from familiar_cli.base.text import counted, fold, sha256_of, unified
+from familiar_cli.base.text import counted, fold, one_line, sha256_of, unified
 from familiar_cli.imports import import_plan, lorebook, lorebook_shelf
 from familiar_cli.imports.export_lorebook import EntryFiles, LoreFile, find_entry_files
 from familiar_cli.imports.import_plan import Effects, FileToWrite, ImportPlan, ImportReport
@@ -419,29 +418,27 @@ def _edits_message(edited: list[tuple[LoreFile, str]]) -> str:
 SOURCE: Final = "import-lorebook"
 
 
-class ImportedLorebook(Struct, frozen=True):
-    """Result of an import, actual or planned. See `ImportPlan` for the lists.
+class ImportedLorebook(ImportReport, frozen=True, kw_only=True):
+    """Result of an import, actual or planned.
 
     Args:
         book: The book's name.
         directory: Its directory in memory.
         source: Its original format.
         entries: Number of entries.
-        in_every_prompt: Settings that put text into every prompt.
-        found_when_it_fits: Settings that put text into relevant prompts.
-        kept_unmapped: Settings kept for export, without effect here.
     """
 
     book: str
     directory: str
     source: str
     entries: int
-    written: tuple[str, ...]
-    unchanged: tuple[str, ...]
-    in_every_prompt: tuple[str, ...]
-    found_when_it_fits: tuple[str, ...]
-    kept_unmapped: tuple[str, ...]
-    warnings: tuple[str, ...]
+
+    def headline(self, *, dry_run: bool) -> str:
+        """Return which book was imported."""
+        deed = "Would import" if dry_run else "Imported"
+        count = counted(self.entries, "entry", "entries")
+        what = f"{one_line(self.book)} ({self.source}, {count})"
+        return f"{deed if self.written else 'Nothing to change for'} {what}"
 
 
 def import_lorebook(
@@ -459,16 +456,10 @@ def import_lorebook(
     """
     plan = plan_import(book, store, into=into, update=update, force=force)
     plan.carry_out(store, SOURCE, f"import {book.name!r}", dry_run=dry_run)
-    report = plan.report
     return ImportedLorebook(
-        book.name,
-        plan.directory,
-        book.source,
-        len(book.entries),
-        report.written,
-        report.unchanged,
-        report.in_every_prompt,
-        report.found_when_it_fits,
-        report.kept_unmapped,
-        report.warnings,
+        book=book.name,
+        directory=plan.directory,
+        source=book.source,
+        entries=len(book.entries),
+        **plan.report.values(),
     )

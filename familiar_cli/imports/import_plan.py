@@ -17,7 +17,7 @@ from familiar_cli.base.config.edit import write_new
 from familiar_cli.base.config.home import FamiliarPaths, ensure_instance, is_alive
 from familiar_cli.base.errors import BadInputError, ConflictError, FamiliarError, PartialError
 from familiar_cli.base.files import is_directory, patiently, remove
-from familiar_cli.base.text import shorten_list
+from familiar_cli.base.text import counted, shorten_list
 from familiar_cli.imports.foreign_files import no_constant, parse_finite
 from familiar_cli.store.memory.layout import new_run_id, pass_trailers
 from familiar_cli.store.memory.store.files import MISSING
@@ -78,6 +78,11 @@ class ImportReport(Struct, frozen=True, kw_only=True):
         """Return its fields, as the start of a larger report."""
         return {name: getattr(self, name) for name in ImportReport.__struct_fields__}
 
+    def headline(self, *, dry_run: bool) -> str:
+        """Return what was done, or would be, in a line."""
+        deed = "Would import" if dry_run else "Imported"
+        return f"{deed} {counted(len(self.written), 'file')}"
+
     def problem(self, of: str = "") -> PartialError | None:
         """Return the error for an incomplete import, or None.
 
@@ -108,6 +113,14 @@ class FamiliarReport(ImportReport, frozen=True, kw_only=True):
     name: str
     path: Path
     is_new: bool
+
+    def headline(self, *, dry_run: bool) -> str:
+        """Return which familiar was made or changed."""
+        deed = "Nothing to change in"
+        if self.is_new or self.written or self.removed:
+            verb = "make" if self.is_new else "change"
+            deed = f"Would {verb}" if dry_run else {"make": "Made", "change": "Changed"}[verb]
+        return f"{deed} {self.name} ({self.id})"
 
 
 class UnreadFile(Struct, frozen=True):

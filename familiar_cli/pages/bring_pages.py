@@ -9,10 +9,7 @@ from rich.console import Group, RenderableType
 
 from familiar_cli.actions.bring.import_lines import ImportedLines
 from familiar_cli.base.text import counted, one_line
-from familiar_cli.imports.folders import ImportedMemories
 from familiar_cli.imports.import_chat import ImportedChats
-from familiar_cli.imports.import_lorebook import ImportedLorebook
-from familiar_cli.imports.import_plan import FamiliarReport
 from familiar_cli.imports.sillytavern import ImportedFolder
 from familiar_cli.pages import import_pages
 from familiar_cli.pages.terminal import column_table, plain
@@ -36,18 +33,14 @@ def import_page(items: Sequence[ImportItem], *, dry_run: bool) -> RenderableType
 
 def _done_page(done: Done, *, dry_run: bool) -> RenderableType:
     match done:
-        case FamiliarReport():
-            return import_pages.new_familiar_page(done, dry_run=dry_run)
-        case ImportedLorebook():
-            return import_pages.imported_book_page(done, dry_run=dry_run)
         case ImportedChats():
             return import_pages.imported_chats_page(done, dry_run=dry_run)
         case ImportedLines():
             return import_pages.lines_page(done, dry_run=dry_run)
-        case ImportedMemories():
-            return import_pages.memories_page(done, dry_run=dry_run)
-        case _:
+        case ImportedFolder():
             return import_pages.imported_folder_page(done, dry_run=dry_run)
+        case _:
+            return import_pages.report_page(done, dry_run=dry_run)
 
 
 def items_data(items: Sequence[ImportItem], *, dry_run: bool) -> list[dict[str, Any]]:

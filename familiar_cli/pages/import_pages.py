@@ -10,7 +10,6 @@ from msgspec.structs import asdict, replace
 from rich import box
 from rich.console import Group, RenderableType
 from rich.panel import Panel
-from rich.text import Text
 
 from familiar_cli.base.text import counted, harmless, one_line, shorten_list, typed
 from familiar_cli.base.times.clock import iso
@@ -25,26 +24,27 @@ if TYPE_CHECKING:
     from familiar_cli.actions.bring.import_lines import ImportedLines
     from familiar_cli.imports.card_check import CardFinding, CardSummary, EntrySummary
     from familiar_cli.imports.contract import ForeignMessage
-    from familiar_cli.imports.folders import ImportedMemories
     from familiar_cli.imports.import_chat import ImportedChat, ImportedChats, SpeakerCount
-    from familiar_cli.imports.import_lorebook import ImportedLorebook
-    from familiar_cli.imports.import_plan import FamiliarReport, ImportReport
+    from familiar_cli.imports.import_plan import ImportReport
 
 
 _MOST_EFFECTS: Final = 20
 _EFFECT_CHARS: Final = 120
 
 
-def effects_page(
-    in_every_prompt: Sequence[str], found_when_it_fits: Sequence[str], kept: Sequence[str]
-) -> RenderableType:
-    """Render the three groups with headings; empty ones are left out."""
-    groups = (
-        ("In every prompt", in_every_prompt),
-        ("Found when it fits", found_when_it_fits),
-        ("Kept for export, without effect here", kept),
-    )
-    return Group(*(part for title, names in groups if names for part in _name_group(title, names)))
+def report_page(done: ImportReport, *, dry_run: bool) -> RenderableType:
+    """Describe what became of each file, and the effect of each setting."""
+    groups = [
+        ("In every prompt", done.in_every_prompt),
+        ("Found when it fits", done.found_when_it_fits),
+        ("Kept for export, without effect here", done.kept_unmapped),
+    ]
+    if not (done.in_every_prompt or done.found_when_it_fits):  # the kept ones are files
+        groups = []
+    rows = replace(done, kept_unmapped=()) if groups else done
+    effects = (part for title, names in groups if names for part in _name_group(title, names))
+    headline = plain(done.headline(dry_run=dry_run), "bold")
+    return Group(headline, _reports_table(rows), *effects)
 
 
 def _name_group(title: str, names: Sequence[str]) -> Iterator[RenderableType]:
@@ -58,34 +58,6 @@ def _name_group(title: str, names: Sequence[str]) -> Iterator[RenderableType]:
 _MOST_LINES: Final = 60
 _CHARS: Final = 120
 _JOBS: Final = "CRONS.JSON"
-
-
-def new_familiar_page(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
-    """Describe the import of a card and of its fields."""
-    effects = effects_page(made.in_every_prompt, made.found_when_it_fits, made.kept_unmapped)
-    table = _reports_table(replace(made, kept_unmapped=()))
-    return Group(_import_headline(made, dry_run=dry_run), table, effects)
-
-
-def persona_page(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
-    """Describe the import of a persona."""
-    return Group(_import_headline(made, dry_run=dry_run), _reports_table(made))
-
-
-def _import_headline(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
-    deed = Text(f"{_deed_words(made, dry_run=dry_run)} ")
-    return deed + plain(f"{made.name} ({made.id})", "bold")
-
-
-def memories_page(done: ImportedMemories, *, dry_run: bool) -> RenderableType:
-    """Describe the import of a tree of memories."""
-    held = ", ".join(f"{count:,} {tier}" for tier, count in done.tiers.items() if count)
-    held = held or (counted(done.notes, "note") if done.notes else "")
-    if not done.written:
-        deed = "Nothing to import from"
-    else:
-        deed = "Would import" if dry_run else "Imported"
-    return Group(plain(f"{deed} {held or 'no tier files'}"), _reports_table(done))
 
 
 def lines_page(done: ImportedLines, *, dry_run: bool) -> RenderableType:
@@ -103,14 +75,6 @@ def lines_page(done: ImportedLines, *, dry_run: bool) -> RenderableType:
     if done.plan:
         parts.append(plain(f"Decide with `familiar review show {done.plan}`.", "dim"))
     return Group(*parts)
-
-
-def _deed_words(made: FamiliarReport, *, dry_run: bool) -> str:
-    if made.is_new:
-        return "Would make" if dry_run else "Made"
-    if not (made.written or made.removed):
-        return "Nothing to change in"
-    return "Would change" if dry_run else "Changed"
 
 
 def _reports_table(done: ImportReport) -> RenderableType:
@@ -136,34 +100,6 @@ def _report_rows(done: ImportReport) -> Iterator[tuple[str, str, str]]:
         yield "  kept", "dim", f"{one_line(name, _CHARS)} ({use})"
     for left in done.left_out:
         yield "  left out", "red", f"{left.file}: {one_line(left.reason, _CHARS)}"
-
-
-_SHOWN: Final = 40
-
-
-def imported_book_page(done: ImportedLorebook, *, dry_run: bool) -> RenderableType:
-    """Describe the import of a lorebook: files, and what becomes of its settings."""
-    rows = [[plain(kind, style), plain(what)] for kind, style, what in _book_rows(done)]
-    effects = effects_page(done.in_every_prompt, done.found_when_it_fits, done.kept_unmapped)
-    return Group(plain(_book_headline(done, dry_run=dry_run), "bold"), column_table(rows), effects)
-
-
-def _book_headline(done: ImportedLorebook, *, dry_run: bool) -> str:
-    deed = "Would import" if dry_run else "Imported"
-    if not done.written:
-        deed = "Nothing to change for"
-    count = f"{done.entries} {'entry' if done.entries == 1 else 'entries'}"
-    return f"{deed} {one_line(done.book)} ({done.source}, {count})"
-
-
-def _book_rows(done: ImportedLorebook) -> Iterator[tuple[str, str, str]]:
-    for kind, style, paths in (
-        ("  written", "green", done.written),
-        ("  unchanged", "dim", done.unchanged),
-    ):
-        yield from ((kind, style, path) for path in paths[:_SHOWN])
-        if len(paths) > _SHOWN:
-            yield kind, style, f"… and {len(paths) - _SHOWN} more; `--json` lists all"
 
 
 _CHATS: Final = 20  # chats listed individually

@@ -35,8 +35,7 @@ from familiar_cli.imports.reading import load_book, read_card
 from familiar_cli.llm.reply import ErrorInReplyError, EventSplitter, StreamedReply
 from familiar_cli.llm.tokens import heuristic
 from familiar_cli.pages.context_page import context_page, messages_text
-from familiar_cli.pages.import_pages import card_page, findings_page, imported_book_page
-from familiar_cli.pages.import_pages import new_familiar_page as card_made_page
+from familiar_cli.pages.import_pages import card_page, findings_page, report_page
 from familiar_cli.pages.memory_pages import housekeeping_page
 from familiar_cli.pages.status_pages import list_page, status_page
 from familiar_cli.pages.terminal import as_plain
@@ -137,7 +136,7 @@ def _use_card(raw: bytes, rng: Random, world: World) -> None:
         return
     empty(world.home)
     made = create_familiar(world.home, card, lambda paths: Familiar(paths).memory)
-    show(card_made_page(made, dry_run=False))
+    show(report_page(made, dry_run=False))
     again = create_familiar(world.home, card, lambda paths: Familiar(paths).memory)
     assert (again.id, again.written) == (made.id, ()), "a second init wrote something"
     familiar = Familiar(FamiliarPaths(made.path))
@@ -173,7 +172,7 @@ def _book(rng: Random, world: World) -> bytes:
 def _use_book(raw: bytes, rng: Random, world: World) -> None:
     book = load_book(raw, origin="town.json")
     memory = world.fresh().memory
-    show(imported_book_page(import_lorebook(memory, book), dry_run=False))
+    show(report_page(import_lorebook(memory, book), dry_run=False))
     assert import_lorebook(memory, book).written == (), "a second import wrote something"
     if not book.entries:
         return

@@ -176,7 +176,7 @@ def import_lorebook(
     from familiar_cli.imports.import_lorebook import import_lorebook
     from familiar_cli.imports.reading import load_book
     from familiar_cli.imports.what_is_it import taken_for
-    from familiar_cli.pages.import_pages import imported_book_page
+    from familiar_cli.pages.import_pages import report_page
 
     familiar, out = base.familiar_of(ctx), base.output(ctx)
     with taken_for("lorebook", file):
@@ -192,7 +192,7 @@ def import_lorebook(
         options.warn_of_pins(out, familiar)
     if out.quiet and not out.as_json:
         return
-    out.answer(asdict(done) | {"dry_run": dry_run}, imported_book_page(done, dry_run=dry_run))
+    out.answer(asdict(done) | {"dry_run": dry_run}, report_page(done, dry_run=dry_run))
     out.warn(*done.warnings)
 
 
@@ -396,7 +396,7 @@ def import_memories(
     """
     from familiar_cli.imports import folders as importing
     from familiar_cli.imports.folders import FolderImportOptions
-    from familiar_cli.pages.import_pages import memories_page
+    from familiar_cli.pages.import_pages import report_page
 
     familiar, out = base.familiar_of(ctx), base.output(ctx)
     folder = importing.read_tree(Path(directory).expanduser())
@@ -409,4 +409,4 @@ def import_memories(
         options.index_words(out, familiar)
     out.warn(*done.warnings)
     data, problem = asdict(done) | {"dry_run": dry_run}, done.problem()
-    out.answer(data, memories_page(done, dry_run=dry_run), [problem] if problem else [])
+    out.answer(data, report_page(done, dry_run=dry_run), [problem] if problem else [])

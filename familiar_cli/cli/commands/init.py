@@ -142,7 +142,7 @@ def _make_card(
 ) -> None:
     from familiar_cli.familiar import Familiar
     from familiar_cli.imports.create import create_familiar
-    from familiar_cli.pages.import_pages import new_familiar_page
+    from familiar_cli.pages.import_pages import report_page
 
     out, home = base.output(ctx), base.home_of(ctx)
     made = create_familiar(
@@ -158,7 +158,7 @@ def _make_card(
             options.index_words(out, familiar)
             options.warn_of_pins(out, familiar)
     data = asdict(made) | {"dry_run": dry_run}
-    out.answer(data, new_familiar_page(made, dry_run=dry_run))
+    out.answer(data, report_page(made, dry_run=dry_run))
     out.warn(*made.warnings)
     if not dry_run:
         out.note(f'Next: `familiar ask {familiar_option(home, made.id)}"Hello"`')
@@ -175,7 +175,7 @@ def _make_personas(
     """Create a familiar from each persona; a failure does not stop the others."""
     from familiar_cli.familiar import Familiar
     from familiar_cli.imports.create import create_from_persona
-    from familiar_cli.pages.import_pages import persona_page
+    from familiar_cli.pages.import_pages import report_page
 
     out, home = base.output(ctx), base.home_of(ctx)
     made, failed = [], []
@@ -199,7 +199,7 @@ def _make_personas(
         with Familiar.load_from_disk(home, one.id) as familiar:
             options.index_words(out, familiar)
     data = {"familiars": [asdict(one) for one in made], "dry_run": dry_run}
-    pages = [persona_page(one, dry_run=dry_run) for one in made]
+    pages = [report_page(one, dry_run=dry_run) for one in made]
     problems = [*failed, *filter(None, (one.problem(one.name) for one in made))]
     out.warn(*(warning for one in made for warning in one.warnings))
     notes = [] if dry_run else [note for one in made for note in adopt_jobs(home, one.id)]
