@@ -1,4 +1,4 @@
-"""Create a familiar from a card, a template or a persona folder."""
+"""Create a familiar from a card, which may be a template."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from msgspec import Struct
 from familiar_cli.base.config.home import FamiliarPaths
 from familiar_cli.base.errors import BadInputError, NotFoundError, RefusedError, UsageError
 from familiar_cli.base.macros import unknown_macros
-from familiar_cli.base.text import nearest, one_line, slugify, typed
-from familiar_cli.base.who.identity import Author, check_familiar_id
-from familiar_cli.imports import cards, folders, import_plan, personas
+from familiar_cli.base.text import nearest, one_line, slugify
+from familiar_cli.base.who.identity import check_familiar_id
+from familiar_cli.imports import cards, import_plan
 from familiar_cli.imports.containers import SUFFIXES
 from familiar_cli.imports.foreign_files import OWN_DEPTH, read_json, to_storable
 from familiar_cli.imports.import_lorebook import plan_import
@@ -26,7 +26,7 @@ from familiar_cli.store.memory.pages.front_matter import ORIGINAL_STEM, field_ma
 from familiar_cli.store.memory.store.store import MISSING, MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
 
 _VERSION: Final = "1"
@@ -253,10 +253,10 @@ def create_familiar(
 
 def id_for(card: cards.Card) -> str:
     """Return the default id of a familiar made from `card`."""
-    return _id_from(card.name, PurePath(card.origin).stem)
+    return id_from(card.name, PurePath(card.origin).stem)
 
 
-def _id_from(*names: str) -> str:
+def id_from(*names: str) -> str:
     """Return an id made from the first of `names` that is good for one."""
     for name in names:
         with suppress(UsageError):
@@ -267,125 +267,3 @@ def _id_from(*names: str) -> str:
 def character_name(card: cards.Card) -> str:
     """Return the character's nickname, else its name."""
     return one_line(card.text("nickname"), _MAX_NAME_CHARS) or one_line(card.name, _MAX_NAME_CHARS)
-
-
-_OVERWRITE_PERSONA = "Add `--overwrite` to replace them with the persona's text, or use another ID."
-
-
-class PersonaCard(Struct, frozen=True):
-    """A persona that was read.
-
-    Args:
-        id: The id for the familiar.
-        folder: Its files.
-        user: The person whom `USER.md` describes.
-        user_name: Their name if `USER.md` does not state one.
-    """
-
-    id: str
-    name: str
-    folder: folders.FolderContents
-    user: Author
-    user_name: str = ""
-
-
-def read_personas(
-    found: Sequence[personas.PersonaDir], user: Author, *, familiar_id: str | None = None
-) -> list[PersonaCard]:
-    """Read the personas in folders, giving each a unique id.
-
-    Raises:
-        UsageError: One id was given for several, or `familiar_id` is not a valid id.
-        FamiliarError: A folder cannot be read.
-    """
-    if familiar_id and len(found) > 1:
-        listed = "; ".join(f"`familiar init --from-persona {typed(str(p.path))}`" for p in found)
-        raise UsageError(
-            f"There are {len(found)} personas, but only one ID; nothing was written",
-            hint=f"Omit the ID to create all of them, or choose one: {listed}.",
-        )
-    return [_read_persona(one, found, user, familiar_id) for one in found]
-
-
-def _read_persona(
-    one: personas.PersonaDir,
-    among: Sequence[personas.PersonaDir],
-    user: Author,
-    familiar_id: str | None,
-) -> PersonaCard:
-    """Read a persona; a folder that stands alone has the name that its identity states."""
-    folder = folders.read_folder(one.path)
-    stated = "" if one.user or len(among) > 1 else personas.own_name(folder.files)
-    wanted = familiar_id and check_familiar_id(familiar_id)
-    return PersonaCard(
-        id=wanted or slugify(stated) or persona_id(one, among),
-        name=one_line(stated or _shown_branch(one.name), _MAX_NAME_CHARS),
-        folder=folder,
-        user=user,
-        user_name=_shown_branch(one.user),
-    )
-
-
-def template_persona(template: str, user: Author, *, familiar_id: str | None = None) -> PersonaCard:
-    """Return the persona of a template.
-
-    Raises:
-        UsageError: `familiar_id` is not a valid id.
-    """
-    name = _shown_branch(familiar_id) if familiar_id else personas.PERSONA_TEMPLATES[template]
-    wanted = check_familiar_id(familiar_id) if familiar_id else slugify(name)
-    return PersonaCard(wanted, name, personas.template_folder(template), user)
-
-
-def persona_id(one: personas.PersonaDir, among: Sequence[personas.PersonaDir] = ()) -> str:
-    """Return the default id of a persona: its name, prefixed by the user's if ambiguous."""
-    twins = [other for other in among if slugify(other.name) == slugify(one.name)]
-    return _id_from(one.name if len(twins) < 2 else f"{one.user} {one.name}")  # noqa: PLR2004
-
-
-def create_from_persona(
-    home: Path,
-    persona: PersonaCard,
-    open_store: Callable[[FamiliarPaths], MemoryStore],
-    *,
-    update: bool = False,
-    overwrite: bool = False,
-    dry_run: bool = False,
-) -> import_plan.FamiliarReport:
-    """Create a familiar from a persona, or update an existing one, in one transaction.
-
-    Args:
-        home: The directory of all familiars; created if missing.
-        open_store: Opens the memory of a familiar.
-        update: Allow rewriting files whose source has changed.
-        overwrite: Allow overwriting files with other contents as well.
-        dry_run: Check everything without leaving anything on disk.
-
-    Raises:
-        RefusedError: The familiar has other text, or the folder has changed.
-        FamiliarError: A file cannot be written; everything is as before.
-    """
-    wish = folders.FolderImportOptions(update, overwrite, force_hint=_OVERWRITE_PERSONA)
-    return import_plan.build_familiar(
-        FamiliarPaths(home / persona.id),
-        open_store,
-        lambda store: _persona_plan(store, persona, wish),
-        name=persona.name,
-        message=f"persona {one_line(persona.name, 60)}",
-        dry_run=dry_run,
-    )
-
-
-def _persona_plan(
-    store: MemoryStore, persona: PersonaCard, wish: folders.FolderImportOptions
-) -> import_plan.ImportPlan:
-    contents = persona.folder
-    pages, warnings = personas.map_persona(contents.files, persona.user, persona.user_name)
-    return folders.plan_folder(
-        store, pages, personas.LEDGER, wish, folder=contents, warnings=warnings
-    )
-
-
-def _shown_branch(name: str) -> str:
-    """Capitalise a folder's name for display; one with a capital stays as it is."""
-    return name.replace("-", " ").replace("_", " ").title() if name.islower() else name

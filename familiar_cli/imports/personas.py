@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from familiar_cli.base.errors import BadInputError
+from familiar_cli.base.config.home import FamiliarPaths
+from familiar_cli.base.errors import BadInputError, UsageError
 from familiar_cli.base.files import directories_in
 from familiar_cli.base.languages import ENGLISH, language_of, phrases
 from familiar_cli.base.markdown import title_of
-from familiar_cli.base.text import fold, one_line
-from familiar_cli.imports import folders
+from familiar_cli.base.text import fold, one_line, slugify, typed
+from familiar_cli.base.who.identity import Author, check_familiar_id
+from familiar_cli.imports import folders, import_plan
 from familiar_cli.imports.cards import MAIN_INSTRUCTION
+from familiar_cli.imports.create import id_from
 from familiar_cli.imports.foreign_files import read_json
 from familiar_cli.imports.memory_lists import build_memories, read_day, read_lines
 from familiar_cli.store.memory import layout
@@ -30,11 +33,11 @@ from familiar_cli.store.memory.pages.front_matter import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from familiar_cli.base.who.identity import Author
     from familiar_cli.imports.contract import ForeignMemories, ForeignMemory
+    from familiar_cli.store.memory.store.store import MemoryStore
 
 
 _TITLES: Final = ("title", "task", "text", "name", "description", "content")
@@ -150,6 +153,7 @@ _NO_NAME: Final = re.compile(
 )
 _MOST_NAME_WORDS: Final = 4
 _MOST_NAME_CHARS: Final = 80
+_MAX_NAME_CHARS: Final = 200
 
 
 class PersonaDir(Struct, frozen=True):
@@ -353,3 +357,123 @@ def template_folder(template: str) -> folders.FolderContents:
     """
     here = resources.files(__package__) / "persona_templates" / template
     return folders.FolderContents({part: (here / part).read_bytes() for part in PARTS})
+
+
+_OVERWRITE_PERSONA = "Add `--overwrite` to replace them with the persona's text, or use another ID."
+
+
+class PersonaCard(Struct, frozen=True):
+    """A persona that was read.
+
+    Args:
+        id: The id for the familiar.
+        folder: Its files.
+        user: The person whom `USER.md` describes.
+        user_name: Their name if `USER.md` does not state one.
+    """
+
+    id: str
+    name: str
+    folder: folders.FolderContents
+    user: Author
+    user_name: str = ""
+
+
+def read_personas(
+    found: Sequence[PersonaDir], user: Author, *, familiar_id: str | None = None
+) -> list[PersonaCard]:
+    """Read the personas in folders, giving each a unique id.
+
+    Raises:
+        UsageError: One id was given for several, or `familiar_id` is not a valid id.
+        FamiliarError: A folder cannot be read.
+    """
+    if familiar_id and len(found) > 1:
+        listed = "; ".join(f"`familiar init --from-persona {typed(str(p.path))}`" for p in found)
+        raise UsageError(
+            f"There are {len(found)} personas, but only one ID; nothing was written",
+            hint=f"Omit the ID to create all of them, or choose one: {listed}.",
+        )
+    return [_read_persona(one, found, user, familiar_id) for one in found]
+
+
+def _read_persona(
+    one: PersonaDir,
+    among: Sequence[PersonaDir],
+    user: Author,
+    familiar_id: str | None,
+) -> PersonaCard:
+    """Read a persona; a folder that stands alone has the name that its identity states."""
+    folder = folders.read_folder(one.path)
+    stated = "" if one.user or len(among) > 1 else own_name(folder.files)
+    wanted = familiar_id and check_familiar_id(familiar_id)
+    return PersonaCard(
+        id=wanted or slugify(stated) or persona_id(one, among),
+        name=one_line(stated or _shown_branch(one.name), _MAX_NAME_CHARS),
+        folder=folder,
+        user=user,
+        user_name=_shown_branch(one.user),
+    )
+
+
+def template_persona(template: str, user: Author, *, familiar_id: str | None = None) -> PersonaCard:
+    """Return the persona of a template.
+
+    Raises:
+        UsageError: `familiar_id` is not a valid id.
+    """
+    name = _shown_branch(familiar_id) if familiar_id else PERSONA_TEMPLATES[template]
+    wanted = check_familiar_id(familiar_id) if familiar_id else slugify(name)
+    return PersonaCard(wanted, name, template_folder(template), user)
+
+
+def persona_id(one: PersonaDir, among: Sequence[PersonaDir] = ()) -> str:
+    """Return the default id of a persona: its name, prefixed by the user's if ambiguous."""
+    twins = [other for other in among if slugify(other.name) == slugify(one.name)]
+    return id_from(one.name if len(twins) < 2 else f"{one.user} {one.name}")  # noqa: PLR2004
+
+
+def create_from_persona(
+    home: Path,
+    persona: PersonaCard,
+    open_store: Callable[[FamiliarPaths], MemoryStore],
+    *,
+    update: bool = False,
+    overwrite: bool = False,
+    dry_run: bool = False,
+) -> import_plan.FamiliarReport:
+    """Create a familiar from a persona, or update an existing one, in one transaction.
+
+    Args:
+        home: The directory of all familiars; created if missing.
+        open_store: Opens the memory of a familiar.
+        update: Allow rewriting files whose source has changed.
+        overwrite: Allow overwriting files with other contents as well.
+        dry_run: Check everything without leaving anything on disk.
+
+    Raises:
+        RefusedError: The familiar has other text, or the folder has changed.
+        FamiliarError: A file cannot be written; everything is as before.
+    """
+    wish = folders.FolderImportOptions(update, overwrite, force_hint=_OVERWRITE_PERSONA)
+    return import_plan.build_familiar(
+        FamiliarPaths(home / persona.id),
+        open_store,
+        lambda store: _persona_plan(store, persona, wish),
+        name=persona.name,
+        message=f"persona {one_line(persona.name, 60)}",
+        dry_run=dry_run,
+    )
+
+
+def _persona_plan(
+    store: MemoryStore, persona: PersonaCard, wish: folders.FolderImportOptions
+) -> import_plan.ImportPlan:
+    contents = persona.folder
+    pages, warnings = map_persona(contents.files, persona.user, persona.user_name)
+    return folders.plan_folder(store, pages, LEDGER, wish, folder=contents, warnings=warnings)
+
+
+def _shown_branch(name: str) -> str:
+    """Capitalise a folder's name for display; one with a capital stays as it is."""
+    return name.replace("-", " ").replace("_", " ").title() if name.islower() else name

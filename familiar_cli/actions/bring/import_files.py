@@ -34,12 +34,7 @@ from familiar_cli.base.who.identity import check_familiar_id
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports import folders, vault
 from familiar_cli.imports.contract import DateOrder, ForeignChat, Reading, recognise
-from familiar_cli.imports.create import (
-    PersonaCard,
-    create_familiar,
-    create_from_persona,
-    read_personas,
-)
+from familiar_cli.imports.create import create_familiar
 from familiar_cli.imports.foreign_files import read_foreign
 from familiar_cli.imports.import_chat import (
     WHOSE,
@@ -50,7 +45,13 @@ from familiar_cli.imports.import_chat import (
 )
 from familiar_cli.imports.import_lorebook import ImportedLorebook, import_lorebook
 from familiar_cli.imports.import_plan import FamiliarReport, build_familiar
-from familiar_cli.imports.personas import find_personas, persona_memories
+from familiar_cli.imports.personas import (
+    PersonaCard,
+    create_from_persona,
+    find_personas,
+    persona_memories,
+    read_personas,
+)
 from familiar_cli.imports.reading import (
     forms_in,
     load_book,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.imports.cards import Card
-    from familiar_cli.imports.create import PersonaCard
+    from familiar_cli.imports.personas import PersonaCard
     from familiar_cli.pages.emit import Output
     from familiar_cli.sync.sealing import SignatureTrust
 
@@ -174,7 +174,7 @@ def _make_personas(
 ) -> None:
     """Create a familiar from each persona; a failure does not stop the others."""
     from familiar_cli.familiar import Familiar
-    from familiar_cli.imports.create import create_from_persona
+    from familiar_cli.imports.personas import create_from_persona
     from familiar_cli.pages.import_pages import report_page
 
     out, home = base.output(ctx), base.home_of(ctx)
@@ -232,8 +232,7 @@ def _personas(
 ) -> list[PersonaCard]:
     from familiar_cli.actions.people.me import home_owners
     from familiar_cli.base.config.home import who_speaks
-    from familiar_cli.imports.create import read_personas, template_persona
-    from familiar_cli.imports.personas import find_personas
+    from familiar_cli.imports.personas import find_personas, read_personas, template_persona
     from familiar_cli.imports.what_is_it import taken_for
 
     about = who_speaks(user, me=home_owners(home))

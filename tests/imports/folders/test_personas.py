@@ -12,7 +12,6 @@ from familiar_cli.base.errors import BadInputError, ConflictError, RefusedError,
 from familiar_cli.base.who.identity import Author
 from familiar_cli.context.character import read_character
 from familiar_cli.familiar import Familiar
-from familiar_cli.imports.create import create_from_persona, read_personas, template_persona
 from familiar_cli.imports.folders import (
     FolderContents,
     FolderImportOptions,
@@ -22,9 +21,12 @@ from familiar_cli.imports.folders import (
 from familiar_cli.imports.personas import (
     LEDGER,
     PERSONA_TEMPLATES,
+    create_from_persona,
     find_personas,
     map_persona,
+    read_personas,
     tasks_markdown,
+    template_persona,
 )
 from familiar_cli.store.memory.aliases import names_of
 from familiar_cli.store.memory.desk import items_in
