@@ -296,7 +296,11 @@ class Familiar:
         from datetime import datetime, time, timedelta
 
         from familiar_cli.base.who.visibility import OWNERS, Evidence
-        from familiar_cli.store.history.selection import scopes_between, scopes_of_turns
+        from familiar_cli.store.history.selection import (
+            arrivals_stamp,
+            scopes_between,
+            scopes_of_turns,
+        )
         from familiar_cli.store.memory.pages.imported import ImportedPages
 
         kept: dict[int, str] = {}
@@ -319,7 +323,10 @@ class Familiar:
             scopes = scopes_between(self.history, since, until, rules) & {OWNERS}
             return frozenset({OWNERS}) if imported.has_between(first, last) else scopes
 
-        return Evidence(cited, between, imported.has)
+        def stamp() -> str:
+            return f"{imported.stamp()} {arrivals_stamp(self.history)}"
+
+        return Evidence(cited, between, imported.has, stamp)
 
     @cached_property
     def _kept_rules(self) -> KeptRules:
@@ -361,7 +368,10 @@ class Familiar:
         """The memory's embedding index. Its files are created by the first search."""
         from familiar_cli.store.search.build import EmbeddingIndex
 
-        return EmbeddingIndex(self.memory)
+        def rules() -> PrivacyRules:
+            return self.privacy.rules()
+
+        return EmbeddingIndex(self.memory, rules=rules)
 
     @cached_property
     def finder(self) -> Finder:

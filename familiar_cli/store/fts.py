@@ -7,19 +7,21 @@ characters and SQLite's `trigram` needs three.
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections import Counter
 from contextlib import closing
 from functools import lru_cache
 from itertools import pairwise
+from math import log
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli.base.text import fold_word, sentence_ends, without_joiners
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     Counts = dict[tuple[str, tuple[object, ...]], int]
 
@@ -38,6 +40,9 @@ _COMMON: Final = 0.25  # share of all rows
 _MOST: Final = 0.4  # share of all rows; for words in half of them, BM25 is about zero
 _SAMPLE: Final = 1_000  # newest rows sampled for word frequencies
 _FEW: Final = 200
+_SATURATION: Final = 1.2  # k1, b and the least IDF of FTS5's bm25
+_LENGTH: Final = 0.75
+_LEAST_WEIGHT: Final = 1e-6
 
 _STOP: Final = """
     a about after all also am an and any are as at be because been before being but by can could
@@ -215,7 +220,9 @@ def frequencies(
     table: str,
     words: Iterable[str],
     most_rows: int,
+    *,
     counts: Counts | None = None,
+    visible: Visible | None = None,
 ) -> dict[str, tuple[int, float]]:
     """Return how many rows contain each word, and its share among the newest rows.
 
@@ -224,10 +231,15 @@ def frequencies(
         table: Its name.
         most_rows: About where counts stop.
         counts: Numbers counted already in the same state of the database; more are added.
+        visible: Count only these rows; None: all.
     """
     matches = {word: match_any(word) for word in words}
-    asked = _Table(connection, table, most_rows, "", counts)
-    held = asked.held({match for match in matches.values() if match})
+    wanted = {match for match in matches.values() if match}
+    if visible:
+        found = visible.count_terms(connection, table, wanted, most_rows)
+        held = {term: (count, count / max(visible.rows, 1)) for term, count in found.items()}
+    else:
+        held = _Table(connection, table, most_rows, "", counts).held(wanted)
     return {word: held.get(match or "", (0, 0.0)) for word, match in matches.items()}
 
 
@@ -286,6 +298,145 @@ class _Table(NamedTuple):
             row = self.connection.execute(sql, values).fetchone() or (0,)
             counts[key] = int(row[0])
         return counts[key]
+
+
+class Visible(NamedTuple):
+    """The visible rows of a full-text table.
+
+    Args:
+        rows: Their number.
+        words: The number of words in them.
+        seen: SQL condition on the column `{row}` that holds for them.
+        values: Its parameters.
+    """
+
+    rows: int
+    words: int
+    seen: str
+    values: Sequence[object] = ()
+
+    def found(self, table: str) -> str:
+        """Return the SQL after SELECT for the rows that contain a term."""
+        return f"FROM {table} WHERE {table} MATCH ? AND {self.seen.format(row=f'{table}.rowid')}"
+
+    def count_terms(
+        self, connection: sqlite3.Connection, table: str, terms: Iterable[str], most: int
+    ) -> dict[str, int]:
+        """Count the rows that contain each term; about `most` stands for more."""
+        some = f"SELECT count(*) FROM (SELECT 1 {self.found(table)} LIMIT {most + 1})"  # noqa: S608
+        return {
+            term: int(connection.execute(some, (term, *self.values)).fetchone()[0])
+            for term in terms
+        }
+
+
+def visible_scores(
+    connection: sqlite3.Connection,
+    table: str,
+    match: str,
+    *,
+    most_rows: int,
+    visible: Visible,
+    only: str = "",
+    values: Sequence[object] = (),
+) -> dict[int, float]:
+    """Return the BM25 scores of visible rows; hidden ones count for nothing.
+
+    They are those that FTS5 gives to a table without the hidden rows. Where words are in too many
+    rows, the rarest ones select the rows, newest first.
+
+    Args:
+        connection: Database with the table.
+        table: Its name.
+        match: Result of `match_any`.
+        most_rows: Number of rows to score, and where the rows that contain a word are counted to.
+        visible: The visible rows.
+        only: SQL condition like that of `visible`, beginning with AND, on what is scored.
+        values: The parameters of `only`.
+    """
+    held = visible.count_terms(connection, table, match.split(" OR "), most_rows)
+    telling = {term: count for term, count in held.items() if count}
+    if sum(telling.values()) > most_rows:
+        rare = {term: n for term, n in telling.items() if n <= _MOST * visible.rows}
+        telling = rare or telling
+    newest = f"SELECT rowid {visible.found(table)}{only.format(row=f'{table}.rowid')}"
+    rows: set[int] = set()
+    for term in sorted(telling, key=lambda term: (telling[term], term)):
+        limited = f"{newest} ORDER BY rowid DESC LIMIT {most_rows - len(rows)}"
+        given = (term, *visible.values, *values)
+        rows.update(row for (row,) in connection.execute(limited, given))
+    lengths, average = _row_words(connection, table, rows), visible.words / max(visible.rows, 1)
+    scores = dict.fromkeys(rows, 0.0)
+    for term, count in telling.items():
+        odds = (visible.rows - count + 0.5) / (count + 0.5)
+        weight = max(log(odds), _LEAST_WEIGHT) if odds > 0 else _LEAST_WEIGHT
+        for row, times in _times_held(connection, table, term, rows):
+            length = _SATURATION * (1 - _LENGTH + _LENGTH * lengths[row] / average)
+            scores[row] += weight * times * (_SATURATION + 1) / (times + length)
+    return scores
+
+
+def sample_visible(
+    connection: sqlite3.Connection, table: str, seen: str, values: Sequence[object]
+) -> Visible:
+    """Count the visible rows, up to ten thousand, and estimate their words by the newest ones."""
+    rows = f"FROM {table}_docsize WHERE {seen.format(row=f'{table}_docsize.id')}"
+    some = f"SELECT count(*) FROM (SELECT 1 {rows} LIMIT {10 * _SAMPLE})"  # noqa: S608
+    (count,) = connection.execute(some, values).fetchone()
+    newest = f"SELECT sz {rows} ORDER BY id DESC LIMIT {_SAMPLE}"
+    sizes = [words_in_row(size) for (size,) in connection.execute(newest, values)]
+    return Visible(count, count * sum(sizes) // max(len(sizes), 1), seen, values)
+
+
+def words_in_row(size: bytes) -> int:
+    """Return the number of words in a row; `size` is from the table `…_docsize` of FTS5."""
+    total = value = 0
+    for byte in size:  # one varint for each column
+        value = value << 7 | byte & 0x7F
+        if byte < 0x80:  # noqa: PLR2004
+            total, value = total + value, 0
+    return total
+
+
+def _row_words(connection: sqlite3.Connection, table: str, rows: Collection[int]) -> dict[int, int]:
+    among = "id IN (SELECT value FROM json_each(?))"
+    sizes = connection.execute(
+        f"SELECT id, sz FROM {table}_docsize WHERE {among}",  # noqa: S608
+        (json.dumps(sorted(rows)),),
+    )
+    return {row: words_in_row(size) for row, size in sizes}
+
+
+def _times_held(
+    connection: sqlite3.Connection, table: str, term: str, rows: Collection[int]
+) -> list[tuple[int, int]]:
+    """Return those of `rows` that contain a term, each with the number of its occurrences."""
+    among, stems = json.dumps(sorted(rows)), _stems(term)
+    if stems is None:  # several words in a row
+        sql = f"SELECT rowid, 1 FROM {table} WHERE {table} MATCH ? AND +rowid IN"  # noqa: S608
+    else:
+        words = f"temp.{table}_words"
+        connection.execute(
+            f"CREATE VIRTUAL TABLE IF NOT EXISTS {words} USING fts5vocab(main, {table}, instance)"
+        )
+        sql = f"SELECT doc, count(*) FROM {words} WHERE term BETWEEN ? AND ? AND doc IN"  # noqa: S608
+    sql += " (SELECT value FROM json_each(?)) GROUP BY 1"
+    return connection.execute(sql, (*(stems or (term,)), among)).fetchall()
+
+
+@lru_cache(maxsize=1024)
+def _stems(term: str) -> tuple[str, str] | None:
+    """Return the first and last form of a term in a full-text table; None if it is no one word."""
+    import sqlite3  # noqa: PLC0415  # as above
+
+    if term.endswith("*"):
+        return (start := term.strip('"*')), f"{start}\U0010ffff"
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(_WORDS_TABLE)
+        connection.execute("CREATE VIRTUAL TABLE held USING fts5vocab(words, row)")
+        connection.execute("INSERT INTO words (body) VALUES (?)", (term.strip('"'),))
+        found = connection.execute("SELECT term FROM held WHERE cnt = 1").fetchall()
+    return (found[0][0], found[0][0]) if len(found) == 1 else None
 
 
 def match_all(text: str) -> str | None:

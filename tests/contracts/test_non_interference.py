@@ -13,6 +13,7 @@ import unicodedata
 from contextlib import ExitStack
 from functools import partial
 from itertools import product
+from random import Random
 
 import pytest
 import typer
@@ -29,7 +30,9 @@ from familiar_cli.servers.mcp import catalogue
 from familiar_cli.servers.mcp.catalogue import TOOLS
 from familiar_cli.servers.mcp.tool import ActsFor, Caller
 from familiar_cli.servers.web.site import PAGES
+from familiar_cli.store.history.recall import recall
 from familiar_cli.store.memory.pages.visible_lines import private_heading
+from familiar_cli.store.search.types import SearchOptions
 from tests.contracts.test_visibility import speaking
 from tests.support.server import Say
 from tests.support.serving import serving
@@ -202,17 +205,53 @@ def entered(one: Familiar, monkeypatch) -> None:
     monkeypatch.setenv("FAMILIAR_HOME", str(one.paths.root.parent))
 
 
-@pytest.mark.parametrize("words", ["bees and quokkas in zanzibar", "boats and bees"])
-def test_hidden_words_change_no_order_strength_or_hash(homes, monkeypatch, words) -> None:
-    shown = []
+def drawn_questions(count: int) -> list[str]:
+    """Return questions made of the words of both homes, the same ones each time."""
+    texts = (*PUBLIC_PAGES.values(), *MIXED_PAGES.values(), *SECRET_PAGES.values(), OWNER_SAYS)
+    known = sorted({word for text in texts for word in re.findall(r"[A-Za-z]{2,}", text)})
+    dice = Random(48)
+    return [
+        *("Bo, a boat?", "bees and quokkas in zanzibar", "boats and bees"),
+        *(" ".join(dice.sample(known, dice.randint(1, 5))) for _ in range(count)),
+    ]
+
+
+def test_what_a_stranger_finds_has_the_same_order_scores_and_text(homes) -> None:
+    found, different = 0, []
+    for words in drawn_questions(200):
+        shown: list[list[object]] = []
+        for one in homes:
+            viewer = one.privacy.program()
+            hits = [
+                hit
+                for lines in (False, True)
+                for hit in one.finder.search(words, SearchOptions(lines=lines, viewer=viewer)).hits
+            ]
+            signals = [hit.signals._replace(recency=0.0) for hit in hits if hit.day]
+            places = [(hit.score, hit.rel_path, hit.title, hit.text, hit.best) for hit in hits]
+            past = recall(one.history, words, viewer=viewer).turns
+            shown.append([signals, places, [(t.turn.content, t.score, t.lift) for t in past]])
+            found += len(hits)
+        if shown[0] != shown[1]:
+            different.append((words, *shown))
+    assert different == []
+    assert found > 300
+
+
+@pytest.mark.parametrize("words", drawn_questions(9))
+def test_random_questions_reach_every_face_with_the_same_bytes(homes, monkeypatch, words) -> None:
+    tools, shown = {tool.name: tool for tool in TOOLS}, []
     for one in homes:
         entered(one, monkeypatch)
-        answer = run("ask", words, "--as", "discord:9", "--channel", "dm-x", "--dry-run", "--json")
-        pieces = json.loads(answer.stdout)["data"]["contributions"]
-        keys = ("rel_path", "sha256", "cause", "text")
-        shown.append([[piece[key] for key in keys] for piece in pieces if piece["score"]])
+        argv = ("ask", words, "--as", "discord:9", "--channel", "dm-x", "--dry-run", "--json")
+        answer = json.loads(run(*argv).stdout)["data"]
+        keys = ("rel_path", "sha256", "cause", "text", "score")
+        pieces = [[piece[key] for key in keys] for piece in answer["contributions"]]
+        asked = {"query": words}
+        names = ("memory_search", "history_search")
+        told_of = [told(partial(tools[name].run, Caller(one), asked)) for name in names]
+        shown.append([pieces, told_of])
     assert shown[0] == shown[1]
-    assert len(shown[0]) > 1
 
 
 NAMES = ("", "Robin", "ada", "Ada", "Anna")  # a stranger may call himself anything

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from itertools import pairwise
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -158,3 +160,22 @@ def test_a_part_is_within_its_text_and_its_tokens(text, query, limit) -> None:
 
 def _sentences(text: str) -> list[tuple[int, int]]:
     return list(pairwise([0, *sentence_ends(text), len(text)]))
+
+
+def test_scores_of_visible_rows_are_those_of_a_table_without_the_others() -> None:
+    dice, known = Random(3), ["tea", "teas", "cake", "rum", "gin", "日本", "wine", "beer"]
+    rows = [(n, " ".join(dice.choices(known, k=dice.randint(1, 9)))) for n in range(1, 400)]
+    found = []
+    for kept in (rows, [row for row in rows if row[0] % 3]):
+        with closing(sqlite3.connect(":memory:")) as db:
+            db.execute(
+                f'CREATE VIRTUAL TABLE t USING fts5(title, body, tokenize="{fts.TOKENIZER}")'
+            )
+            pages = ((n, f"tale {n}", fts.indexable(text)) for n, text in kept)
+            db.executemany("INSERT INTO t (rowid, title, body) VALUES (?, ?, ?)", pages)
+            visible = fts.sample_visible(db, "t", "{row} % 3", ())
+            match = fts.match_any("tea with cake and 日本 in 日")
+            found.append(fts.visible_scores(db, "t", match, most_rows=1000, visible=visible))
+            plain = dict(db.execute("SELECT rowid, -bm25(t) FROM t WHERE t MATCH ?", (match,)))
+    assert found[0] == found[1]
+    assert found[1] == pytest.approx(plain)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct, field
 
+from familiar_cli.base.text import sha256_of
 from familiar_cli.base.who.identity import NEUTRAL
 
 if TYPE_CHECKING:
@@ -83,11 +84,13 @@ class Evidence(Struct, frozen=True):
         between: Returns the owner's scope if the owner said something in private on these days, of
             which the last is included.
         imported: Tells whether a page, by its path and text, came from elsewhere.
+        stamp: Returns a text that changes when any of it may be answered differently.
     """
 
     cited: Callable[[Sequence[str]], list[frozenset[str]]]
     between: Callable[[date, date], frozenset[str]]
     imported: Callable[[str, str], bool]
+    stamp: Callable[[], str] = str
 
 
 class PrivacyRules(Struct, frozen=True):
@@ -120,6 +123,12 @@ class PrivacyRules(Struct, frozen=True):
         if slug not in self.own:
             return person_scope(slug)
         return PUBLIC if self.owner_shares else OWNERS
+
+    def stamp(self) -> str:
+        """Return a text that changes when pages may belong to other scopes than before."""
+        switches = self.shares, self.owner_shares, self.notes_are_owners
+        known = sorted(self.own), sorted(self.private.items()), sorted(self.public), switches
+        return sha256_of(repr((known, self.evidence and self.evidence.stamp())))
 
     @property
     def private_channels(self) -> frozenset[str]:

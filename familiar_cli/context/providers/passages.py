@@ -325,7 +325,8 @@ class Gatherer(Struct):
 
     def _hidden_alone(self, seen: PartlyHiddenFile, shown: str) -> str:
         """Return why a hit is rejected if all its matching words are hidden."""
-        why = next((why for _, _, why in seen.hidden if why != _NOT_ITS_WORDS), "")
+        # What is private is not searched at all.
+        why = next((why for _, _, why in seen.hidden if why not in {_NOT_ITS_WORDS, PRIVATE}), "")
         if not why:
             return ""
         return "" if holds_any(shown, self.query) else why
@@ -399,7 +400,9 @@ class _File(Struct):
     def lines_of(self, start: int, end: int) -> str:
         """Return the text from `start` to the end of the line: a long one cites at its end."""
         last = self.text.find("\n", max(start, end - 1))
-        return self.text[start : last if last >= 0 else None]
+        private = [(first, until) for first, until, why in self.seen.hidden if why == PRIVATE]
+        end = last if last >= 0 else len(self.text)
+        return memory_lines.shown_between(self.text, start, end, private)
 
 
 def _read_facts(seen: PartlyHiddenFile, sight: Sight) -> Iterator[Fact]:

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from familiar_cli.base.sqlite import rows_among, transaction
 from familiar_cli.base.times.clock import stopwatch_s
+from familiar_cli.base.who.identity import Author
 from familiar_cli.store import fts
 from familiar_cli.store.history.events import PLACED, heard_condition, parts_of
 from familiar_cli.store.history.events import parts_condition as in_past
@@ -188,6 +189,14 @@ def _ranked_rows(
 ) -> list[tuple[Any, ...]]:
     match, oldest, is_ranked = affordable_query(connection, wanted)
     where, values = span.where_all(connection)
+    if visible := _visible_turns(connection, span.viewer):
+        found = _visible_scores(
+            connection, wanted, visible, (f"{span.view} AS turns", where, values)
+        )
+        best = sorted(found, key=lambda turn_id: (-found[turn_id], turn_id))[:limit]
+        select = f"SELECT {SELECTED} FROM turns WHERE id IN"  # noqa: S608
+        rows = {row[0]: row for row in rows_among(connection, select, best)}
+        return [(*rows[turn_id], -found[turn_id]) for turn_id in best]
     rank, order = ("rank", "rank") if is_ranked else ("0.0", "turns_fts.rowid DESC")
     sql = (
         f"SELECT {SELECTED}, {rank} FROM turns_fts JOIN {span.view} AS turns "  # noqa: S608
@@ -195,6 +204,46 @@ def _ranked_rows(
         f"WHERE turns_fts MATCH ? AND turns_fts.rowid >= ?{where} ORDER BY {order} LIMIT ?"
     )
     return connection.execute(sql, (match, oldest, *values, limit)).fetchall()
+
+
+def _visible_turns(connection: sqlite3.Connection, viewer: Viewer) -> fts.Visible | None:
+    """Return the turns that a viewer sees; None for all."""
+    if viewer.sees_everything or viewer.rules.shares:
+        return None
+    if viewer.is_owner and not _has_others(connection, viewer):
+        return None
+    where, values = visible_condition(viewer)
+    seen = f"EXISTS (SELECT 1 FROM turns WHERE turns.id = {{row}} AND {where})"  # noqa: S608
+    return fts.sample_visible(connection, "turns_fts", seen, values)
+
+
+def _has_others(connection: sqlite3.Connection, viewer: Viewer) -> bool:
+    """Tell whether anybody but the owners ever spoke."""
+    speakers = connection.execute("SELECT author_platform, author_user_id FROM speakers")
+    return any(
+        Author(unpack(platform), unpack(user_id)).slug not in viewer.rules.own
+        for platform, user_id in speakers
+    )
+
+
+def _visible_scores(
+    connection: sqlite3.Connection,
+    wanted: str,
+    visible: fts.Visible,
+    among: tuple[str, str, list[object]],
+) -> dict[int, float]:
+    """Score those turns `among` a view that a condition holds for."""
+    view, where, values = among
+    only = f" AND EXISTS (SELECT 1 FROM {view} WHERE turns.id = {{row}}{where})"  # noqa: S608
+    return fts.visible_scores(
+        connection,
+        "turns_fts",
+        wanted,
+        most_rows=MOST_RANKED,
+        visible=visible,
+        only=only,
+        values=values,
+    )
 
 
 def affordable_query(connection: sqlite3.Connection, wanted: str) -> tuple[str, int, bool]:
@@ -324,6 +373,7 @@ class TokenNearness(Protocol):
         connection: sqlite3.Connection,
         around: Mapping[int, Sequence[int]],
         speakers: Collection[str],
+        visible: fts.Visible | None,
     ) -> dict[int, float]:
         """Return the token similarity of turns with those around each; the best has about 1."""
 
@@ -371,7 +421,10 @@ def recall(
         missing = catch_up(connection, within_s=within_s)
         condition = _condition(connection, channel_id, here, viewer, before_id)
         condition = _narrowed(condition, between_ms, only_people=only_people)
-        own = _by_words(connection, wanted, condition) if wanted and is_ready(connection) else {}
+        visible = _visible_turns(connection, viewer) if is_ready(connection) else None
+        own = {}
+        if wanted and is_ready(connection):
+            own = _by_words(connection, wanted, condition, visible)
         spread, is_all = _evenly(connection, condition) if wide else ([], False)
         alike: dict[int, float] = {}
         if near and not is_all:  # turns examined anyway need no search
@@ -389,7 +442,7 @@ def recall(
                     i: [n for n in _beside(around[i], TOKENS_REACH) if n in early] for i in able
                 }
                 meaning.by_tokens = near.by_tokens(
-                    connection, passages, _speakers(connection, able)
+                    connection, passages, _speakers(connection, able), visible
                 )
                 meaning.tokens_share = near.tokens_share if own else 1.0
             scores = dict.fromkeys(spread, 0.0) | _fused(scores, meaning, around)
@@ -536,9 +589,17 @@ def _evenly(
 
 
 def _by_words(
-    connection: sqlite3.Connection, wanted: str, condition: tuple[str, list[object]]
+    connection: sqlite3.Connection,
+    wanted: str,
+    condition: tuple[str, list[object]],
+    visible: fts.Visible | None,
 ) -> dict[int, float]:
     """Return the best matches by words, with their scores."""
+    if visible:
+        among = "standing AS turns", f" AND {condition[0]}", condition[1]
+        scores = _visible_scores(connection, wanted, visible, among)
+        best = sorted(scores.items(), key=lambda one: (-one[1], one[0]))
+        return dict(best[:DEPTH])
     match, oldest, is_ranked = affordable_query(connection, wanted)
     rank, order = ("-rank", "rank") if is_ranked else ("1.0", "rowid DESC")
     where, values = condition
@@ -577,7 +638,7 @@ def _by_meaning(
         nearest = near.nearest(depth)
         found = _allowed(connection, nearest, condition)
         # Those that may not be found could hide all others from the first look.
-        if len(found) >= NEAR_DEPTH // 2 or len(nearest) < depth:
+        if len(found) >= NEAR_DEPTH or len(nearest) < depth:
             break
         depth *= _DEEPER
     some = [i for i in nearest if i in found][:NEAR_DEPTH]

@@ -171,6 +171,13 @@ def speakers_stamp(history: HistoryFile) -> tuple[int, ...]:
     return tuple(history.rows(sql)[0])
 
 
+def arrivals_stamp(history: HistoryFile) -> tuple[int, ...]:
+    """Return counters that change when turns of another time arrive: imported, or by sync."""
+    tables = {"chats": "id", "turn_extras": "turn_id", "elsewhere": "turn_id"}
+    newest = (f"(SELECT max({column}) FROM {table})" for table, column in tables.items())  # noqa: S608
+    return tuple(history.rows(f"SELECT {', '.join(newest)}")[0])
+
+
 def people_in(history: HistoryFile, channels: Iterable[str]) -> dict[str, set[str]]:
     """Return the slugs of all past speakers, by channel."""
     found: dict[str, set[str]] = {}

@@ -24,6 +24,7 @@ from familiar_cli.base.markdown import body_start
 from familiar_cli.base.sqlite import transaction
 from familiar_cli.base.text import sha256_of
 from familiar_cli.base.times.clock import stopwatch_s
+from familiar_cli.base.who.visibility import PrivacyRules
 from familiar_cli.store.memory.layout import INDEX_DIR, is_page
 from familiar_cli.store.search import scan, schema
 from familiar_cli.store.search.schema import IndexUnusableError
@@ -35,11 +36,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.store.fts import Counts
     from familiar_cli.store.memory.store.files import Skipped
     from familiar_cli.store.memory.store.store import MemoryStore
     from familiar_cli.store.search.embedder import Embedder
     from familiar_cli.store.search.rank import Candidate, Pieces
+    from familiar_cli.store.search.rows import Split
     from familiar_cli.store.search.token_vectors import CountedTokens, Rows
     from familiar_cli.store.search.vectors import Vectors
 
@@ -125,10 +128,17 @@ class EmbeddingIndex:
     Args:
         store: The indexed memory.
         directory: Directory of the index; by default `.index` in the memory.
+        rules: Returns the rules of privacy, by which files are split into parts.
     """
 
-    def __init__(self, store: MemoryStore, directory: Path | None = None) -> None:
+    def __init__(
+        self,
+        store: MemoryStore,
+        directory: Path | None = None,
+        rules: Callable[[], PrivacyRules] = PrivacyRules,
+    ) -> None:
         self.store = store
+        self._rules = rules
         self.directory = directory or store.root / INDEX_DIR
         self._is_cut = False
         self._idle = schema.IdleConnection()
@@ -269,14 +279,14 @@ class EmbeddingIndex:
             self._cached = (stamp, vectors.load_vectors(connection, self.directory))
         return self._cached[1]
 
-    def pieces(self, connection: sqlite3.Connection) -> Pieces:
+    def pieces(self, connection: sqlite3.Connection, viewer: Viewer) -> Pieces:
         """Return a reader of pieces that caches them until the index changes."""
-        from familiar_cli.store.search.rank import Pieces
+        from familiar_cli.store.search.rank import Pieces, seen_parts
 
         known, state = self._pieces, schema.state_of(connection)
         if known is None or known[0] != state or len(known[1]) + len(known[2]) > _MOST_KEPT:
             known = self._pieces = state, {}, {}
-        return Pieces(connection, known[1], known[2])
+        return Pieces(connection, known[1], known[2], seen_parts(connection, viewer))
 
     def token_rows(self, connection: sqlite3.Connection) -> Rows | None:
         """Return the vectors of all tokens, or None; a replaced file is loaded again."""
@@ -296,31 +306,52 @@ class EmbeddingIndex:
         """As `refresh`, with an open connection."""
         until_s = None if within_s is None else stopwatch_s() + within_s
         seen = scan.scan_root(self.store.root, connection)
-        changed, unread = [], 0
+        changed, unread, split = [], 0, self._split()
         for number, (rel_path, stamp) in enumerate(sorted(seen.suspects.items())):
             if until_s is not None and stopwatch_s() >= until_s:
                 unread = len(seen.suspects) - number
                 break
-            if self._take_in(connection, rel_path, stamp):
+            if self._take_in(connection, rel_path, stamp, split):
                 changed.append(rel_path)
             if progress:
                 progress("files read", number + 1, len(seen.suspects))
         _take_out(connection, seen.gone)  # last: moved files keep their vectors
         if not unread:
+            self._split_again(connection, split, until_s)
             scan.note_scan(connection, seen)
         unchanged = seen.same + len(seen.suspects) - len(changed) - unread
         why = _note_of_rebuild(connection)
         return Refreshed(tuple(changed), seen.gone, unchanged, why, unread, seen.closed)
 
+    def _split(self) -> Split:
+        from familiar_cli.store.search.rows import Split
+
+        rules = self._rules()
+        return Split(rules, rules.stamp())
+
+    def _split_again(
+        self, connection: sqlite3.Connection, split: Split, until_s: float | None
+    ) -> None:
+        """Split files anew that were split under other rules of privacy, while there is time."""
+        select = "SELECT DISTINCT rel_path FROM documents WHERE rules != ? AND problem = ''"
+        for (rel_path,) in connection.execute(select, (split.stamp,)).fetchall():
+            if until_s is not None and stopwatch_s() >= until_s:
+                return
+            if stamp := scan.file_stamp(self.store.root / rel_path):
+                self._take_in(connection, rel_path, stamp, split)
+
     def _touch(self, connection: sqlite3.Connection, rel_paths: list[str]) -> None:
+        split = self._split()
         for rel_path in rel_paths:
             stamp = scan.file_stamp(self.store.root / rel_path)
             if stamp is None:
                 _take_out(connection, [rel_path])
             else:
-                self._take_in(connection, rel_path, stamp)
+                self._take_in(connection, rel_path, stamp, split)
 
-    def _take_in(self, connection: sqlite3.Connection, rel_path: str, stamp: FileStamp) -> bool:
+    def _take_in(
+        self, connection: sqlite3.Connection, rel_path: str, stamp: FileStamp, split: Split
+    ) -> bool:
         """Read one file; tell whether its content is new to the index."""
         from familiar_cli.store.search import rows  # a search rarely finds anything new
 
@@ -333,7 +364,7 @@ class EmbeddingIndex:
             rows.put_problem(connection, rel_path, stamp, str(error))
             return False
         sha256 = sha256_of(content)
-        if rows.held_sha256(connection, rel_path) == sha256:
+        if rows.held_version(connection, rel_path) == (sha256, split.stamp):
             rows.restamp_file(connection, rel_path, stamp)
             return False
         try:
@@ -342,7 +373,7 @@ class EmbeddingIndex:
             problem = f"it is not UTF-8 text (byte {error.start})"
             rows.put_problem(connection, rel_path, stamp, problem)
             return False
-        rows.put_file(connection, rel_path, text=text, sha256=sha256, seen=stamp)
+        rows.put_file(connection, rel_path, text=text, sha256=sha256, seen=stamp, split=split)
         return True
 
     def _embed(
@@ -383,7 +414,7 @@ class EmbeddingIndex:
         beside = (p for p in self.directory.iterdir() if not p.name.startswith(schema.FILE))
         return IndexStatus(
             exists=True,
-            files=count("documents WHERE problem = ''"),
+            files=count("(SELECT DISTINCT rel_path FROM documents WHERE problem = '')"),
             stale_files=len(self._really_stale(connection, seen.suspects)) + len(seen.gone),
             passages=count(f"chunks WHERE level = {schema.PASSAGE}"),
             lines=count(f"chunks WHERE level = {schema.LINE}"),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from datetime import date, datetime, tzinfo
+from datetime import date, datetime
 from functools import lru_cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -14,7 +13,7 @@ from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.languages import ENGLISH, Phrases
 from familiar_cli.base.markdown import scan, without_marks
 from familiar_cli.base.sqlite import rows_among
-from familiar_cli.base.text import fold_word, one_line
+from familiar_cli.base.text import fold_word, one_line, sha256_of
 from familiar_cli.base.times.clock import now, since_1970, to_zone
 from familiar_cli.store import fts
 from familiar_cli.store.memory.layout import is_page
@@ -30,7 +29,7 @@ from familiar_cli.store.search.who_when import last_day
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
     from familiar_cli.base.who.visibility import Viewer
@@ -57,24 +56,13 @@ class ShownHits(Struct):
     _with_private: set[str] = field(default_factory=set)
 
     def counts(self, hit: Hit, text: str) -> bool:
-        """Tell whether any of a hit's best line is visible.
-
-        A file with private parts counts only if its public words match: finding it by a private
-        word would reveal that the word is there.
-        """
+        """Tell whether any of a hit's best line is visible."""
         self._texts[hit.rel_path] = text
         hidden = self._hidden(hit)
-        if hit.rel_path in self._with_private and not self._answers(hit, text):
-            return False
         if not hidden:
             return True
         shown = shown_between(text, hit.best_start, hit.best_end, hidden)
         return any(map(str.isalnum, shown))
-
-    def _answers(self, hit: Hit, text: str) -> bool:
-        """Tell whether the public words of the best line share one with the question."""
-        hidden = self._spans[hit.rel_path]
-        return holds_any(shown_between(text, hit.best_start, hit.best_end, hidden), self.query)
 
     def of(self, hit: Hit) -> Hit:
         """Build a hit as it is shown, if it counts."""
@@ -85,7 +73,8 @@ class ShownHits(Struct):
             best = shown_between(text, start, end, hidden)
             whole = shown_between(text, hit.char_start, hit.char_end, hidden)
         shown = hit._replace(text=whole, best=best)
-        return self._placed(shown, text) if hit.rel_path in self._with_private else shown
+        is_partly_seen = hit.rel_path in self._with_private or not self.viewer.is_owner
+        return self._placed(shown, text) if is_partly_seen else shown
 
     def _placed(self, hit: Hit, text: str) -> Hit:
         """Return a hit of a page with private parts, with headings and places as they are seen."""
@@ -97,6 +86,7 @@ class ShownHits(Struct):
         start = first_word(seen, CharRange(line.start, line.end))
         place = partial(visible_place, text, viewer=self.viewer, rel_path=hit.rel_path)
         return hit._replace(
+            text=hit.text.rstrip("\n"),  # a gap may follow
             char_start=place(hit.char_start),
             char_end=place(hit.char_end),
             line=line_number(seen, start),
@@ -122,48 +112,6 @@ def visible_line(hit: Hit, text: str, viewer: Viewer) -> tuple[str, TextSpan | N
     made = _cut_page(visible_in(text, viewer, hit.rel_path), hit.rel_path)
     at = visible_place(text, hit.best_start, viewer, hit.rel_path)
     return made.title, next((line for line in made.lines if line.end > at), None)
-
-
-class PartlySeen(NamedTuple):
-    """The files of which a viewer does not see all.
-
-    Args:
-        texts: What is seen of each, by document.
-        lines: By document the lines that are seen and hold words searched for, with their share.
-    """
-
-    texts: dict[int, str]
-    lines: dict[int, dict[int, float]]
-
-
-def partly_seen(
-    connection: sqlite3.Connection,
-    store: MemoryStore,
-    query: str,
-    documents: Iterable[int],
-    viewer: Viewer,
-) -> PartlySeen:
-    """Find those of `documents` of which a viewer does not see all."""
-    found, read, words = PartlySeen({}, {}), store.reader(), fts.wanted_words(query)
-    select = "SELECT id, rel_path FROM documents WHERE id IN"
-    files = () if viewer.sees_everything else rows_among(connection, select, documents)
-    for id_, rel_path in files:
-        with suppress(FamiliarError):
-            text = read(rel_path)
-            if hidden := private_spans(text, viewer, rel_path):
-                found.texts[id_] = seen = visible_in(text, viewer, rel_path)
-                of_file = found.lines[id_] = {}
-                for line, start, end in connection.execute(_LINES_OF, (id_,)):
-                    if not any(first < end and last > start for first, last in hidden):
-                        at = start - sum(last - first for first, last in hidden if first < start)
-                        held = next(one for one in _cut_page(seen, rel_path).lines if one.end > at)
-                        folded = _fold_text(blank_spans(seen[held.start : held.end]))
-                        if share := share_of(folded, words):
-                            of_file[line] = share
-    return found
-
-
-_LINES_OF: Final = "SELECT id, char_start, char_end FROM chunks WHERE level = 1 AND document_id = ?"
 
 
 WHOLE_FILE_CHARS: Final = 2000
@@ -299,6 +247,7 @@ class _File(NamedTuple):  # as many are made as files were found
     age_days: float
     is_linked: bool
     is_same_instance: bool
+    sha256: str
 
 
 class _Line(NamedTuple):
@@ -310,12 +259,16 @@ class _Line(NamedTuple):
 
 
 class _HitText(NamedTuple):
-    """What of a file is shown: the place, the best line in it, the words, the line's number."""
+    """What of a file is shown: the place, the best line in it, the words, the line's number.
+
+    `seen` is what of the words the viewer sees.
+    """
 
     place: CharRange
     best: CharRange
     text: str
     line: int
+    seen: str
 
 
 def make_hits(
@@ -326,7 +279,6 @@ def make_hits(
     scorer: Scorer,
     *,
     linked: AbstractSet[int],
-    partly: Mapping[int, str],
 ) -> tuple[Hit, ...]:
     """Return at most `k` accepted hits, best first; one per file, or one per line.
 
@@ -357,7 +309,7 @@ def make_hits(
     ranked.sort()
     found: list[Hit] = []
     taken: set[str] = set()
-    writer = _Writer(connection, store, query, options, partly)
+    writer = _Writer(connection, store, query, options)
     for negative, rel_path, _, number, relevance in ranked:
         if len(found) == options.k or -negative < options.min_score:
             break
@@ -421,20 +373,30 @@ def _is_in_run(word: str, text: str) -> bool:
     return fts.is_unspaced(word) and word in fold_word(text)
 
 
-def age_days(day: str, mtime_ns: int, today: datetime) -> float:
+UNKNOWN_AGE_DAYS: Final = 143.0  # at which recency is a half
+
+
+def age_days(day: str, mtime_ns: int, today: datetime, viewer: Viewer) -> float:
     """Return a file's age, >= 0: from the day it is about, else from its last change.
 
     All files of one search have the same `today`; otherwise two of the same moment could swap.
+    A stranger is not told when a file was changed, since hidden lines may have been.
     """
     if day:
         return max(0.0, float((today.date() - date.fromisoformat(day)).days))
+    if not viewer.is_owner:
+        return UNKNOWN_AGE_DAYS
     return max(0.0, (today.timestamp() - mtime_ns / 1e9) / _DAY_S)
 
 
-def local_day(mtime_ns: int, zone: tzinfo | None) -> str:
-    """Return the day of a file's time in a timezone, as `2026-01-31`; None: the system's."""
+def day_of_file(rel_path: str, day: str, mtime_ns: int, options: SearchOptions) -> str:
+    """Return the day a file is about, else that of its last change; see `age_days`."""
+    if about := day or last_day(rel_path):
+        return about
+    if not options.viewer.is_owner:
+        return ""
     try:
-        return to_zone(since_1970(mtime_ns / 1e9), zone).date().isoformat()
+        return to_zone(since_1970(mtime_ns / 1e9), options.zone).date().isoformat()
     except (OverflowError, OSError, ValueError):
         return now().date().isoformat()
 
@@ -446,13 +408,14 @@ def _round_or_none(value: float | None) -> float | None:
 def _load_files(
     connection: sqlite3.Connection, ids: set[int], linked: AbstractSet[int], options: SearchOptions
 ) -> dict[int, _File]:
-    select = "SELECT id, rel_path, title, day, instance, mtime_ns FROM documents WHERE id IN"
+    columns = "id, rel_path, title, day, instance, mtime_ns, sha256"
+    rows = rows_among(connection, f"SELECT {columns} FROM documents WHERE id IN", ids)  # noqa: S608
     today = now()
     found: dict[int, _File] = {}
-    for id_, rel_path, title, day, instance, mtime_ns in rows_among(connection, select, ids):
-        age = age_days(day or last_day(rel_path), mtime_ns, today)
+    for id_, rel_path, title, day, instance, mtime_ns, sha256 in rows:
+        age = age_days(day or last_day(rel_path), mtime_ns, today, options.viewer)
         same_instance = bool(options.instance) and instance == options.instance
-        found[id_] = _File(id_, rel_path, title, day, age, id_ in linked, same_instance)
+        found[id_] = _File(id_, rel_path, title, day, age, id_ in linked, same_instance, sha256)
     return found
 
 
@@ -465,9 +428,7 @@ class _Writer:
         store: MemoryStore,
         query: str,
         options: SearchOptions,
-        partly: Mapping[int, str],
     ) -> None:
-        self._partly = partly
         self._connection = connection
         self._read_file = store.reader()
         self._query = query
@@ -485,9 +446,9 @@ class _Writer:
 
     def hit(self, scored: Scored, file: _File, score: float) -> Hit:
         line, text = self._line(scored.line.id), self.text_of(file.rel_path)
-        if text is None or text[line.place.start : line.place.end] != line.text:
+        if text is None or not self._is_there(line, file, text):
             # It was changed after it was indexed.
-            shown = _HitText(line.place, line.place, line.text, 1)
+            shown = _HitText(line.place, line.place, line.text, 1, line.text)
             return self._written(scored, file, score, line, shown)
         place = line.place
         if not self._options.lines:
@@ -495,8 +456,14 @@ class _Writer:
             place = _choose_visible(text, line.place, passage, file.rel_path, self._options)
         best = CharRange(first_word(text, line.place), line.place.end)
         words = text[place.start : place.end]
-        shown = _HitText(place, best, words, line_number(text, best.start))
+        seen = _visible_words(text, place, self._options.viewer, file.rel_path)
+        shown = _HitText(place, best, words, line_number(text, best.start), seen)
         return self._written(scored, file, score, line, shown)
+
+    def _is_there(self, line: _Line, file: _File, text: str) -> bool:
+        """Tell whether a line is where it was indexed; there may be others in between."""
+        is_same = text[line.place.start : line.place.end] == line.text
+        return is_same or sha256_of(text) == file.sha256
 
     def _written(
         self, scored: Scored, file: _File, score: float, line: _Line, shown: _HitText
@@ -507,7 +474,7 @@ class _Writer:
             round(scored.lexical, 4),
             _round_or_none(scored.dense),
             _round_or_none(scored.cosine),
-            round(query_coverage(self._words_seen(file, shown), self._query), 4),
+            round(query_coverage(shown.seen, self._query), 4),
             scored.speaker,
             round(rank.recency_score(file.age_days), 4),
             file.is_linked,
@@ -532,11 +499,6 @@ class _Writer:
             signals,
         )
 
-    def _words_seen(self, file: _File, shown: _HitText) -> str:
-        text = self.text_of(file.rel_path) if file.id in self._partly else None
-        viewer = self._options.viewer
-        return _visible_words(text, shown.place, viewer, file.rel_path) if text else shown.text
-
     def text_of(self, rel_path: str) -> str | None:
         """Return a file's text, read once; None if it is unreadable."""
         if rel_path not in self._texts:
@@ -548,11 +510,12 @@ class _Writer:
 
 
 _OUT = (
-    "SELECT l.target, t.rel_path IS NOT NULL FROM links l JOIN documents d ON d.id = l.document_id "
-    "LEFT JOIN documents t ON t.rel_path = l.target WHERE d.rel_path = ? ORDER BY 1"
+    "SELECT DISTINCT l.target, t.rel_path IS NOT NULL FROM links l "
+    "JOIN documents d ON d.id = l.document_id LEFT JOIN documents t ON t.rel_path = l.target "
+    "WHERE d.rel_path = ? ORDER BY 1"
 )
 _BACK = (
-    "SELECT d.rel_path FROM links l JOIN documents d ON d.id = l.document_id "
+    "SELECT DISTINCT d.rel_path FROM links l JOIN documents d ON d.id = l.document_id "
     "WHERE l.target = ? ORDER BY 1 LIMIT ?"
 )
 
@@ -578,7 +541,7 @@ def is_wanted(rel_path: str, day: str, options: SearchOptions) -> bool:
         return False
     if options.since and day < options.since.isoformat():
         return False
-    return options.until is None or day <= options.until.isoformat()
+    return options.until is None or "" < day <= options.until.isoformat()
 
 
 def find_in_files(
@@ -607,7 +570,7 @@ def find_in_files(
             break
         made = _cut_page(file.text, file.rel_path)
         day = made.day.isoformat() if made.day else ""
-        about = day or last_day(file.rel_path) or local_day(file.mtime_ns, options.zone)
+        about = day_of_file(file.rel_path, day, file.mtime_ns, options)
         if is_wanted(file.rel_path, about, options):
             hits += _hits_that_count(
                 _Cutter(file, made, day, query, options).hits(words), file, options
@@ -683,6 +646,8 @@ class _Cutter(Struct, frozen=True):
     def hits(self, words: list[str]) -> Iterator[Hit]:
         """Yield the hits lazily, best first."""
         text = blank_spans(self.file.text)
+        for first, last in private_spans(text, self.options.viewer, self.file.rel_path):
+            text = f"{text[:first]}{' ' * (last - first)}{text[last:]}"
         scored = [(share_of(_fold_text(text[s.start : s.end]), words), s) for s in self.made.lines]
         scored = sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])
         if self.options.lines:
@@ -721,7 +686,8 @@ class _Cutter(Struct, frozen=True):
     def _signals(self, place: CharRange, score: float) -> Signals:
         path, viewer = self.file.rel_path, self.options.viewer
         words = _visible_words(self.file.text, place, viewer, path)
-        about = self.day or last_day(self.file.rel_path)
+        about = self.day or last_day(path)
+        age = age_days(about, self.file.mtime_ns, now(), viewer)
         return Signals(
             relevance=score,
             lexical=score,
@@ -729,7 +695,7 @@ class _Cutter(Struct, frozen=True):
             cosine=None,
             coverage=round(query_coverage(words, self.query), 4),
             speaker=False,
-            recency=round(rank.recency_score(age_days(about, self.file.mtime_ns, now())), 4),
+            recency=round(rank.recency_score(age), 4),
             linked=False,
             same_instance=False,
         )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import json
 from datetime import date, tzinfo
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from msgspec import Struct
 
 from familiar_cli.base.sqlite import rows_among
 from familiar_cli.base.times.clock import now, to_zone
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from familiar_cli.base.who.visibility import Viewer
     from familiar_cli.store.history.recall import Recalled
     from familiar_cli.store.history.rows import Turn
     from familiar_cli.store.search.embedder import Spec
@@ -44,7 +47,7 @@ class Candidate(NamedTuple):  # thousands are made for one question, and a tuple
         document_id: Its file.
         speaker: Who speaks in it.
         part_first: A passage's first line, or the first passage that holds a line.
-        part_last: What follows the last one of them; `part_first` if a line is judged by itself.
+        part_last: What follows the last one of them.
         rows_from: The first of its token vectors; None: it has none.
         rows_count: How many it has.
     """
@@ -156,7 +159,7 @@ class Scorer:
     def relevances(self, least_dense: float = 0.0) -> list[float | None]:
         """Return the relevance of each line; None without a matching word or a near meaning."""
         weights = self._weights
-        share = weights.maxsim if any(self._lexical) else 1.0
+        share = weights.maxsim if self._lexical.passages else 1.0
         of_words = 1 - share
         speakers = {speaker: weights.speaker * is_one for speaker, is_one in self._named.items()}
         people = {document: weights.people * part for document, part in self._people.items()}
@@ -188,11 +191,7 @@ class Scorer:
         near = self._maxsim.get(line.id)
         passages = range(line.part_first, line.part_last)
         by_words, cosines = self._lexical.passages, self._cosines
-        passage = max(
-            passages,
-            key=lambda p: (by_words.get(p, 0.0), cosines.get(p, 0.0)),
-            default=line.part_first,
-        )
+        passage = max(passages, key=lambda p: (by_words.get(p, 0.0), cosines.get(p, 0.0)))
         known = [cosines[id_] for id_ in (line.id, *passages) if id_ in cosines]
         return Scored(
             line,
@@ -211,7 +210,7 @@ class Scorer:
         dense = self._dense(line)
         if dense is None:  # nothing is known against a line that waits, so it is not put last
             return words
-        share = self._weights.dense if any(self._lexical) else 1.0
+        share = self._weights.dense if self._lexical.passages else 1.0
         return (1 - share) * words + share * dense
 
     def _dense(self, line: Candidate) -> float | None:
@@ -237,19 +236,12 @@ def file_score(
 
 
 def _by_words(lines: Sequence[Candidate], lexical: Lexical, weights: Weights) -> list[float]:
-    """Return the lexical score of each line, in [0, 1]; the best one has 1.
-
-    A line that is judged by itself counts as if its passage and its file matched as well as it.
-    """
-    of_one = _weighted(lexical.lines, weights.file + weights.passage + weights.line).get
+    """Return the lexical score of each line, in [0, 1]; the best one has 1."""
     of_file = _weighted(lexical.documents, weights.file).get
     of_passage = _weighted(lexical.passages, weights.passage).get
     of_line = _weighted(lexical.lines, weights.line).get
     raw = []
     for id_, _, document, _, passage, end, _, _ in lines:
-        if passage == end:
-            raw.append(of_one(id_, 0.0))
-            continue
         words = of_passage(passage, 0.0)
         while (passage := passage + 1) < end:  # this and the next take a third of `range`, `max`
             other = of_passage(passage, 0.0)
@@ -305,6 +297,75 @@ def times_of_lines(
     }
 
 
+class SeenParts(Struct, frozen=True):
+    """The parts of files that a viewer sees, where that is not all of them.
+
+    Args:
+        hidden: Ids of the others.
+        pieces: Where their pieces are: a byte for each id, 1 for those that are hidden.
+        tables: What is seen of each full-text table.
+    """
+
+    hidden: frozenset[int]
+    pieces: bytearray
+    tables: Mapping[str, fts.Visible]
+
+    def scores(
+        self, connection: sqlite3.Connection, table: str, match: str, only: str
+    ) -> dict[int, float]:
+        """Return the best BM25 scores of visible rows."""
+        scores = fts.visible_scores(
+            connection, table, match, most_rows=MOST_RANKED, visible=self.tables[table], only=only
+        )
+        best = sorted(scores.items(), key=lambda one: (-one[1], one[0]))
+        return dict(best[:DEPTH])
+
+    def sees_piece(self, id_: int) -> bool:
+        """Tell whether a piece is visible."""
+        return id_ >= len(self.pieces) or not self.pieces[id_]
+
+
+SEEN_FILE: Final = "is_seen_file({row})"  # functions of SQL that `seen_parts` defines
+SEEN_PIECE: Final = "is_seen_piece({row})"
+
+
+def seen_parts(connection: sqlite3.Connection, viewer: Viewer) -> SeenParts | None:
+    """Return what a viewer sees; None for everything."""
+    if viewer.sees_everything or viewer.rules.shares:
+        return None
+    select = "SELECT DISTINCT audience FROM documents"
+    audiences = [audience for (audience,) in connection.execute(select)]
+    closed = [one for one in audiences if not viewer.sees(json.loads(one))]
+    if viewer.is_owner and not closed:
+        return None
+    select = "SELECT id FROM documents WHERE audience IN"
+    hidden = frozenset(id_ for (id_,) in rows_among(connection, select, closed))
+    (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM chunks").fetchone()
+    pieces = bytearray(last + 1)
+    ranges = (
+        "SELECT min(id), max(id) FROM chunks WHERE document_id IN"
+        " (SELECT value FROM json_each(?)) GROUP BY document_id"
+    )
+    for first, end in connection.execute(ranges, (json.dumps(sorted(hidden)),)):
+        pieces[first : end + 1] = b"\1" * (end + 1 - first)
+    sums = (
+        "SELECT count(*), sum(words), sum(passages), sum(passage_words), sum(lines),"
+        " sum(line_words) FROM documents WHERE problem = '' AND audience NOT IN"
+        " (SELECT value FROM json_each(?))"
+    )
+    row = connection.execute(sums, (json.dumps(closed),)).fetchone()
+    files, words, passages, in_passages, lines, in_lines = (int(size or 0) for size in row)
+    tables = {
+        "documents_fts": fts.Visible(files, words, SEEN_FILE),
+        "passages_fts": fts.Visible(passages, in_passages, SEEN_PIECE),
+        "lines_fts": fts.Visible(lines, in_lines, SEEN_PIECE),
+    }
+    found = SeenParts(hidden, pieces, tables)
+    connection.create_function("is_seen_file", 1, lambda id_: id_ not in hidden)
+    connection.create_function("is_seen_piece", 1, found.sees_piece)
+    return found
+
+
 class Pieces:
     """Reads pieces of an index, as it is within one transaction.
 
@@ -312,14 +373,30 @@ class Pieces:
         connection: The index.
         read: The pieces that were read from the same state of the index; more are added.
         counts: The same of numbers of words.
+        parts: The parts of files that may be found; None for all.
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, read: dict[int, Candidate], counts: fts.Counts
+        self,
+        connection: sqlite3.Connection,
+        read: dict[int, Candidate],
+        counts: fts.Counts,
+        parts: SeenParts | None = None,
     ) -> None:
         self.connection = connection
         self.counts = counts
+        self.parts = parts
         self._read = read
+
+    @property
+    def seen_files(self) -> str:
+        """The SQL condition on the column `document_id` that holds for visible parts of files."""
+        return SEEN_FILE.format(row="document_id") if self.parts else "TRUE"
+
+    @property
+    def lines_seen(self) -> fts.Visible | None:
+        """The visible lines; None for all."""
+        return self.parts.tables["lines_fts"] if self.parts else None
 
     def among(self, ids: Collection[int]) -> list[Candidate]:
         """Return the pieces with these ids, in their order, skipping unknown ones."""
@@ -428,59 +505,10 @@ def word_scores(pieces: Pieces, query: str, restricted: Restricted = "") -> Lexi
     )
 
 
-def best_documents(scores: Lexical, pieces: Pieces, most: int) -> list[int]:
-    """Return the documents that match best by words, as a whole or by a passage."""
-    best = Counter(_weighted(scores.documents, 1.0))
-    of_passages = _weighted(scores.passages, 1.0)
-    passages: dict[int, float] = {}
-    for one in pieces.among(scores.passages):
-        passages[one.document_id] = max(passages.get(one.document_id, 0.0), of_passages[one.id])
-    best.update(passages)
-    return [id_ for id_, _ in best.most_common(most)]
-
-
-def without_hidden(
-    scores: Lexical,
-    pieces: Pieces,
-    query: str,
-    seen: Mapping[int, str],
-    shares: Mapping[int, Mapping[int, float]],
-) -> Lexical:
-    """Return scores that do not depend on the hidden parts of files.
-
-    The lines seen of such a file share the score of the best one.
-
-    Args:
-        seen: What is seen of files with hidden parts, by document.
-        shares: The share of the words of `query` in the lines seen, by document and line.
-    """
-    if not any(scores):
-        return scores
-    passages = {one.id for one in pieces.among(scores.passages) if one.document_id in shares}
-    hidden = {one.id for one in pieces.among(scores.lines) if one.document_id in shares}
-    lines = {id_: score for id_, score in scores.lines.items() if id_ not in hidden}
-    least = min(lines.values(), default=1.0)
-    for document, of_file in shares.items():
-        # Headings are left out, since those above a line may be hidden.
-        found = rows_among(pieces.connection, _OF_BODY, of_file, [fts.match_any(query)])
-        best = max((score for _, score in found), default=0.0)
-        if of_file and (best or any(fts.match_spans(query, seen[document]))):
-            most = max(of_file.values())
-            lines |= {id_: (best or least) * share / most for id_, share in of_file.items()}
-    return Lexical(
-        {id_: score for id_, score in scores.documents.items() if id_ not in shares},
-        {id_: score for id_, score in scores.passages.items() if id_ not in passages},
-        lines,
-    )
-
-
-_OF_BODY: Final = (
-    "SELECT rowid, -bm25(lines_fts, 0.0, 1.0) FROM lines_fts WHERE lines_fts MATCH ? AND +rowid IN"
-)
-
-
 def _bm25_scores(pieces: Pieces, table: str, match: str, wanted: str) -> dict[int, float]:
-    connection = pieces.connection
+    connection, parts = pieces.connection, pieces.parts
+    if parts:
+        return parts.scores(connection, table, match, wanted and f" AND +{{row}} {wanted}")
     # The plus keeps SQLite from asking the full-text table anew for each wanted row. `bm25` stands
     # where `rank` might, which would be worked out also for rows that are not wanted.
     only = f" AND +rowid {wanted}" if wanted else ""

@@ -1,25 +1,29 @@
-"""Write one file's rows into the index, and take them out again. Each call is one transaction."""
+"""Write one file's rows into the index, or take them out. Each call is one transaction."""
 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, Final
+import json
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 
 from familiar_cli.base.sqlite import transaction
+from familiar_cli.base.who.visibility import PrivacyRules
 from familiar_cli.store import fts
 from familiar_cli.store.memory.pages.front_matter import is_pinned
 from familiar_cli.store.memory.pages.lines import blank_spans
 from familiar_cli.store.memory.pages.links import link_targets
+from familiar_cli.store.memory.pages.visible_lines import parts_by_audience
 from familiar_cli.store.search import chunking, schema
 from familiar_cli.store.search.who_when import day_in, names_of, put_people, times_of
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from familiar_cli.base.files import FileStamp
+    from familiar_cli.store.memory.pages.visible_lines import AudiencePart
     from familiar_cli.store.search.chunking import Cut, TextSpan
 
     # A line's vector, and where the vectors of its tokens are.
@@ -34,35 +38,80 @@ _INSERT: Final = (
 )
 
 
+class Split(NamedTuple):
+    """How files are split into parts: the rules of privacy, and a stamp that changes with them."""
+
+    rules: PrivacyRules = PrivacyRules()
+    stamp: str = ""
+
+
 def put_file(
-    connection: sqlite3.Connection, rel_path: str, *, text: str, sha256: str, seen: FileStamp
+    connection: sqlite3.Connection,
+    rel_path: str,
+    *,
+    text: str,
+    sha256: str,
+    seen: FileStamp,
+    split: Split = Split(),  # noqa: B008  # a tuple
 ) -> None:
-    """Index the file at `rel_path` with `text`, keeping the vectors of unchanged pieces."""
-    made = chunking.cut_text(text, rel_path)
-    links = link_targets(text, rel_path)
+    """Index the file at `rel_path` with `text`, keeping the vectors of unchanged pieces.
+
+    The lines that the same people may see are indexed as if they were a file of their own.
+    """
+    parts = [
+        (one, "".join(text[start:end] for start, end in one.spans))
+        for one in parts_by_audience(text, rel_path, split.rules)
+    ]
+    cuts = [chunking.cut_text(said, rel_path) for _, said in parts]
     with transaction(connection):
-        if held_sha256(connection, rel_path) == sha256:
+        if held_version(connection, rel_path) == (sha256, split.stamp):
             return  # another process was quicker
+        if _is_split_alike(connection, rel_path, sha256, parts):
+            update = "UPDATE documents SET rules = ? WHERE rel_path = ?"
+            connection.execute(update, (split.stamp, rel_path))
+            return
         vectors = _vectors_of(connection, rel_path)
         _take_out(connection, rel_path)
-        document = _insert_document(
-            connection,
-            rel_path,
-            sha256,
-            seen,
-            made,
-            char_count=len(text),
-            pinned=is_pinned(text),
-        )
-        _Chunks(connection, document, text, made, vectors).write()
-        connection.executemany(
-            "INSERT OR IGNORE INTO links VALUES (?, ?)", [(document, t) for t in links]
-        )
-        connection.executemany(
-            "INSERT OR IGNORE INTO names VALUES (?, ?)",
-            [(name, document) for name in names_of(rel_path, made.title, text)],
-        )
-        put_people(connection, document, rel_path=rel_path, text=text, speakers=made.speakers)
+        for (part, said), made in zip(parts, cuts, strict=True):
+            document = _insert_document(
+                connection,
+                rel_path,
+                sha256,
+                seen,
+                made,
+                audience=_audience_key(part),
+                rules=split.stamp,
+                char_count=len(said),
+                pinned=is_pinned(text),
+            )
+            _Chunks(connection, document, said, made, vectors, part.spans).write()
+            _put_references(connection, document, rel_path, said, made)
+
+
+def _audience_key(part: AudiencePart) -> str:
+    return json.dumps(sorted(part.audience))
+
+
+def _is_split_alike(
+    connection: sqlite3.Connection,
+    rel_path: str,
+    sha256: str,
+    parts: Sequence[tuple[AudiencePart, str]],
+) -> bool:
+    """Tell whether the same content is indexed in the same parts."""
+    select = "SELECT audience, char_count FROM documents WHERE rel_path = ? AND sha256 = ?"
+    held = dict(connection.execute(select, (rel_path, sha256)))
+    return held == {_audience_key(part): len(said) for part, said in parts}
+
+
+def _put_references(
+    connection: sqlite3.Connection, document: int, rel_path: str, text: str, made: Cut
+) -> None:
+    links = [(document, target) for target in link_targets(text, rel_path)]
+    connection.executemany("INSERT OR IGNORE INTO links VALUES (?, ?)", links)
+    names = [(name, document) for name in names_of(rel_path, made.title, text)]
+    connection.executemany("INSERT OR IGNORE INTO names VALUES (?, ?)", names)
+    put_people(connection, document, rel_path=rel_path, text=text, speakers=made.speakers)
 
 
 def put_problem(
@@ -75,12 +124,11 @@ def put_problem(
         _insert_document(connection, rel_path, "", seen, empty, problem=problem)
 
 
-def held_sha256(connection: sqlite3.Connection, rel_path: str) -> str | None:
-    """Return the hash of a file's indexed content; empty if unreadable."""
-    row = connection.execute(
-        "SELECT sha256 FROM documents WHERE rel_path = ?", (rel_path,)
-    ).fetchone()
-    return row[0] if row else None
+def held_version(connection: sqlite3.Connection, rel_path: str) -> tuple[str, str] | None:
+    """Return the hash of a file's indexed content, empty if unreadable, and the stamp of rules."""
+    select = "SELECT sha256, rules FROM documents WHERE rel_path = ?"
+    row: tuple[str, str] | None = connection.execute(select, (rel_path,)).fetchone()
+    return row
 
 
 def restamp_file(connection: sqlite3.Connection, rel_path: str, seen: FileStamp) -> None:
@@ -113,15 +161,14 @@ def _count_change(connection: sqlite3.Connection) -> None:
 
 
 def _take_out(connection: sqlite3.Connection, rel_path: str) -> None:
-    row = connection.execute("SELECT id FROM documents WHERE rel_path = ?", (rel_path,)).fetchone()
-    if not row:
-        return
-    _count_change(connection)
+    select = "SELECT id FROM documents WHERE rel_path = ?"
     of_document = "(SELECT id FROM chunks WHERE document_id = ? AND level = ?)"
-    for table, level in (("passages_fts", schema.PASSAGE), ("lines_fts", schema.LINE)):
-        connection.execute(f"DELETE FROM {table} WHERE rowid IN {of_document}", (*row, level))  # noqa: S608
-    connection.execute("DELETE FROM documents_fts WHERE rowid = ?", row)
-    connection.execute("DELETE FROM documents WHERE id = ?", row)
+    for row in connection.execute(select, (rel_path,)).fetchall():
+        _count_change(connection)
+        for table, level in (("passages_fts", schema.PASSAGE), ("lines_fts", schema.LINE)):
+            connection.execute(f"DELETE FROM {table} WHERE rowid IN {of_document}", (*row, level))  # noqa: S608
+        connection.execute("DELETE FROM documents_fts WHERE rowid = ?", row)
+        connection.execute("DELETE FROM documents WHERE id = ?", row)
 
 
 def _vectors_of(connection: sqlite3.Connection, rel_path: str) -> dict[bytes, _Vectors]:
@@ -140,6 +187,8 @@ def _insert_document(
     seen: FileStamp,
     made: Cut,
     *,
+    audience: str = "[]",
+    rules: str = "",
     char_count: int = 0,
     problem: str = "",
     pinned: bool | None = None,
@@ -147,24 +196,25 @@ def _insert_document(
     """Write a row of `documents`, and return its id."""
     _count_change(connection)
     day = made.day.isoformat() if made.day else ""
-    row = (rel_path, sha256, *seen, made.title, day, made.instance, char_count, problem, pinned)
+    row = (rel_path, audience, rules, sha256, *seen, made.title, day, made.instance)
     cursor = connection.execute(
-        "INSERT INTO documents (rel_path, sha256, size_bytes, mtime_ns, ctime_ns, settled,"
-        " title, day, instance, char_count, problem, pinned)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        row,
+        "INSERT INTO documents (rel_path, audience, rules, sha256, size_bytes, mtime_ns, ctime_ns,"
+        " settled, title, day, instance, char_count, problem, pinned)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*row, char_count, problem, pinned),
     )
     return int(cursor.lastrowid or 0)
 
 
 class _Chunks(Struct, frozen=True):
-    """Writes the passages and lines of one file, with ids that follow on each other."""
+    """Writes the passages and lines of one part of a file, with ids that follow on each other."""
 
     connection: sqlite3.Connection
     document: int
     text: str
     made: Cut
     vectors: dict[bytes, _Vectors]
+    spans: tuple[tuple[int, int], ...]
 
     def write(self) -> None:
         made, connection = self.made, self.connection
@@ -173,6 +223,7 @@ class _Chunks(Struct, frozen=True):
         ).fetchone()
         first_passage = (int(last[0]) if last else 0) + 1
         first_line = first_passage + len(made.passages)
+        spans = (*made.passages, *made.lines)
         rows = [
             self._row(schema.PASSAGE, first_passage + n, span, first_line)
             for n, span in enumerate(made.passages)
@@ -198,12 +249,27 @@ class _Chunks(Struct, frozen=True):
                     (
                         row[0],
                         fts.indexable(self._above(row[3])),
-                        fts.indexable(read[row[4] : row[5]]),
+                        fts.indexable(read[span.start : span.end]),
                     )
-                    for row in rows
+                    for row, span in zip(rows, spans, strict=True)
                     if row[2] == level
                 ],
             )
+        words = (
+            self._words_in("documents_fts", self.document, self.document + 1),
+            self._words_in("passages_fts", first_passage, first_line),
+            self._words_in("lines_fts", first_line, first_line + len(made.lines)),
+        )
+        connection.execute(
+            "UPDATE documents SET words = ?, passages = ?, passage_words = ?, lines = ?,"
+            " line_words = ? WHERE id = ?",
+            (words[0], len(made.passages), words[1], len(made.lines), words[2], self.document),
+        )
+
+    def _words_in(self, table: str, first: int, end: int) -> int:
+        select = f"SELECT sz FROM {table}_docsize WHERE id >= ? AND id < ?"  # noqa: S608
+        sizes = self.connection.execute(select, (first, end))
+        return sum(fts.words_in_row(size) for (size,) in sizes)
 
     def _times(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, int, int]]:
         """Yield the times mentioned in the lines; the heading above one may date it."""
@@ -224,8 +290,8 @@ class _Chunks(Struct, frozen=True):
             self.document,
             level,
             span.heading,
-            span.start,
-            span.end,
+            self._place(span.start),
+            self._place(span.end - 1) + 1,
             span.tokens,
             text,
             span.speaker,
@@ -233,6 +299,14 @@ class _Chunks(Struct, frozen=True):
             parts_from + span.parts[1],
             key,
         )
+
+    def _place(self, place: int) -> int:
+        """Return where a character of the part is on the page."""
+        for start, end in self.spans:
+            if place < end - start:
+                return start + place
+            place -= end - start
+        return self.spans[-1][1] if self.spans else 0
 
     def _key(self, span: TextSpan, text: str) -> bytes:
         read = chunking.embedding_text(self._above(span.heading), text)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FILE: Final = "embeddings.sqlite"
-VERSION: Final = "8"
+VERSION: Final = "9"
 CHUNKER: Final = "4"
 """Changes with every rule of `chunking`, so that an index made by other rules is made again."""
 BUSY_S: Final = 10.0
@@ -32,10 +32,12 @@ _OTHER_VERSION: Final = "it came from another version of the program"
 _OTHER_RULES: Final = "files are now split differently"
 _TABLES: Final = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE documents (
+CREATE TABLE documents (            -- a file, or the part of it that the same people may see
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    rel_path TEXT NOT NULL UNIQUE,
-    sha256 TEXT NOT NULL,
+    rel_path TEXT NOT NULL,
+    audience TEXT NOT NULL,         -- JSON: the scopes of whoever sees this part of the file
+    rules TEXT NOT NULL,            -- under what rules of privacy it was split into parts
+    sha256 TEXT NOT NULL,           -- of the whole file
     mtime_ns INTEGER NOT NULL,
     ctime_ns INTEGER NOT NULL,
     size_bytes INTEGER NOT NULL,
@@ -44,9 +46,17 @@ CREATE TABLE documents (
     day TEXT NOT NULL,
     instance TEXT NOT NULL,
     char_count INTEGER NOT NULL,
+    words INTEGER NOT NULL DEFAULT 0,  -- in the full-text tables, and rows there
+    passages INTEGER NOT NULL DEFAULT 0,
+    passage_words INTEGER NOT NULL DEFAULT 0,
+    lines INTEGER NOT NULL DEFAULT 0,
+    line_words INTEGER NOT NULL DEFAULT 0,
     pinned INTEGER,                 -- 1: it is in every prompt; NULL: not looked at
-    problem TEXT NOT NULL           -- why the file could not be read, else empty
+    problem TEXT NOT NULL,          -- why the file could not be read, else empty
+    UNIQUE (rel_path, audience)
 );
+CREATE INDEX documents_audience ON documents (audience);
+CREATE INDEX documents_rules ON documents (rules);
 CREATE INDEX documents_pinned ON documents (rel_path) WHERE pinned IS NOT 0;
 CREATE TABLE chunks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

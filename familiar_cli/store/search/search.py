@@ -28,7 +28,6 @@ from familiar_cli.store.search.scan import scan_root
 from familiar_cli.store.search.schema import IndexUnusableError, read_meta
 from familiar_cli.store.search.types import Method, SearchOptions, SearchResult
 from familiar_cli.store.search.who_when import (
-    last_day,
     named_in,
     named_shares,
     people_among,
@@ -46,9 +45,6 @@ if TYPE_CHECKING:
 SENTENCES: Final = 5
 LEAST_DIRECT_S: Final = 0.3
 """So long files are read directly at least, if there was no time to index them."""
-
-_MOST_CHECKED: Final = 24
-"""How many files, best first, are checked for parts that must not count; each costs 0.2 ms."""
 
 DENSE_DEPTH: Final = 200
 """How many lines that are near in meaning are looked at, besides those found by words."""
@@ -132,8 +128,11 @@ def _answer_query(
         index.embed_newest(connection, opened.embedder)
     # Paths and numbers of all files tell of private ones.
     notes = notes_on(fresh) if options.viewer.is_owner else []
-    named = cache(partial(named_in, connection))  # a message is searched for, and for names
-    answer = _IndexQuery(index, connection, query, options, opened, notes, named).answer()
+    connection.execute("BEGIN")  # one state of the index, whatever others write meanwhile
+    pieces = index.pieces(connection, options.viewer)
+    # A message is searched for, and for names.
+    named = cache(partial(named_in, connection, seen=pieces.seen_files))
+    answer = _IndexQuery(index, connection, query, options, opened, notes, named, pieces).answer()
     answer = replace(answer, named=_named_paths(connection, options, named))
     if not fresh.unread or options.method == "dense":
         return replace(answer, unread=fresh.unread if options.viewer.is_owner else 0)
@@ -199,7 +198,7 @@ def _named_paths(
     select = "SELECT id, rel_path FROM documents WHERE id IN"
     rows = rows_among(connection, select, places)
     paths = [(places[id_], rel_path) for id_, rel_path in rows if rel_path not in options.exclude]
-    return tuple(rel_path for _, rel_path in sorted(paths))
+    return tuple(dict.fromkeys(rel_path for _, rel_path in sorted(paths)))
 
 
 class _Meaning(NamedTuple):
@@ -226,28 +225,16 @@ class _IndexQuery(Struct):
     opened: EmbedderChoice | None
     notes: list[str]
     named: Callable[[str], dict[int, int]]
+    pieces: Pieces
     hint: str = ""
     _failed: bool = False
 
     def answer(self) -> SearchResult:
-        self.connection.execute("BEGIN")  # one state of the index, whatever others write meanwhile
-        restricted = self._restrict()
-        by_words, pieces = rank.Lexical(), self.index.pieces(self.connection)
+        restricted, pieces, by_words = self._restrict(), self.pieces, rank.Lexical()
         if self.options.method != "dense":
             by_words = rank.word_scores(pieces, self.query, restricted)
         meaning = self._ask_model()
         candidates = self._candidates(pieces, by_words, meaning, restricted)
-        documents, viewer = (
-            rank.best_documents(by_words, pieces, _MOST_CHECKED),
-            self.options.viewer,
-        )
-        if not documents:
-            documents = list({line.document_id for line in candidates})
-        partly = hits.partly_seen(self.connection, self.index.store, self.query, documents, viewer)
-        if partly.texts:
-            ids = {line.id for line in candidates if line.document_id not in partly.texts}
-            candidates = pieces.among(sorted(ids.union(*partly.lines.values())))
-            by_words = rank.without_hidden(by_words, pieces, self.query, *partly)
         cosines: dict[int, float] = {}
         maxsim: dict[int, tuple[float, float]] = {}
         spec = None
@@ -263,18 +250,10 @@ class _IndexQuery(Struct):
                 meaning.asked.without(speakers.words_among(meaning.asked.words)),
                 lines,
                 made_of,
-                count=len(near),
+                count=pieces.lines_seen.rows if pieces.lines_seen else len(near),
             )
-        if partly.texts:
-            for number, line in enumerate(candidates):
-                if line.document_id in partly.texts:
-                    candidates[number] = line._replace(part_last=line.part_first)
-                    if line.id in maxsim:
-                        maxsim[line.id] = (maxsim[line.id][0],) * 2
         files = {line.document_id for line in candidates}
-        named = people_named(self.connection, self.query)
-        people = named_shares(self.connection, named, files - partly.texts.keys())
-        people |= {id_: named.share_in(text) for id_, text in partly.texts.items()}
+        named = people_named(self.connection, self.query, pieces.seen_files)
         weights = self.options.weights or weights_for(self.query, lines=self.options.lines)
         today = to_zone(now(), self.options.zone).date()
         scorer = rank.Scorer(
@@ -286,7 +265,7 @@ class _IndexQuery(Struct):
             asking=rank.lines_that_ask(self.connection, candidates, weights),
             maxsim=maxsim,
             speakers=speakers,
-            people=people,
+            people=named_shares(self.connection, named, files),
             times=times_of_lines(self.connection, self.query, today, candidates),
         )
         linked = hits.linked_with(self.connection, self.named(self.query).keys())
@@ -297,8 +276,7 @@ class _IndexQuery(Struct):
             self.query,
             options,
             scorer,
-            linked=linked - partly.texts.keys(),
-            partly=partly.texts,
+            linked=linked,
         )
         method: Method = "lexical"
         if meaning is not None:
@@ -386,7 +364,7 @@ class _IndexQuery(Struct):
         def day_of(rel_path: str, day: str, mtime_ns: int) -> str:
             if not options.has_days:
                 return ""  # nobody needs them
-            return day or last_day(rel_path) or hits.local_day(mtime_ns, options.zone)
+            return hits.day_of_file(rel_path, day, mtime_ns, options)
 
         wanted = [
             (id_,)
@@ -406,20 +384,28 @@ class _IndexQuery(Struct):
         """Return every line that may be a hit: found itself, or in a passage that was."""
         lines = set(by_words.lines)
         if meaning is not None:
-            listed = self._listed() if restricted else None
-            near = meaning.cosines
-            lines.update(near.top(DENSE_DEPTH, listed, but=restricted == "NOT IN"))
+            listed, is_without = self._listed(pieces, restricted)
+            lines.update(meaning.cosines.top(DENSE_DEPTH, listed, but=is_without))
         passages = pieces.among(by_words.passages)
         lines.update(*(range(one.part_first, one.part_last) for one in passages))
         return pieces.among(sorted(lines))
 
-    def _listed(self) -> Ids:
+    def _listed(self, pieces: Pieces, restricted: rank.Restricted) -> tuple[Ids | None, bool]:
+        """Return pieces, and whether those or all others may be found; None: all may."""
         import numpy as np  # noqa: PLC0415  # only by meaning
 
-        found = self.connection.execute(
-            "SELECT c.id FROM listed l CROSS JOIN chunks c ON c.document_id = l.id"
-        )
-        return np.array([i for (i,) in found], np.int64)
+        listed = None
+        if restricted:
+            select = "SELECT c.id FROM listed l CROSS JOIN chunks c ON c.document_id = l.id"
+            listed = np.array([i for (i,) in self.connection.execute(select)], np.int64)
+        if not pieces.parts:
+            return listed, restricted == "NOT IN"
+        (hidden,) = np.frombuffer(pieces.parts.pieces, np.uint8).nonzero()
+        if listed is None:
+            return hidden, True
+        if restricted == "IN":
+            return np.setdiff1d(listed, hidden), False
+        return np.union1d(listed, hidden), True
 
     def _waiting(self, *, has_meaning: bool) -> int:
         """Count the pieces that wait for a vector of an available model."""
@@ -429,7 +415,7 @@ class _IndexQuery(Struct):
         if not (has_meaning or has_vectors_of(self.connection, model)):
             return count_lines(self.connection)
         waiting = count_waiting(self.connection)
-        if waiting:
+        if waiting and self.options.viewer.is_owner:  # how many pieces there are tells of others
             pieces = counted(waiting, "piece")
             self.notes.append(f"Searched by words only: {pieces} without a vector")
             self.hint = self.hint or "familiar index build"

@@ -116,7 +116,9 @@ def token_weights(
     table: str,
     words: Sequence[str],
     count: int,
+    *,
     counts: fts.Counts | None = None,
+    visible: fts.Visible | None = None,
 ) -> Matrix:
     """Return the weights of a question's tokens: the square root of their IDF; the sum is 1.
 
@@ -126,10 +128,13 @@ def token_weights(
         words: The tokens' words.
         count: Approximate number of texts.
         counts: As in `fts.frequencies`.
+        visible: As in `fts.frequencies`.
     """
     import numpy as np  # noqa: PLC0415
 
-    held = fts.frequencies(connection, table, set(words), _MOST_COUNTED, counts)
+    held = fts.frequencies(
+        connection, table, set(words), _MOST_COUNTED, counts=counts, visible=visible
+    )
     about = {w: n if n <= _MOST_COUNTED else share * count for w, (n, share) in held.items()}
     by_token = np.array([min(about[word], count) for word in words])
     rare = np.sqrt(np.log1p((count - by_token + 0.5) / (by_token + 0.5)))
@@ -288,7 +293,14 @@ def token_nearness(
     if not there.any():
         return {}
     found = token_maxima(rows, extents, asked.tokens)
-    shares = token_weights(pieces.connection, "lines_fts", asked.words, count, pieces.counts)
+    shares = token_weights(
+        pieces.connection,
+        "lines_fts",
+        asked.words,
+        count,
+        counts=pieces.counts,
+        visible=pieces.lines_seen,
+    )
     windows = _Windows(*(column[there] for column in windows))
     firsts = ids.searchsorted(windows.firsts)
     sizes = ids.searchsorted(windows.ends) - firsts

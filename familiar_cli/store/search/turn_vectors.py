@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from familiar_cli.store import fts
     from familiar_cli.store.search.build import Progress
     from familiar_cli.store.search.embedder import Embedder, Matrix, Spec
 
@@ -131,6 +132,7 @@ class NearTurns(Struct, frozen=True):
         connection: sqlite3.Connection,
         around: Mapping[int, Sequence[int]],
         speakers: Collection[str] = (),
+        visible: fts.Visible | None = None,
     ) -> dict[int, float]:
         """Return the similarity of turns by token vectors; the best has about 1.
 
@@ -140,6 +142,7 @@ class NearTurns(Struct, frozen=True):
             connection: The history, whose full-text table gives the frequency of words.
             around: The turns, each with the turns of its passage, itself included.
             speakers: The names of who speaks in them, beside the familiar.
+            visible: The turns whose words are counted; None: all.
         """
         import numpy as np  # noqa: PLC0415
 
@@ -155,8 +158,9 @@ class NearTurns(Struct, frozen=True):
         if not wanted:
             return {}
         groups = [[order[turn] for turn in around[one] if turn in order] for one in wanted]
+        count = visible.rows if visible else int(self.keys["id"][-1])
         weights = token_vectors.token_weights(
-            connection, "turns_fts", asked.words, int(self.keys["id"][-1])
+            connection, "turns_fts", asked.words, count, visible=visible
         )
         found = token_vectors.token_maxima(self.tokens, extents, asked.tokens)
         members = np.array([place for group in groups for place in group])

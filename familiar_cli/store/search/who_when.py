@@ -187,12 +187,6 @@ class NamedPeople(NamedTuple):
         found = sum(not names.isdisjoint(keys) for names in self.names)
         return found / len(self.names) if self.names else 0.0
 
-    def share_in(self, text: str) -> float:
-        """Return the share of names in the question that stand in `text`."""
-        words = f" {' '.join(fts.words(text))} "
-        keys = set().union(*self.names)
-        return self.share({key for key in keys if f" {key} " in words})
-
 
 NOBODY: Final = NamedPeople()
 
@@ -232,18 +226,24 @@ def put_people(
     connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?)", rows)
 
 
-def people_named(connection: sqlite3.Connection, query: str) -> NamedPeople:
-    """Find the people that `query` names, among all in the index."""
+def people_named(connection: sqlite3.Connection, query: str, seen: str = "TRUE") -> NamedPeople:
+    """Find the people that `query` names in the index.
+
+    Args:
+        connection: The index.
+        query: The question.
+        seen: The SQL condition on `document_id` for the files that count.
+    """
 
     # Ten thousand names may begin alike, or have the same word, so they are not all looked at.
     def held(column: str, wanted: Collection[str]) -> list[str]:
-        there = f"EXISTS (SELECT 1 FROM people WHERE {column} = asked.value)"  # noqa: S608
+        there = f"EXISTS (SELECT 1 FROM people WHERE {column} = asked.value AND {seen})"  # noqa: S608
         select = f"SELECT value FROM json_each(?) AS asked WHERE {there}"  # noqa: S608
         return [value for (value,) in connection.execute(select, (json.dumps(list(wanted)),))]
 
     def heads(wanted: Collection[str]) -> Mapping[str, NamePrefix]:
         select = (
-            "SELECT words, chars FROM people WHERE head = ? AND words < ?"
+            f"SELECT words, chars FROM people WHERE head = ? AND words < ? AND {seen}"  # noqa: S608
             " ORDER BY words DESC, chars DESC LIMIT 1"
         )
         found: dict[str, NamePrefix] = {}
@@ -259,12 +259,12 @@ def people_named(connection: sqlite3.Connection, query: str) -> NamedPeople:
         return set(held("name", wanted))
 
     def longer(short: str) -> set[str]:
-        sql = "SELECT DISTINCT name FROM people WHERE name > ? AND name < ? LIMIT ?"
+        sql = f"SELECT DISTINCT name FROM people WHERE name > ? AND name < ? AND {seen} LIMIT ?"  # noqa: S608
         found = connection.execute(sql, (short, short + _LAST, _MOST_NICKNAMES))
         return {name for (name,) in found}
 
     found = _named_keys(query, heads, known, longer)
-    return NamedPeople(tuple(frozenset(_also_called(connection, keys)) for keys in found))
+    return NamedPeople(tuple(frozenset(_also_called(connection, keys, seen)) for keys in found))
 
 
 def people_among(labels: Iterable[str], query: str) -> NamedPeople:
@@ -327,11 +327,11 @@ def _telling_of(connection: sqlite3.Connection, names: Iterable[str]) -> set[int
     return {id_ for (id_,) in connection.execute(sql, (wanted,))} if wanted else set()
 
 
-def _also_called(connection: sqlite3.Connection, keys: set[str]) -> set[str]:
+def _also_called(connection: sqlite3.Connection, keys: set[str], seen: str) -> set[str]:
     """Extend `keys` by the other names of the people whose files have one of them."""
     own = (
-        "SELECT DISTINCT document_id FROM people JOIN documents d ON d.id = document_id"
-        " WHERE NOT is_part AND d.rel_path GLOB ? AND name IN"
+        "SELECT DISTINCT document_id FROM people JOIN documents d ON d.id = document_id"  # noqa: S608
+        f" WHERE NOT is_part AND d.rel_path GLOB ? AND {seen} AND name IN"
     )
     files = {id_ for (id_,) in rows_among(connection, own, keys, [f"{PEOPLE_DIR}/*"])}
     select = "SELECT name FROM people WHERE NOT is_part AND document_id IN"
@@ -370,8 +370,11 @@ def names_of(rel_path: str, title: str, text: str) -> set[str]:
     return (named | bare) - {""}
 
 
-def named_in(connection: sqlite3.Connection, text: str) -> dict[int, int]:
-    """Return the documents that a text names in whole words, with the word's position."""
+def named_in(connection: sqlite3.Connection, text: str, seen: str = "TRUE") -> dict[int, int]:
+    """Return the documents that a text names in whole words, with the word's position.
+
+    `seen` is as for `people_named`.
+    """
     asked = fts.words(text)[:_ASKED_WORDS]
     telling = set(fts.content_words(text))
     grams: dict[str, int] = {}
@@ -380,8 +383,8 @@ def named_in(connection: sqlite3.Connection, text: str) -> dict[int, int]:
             if telling.intersection(asked[start : start + count]):
                 grams.setdefault(" ".join(asked[start : start + count]), start)
     found: dict[int, int] = {}
-    select = "SELECT name, document_id FROM names WHERE name IN"
-    named = [*rows_among(connection, select, grams), *_unspaced_names(connection, asked)]
+    select = f"SELECT name, document_id FROM names WHERE {seen} AND name IN"  # noqa: S608
+    named = [*rows_among(connection, select, grams), *_unspaced_names(connection, asked, seen)]
     named += rows_among(connection, select, signs_in(text))
     said = {name for name, _ in named}
     bare = {key: gram for gram in grams if gram not in said for key in _bare_keys(gram)}
@@ -392,27 +395,30 @@ def named_in(connection: sqlite3.Connection, text: str) -> dict[int, int]:
     return found
 
 
-def _unspaced_names(connection: sqlite3.Connection, asked: list[str]) -> Iterator[tuple[str, int]]:
+def _unspaced_names(
+    connection: sqlite3.Connection, asked: list[str], seen: str
+) -> Iterator[tuple[str, int]]:
     """Yield the names within words of scripts that are written without spaces."""
     for word in filter(fts.is_unspaced, asked):
         if len(word) <= _MOST_UNSPACED_CHARS:
-            sql = "SELECT name, document_id FROM names WHERE name IN"
+            sql = f"SELECT name, document_id FROM names WHERE {seen} AND name IN"  # noqa: S608
             ends = range(2, len(word) + 1)
             parts = {word[start:end] for end in ends for start in range(end - 1)}
             yield from rows_among(connection, sql, parts)
             # A single ideograph is a word where a book makes it a key, and not in other names.
-            alone = f"{sql[: sql.index('WHERE')]}{_OF_LORE}"
+            alone = sql.replace("WHERE", _OF_LORE)
             yield from rows_among(
                 connection, alone, {sign for sign in word if _IDEOGRAPH.match(sign)}
             )
         else:
-            sql = "SELECT name, document_id FROM names WHERE length(name) > 1 AND instr(?, name)"
+            sql = (
+                "SELECT name, document_id FROM names"  # noqa: S608
+                f" WHERE length(name) > 1 AND instr(?, name) AND {seen}"
+            )
             yield from connection.execute(sql, (word,))
 
 
-_OF_LORE: Final = (
-    "JOIN documents ON documents.id = document_id AND rel_path GLOB 'lore/*' WHERE name IN"
-)
+_OF_LORE: Final = "JOIN documents ON documents.id = document_id AND rel_path GLOB 'lore/*' WHERE"
 _IDEOGRAPH: Final = re.compile(r"[\u3400-\u9fff\U00020000-\U000323af]")
 _SIGN: Final = r"[\u2190-\u2bff\U0001f000-\U0001faff](?:[\U0001f3fb-\U0001f3ff\ufe0f])*"
 _SIGNS: Final = re.compile(rf"{_SIGN}(?:\u200d{_SIGN})*")

@@ -244,7 +244,7 @@ def test_files_that_are_left_out_do_not_make_the_words_be_looked_up_for_each_of_
     def watched(connection):
         connection.execute("CREATE TEMP TABLE listed (id INTEGER PRIMARY KEY)")
         connection.set_trace_callback(asked.append)
-        rank.word_scores(world.index.pieces(connection), "tea", restricted)
+        rank.word_scores(world.index.pieces(connection, OWNER), "tea", restricted)
         connection.set_trace_callback(None)
         asks = [statement for statement in asked if "bm25" in statement]
         plans = [connection.execute(f"EXPLAIN QUERY PLAN {ask}").fetchall() for ask in asks]
@@ -478,12 +478,12 @@ def test_a_question_reads_only_the_pieces_that_no_question_before_it_read(world,
     world.put("a.md", talk("tea", "ale", "rum"))
     world.index.build_if_stale(meaning)
     world.paths("tea", meaning)
-    read = world.index.use(lambda c: dict(world.index.pieces(c)._read))
+    read = world.index.use(lambda c: dict(world.index.pieces(c, OWNER)._read))
     world.paths("tea", meaning)
-    assert world.index.use(lambda c: world.index.pieces(c)._read) == read != {}
+    assert world.index.use(lambda c: world.index.pieces(c, OWNER)._read) == read != {}
     world.put("b.md", "tea")
     world.index.refresh()
-    assert world.index.use(lambda c: world.index.pieces(c)._read) == {}
+    assert world.index.use(lambda c: world.index.pieces(c, OWNER)._read) == {}
 
 
 def test_the_fallback_counts_words_and_shows_the_best_place(world) -> None:
@@ -529,7 +529,7 @@ HIDDEN = "# Boats\n\n- Boats sail at nine.\n\n## Anna <!-- private @discord%2Dan
 @pytest.mark.parametrize("lines", [False, True])
 def test_hidden_words_change_no_answer(world, meaning, method, lines) -> None:
     world.put("topics/ships.md", "# Ships\n\n- Ships and boats are painted red.\n")
-    for number in range(30):  # how rare a word is depends on all pages
+    for number in range(30):
         world.put(f"topics/{number}.md", f"# Tales\n\n- A tale of {number} kings.\n")
     model, answers, scores = meaning if method == "auto" else None, [], []
     for hidden in ("Red boats sink in zanzibar.", "She paints walls on Sunday. " * 90):
@@ -539,5 +539,5 @@ def test_hidden_words_change_no_answer(world, meaning, method, lines) -> None:
         answers.append([(hit.rel_path, hit.text, hit.best, hit.signals.coverage) for hit in hits])
         scores.append([hit.score for hit in hits])
     assert answers[0] == answers[1]
-    assert scores[0] == pytest.approx(scores[1], abs=0.05)
+    assert scores[0] == scores[1]
     assert len(scores[0]) == 2

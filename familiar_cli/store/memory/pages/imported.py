@@ -61,6 +61,10 @@ class ImportedPages:
             return True
         return bool(text and known.digests) and sha256_of(text) in known.digests
 
+    def stamp(self) -> str:
+        """Return a text that changes with the ledgers."""
+        return repr(sorted(self._ledgers()))
+
     def may_have(self, rel_path: str) -> bool:
         """Tell whether a path is outside the folders that are told to everybody."""
         return not rel_path.startswith(_PUBLIC)

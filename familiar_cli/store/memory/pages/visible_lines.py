@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from datetime import date, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from familiar_cli.base import markdown
@@ -287,6 +287,78 @@ def _seen_lines(text: str, viewer: Viewer, rel_path: str) -> list[tuple[markdown
     return [
         (line, is_seen and not is_empty) for (line, _), is_seen in zip(owned, seen, strict=True)
     ]
+
+
+class AudiencePart(NamedTuple):
+    """The lines of a page that the same people may see, with the headings above them.
+
+    Args:
+        audience: Its private scopes; a viewer needs all of them.
+        spans: Its ranges on the page, as character offsets.
+    """
+
+    audience: frozenset[str]
+    spans: tuple[tuple[int, int], ...]
+
+
+def parts_by_audience(text: str, rel_path: str, rules: PrivacyRules) -> list[AudiencePart]:
+    """Split a page so that each part is the same whatever the others contain.
+
+    The whole page is one part if nobody sees only some of it.
+    """
+    whole = ((0, len(text)),)
+    if not _may_hide_from(Viewer(rules, frozenset()), text, rel_path):
+        return [AudiencePart(frozenset(), whole)]
+    owned = list(owned_lines(text, rel_path, rules))
+    start = markdown.body_start(text)
+    held: dict[frozenset[str], list[bool]] = {}
+    said: set[frozenset[str]] = set()
+    for n, (line, scopes) in enumerate(owned):
+        if line.start < start or line.level or not line.text.strip():
+            continue
+        audience = scopes | {OWNERS} if rules.evidence and _links_to_session(line) else scopes
+        held.setdefault(audience, [False] * len(owned))[n] = True
+        if _says_something(line):
+            said.add(audience)
+    every = frozenset[str]().union(*(scopes for _, scopes in owned))
+    if not said or said == {every}:
+        return [AudiencePart(every, whole)]
+    return [
+        AudiencePart(audience, _spans_of_part(owned, start, audience, is_in))
+        for audience, is_in in held.items()
+        if audience in said
+    ]
+
+
+def _spans_of_part(
+    owned: Sequence[tuple[markdown.TextLine, frozenset[str]]],
+    start: int,
+    audience: frozenset[str],
+    is_in: list[bool],
+) -> tuple[tuple[int, int], ...]:
+    """Add the front matter, headings and blank lines that belong to the lines of a part."""
+    levels = [False] * (_LOWEST + 1)
+    for n in reversed(range(len(owned))):
+        line, scopes = owned[n]
+        if line.start < start:
+            is_in[n] = scopes <= audience
+        elif is_in[n]:
+            levels[_LOWEST] = True
+        elif line.level:
+            is_in[n] = scopes <= audience and any(levels[line.level :])
+            levels[line.level :] = [False] * len(levels[line.level :])
+            levels[line.level - 1] |= is_in[n]
+    spans: list[tuple[int, int]] = []
+    is_blank = True
+    for (line, scopes), is_one in zip(owned, is_in, strict=True):
+        if not (is_one or (scopes <= audience and not is_blank and not line.text.strip())):
+            continue
+        is_blank = not line.text.strip()
+        if spans and spans[-1][1] == line.start:
+            spans[-1] = (spans[-1][0], line.end)
+        else:
+            spans.append((line.start, line.end))
+    return tuple(spans)
 
 
 def _says_something(line: markdown.TextLine) -> bool:
