@@ -21,7 +21,7 @@ from familiar_cli.base.text import fold_word, sentence_ends, without_joiners
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     Counts = dict[tuple[str, tuple[object, ...]], int]
 
@@ -365,14 +365,16 @@ def visible_scores(
         limited = f"{newest} ORDER BY rowid DESC LIMIT {most_rows - len(rows)}"
         given = (term, *visible.values, *values)
         rows.update(row for (row,) in connection.execute(limited, given))
-    lengths, average = _row_words(connection, table, rows), visible.words / max(visible.rows, 1)
+    among = json.dumps(list(rows))
+    lengths, average = _row_words(connection, table, among), visible.words / max(visible.rows, 1)
+    fixed, by_word = _SATURATION * (1 - _LENGTH), _SATURATION * _LENGTH / (average or 1.0)
     scores = dict.fromkeys(rows, 0.0)
     for term, count in telling.items():
         odds = (visible.rows - count + 0.5) / (count + 0.5)
         weight = max(log(odds), _LEAST_WEIGHT) if odds > 0 else _LEAST_WEIGHT
-        for row, times in _times_held(connection, table, term, rows):
-            length = _SATURATION * (1 - _LENGTH + _LENGTH * lengths[row] / average)
-            scores[row] += weight * times * (_SATURATION + 1) / (times + length)
+        weight *= _SATURATION + 1
+        for row, times in _times_held(connection, table, term, among):
+            scores[row] += weight * times / (times + fixed + by_word * lengths[row])
     return scores
 
 
@@ -390,6 +392,8 @@ def sample_visible(
 
 def words_in_row(size: bytes) -> int:
     """Return the number of words in a row; `size` is from the table `…_docsize` of FTS5."""
+    if len(size) == 2:  # noqa: PLR2004  # title and body of few words
+        return size[0] + size[1]
     total = value = 0
     for byte in size:  # one varint for each column
         value = value << 7 | byte & 0x7F
@@ -398,20 +402,16 @@ def words_in_row(size: bytes) -> int:
     return total
 
 
-def _row_words(connection: sqlite3.Connection, table: str, rows: Collection[int]) -> dict[int, int]:
-    among = "id IN (SELECT value FROM json_each(?))"
-    sizes = connection.execute(
-        f"SELECT id, sz FROM {table}_docsize WHERE {among}",  # noqa: S608
-        (json.dumps(sorted(rows)),),
-    )
-    return {row: words_in_row(size) for row, size in sizes}
+def _row_words(connection: sqlite3.Connection, table: str, among: str) -> dict[int, int]:
+    select = f"SELECT id, sz FROM {table}_docsize WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608
+    return {row: words_in_row(size) for row, size in connection.execute(select, (among,))}
 
 
 def _times_held(
-    connection: sqlite3.Connection, table: str, term: str, rows: Collection[int]
+    connection: sqlite3.Connection, table: str, term: str, among: str
 ) -> list[tuple[int, int]]:
-    """Return those of `rows` that contain a term, each with the number of its occurrences."""
-    among, stems = json.dumps(sorted(rows)), _stems(term)
+    """Return those rows of a JSON list that contain a term, with the number of occurrences."""
+    stems = _stems(term)
     if stems is None:  # several words in a row
         sql = f"SELECT rowid, 1 FROM {table} WHERE {table} MATCH ? AND +rowid IN"  # noqa: S608
     else:

@@ -25,7 +25,7 @@ from familiar_cli.store.memory.pages import visible_lines
 from familiar_cli.store.memory.pages.facts import days_shown, ended_spans
 from familiar_cli.store.memory.pages.front_matter import aside_spans, parse_lore
 from familiar_cli.store.search.hits import DENSE_FLOOR as NEAR
-from familiar_cli.store.search.hits import below_heading, holds_any, label_of, visible_line
+from familiar_cli.store.search.hits import below_heading, holds_any, label_of
 from familiar_cli.store.search.who_when import period_of
 
 if TYPE_CHECKING:
@@ -243,9 +243,6 @@ class Gatherer(Struct):
         if file is None:
             file = self._files[hit.rel_path] = _File(text, self.sight.of(hit.rel_path, text))
         seen = file.seen
-        if any(why == PRIVATE for _, _, why in seen.hidden):
-            title, line = visible_line(hit, text, self.sight.viewer)
-            hit = hit._replace(title=title, heading=line.heading if line else title)
         shown = _below_title(seen.between(hit.char_start, hit.char_end), hit.title)
         why_not = (
             seen.why_not

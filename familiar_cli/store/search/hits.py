@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,7 +22,12 @@ from familiar_cli.store.memory.pages.lines import (
     machine_spans,
     shown_between,
 )
-from familiar_cli.store.memory.pages.visible_lines import private_spans, visible_in, visible_place
+from familiar_cli.store.memory.pages.visible_lines import (
+    private_spans,
+    visible_in,
+    visible_place,
+    without_spans,
+)
 from familiar_cli.store.search import rank
 from familiar_cli.store.search.types import Hit, SearchOptions, Signals
 from familiar_cli.store.search.who_when import last_day
@@ -53,7 +58,6 @@ class ShownHits(Struct):
     viewer: Viewer
     _texts: dict[str, str] = field(default_factory=dict)
     _spans: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    _with_private: set[str] = field(default_factory=set)
 
     def counts(self, hit: Hit, text: str) -> bool:
         """Tell whether any of a hit's best line is visible."""
@@ -73,26 +77,25 @@ class ShownHits(Struct):
             best = shown_between(text, start, end, hidden)
             whole = shown_between(text, hit.char_start, hit.char_end, hidden)
         shown = hit._replace(text=whole, best=best)
-        is_partly_seen = hit.rel_path in self._with_private or not self.viewer.is_owner
-        return self._placed(shown, text) if is_partly_seen else shown
+        return self._placed(shown, text)
 
     def _placed(self, hit: Hit, text: str) -> Hit:
-        """Return a hit of a page with private parts, with headings and places as they are seen."""
-        title, line = visible_line(hit, text, self.viewer)
-        hit = hit._replace(title=title, heading=line.heading if line else title)
-        if line is None or self.viewer.is_owner:
+        """Return a hit with places as a stranger may see them."""
+        if self.viewer.is_owner:
             return hit
-        seen = visible_in(text, self.viewer, hit.rel_path)
-        start = first_word(seen, CharRange(line.start, line.end))
-        place = partial(visible_place, text, viewer=self.viewer, rel_path=hit.rel_path)
+        hidden = private_spans(text, self.viewer, hit.rel_path)
+        seen = without_spans(text, hidden)
+        places = (hit.char_start, hit.char_end, hit.best_start, hit.best_end)
+        start, end, best, best_end = (visible_place(hidden, place) for place in places)
+        best = first_word(seen, CharRange(best, best_end))
         return hit._replace(
             text=hit.text.rstrip("\n"),  # a gap may follow
-            char_start=place(hit.char_start),
-            char_end=place(hit.char_end),
-            line=line_number(seen, start),
-            best_start=start,
-            best_end=line.end,
-            best=shown_between(seen, start, line.end, machine_spans(seen)),
+            char_start=start,
+            char_end=end,
+            line=line_number(seen, best),
+            best_start=best,
+            best_end=best_end,
+            best=shown_between(seen, best, best_end, machine_spans(seen)),
         )
 
     def _hidden(self, hit: Hit) -> list[tuple[int, int]]:
@@ -100,18 +103,9 @@ class ShownHits(Struct):
         if hit.rel_path not in self._spans:
             text = self._texts[hit.rel_path]
             private = private_spans(text, self.viewer, hit.rel_path)
-            if private:
-                self._with_private.add(hit.rel_path)
             self._spans[hit.rel_path] = sorted([*machine_spans(text), *private])
         spans = self._spans[hit.rel_path]
         return [(a, b) for a, b in spans if a < hit.char_end and b > hit.char_start]
-
-
-def visible_line(hit: Hit, text: str, viewer: Viewer) -> tuple[str, TextSpan | None]:
-    """Return the title of a hit's page as a viewer may see it, and the best line there, if any."""
-    made = _cut_page(visible_in(text, viewer, hit.rel_path), hit.rel_path)
-    at = visible_place(text, hit.best_start, viewer, hit.rel_path)
-    return made.title, next((line for line in made.lines if line.end > at), None)
 
 
 WHOLE_FILE_CHARS: Final = 2000
@@ -155,20 +149,20 @@ def _choose_visible(
     hidden = private_spans(text, viewer, rel_path)
     if not hidden:
         return choose_snippet(text, best, passage, most)
-    seen = visible_in(text, viewer, rel_path)
-    made, at = _cut_page(seen, rel_path), visible_place(text, best.start, viewer, rel_path)
-    line = next((one for one in made.lines if one.end > at), None)
-    if line is None:
-        return best
-    outer = made.passages[line.parts[0]]
-    place = choose_snippet(
-        seen, CharRange(line.start, line.end), CharRange(outer.start, outer.end), most
-    )
-    return CharRange(_place_on_page(place.start, hidden), _place_on_page(place.end, hidden, 1))
+    start, end = (visible_place(hidden, place) for place in best)
+    first, last = (visible_place(hidden, place) for place in passage)
+    seen = without_spans(text, hidden)
+    place = choose_snippet(seen, CharRange(start, end), CharRange(first, last), most)
+    return _range_on_page(place, hidden)
 
 
 def _visible_words(text: str, place: CharRange, viewer: Viewer, rel_path: str) -> str:
     return shown_between(text, *place, private_spans(text, viewer, rel_path))
+
+
+def _range_on_page(place: tuple[int, int], hidden: Sequence[tuple[int, int]]) -> CharRange:
+    """Return where a range of what is seen of a page is on it."""
+    return CharRange(_place_on_page(place[0], hidden), _place_on_page(place[1], hidden, 1))
 
 
 def _place_on_page(place: int, hidden: Iterable[tuple[int, int]], end: int = 0) -> int:
@@ -568,7 +562,7 @@ def find_in_files(
             break
         if len(hits) >= options.k * (_FILES_A_HIT if options.lines else 1):
             break
-        made = _cut_page(file.text, file.rel_path)
+        made = _cut_page(file.seen, file.rel_path)
         day = made.day.isoformat() if made.day else ""
         about = day_of_file(file.rel_path, day, file.mtime_ns, options)
         if is_wanted(file.rel_path, about, options):
@@ -611,6 +605,7 @@ class _FoundFile(Struct, frozen=True):
     count: int
     rel_path: str
     text: str
+    seen: str
     mtime_ns: int
 
 
@@ -627,11 +622,12 @@ def _files_holding(
             continue
         if not share_of(fold_word(text), words):
             continue
-        folded = _fold_text(blank_spans(visible_in(text, viewer, rel_path)))
+        seen = visible_in(text, viewer, rel_path)
+        folded = _fold_text(blank_spans(seen))
         share = share_of(folded, words)
         if share:
             count = sum(folded.count(word) for word in words)
-            yield _FoundFile(share, count, rel_path, text, mtime_ns)
+            yield _FoundFile(share, count, rel_path, text, seen, mtime_ns)
 
 
 class _Cutter(Struct, frozen=True):
@@ -645,9 +641,7 @@ class _Cutter(Struct, frozen=True):
 
     def hits(self, words: list[str]) -> Iterator[Hit]:
         """Yield the hits lazily, best first."""
-        text = blank_spans(self.file.text)
-        for first, last in private_spans(text, self.options.viewer, self.file.rel_path):
-            text = f"{text[:first]}{' ' * (last - first)}{text[last:]}"
+        text = blank_spans(self.file.seen)
         scored = [(share_of(_fold_text(text[s.start : s.end]), words), s) for s in self.made.lines]
         scored = sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])
         if self.options.lines:
@@ -660,11 +654,12 @@ class _Cutter(Struct, frozen=True):
 
     def _hit(self, line: TextSpan, share: float) -> Hit:
         text, score = self.file.text, round(share, 4)
-        best = CharRange(line.start, line.end)
+        hidden = private_spans(text, self.options.viewer, self.file.rel_path)
+        best = _range_on_page((line.start, line.end), hidden)
         passage = self.made.passages[line.parts[0]]
         shown = best
         if not self.options.lines:
-            outer = CharRange(passage.start, passage.end)
+            outer = _range_on_page((passage.start, passage.end), hidden)
             shown = _choose_visible(text, best, outer, self.file.rel_path, self.options)
         start = first_word(text, best)
         words = text[shown.start : shown.end]

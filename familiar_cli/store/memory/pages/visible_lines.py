@@ -36,7 +36,7 @@ from familiar_cli.store.memory.layout import (
 from familiar_cli.store.memory.pages.lines import only_links
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from familiar_cli.base.who.visibility import Evidence
 
@@ -195,9 +195,16 @@ def private_scope(heading: str) -> str | None:
 
 def visible_in(text: str, viewer: Viewer, rel_path: str = "") -> str:
     """Remove what is hidden from a viewer from Markdown `text`; see `owned_lines`."""
-    if not _may_hide_from(viewer, text, rel_path):
-        return text
-    return "".join(line.text for line, is_seen in _seen_lines(text, viewer, rel_path) if is_seen)
+    return without_spans(text, private_spans(text, viewer, rel_path))
+
+
+def without_spans(text: str, hidden: Iterable[tuple[int, int]]) -> str:
+    """Return a text without some ranges, which are sorted."""
+    shown, at = [], 0
+    for start, end in hidden:
+        shown.append(text[at:start])
+        at = end
+    return "".join((*shown, text[at:]))
 
 
 def private_spans(text: str, viewer: Viewer, rel_path: str = "") -> list[tuple[int, int]]:
@@ -214,9 +221,8 @@ def sha256_seen(text: str, sha256: str, viewer: Viewer, rel_path: str) -> str:
     return sha256 if seen == text or not sha256 else sha256_of(seen)
 
 
-def visible_place(text: str, place: int, viewer: Viewer, rel_path: str = "") -> int:
-    """Return where a character of a page stands in what `visible_in` leaves of it."""
-    hidden = private_spans(text, viewer, rel_path)
+def visible_place(hidden: Sequence[tuple[int, int]], place: int) -> int:
+    """Return where a character of a page is once `private_spans` are taken out."""
     return place - sum(min(end, place) - start for start, end in hidden if start < place)
 
 
@@ -230,7 +236,8 @@ def numbered_text(text: str, viewer: Viewer, rel_path: str = "") -> str:
 
 def line_for(text: str, place: int, viewer: Viewer, rel_path: str = "") -> int:
     """Return the number, from 1, of the line at a character, counted in `numbered_text`."""
-    end = place if viewer.is_owner else visible_place(text, place, viewer, rel_path)
+    hidden = () if viewer.is_owner else private_spans(text, viewer, rel_path)
+    end = visible_place(hidden, place)
     return 1 + numbered_text(text, viewer, rel_path).count("\n", 0, end)
 
 
