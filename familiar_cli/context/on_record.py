@@ -17,8 +17,9 @@ from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.trace import Trace, TraceEncoder, write_trace
 from familiar_cli.context.turn import UNWATCHED, TurnResult, TurnRunner, Watcher
 from familiar_cli.llm.thinking import split_thinking
+from familiar_cli.store.history.marks import supersede_turn
 from familiar_cli.store.history.rows import Turn, new_turn
-from familiar_cli.store.history.store import HistoryStore, keep_once, supersede_turn
+from familiar_cli.store.history.store import HistoryStore, keep_once
 
 if TYPE_CHECKING:
     from pathlib import Path

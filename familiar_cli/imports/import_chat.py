@@ -30,7 +30,7 @@ from familiar_cli.imports.contract import (
 from familiar_cli.imports.reading import read_chats, title_of_format
 from familiar_cli.imports.source import ForeignFile, Skip, as_source
 from familiar_cli.imports.what_is_it import is_data_folder, recognise_instead, taken_for
-from familiar_cli.store.history import imports, matching, store
+from familiar_cli.store.history import imports, marks, matching
 from familiar_cli.store.history.matching import LineMatch
 from familiar_cli.store.history.rows import HEARD, IMPORTED, SERVED, Turn
 from familiar_cli.store.history.same_message import kept_words
@@ -285,7 +285,7 @@ class ChatImport:
         self._verdicts = self._changes.verdicts
         is_damaged = any(isinstance(found, Skip) for found in self._found())
         if not is_damaged:
-            store.withdraw_turns(self._history, self._changes.withdrawn)
+            marks.withdraw_turns(self._history, self._changes.withdrawn)
             self.done.withdrawn += len(self._changes.withdrawn)
 
     def _finish(self, appender: imports.Appender, messages: int) -> None:
@@ -295,7 +295,7 @@ class ChatImport:
             doubles = matching.doubles_of(
                 self._history, self._channel, list(self._lines(self._channel))
             )
-            self.done.doubles += len(store.withdraw_turns(self._history, doubles))
+            self.done.doubles += len(marks.withdraw_turns(self._history, doubles))
         self._check_any(messages)
 
     def _follow(self, appender: imports.Appender, number: int, message: ForeignMessage) -> bool:

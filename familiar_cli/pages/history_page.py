@@ -19,7 +19,7 @@ from familiar_cli.pages.page import (
     plain,
 )
 from familiar_cli.store.fts import match_spans
-from familiar_cli.store.history.store import TurnStatus
+from familiar_cli.store.history.marks import TurnStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

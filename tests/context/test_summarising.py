@@ -14,7 +14,7 @@ from familiar_cli.context.summarising import MOST_STEPS, Summariser, SummaryLimi
 from familiar_cli.llm import tokens
 from familiar_cli.llm.types import Completion, ScriptedModel
 from familiar_cli.store.history import HistoryStore
-from familiar_cli.store.history import store as standing
+from familiar_cli.store.history import marks as standing
 from familiar_cli.store.history.summaries import PUBLIC, Summaries
 from tests.context.support import ANNA
 from tests.support.viewers import rules_of

@@ -10,7 +10,7 @@ import pytest
 from familiar_cli.base.errors import FamiliarError
 from familiar_cli.base.who.visibility import OWNER, PrivacyRules
 from familiar_cli.store.history.lines import BadLineError, encode_line, parse_line
-from familiar_cli.store.history.store import withdraw_turns
+from familiar_cli.store.history.marks import withdraw_turns
 from familiar_cli.sync.turns import last_through, new_lines, take_in
 from familiar_cli.sync.turns_incoming import InstanceTwiceError, rename_instance, taken_through
 from tests.support import pages

@@ -19,10 +19,7 @@ from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.history.imports import Appender, ChatOrigin
 from familiar_cli.store.history.lines import TurnName, names_of
-from familiar_cli.store.history.matching import ChatPlacement, IncomingLine
-from familiar_cli.store.history.rows import Turn
-from familiar_cli.store.history.selection import TurnFilter, select_turns
-from familiar_cli.store.history.store import (
+from familiar_cli.store.history.marks import (
     restore_turns,
     select_alternative,
     supersede_turn,
@@ -31,6 +28,9 @@ from familiar_cli.store.history.store import (
     withdraw_turns,
     withdrawn_channels,
 )
+from familiar_cli.store.history.matching import ChatPlacement, IncomingLine
+from familiar_cli.store.history.rows import Turn
+from familiar_cli.store.history.selection import TurnFilter, select_turns
 from familiar_cli.sync.turns import new_lines, take_in
 from familiar_cli.sync.turns_incoming import taken_through
 

@@ -19,8 +19,9 @@ from familiar_cli.base.text import counted, fold, one_line, shorten_list
 from familiar_cli.base.times.clock import elapsed_s, iso, now, parse_iso
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.familiar import Familiar
+from familiar_cli.store.history.marks import marked_count, removed_turns
 from familiar_cli.store.history.schema import find_damage, foreign_objects
-from familiar_cli.store.history.store import HistoryStore, marked_count, removed_turns
+from familiar_cli.store.history.store import HistoryStore
 from familiar_cli.store.journal.edits import Edits, refused_files
 from familiar_cli.store.journal.repository import Repository
 from familiar_cli.store.memory.store.files import Tree

@@ -15,7 +15,7 @@ from familiar_cli.base.errors import ConflictError, FamiliarError
 from familiar_cli.base.markdown import bullet, title_of, without_marker
 from familiar_cli.base.text import counted, one_line, sha256_of
 from familiar_cli.base.times.when import MONTHS
-from familiar_cli.store.history.store import restore_turns, withdraw_turns
+from familiar_cli.store.history.marks import restore_turns, withdraw_turns
 from familiar_cli.store.memory.layout import DIGEST_DIR, LORE_DIR, SELF_DIR, is_page, people_path
 from familiar_cli.store.memory.pages.facts import (
     as_confirmed,

@@ -16,7 +16,7 @@ from familiar_cli.base.text import counted, sha256_of
 from familiar_cli.base.times.clock import iso, now, to_zone
 from familiar_cli.llm.asking import Asker
 from familiar_cli.store.history.imports import DoubledChannel, find_doubles
-from familiar_cli.store.history.store import removed_turns
+from familiar_cli.store.history.marks import removed_turns
 from familiar_cli.store.memory.layout import HOUSEKEEPING, new_run_id, pass_trailers
 from familiar_cli.store.memory.store.files import Skipped
 from familiar_cli.writing.housekeeping.lines import Finding, Options, quotes_private

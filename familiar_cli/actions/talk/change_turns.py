@@ -13,7 +13,7 @@ from familiar_cli.base.text import fold, harmless, slugify
 from familiar_cli.base.who.identity import NEUTRAL, Author, parse_author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.types import Modality, Said, Spoken
-from familiar_cli.store.history import store
+from familiar_cli.store.history import marks, store
 from familiar_cli.store.history.rows import Turn, in_pairs
 from familiar_cli.store.history.selection import Kept, kept_turns
 from familiar_cli.store.memory.layout import NOTES
@@ -172,7 +172,7 @@ def take_back(familiar: Familiar, channel_id: str) -> StandingExchange:
         NotFoundError: The channel has no turns.
     """
     exchange = last_exchange(familiar, channel_id)
-    store.withdraw_turns(familiar.history, [turn.id for turn in exchange.turns])
+    marks.withdraw_turns(familiar.history, [turn.id for turn in exchange.turns])
     return exchange
 
 
@@ -188,7 +188,7 @@ def alternatives(familiar: Familiar, channel_id: str) -> Alternatives:
             f"There is no reply to turn {exchange.said.id} yet", hint="Type /again to ask for one."
         )
     reply = exchange.replies[-1]
-    ids = store.turn_statuses(familiar.history, [reply.id])[reply.id].alternatives or (reply.id,)
+    ids = marks.turn_statuses(familiar.history, [reply.id])[reply.id].alternatives or (reply.id,)
     found = [turn for turn in map(familiar.history.turn, ids) if turn is not None]
     return Alternatives(tuple(found), ids.index(reply.id) + 1)
 
@@ -211,7 +211,7 @@ def choose_reply(familiar: Familiar, channel_id: str, number: int) -> Turn:
             hint=f"Choose a number from 1 to {len(replies)}.",
         )
     chosen = replies[number - 1]
-    store.select_alternative(familiar.history, chosen.id)
+    marks.select_alternative(familiar.history, chosen.id)
     return chosen
 
 
@@ -238,7 +238,7 @@ def choose_swipe(familiar: Familiar, turn_id: int, number: int) -> tuple[int, tu
         RefusedError: The turn was withdrawn.
     """
     history = familiar.history
-    became = store.turn_statuses(history, [turn_id]).get(turn_id)
+    became = marks.turn_statuses(history, [turn_id]).get(turn_id)
     if became is None:
         raise NotFoundError(
             f"There is no turn {turn_id}; nothing was changed", hint="Run `familiar history show`."
@@ -254,10 +254,10 @@ def choose_swipe(familiar: Familiar, turn_id: int, number: int) -> tuple[int, tu
     text = swipes[number - 1]
     known = next((kept.turn for kept in group.values() if kept.turn.content == text), None)
     if known is not None:
-        return known.id, store.select_alternative(history, known.id) if len(group) > 1 else ()
-    statuses = store.turn_statuses(history, group)
+        return known.id, marks.select_alternative(history, known.id) if len(group) > 1 else ()
+    statuses = marks.turn_statuses(history, group)
     standing = next(kept.turn for i, kept in group.items() if not statuses[i].superseded_by)
-    new = store.supersede_turn(history, standing, replace(standing, content=text, partial=False))
+    new = marks.supersede_turn(history, standing, replace(standing, content=text, partial=False))
     return new.id, (standing.id,)
 
 
@@ -285,7 +285,7 @@ def edit_turn(familiar: Familiar, turn_id: int, text: str) -> Turn:
         )
     if text == turn.content:
         raise UsageError(f"Turn {turn_id} says that already; nothing was changed")
-    return store.supersede_turn(
+    return marks.supersede_turn(
         familiar.history, turn, replace(turn, content=text, source=EDIT, partial=False)
     )
 

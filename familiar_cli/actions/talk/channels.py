@@ -19,9 +19,10 @@ from familiar_cli.base.who.visibility import EVERYBODY, PUBLIC, audience_words
 from familiar_cli.context.types import Said  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.imports.cast import CHARACTERS
+from familiar_cli.store.history.marks import withdrawn_channels
 from familiar_cli.store.history.rows import HEARD, new_turn
 from familiar_cli.store.history.selection import only_speaker
-from familiar_cli.store.history.store import KeptMessage, keep_once, withdrawn_channels
+from familiar_cli.store.history.store import KeptMessage, keep_once
 from familiar_cli.store.memory.layout import people_path
 
 if TYPE_CHECKING:

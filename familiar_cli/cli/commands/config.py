@@ -316,7 +316,7 @@ def restore(ctx: typer.Context, channel_id: ChannelId) -> None:
 
 
 def _withdraw(ctx: typer.Context, channel_id: str, *, withdrawn: bool) -> None:
-    from familiar_cli.store.history.store import withdraw_channel
+    from familiar_cli.store.history.marks import withdraw_channel
 
     with base.familiar_of(ctx) as familiar:
         changed = withdraw_channel(familiar.history, channel_id, withdrawn=withdrawn)

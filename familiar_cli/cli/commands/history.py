@@ -72,7 +72,7 @@ def show(
     from familiar_cli.actions.talk.change_turns import swipes_in
     from familiar_cli.pages.history_page import transcript_data, transcript_page
     from familiar_cli.store.history.lines import origins
-    from familiar_cli.store.history.store import turn_statuses
+    from familiar_cli.store.history.marks import turn_statuses
 
     with familiar_of(ctx) as familiar:
         span = replace(_span(familiar, channel, since, until), everything=everything)
@@ -169,7 +169,7 @@ def withdraw(ctx: typer.Context, turns: TurnIds) -> None:
     \b
     familiar history withdraw 1204 1205
     """
-    from familiar_cli.store.history.store import withdraw_turns
+    from familiar_cli.store.history.marks import withdraw_turns
 
     with familiar_of(ctx) as familiar:
         changed = withdraw_turns(familiar.history, list(map(familiar.turn_number, turns)))
@@ -185,7 +185,7 @@ def restore(ctx: typer.Context, turns: TurnIds) -> None:
     \b
     familiar history restore 1204 1205
     """
-    from familiar_cli.store.history.store import restore_turns
+    from familiar_cli.store.history.marks import restore_turns
 
     with familiar_of(ctx) as familiar:
         changed = restore_turns(familiar.history, list(map(familiar.turn_number, turns)))
@@ -206,7 +206,7 @@ def choose(ctx: typer.Context, turn: str, *, swipe: int | None = None) -> None:
         swipe (N): Swipe N of an imported reply, from 1.
     """
     from familiar_cli.actions.talk.change_turns import choose_swipe
-    from familiar_cli.store.history.store import select_alternative as choose_turn
+    from familiar_cli.store.history.marks import select_alternative as choose_turn
 
     with familiar_of(ctx) as familiar:
         chosen = familiar.turn_number(turn)

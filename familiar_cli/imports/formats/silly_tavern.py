@@ -36,6 +36,7 @@ from familiar_cli.imports.source import (
     read_object,
     readable_rows,
 )
+from familiar_cli.store.history.marks import marked_count, turn_statuses
 from familiar_cli.store.history.selection import (
     Kept,
     TurnFilter,
@@ -43,7 +44,6 @@ from familiar_cli.store.history.selection import (
     kept_turns,
     select_turns,
 )
-from familiar_cli.store.history.store import marked_count, turn_statuses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -25,7 +25,7 @@ from familiar_cli.context.types import Said, Spoken
 from familiar_cli.servers.api_errors import ApiError
 from familiar_cli.servers.chat_api.aligning import KeptLine, Placement, RequestLine, align_lines
 from familiar_cli.servers.chat_api.threads import KIND as THREAD
-from familiar_cli.store.history import store
+from familiar_cli.store.history import marks
 from familiar_cli.store.history.rows import IMPORTED, Role, Turn, place_of
 from familiar_cli.store.history.same_message import are_alike, normal_words
 from familiar_cli.store.history.selection import TurnFilter, newest_turns, turns_from
@@ -291,9 +291,9 @@ class Conversations:
         if found.parent is not None and placement and placement.after:
             replaced = found.is_correction and self._replaced(found.parent, placement.after)
             history.branch(found.channel_id, placement.after, found.parent)
-            store.withdraw_turns(history, replaced or ())
+            marks.withdraw_turns(history, replaced or ())
         if placement and placement.chosen:
-            store.select_alternative(history, placement.chosen)
+            marks.select_alternative(history, placement.chosen)
         if placement and placement.revised:
             edit_turn(self._familiar, placement.revised, placement.words)
         if unknown := self._not_restored(found):
@@ -320,10 +320,10 @@ class Conversations:
             return question, old
         for turn_id, text in self._alternatives([old]).get(old.id, {}).items():
             if normal_words(text) == normal_words(reply):
-                store.select_alternative(history, turn_id)
+                marks.select_alternative(history, turn_id)
                 return question, history.turn(turn_id) or old
         new = replace(old, id=0, content=reply, at=to_ms(now()), source=SOURCE, partial=False)
-        return question, store.supersede_turn(history, old, replace(new, reply_to=question.id))
+        return question, marks.supersede_turn(history, old, replace(new, reply_to=question.id))
 
     def keep_line(self, found: FoundConversation, said: Said, role: Role) -> Turn:
         """Store a line that does not reply to the one before it; return its turn.
@@ -513,7 +513,7 @@ class Conversations:
         withdrawn = self._withdrawn(found.channel_id, placement)
         same = takewhile(_are_same, zip(lines, withdrawn, strict=False))
         restored = [turn.id for _, turn in same]
-        store.restore_turns(self._familiar.history, restored)
+        marks.restore_turns(self._familiar.history, restored)
         return lines[len(restored) :]
 
     def _was_left(
@@ -532,7 +532,7 @@ class Conversations:
         everything = TurnFilter(OWNER, channel_id, everything=True)
         kept = (one.turn for one in newest_turns(history, everything, _LEAST_TURNS))
         later = [turn for turn in kept if turn.id > (placement.after or 0)]
-        states = store.turn_statuses(history, [turn.id for turn in later])
+        states = marks.turn_statuses(history, [turn.id for turn in later])
         return [turn for turn in later if states[turn.id].withdrawn]
 
     def _branch_of(self, channel_id: str) -> str:
@@ -594,7 +594,7 @@ class Conversations:
 
     def _alternatives(self, turns: Sequence[Turn]) -> dict[int, dict[int, str]]:
         history, found = self._familiar.history, {}
-        for turn_id, state in store.turn_statuses(history, [turn.id for turn in turns]).items():
+        for turn_id, state in marks.turn_statuses(history, [turn.id for turn in turns]).items():
             others = [history.turn(other) for other in state.alternatives if other != turn_id]
             found[turn_id] = {other.id: other.content for other in others if other}
         return found

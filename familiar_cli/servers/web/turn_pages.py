@@ -22,8 +22,8 @@ from familiar_cli.servers.web.asking import (
 )
 from familiar_cli.servers.web.drawing import render_markdown
 from familiar_cli.servers.web.html.elements import Html, el, spoken
+from familiar_cli.store.history.marks import restore_turns, turn_statuses
 from familiar_cli.store.history.selection import TurnFilter, newest_turns, turns_around
-from familiar_cli.store.history.store import restore_turns, turn_statuses
 from familiar_cli.store.memory.layout import PEOPLE_DIR
 
 _A_PAGE: Final = 40

@@ -15,9 +15,10 @@ from msgspec import Struct, field
 
 from familiar_cli.base.errors import ConflictError, RefusedError
 from familiar_cli.base.who.visibility import OWNER
-from familiar_cli.store.history import store
+from familiar_cli.store.history import marks
 from familiar_cli.store.history.events import CHAT, append_event, begin_branch
 from familiar_cli.store.history.forgetting import is_forgotten
+from familiar_cli.store.history.marks import turn_statuses, withdraw_turns
 from familiar_cli.store.history.matching import (
     ChatPlacement,
     IncomingLine,
@@ -46,14 +47,7 @@ from familiar_cli.store.history.same_message import (
     wording_of,
 )
 from familiar_cli.store.history.selection import Kept, TurnFilter, kept_turns, select_turns
-from familiar_cli.store.history.store import (
-    GREETING,
-    HistoryStore,
-    find_message,
-    note_id,
-    turn_statuses,
-    withdraw_turns,
-)
+from familiar_cli.store.history.store import GREETING, HistoryStore, find_message, note_id
 
 if TYPE_CHECKING:
     import sqlite3
@@ -155,17 +149,17 @@ class Appender:
         """Supersede a turn with the line that rewords it, or restore an earlier wording.
 
         Raises:
-            FamiliarError: As `store.supersede_turn`.
+            FamiliarError: As `marks.supersede_turn`.
         """
-        others = store.turn_statuses(self._history, (old.id,))[old.id].alternatives
-        for other, state in store.turn_statuses(self._history, others).items():
+        others = marks.turn_statuses(self._history, (old.id,))[old.id].alternatives
+        for other, state in marks.turn_statuses(self._history, others).items():
             turn = None if state.withdrawn else self._history.turn(other)
             if turn and turn.content == line.turn.content and turn.author == line.turn.author:
-                store.select_alternative(self._history, other)
+                marks.select_alternative(self._history, other)
                 return
         with self._history.change() as connection:
             self._begin(connection)
-        made = store.supersede_turn(self._history, old, line.turn)
+        made = marks.supersede_turn(self._history, old, line.turn)
         self.describe([(made.id, line)])
 
     def describe(self, turns: Sequence[tuple[int, IncomingLine]]) -> None:

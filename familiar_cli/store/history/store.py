@@ -1,7 +1,7 @@
-"""The store of turns: append, read, replace and withdraw.
+"""The store of turns.
 
 Turns are immutable. That a turn is replaced, withdrawn or hidden is recorded as a mark: a
-timestamped event that a later mark can take back; see `events`.
+timestamped event that a later mark can take back; see `marks`.
 
 There are three views of turns: `standing`, for prompts; `shown`, for people, with hidden turns;
 `turns`, for bookkeeping. A turn that replaced another has that one's place, which `places` records.
@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from familiar_cli.base.errors import ConflictError, NotFoundError, RefusedError
+from familiar_cli.base.errors import ConflictError, NotFoundError
 from familiar_cli.base.sqlite import connect, rows_among
 from familiar_cli.base.times.clock import now, to_ms
 from familiar_cli.base.who.identity import NEUTRAL, Author
 from familiar_cli.base.who.visibility import OWNER, PUBLIC, Viewer
 from familiar_cli.store.history import events, selection
 from familiar_cli.store.history.forgetting import check_may_speak, is_forgotten
-from familiar_cli.store.history.lines import own_former_names, own_instance, turn_names
+from familiar_cli.store.history.lines import own_former_names
 from familiar_cli.store.history.rows import (
     HEARD,
     INSERT,
@@ -38,7 +38,6 @@ from familiar_cli.store.history.rows import (
     from_ms,
     in_ms,
     pack,
-    place_of,
     to_author,
     to_number,
     to_row,
@@ -50,7 +49,7 @@ from familiar_cli.store.history.selection import newest_rows, visible_condition
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -220,7 +219,7 @@ _LAST_TIMES: Final = """SELECT author_platform, author_user_id, max(at_ms) FROM 
 
 _SAID: Final = "SELECT coalesce(sum(turns), 0) FROM speakers WHERE channel_id = ?"
 _SELECT: Final = f"SELECT {SELECTED} FROM turns"  # noqa: S608
-_STANDING: Final = f"SELECT {SELECTED} FROM standing AS turns"  # noqa: S608
+STANDING: Final = f"SELECT {SELECTED} FROM standing AS turns"  # noqa: S608
 
 
 class HistoryStore(HistoryFile):
@@ -321,7 +320,7 @@ class HistoryStore(HistoryFile):
         with self.use(create=False) as connection:
             sql, values = visible_condition(viewer)
             where = (f" AND {sql}", values)
-            rows = newest_rows(connection, _STANDING, where, limit, end, channel_id=channel_id)
+            rows = newest_rows(connection, STANDING, where, limit, end, channel_id=channel_id)
             return [to_turn(row) for row in rows]
 
     def shows_reply(self, text: str, *, viewer: Viewer) -> bool:
@@ -345,7 +344,7 @@ class HistoryStore(HistoryFile):
 
     def said_in(self, channel_id: str, text: str) -> Turn | None:
         """Return the newest standing turn of a channel with exactly this text, or None."""
-        sql = _STANDING + " WHERE channel_id = ? AND content = ? ORDER BY id DESC LIMIT 1"
+        sql = STANDING + " WHERE channel_id = ? AND content = ? ORDER BY id DESC LIMIT 1"
         return next(iter(self._rows(sql, (pack(channel_id), pack(text)), to_turn)), None)
 
     def latest_turn(self) -> Turn | None:
@@ -458,7 +457,7 @@ class HistoryStore(HistoryFile):
     def since(self, turn_id: int, limit: int) -> list[Turn]:
         """Return the newest `limit` standing turns of all channels after a turn, oldest first."""
         where = " WHERE id > ? ORDER BY id DESC LIMIT ?"
-        return self._rows(_STANDING + where, (turn_id, max(limit, 0)), to_turn)[::-1]
+        return self._rows(STANDING + where, (turn_id, max(limit, 0)), to_turn)[::-1]
 
     def after(self, turn_id: int, limit: int) -> list[Turn]:
         """Return the oldest `limit` turns of all channels after a turn, oldest first.
@@ -567,248 +566,3 @@ def _raise_watermark(connection: sqlite3.Connection, name: str, turn_id: int) ->
         "DO UPDATE SET turn_id = max(turn_id, excluded.turn_id)"
     )
     connection.execute(sql, (name, turn_id))
-
-
-class TurnStatus(Struct, frozen=True):
-    """Status of a turn.
-
-    Args:
-        superseded_by: The turn that replaced it, or None.
-        withdrawn: Whether it, or its channel, was withdrawn.
-        hidden: Whether it is left out of prompts.
-        alternatives: All turns at its place, itself among them, of which one stands, in order of
-            arrival; empty: it is the only one.
-    """
-
-    superseded_by: int | None = None
-    withdrawn: bool = False
-    hidden: bool = False
-    alternatives: tuple[int, ...] = ()
-
-    @property
-    def stands(self) -> bool:
-        """Whether it may appear in prompts."""
-        return not (self.superseded_by or self.withdrawn or self.hidden)
-
-
-def supersede_turn(history: HistoryStore, old: Turn, new: Turn) -> Turn:
-    """Store a turn that replaces another, and return it.
-
-    If `new` belongs to a branch whose last shared turn is `old`, the parent keeps `old`, and the
-    branch point moves before it.
-
-    Raises:
-        RefusedError: `old` does not stand (any more), or the branch has further turns.
-        FamiliarError: As `HistoryStore.append`.
-    """
-    with history.change() as connection:
-        _check_shown(connection, old.id)
-        if new.channel_id != old.channel_id:
-            _leave_before(connection, new.channel_id, old)
-        made = insert_turn(connection, new)
-        selection.inherit_privacy(connection, made.id, old.id)
-        if new.channel_id != old.channel_id:
-            return made
-        events.stand_at(connection, made.id, old.id)
-        events.mark_turns(connection, (old.id,), "superseded", made.id)
-        if old.hidden:
-            events.mark_turns(connection, (made.id,), "hidden", 1)
-    return replace(made, place=place_of(old), stands=not old.hidden)
-
-
-def _leave_before(connection: sqlite3.Connection, channel_id: str, turn: Turn) -> None:
-    """Move a branch point before the last shared turn."""
-    branch = events.branch_of(connection, channel_id)
-    last = newest_rows(connection, _STANDING, ("", ()), 2, channel_id=channel_id)
-    if branch is None or not last or last[-1][0] != turn.id:
-        raise RefusedError(
-            f"Turn {turn.id} is not the last one of channel {channel_id!r}; nothing was changed",
-            hint=f"Run `familiar history show --channel {channel_id}`.",
-        )
-    events.set_branch(connection, channel_id, branch.parent, last[0][0] if len(last) > 1 else 0)
-    events.forget_from(connection, place_of(turn), pack(channel_id))
-
-
-def select_alternative(history: HistoryStore, turn_id: int) -> tuple[int, ...]:
-    """Make a turn stand instead of its alternatives; return those that stood before.
-
-    Raises:
-        NotFoundError: The turn does not exist.
-        RefusedError: It has no alternatives, or it was withdrawn.
-    """
-    with history.change() as connection:
-        found = standing_of(connection, (turn_id,)).get(turn_id)
-        if found is None:
-            raise _no_turn(turn_id)
-        if not found.alternatives:
-            raise RefusedError(
-                f"Turn {turn_id} has no alternatives; nothing was changed",
-                hint="Run `familiar history show --all` to see what was replaced.",
-            )
-        _check_not_withdrawn(connection, turn_id)
-        others = standing_of(connection, found.alternatives)
-        gone = tuple(i for i, other in others.items() if i != turn_id and not other.superseded_by)
-        events.mark_turns(connection, gone, "superseded", turn_id)
-        if found.superseded_by:
-            events.mark_turns(connection, (turn_id,), "superseded", 0)
-    return gone
-
-
-def withdraw_turns(history: HistoryStore, turn_ids: Iterable[int]) -> tuple[int, ...]:
-    """Withdraw turns from everything but the history; return those newly withdrawn.
-
-    Raises:
-        NotFoundError: A turn does not exist; none was withdrawn.
-        RefusedError: A turn was replaced and its replacement is not among them; none was withdrawn.
-    """
-    return _set_withdrawn(history, turn_ids, 1)
-
-
-def restore_turns(history: HistoryStore, turn_ids: Iterable[int]) -> tuple[int, ...]:
-    """Restore withdrawn turns; return those that had been withdrawn.
-
-    Raises:
-        NotFoundError: A turn does not exist; none was restored.
-    """
-    return _set_withdrawn(history, turn_ids, 0)
-
-
-def withdraw_channel(history: HistoryStore, channel_id: str, *, withdrawn: bool = True) -> bool:
-    """Withdraw or restore a whole channel; tell whether that changed anything.
-
-    Raises:
-        NotFoundError: The channel has no turns.
-    """
-    key = pack(channel_id)
-    with history.change() as connection:
-        sql = "SELECT min(id) FROM turns WHERE channel_id = ?"
-        (first,) = connection.execute(sql, (key,)).fetchone()
-        if first is None:
-            raise NotFoundError(
-                f"There are no turns in channel {channel_id!r}", hint="Run `familiar channel list`."
-            )
-        sql = "SELECT 1 FROM channels_set_aside WHERE channel_id = ?"
-        if bool(connection.execute(sql, (key,)).fetchone()) == withdrawn:
-            return False
-        events.append_event(connection, events.CHANNEL, key, value=int(withdrawn))
-        events.forget_from(connection, first)
-    return True
-
-
-def withdrawn_channels(history: HistoryStore) -> frozenset[str]:
-    """Return the channels withdrawn as a whole."""
-    rows = history.rows("SELECT channel_id FROM channels_set_aside")
-    return frozenset(unpack(row[0]) for row in rows)
-
-
-def turn_statuses(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, TurnStatus]:
-    """Return the status of each of these turns that exists."""
-    with history.use(create=False) as connection:
-        return standing_of(connection, turn_ids)
-
-
-def marked_count(history: HistoryStore) -> int:
-    """Count the turns and channels that were ever replaced, withdrawn or hidden."""
-    sql = "SELECT (SELECT count(*) FROM set_aside) + (SELECT count(*) FROM channels_set_aside)"
-    return int(history.rows(sql)[0][0])
-
-
-def removed_turns(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, str]:
-    """Describe in words what became of those turns that were replaced or withdrawn."""
-    found = turn_statuses(history, turn_ids)
-    return {
-        turn_id: f"turn {turn_id} was replaced by turn {became.superseded_by}"
-        if became.superseded_by
-        else f"turn {turn_id} was withdrawn"
-        for turn_id, became in found.items()
-        if became.superseded_by or became.withdrawn
-    }
-
-
-def standing_of(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict[int, TurnStatus]:
-    """Return the status of each of these turns, by number; see `turn_statuses`."""
-    select = (
-        "SELECT turns.id, coalesce(superseded_by, 0), coalesce(withdrawn, 0) OR turns.channel_id "
-        "IN (SELECT channel_id FROM channels_set_aside), coalesce(set_aside.hidden, turns.hidden), "
-        "coalesce(own.slot, turns.id), (SELECT group_concat(turn_id) FROM slots WHERE "
-        "slot = coalesce(own.slot, turns.id)) "
-        "FROM turns LEFT JOIN set_aside ON set_aside.turn_id = turns.id "
-        "LEFT JOIN slots AS own ON own.turn_id = turns.id WHERE turns.id IN"
-    )
-    rows = list(rows_among(connection, select, sorted(set(turn_ids))))
-    groups = {row[4]: _other_turns(row[4], row[5]) for row in rows}
-    members = sorted({i for group in groups.values() for i in group})
-    names = turn_names(connection, own_instance(connection), members)
-    groups = {  # in the same order on every machine
-        slot: (*group[:1], *sorted(group[1:], key=names.__getitem__))
-        for slot, group in groups.items()
-    }
-    return {
-        turn_id: TurnStatus(by or None, bool(withdrawn), bool(hidden), groups[slot])
-        for turn_id, by, withdrawn, hidden, slot, _ in rows
-    }
-
-
-def _set_withdrawn(history: HistoryStore, turn_ids: Iterable[int], value: int) -> tuple[int, ...]:
-    wanted = sorted(set(turn_ids))
-    with history.change() as connection:
-        select = (
-            "SELECT turns.id, coalesce(withdrawn, 0) FROM turns LEFT JOIN set_aside "
-            "ON set_aside.turn_id = turns.id WHERE turns.id IN"
-        )
-        known = dict(rows_among(connection, select, wanted))
-        for turn_id in wanted:
-            if turn_id not in known:
-                raise _no_turn(turn_id)
-        if value:
-            _check_not_replaced(connection, wanted)
-        changed = tuple(turn_id for turn_id in wanted if known[turn_id] != value)
-        events.mark_turns(connection, changed, "withdrawn", value)
-    return changed
-
-
-def _shown_ids(connection: sqlite3.Connection, turn_ids: Collection[int]) -> set[int]:
-    sql = "SELECT id FROM shown WHERE id IN"
-    return {row[0] for row in rows_among(connection, sql, turn_ids)}
-
-
-def _check_shown(connection: sqlite3.Connection, turn_id: int) -> None:
-    if not _shown_ids(connection, (turn_id,)):
-        raise RefusedError(
-            f"Turn {turn_id} was replaced or withdrawn by now; nothing was changed",
-            hint="Run `familiar history show --all`.",
-        )
-
-
-def _check_not_replaced(connection: sqlite3.Connection, turn_ids: Collection[int]) -> None:
-    """Check that each turn's replacement is among them, or withdrawn."""
-    for turn_id, found in standing_of(connection, turn_ids).items():
-        if not found.superseded_by:
-            continue
-        others = standing_of(connection, found.alternatives)
-        for other, became in others.items():
-            if not became.superseded_by and not became.withdrawn and other not in turn_ids:
-                raise RefusedError(
-                    f"Turn {turn_id} was replaced by turn {other}, which still stands; nothing was "
-                    "changed",
-                    hint=f"Run `familiar history withdraw {other}`.",
-                )
-
-
-def _check_not_withdrawn(connection: sqlite3.Connection, turn_id: int) -> None:
-    sql = "SELECT 1 FROM set_aside WHERE turn_id = ? AND withdrawn"
-    if connection.execute(sql, (turn_id,)).fetchone():
-        raise RefusedError(
-            f"Turn {turn_id} was withdrawn; nothing was changed",
-            hint=f"Run `familiar history restore {turn_id}` first.",
-        )
-
-
-def _other_turns(slot: int, others: str | None) -> tuple[int, ...]:
-    return (slot, *sorted(map(int, others.split(",")))) if others else ()
-
-
-def _no_turn(turn_id: int) -> NotFoundError:
-    return NotFoundError(
-        f"There is no turn {turn_id}; nothing was changed", hint="Run `familiar history show`."
-    )

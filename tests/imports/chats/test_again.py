@@ -21,7 +21,7 @@ from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.imports import import_chat
 from familiar_cli.store.history import HistoryStore
-from familiar_cli.store.history import store as standing
+from familiar_cli.store.history import marks as standing
 from familiar_cli.store.history.imports import Appender
 from familiar_cli.store.history.selection import TurnFilter, newest_turns
 from tests.support.chats import HEAD, bring, exported, only, robin, said, save, talk, yuzu

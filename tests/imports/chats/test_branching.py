@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.store.history import HistoryStore, matching
-from familiar_cli.store.history import store as standing
+from familiar_cli.store.history import marks as standing
 from familiar_cli.sync.turns_outgoing import count_unread_turns
 from tests.support.chats import HEAD, bring, exported, only, robin, said, save, talk, yuzu
 

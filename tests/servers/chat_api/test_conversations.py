@@ -18,8 +18,9 @@ from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
 from familiar_cli.servers.chat_api.aligning import RequestLine
 from familiar_cli.servers.chat_api.conversations import Conversations, KnownLines
+from familiar_cli.store.history.marks import supersede_turn
 from familiar_cli.store.history.rows import Turn
-from familiar_cli.store.history.store import HistoryStore, supersede_turn
+from familiar_cli.store.history.store import HistoryStore
 
 ME = Author("cli", "anna")
 PICK = st.integers(0, 1_000)

@@ -13,7 +13,8 @@ from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.familiar import Familiar
 from familiar_cli.servers.web.asking import PageRequest
-from familiar_cli.store.history.store import HistoryStore, withdraw_turns
+from familiar_cli.store.history.marks import withdraw_turns
+from familiar_cli.store.history.store import HistoryStore
 from tests.support.browsing import looking
 from tests.support.world import home, live
 

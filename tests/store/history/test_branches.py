@@ -11,7 +11,7 @@ import pytest
 from familiar_cli.base.errors import ConflictError, NotFoundError, RefusedError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER, Viewer, channel_scope
-from familiar_cli.store.history import HistoryStore
+from familiar_cli.store.history import HistoryStore, marks
 from familiar_cli.store.history import store as standing
 from familiar_cli.store.history.events import Branch
 from familiar_cli.store.history.recall import recall
@@ -73,7 +73,7 @@ def test_the_same_branch_once_more_changes_nothing(store) -> None:
 
 def test_a_branch_leaves_at_a_turn_of_its_parent_that_stands(store) -> None:
     say(store, "other", "elsewhere")
-    standing.withdraw_turns(store, [2])
+    marks.withdraw_turns(store, [2])
     with pytest.raises(NotFoundError, match="no turn 99"):
         store.branch("if", 99)
     with pytest.raises(NotFoundError, match="not in channel"):
@@ -87,8 +87,8 @@ def test_what_is_replaced_or_withdrawn_in_the_shared_past_is_so_in_both(store) -
     store.branch("if", 3)
     say(store, "if", "else")
     two = store.turn(2)
-    standing.supersede_turn(store, two, other(two, "zwei"))
-    standing.withdraw_turns(store, [1])
+    marks.supersede_turn(store, two, other(two, "zwei"))
+    marks.withdraw_turns(store, [1])
     assert words(store.recent("if", 9, viewer=OWNER)) == ["zwei", "three", "else"]
     assert words(store.recent("main", 9, viewer=OWNER)) == ["zwei", "three", "four"]
 
@@ -100,7 +100,7 @@ def test_another_reply_in_a_fresh_branch_leaves_that_of_the_parent(store) -> Non
     summaries.keep(Summary("if", reply.id, "all", NOON, "m"), {"main"})
 
     new = other(reply, "better")
-    standing.supersede_turn(store, reply, standing.replace(new, channel_id="if"))
+    marks.supersede_turn(store, reply, standing.replace(new, channel_id="if"))
 
     assert words(store.recent("if", 2, viewer=OWNER)) == ["four", "better"]
     assert words(store.recent("main", 2, viewer=OWNER)) == ["four", "reply"]
@@ -108,7 +108,7 @@ def test_another_reply_in_a_fresh_branch_leaves_that_of_the_parent(store) -> Non
     say(store, "main", "five")
     say(store, "if", "sechs")
     with pytest.raises(RefusedError, match="not the last one"):
-        standing.supersede_turn(store, store.turn(4), standing.replace(new, channel_id="if"))
+        marks.supersede_turn(store, store.turn(4), standing.replace(new, channel_id="if"))
 
 
 def test_people_of_the_shared_past_are_known_in_a_branch_and_later_ones_are_not(store) -> None:

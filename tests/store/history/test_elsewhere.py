@@ -8,7 +8,7 @@ import pytest
 
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.history.lines import TurnName, ids_of, names_of
-from familiar_cli.store.history.store import withdraw_turns
+from familiar_cli.store.history.marks import withdraw_turns
 
 
 @pytest.fixture

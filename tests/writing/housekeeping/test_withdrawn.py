@@ -6,7 +6,7 @@ from contextlib import closing
 
 from familiar_cli.base.who.identity import Author
 from familiar_cli.store.history import HistoryStore
-from familiar_cli.store.history import store as standing
+from familiar_cli.store.history import marks as standing
 from familiar_cli.store.memory.pages.lines import Numbering
 from tests.support.world import data, live, run
 

@@ -19,7 +19,8 @@ from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.context.providers.history import HistoryProvider
 from familiar_cli.store.history import HistoryStore
-from familiar_cli.store.history import store as standing
+from familiar_cli.store.history import marks as standing
+from familiar_cli.store.history.marks import TurnStatus
 from familiar_cli.store.history.recall import recall, search
 from familiar_cli.store.history.rows import Turn
 from familiar_cli.store.history.selection import (
@@ -29,7 +30,6 @@ from familiar_cli.store.history.selection import (
     turns_around,
 )
 from familiar_cli.store.history.statistics import gather_statistics
-from familiar_cli.store.history.store import TurnStatus
 from familiar_cli.store.history.summaries import PUBLIC, Summaries, Summary
 from tests.context.support import request
 from tests.support.viewers import rules_of
