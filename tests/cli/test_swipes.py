@@ -10,7 +10,7 @@ import pytest
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history import HistoryStore
 from familiar_cli.store.history import marks as standing
-from tests.store.history.test_standing import other
+from tests.store.history.test_marks import other
 from tests.support.chats import HEAD, robin, save, yuzu
 from tests.support.world import data, live, run
 

@@ -96,7 +96,7 @@ def test_the_last_likes_come_before_other_lines_and_do_not_fill_the_part() -> No
         assert "Fact 199 " in first
 
 
-def test_standing_wishes_are_in_the_first_part_however_short_that_is() -> None:
+def test_marks_wishes_are_in_the_first_part_however_short_that_is() -> None:
     lines = [f"Fact {n} is written down here. <!-- turns {n} -->" for n in range(1, 200)]
     wish = "Always answer in German. <!-- turns 1 -->"
     text = page(*lines).replace("night train.", "night train. " + "A long summary goes on. " * 40)

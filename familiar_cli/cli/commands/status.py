@@ -6,7 +6,6 @@ from os import environ
 
 import typer
 
-from familiar_cli.actions.health.status import list_of, status_of
 from familiar_cli.cli.commands._base import App, familiar_of, globals_of, home_of, output
 
 list_app = App()
@@ -19,6 +18,7 @@ def list_familiars(ctx: typer.Context) -> None:
     \b
     familiar list
     """
+    from familiar_cli.actions.health.status import list_of
     from familiar_cli.pages.status_pages import list_page
 
     home, out = home_of(ctx), output(ctx)
@@ -66,6 +66,7 @@ def status(ctx: typer.Context) -> None:
     familiar status
     familiar status --familiar ada --json
     """
+    from familiar_cli.actions.health.status import status_of
     from familiar_cli.pages.status_pages import status_page
 
     with familiar_of(ctx) as familiar:

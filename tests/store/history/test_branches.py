@@ -7,16 +7,16 @@ from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from familiar_cli.base.errors import ConflictError, NotFoundError, RefusedError
 from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER, Viewer, channel_scope
 from familiar_cli.store.history import HistoryStore, marks
-from familiar_cli.store.history import store as standing
 from familiar_cli.store.history.events import Branch
 from familiar_cli.store.history.recall import recall
 from familiar_cli.store.history.summaries import PUBLIC, Summaries, Summary
-from tests.store.history.test_standing import other, words
+from tests.store.history.test_marks import other, words
 from tests.support.viewers import rules_of, viewer_in
 
 ANNA = Author("discord", "1", display_name="Anna")
@@ -100,7 +100,7 @@ def test_another_reply_in_a_fresh_branch_leaves_that_of_the_parent(store) -> Non
     summaries.keep(Summary("if", reply.id, "all", NOON, "m"), {"main"})
 
     new = other(reply, "better")
-    marks.supersede_turn(store, reply, standing.replace(new, channel_id="if"))
+    marks.supersede_turn(store, reply, replace(new, channel_id="if"))
 
     assert words(store.recent("if", 2, viewer=OWNER)) == ["four", "better"]
     assert words(store.recent("main", 2, viewer=OWNER)) == ["four", "reply"]
@@ -108,7 +108,7 @@ def test_another_reply_in_a_fresh_branch_leaves_that_of_the_parent(store) -> Non
     say(store, "main", "five")
     say(store, "if", "sechs")
     with pytest.raises(RefusedError, match="not the last one"):
-        marks.supersede_turn(store, store.turn(4), standing.replace(new, channel_id="if"))
+        marks.supersede_turn(store, store.turn(4), replace(new, channel_id="if"))
 
 
 def test_people_of_the_shared_past_are_known_in_a_branch_and_later_ones_are_not(store) -> None:
