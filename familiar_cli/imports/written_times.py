@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import unicodedata
 from datetime import date, time, timedelta, timezone
-from functools import cache, lru_cache
+from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
@@ -97,23 +96,18 @@ _DAY: Final = re.compile(
 _NUMBERS: Final = re.compile(r"(\d{1,4})[^\w:]{1,3}(\d{1,2})[^\w:]{1,3}(\d{1,4})\.?")
 _CJK: Final = re.compile(r"(\d{4})\D{1,3}(\d{1,2})\D{1,3}(\d{1,2})")
 _LETTERS: Final = re.compile(r"[^\W\d_][^\s\d.,:/-]*")
+_OTHER_DIGIT: Final = re.compile(r"[^\D0-9]")
 _CENTURY: Final = 100
 _PERSIAN_YEARS: Final = range(1300, 1421)
 _BUDDHIST_YEARS: Final = range(2400, 2701)
 _BUDDHIST_YEARS_AHEAD: Final = 543
 
 
-@cache
-def _digits() -> dict[int, str]:
-    """Return the ASCII spelling of every digit, and of the Arabic comma."""
-    letters = (chr(n) for n in range(128, sys.maxunicode + 1))
-    found = {ord(c): str(unicodedata.digit(c)) for c in letters if unicodedata.category(c) == "Nd"}
-    return {**found, ord("،"): ","}
-
-
 def in_ascii_digits(text: str) -> str:
-    """Return a text of the same length with digits of any script as ASCII."""
-    return text if text.isascii() else text.translate(_digits())
+    """Return a text of the same length with digits of any script, and Arabic commas, as ASCII."""
+    if text.isascii():
+        return text
+    return _OTHER_DIGIT.sub(lambda found: str(unicodedata.digit(found[0])), text).replace("،", ",")
 
 
 class WrittenTime(Struct, frozen=True):
