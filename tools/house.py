@@ -14,6 +14,10 @@ import tarfile
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PACKAGE = "familiar_cli"
 
@@ -66,8 +70,9 @@ def measure(sources: Sources) -> House:
     graph: dict[str, set[str]] = {}
     for path, text in sources.items():
         tree = ast.parse(text)
+        nodes = [*ast.walk(tree)]
         room = path.parts[1] if len(path.parts) > 2 else "(top)"
-        lines = count_code_lines(text, tree)
+        lines = count_code_lines(text, nodes)
         house.lines[room] += lines
         house.files[room] += 1
         if path.name != "__init__.py":
@@ -76,8 +81,8 @@ def measure(sources: Sources) -> House:
                 house.small.append(name)
             elif lines > LARGE_LINES:
                 house.large.append(name)
-            graph[module_name(path)] = imported_modules(path, tree, modules)
-        count_definitions(house, path, tree)
+            graph[module_name(path)] = imported_modules(path, nodes, modules)
+        count_definitions(house, path, nodes)
     without_packages = {name: wanted & graph.keys() for name, wanted in graph.items()}
     house.circles = find_circles(without_packages)
     return house
@@ -88,10 +93,10 @@ def module_name(path: PurePosixPath) -> str:
     return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
 
 
-def count_code_lines(text: str, tree: ast.Module) -> int:
+def count_code_lines(text: str, nodes: Sequence[ast.AST]) -> int:
     """Count the lines of `text` without blank lines, comments and docstrings."""
     prose: set[int] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Expr(value=ast.Constant(value=str())):
                 prose.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
@@ -101,25 +106,25 @@ def count_code_lines(text: str, tree: ast.Module) -> int:
     )
 
 
-def count_definitions(house: House, path: PurePosixPath, tree: ast.Module) -> None:
+def count_definitions(house: House, path: PurePosixPath, nodes: Sequence[ast.AST]) -> None:
     """Add the imports, classes and functions of one module to `house`."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             house.imports += (node.end_lineno or node.lineno) - node.lineno + 1
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name[:2] != "__":
             house.functions += 1
             house.one_word_functions += "_" not in node.name.strip("_")
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+    for node in nodes:
+        if isinstance(node, ast.ClassDef) and not (node.col_offset or node.name.startswith("_")):
             house.classes[node.name].append(str(path))
 
 
 def imported_modules(
-    path: PurePosixPath, tree: ast.Module, modules: dict[str, PurePosixPath]
+    path: PurePosixPath, nodes: Sequence[ast.AST], modules: dict[str, PurePosixPath]
 ) -> set[str]:
     """Return the package's modules that one module imports anywhere, also for types only."""
     wanted: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             wanted.add(node.module)
             wanted.update(f"{node.module}.{alias.name}" for alias in node.names)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from benchmarks import life, life_model
-from tests.support.cases import each
+from tests.support.cases import IS_NIGHT, each
 
 SAMPLE = {
     "sample_id": "conv-1",
@@ -32,6 +32,7 @@ OTHERS = {
     "Lucy": {"history": {"2023-05-01": [{"query": "I saw a heron.", "response": "Lovely."}]}},
     "Nobody": {"history": {"2023-05-02": [{"response": "Are you there?"}]}},
 }
+ROOMS = life.ROOMS if IS_NIGHT else (0, 32)
 KINDS = {
     *("single-hop", "update", "contradiction", "extraction", "preference", "instruction"),
     *("counting", "last", "ordering", "since", "several sessions", "summary", "month"),
@@ -47,6 +48,7 @@ def found(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         printed: list[str] = []
         patch.setattr("builtins.print", printed.append)
+        patch.setattr(life, "ROOMS", ROOMS)
         life.main([*files, "--months", "0.3", "--misbehaves", "3", "--questions", "1", "--json"])
     return json.loads(printed[0])
 
@@ -56,8 +58,8 @@ def test_every_source_and_room_has_the_same_columns(found):
     columns |= {"refused_with_room", "late", "prompt_ms_p50"}
     assert found["evidence"].keys() == {"both", "raw", "files"}
     for rooms in found["evidence"].values():
-        assert rooms.keys() == {"0", "8", "32", "leaks"}
-        for heard in ("0", "8", "32"):
+        assert rooms.keys() == {*map(str, ROOMS), "leaks"}
+        for heard in map(str, ROOMS):
             assert rooms[heard].keys() == columns
             assert rooms[heard]["kinds"].keys() == KINDS
 
