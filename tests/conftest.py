@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from contextlib import ExitStack
 from functools import cache
 from itertools import count
@@ -33,6 +35,7 @@ from tests.support.cases import IS_NIGHT
 from tests.support.server import ChatServer, Say
 from tests.support.writing import point_at
 
+_ROOM_BYTES = 4_000_000_000
 _EDITORS = {"VISUAL", "EDITOR"}
 _SKIP_WITHOUT_INDEX = os.environ.get("FAMILIAR_TEST_OFFLINE") == "1"
 
@@ -46,6 +49,26 @@ typer.testing._get_command = cache(typer.testing._get_command)
 
 
 def pytest_configure(config) -> None:
+    _use_memory(config)
+    _keep_bytecode(config)
+
+
+def _use_memory(config) -> None:
+    """Put temporary files in memory where it has room for them and `TMPDIR` names no other place.
+
+    Tests write thousands of small files durably, and each would wait for the disk.
+    """
+    memory = Path("/dev/shm")
+    if "TMPDIR" in os.environ or not memory.is_dir():
+        return
+    if shutil.disk_usage(memory).free > _ROOM_BYTES:
+        place = tempfile.mkdtemp(prefix="familiar-tests-", dir=memory)
+        config.add_cleanup(lambda: shutil.rmtree(place, ignore_errors=True))
+        Path(place).chmod(0o711)  # one test reads as another user
+        os.environ["TMPDIR"] = tempfile.tempdir = place
+
+
+def _keep_bytecode(config) -> None:
     """Keep compiled modules in pytest's cache where Python is told not to write them.
 
     Compiling the program from source takes longer than most commands, and tests start hundreds.
@@ -62,10 +85,14 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 2
 
 
+gc.disable()  # while tests are imported, it would go through all of them again and again
+
+
 def pytest_collection_finish() -> None:
     """Spare the garbage collector the thousands of objects that live until the end."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
+    gc.set_threshold(10_000, 10, 10)
 
 
 def pytest_runtest_setup(item) -> None:
