@@ -158,7 +158,7 @@ class Frame(Struct, frozen=True):
     with_origin: bool
 
 
-WIDE: Final = Frame("wide", 1000.0, (0.0, 190.0, 500.0), 58, with_origin=True)
+WIDE: Final = Frame("wide", 1000.0, (0.0, 160.0, 410.0), 72, with_origin=True)
 NARROW: Final = Frame("narrow", 360.0, (0.0, 46.0, 184.0), 16, with_origin=False)
 
 
