@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.actions.health.status import StatusCounts, counts_of
-from familiar_cli.actions.memory.fact_days import fact_days, facts_on
+from familiar_cli.actions.memory.fact_days import facts_on
 from familiar_cli.actions.memory.facts import (
     KnownFact,
     best_facts,
@@ -45,7 +45,7 @@ from familiar_cli.servers.web.asking import (
 from familiar_cli.servers.web.conversations import title_of_channel
 from familiar_cli.servers.web.fact_rows import dated_rows, fact_rows
 from familiar_cli.servers.web.memory_pages import change_runs, recent_changes, told_changes
-from familiar_cli.servers.web.relation_pages import finish_reading
+from familiar_cli.servers.web.relation_pages import known_facts
 from familiar_cli.servers.web.turn_pages import show_reason
 from familiar_cli.store.history.selection import TurnFilter, newest_turns
 from familiar_cli.store.history.statistics import first_and_last
@@ -194,9 +194,7 @@ def _memories_of_today(
     asked: PageRequest, today: date, facts: Sequence[KnownFact]
 ) -> dict[str, Any]:
     """Return what was said on this day of earlier years, and one memory worth rereading."""
-    dated, unread = fact_days(asked.familiar).read(asked.familiar, _READ_S)
-    if unread:
-        finish_reading(asked.familiar.paths)
+    dated, _ = known_facts(asked, _READ_S)
     before = next(
         filter(None, (_year_before(today, years, dated) for years in range(1, _YEARS))), None
     )

@@ -25,8 +25,9 @@ from familiar_cli.servers.web.html.pictures import MOST_NODES, ego_svg
 from familiar_cli.store.memory.relation_index import Edge, GraphPage
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
+    from familiar_cli.actions.memory.fact_days import DatedFact
     from familiar_cli.base.config.home import FamiliarPaths
 
 _MOST_STEPS: Final = 4
@@ -171,6 +172,14 @@ def finish_reading(paths: FamiliarPaths) -> None:
     reading = threading.Timer(_AFTER_S, read)
     reading.daemon = True
     reading.start()
+
+
+def known_facts(asked: PageRequest, within_s: float = READ_S) -> tuple[Sequence[DatedFact], int]:
+    """Return the dated facts, and how many changed pages are still read in the background."""
+    facts, unread = fact_days(asked.familiar).read(asked.familiar, within_s)
+    if unread:
+        finish_reading(asked.familiar.paths)
+    return facts, unread
 
 
 PAGES: Final = (WebPage("/graph", show_graph),)

@@ -36,7 +36,7 @@ from familiar_cli.servers.web.fact_rows import dated_rows
 from familiar_cli.servers.web.html.elements import Html, el
 from familiar_cli.servers.web.html.page import draw_part
 from familiar_cli.servers.web.memory_pages import cited_sentences, path_crumbs
-from familiar_cli.servers.web.relation_pages import READ_S, finish_reading
+from familiar_cli.servers.web.relation_pages import known_facts
 from familiar_cli.store.memory.layout import is_hidden
 from familiar_cli.writing.consolidation.periods import TIERS
 
@@ -103,9 +103,7 @@ def show_prompt(asked: PageRequest) -> Shown:
 def _day_values(asked: PageRequest, found: past.AsOf) -> dict[str, Any]:
     familiar, day = asked.familiar, found.day
     known = fact_days(familiar).days(familiar)
-    facts, unread = fact_days(familiar).read(familiar, READ_S)
-    if unread:
-        finish_reading(familiar.paths)
+    facts, unread = known_facts(asked)
     days, changes = familiar.journal_days, {one.day: one.changes for one in found.days}
     listed = _list_directory(days, found.state.commit) if found.state else []
     is_written = found.state is not None and found.state.day == day
@@ -225,19 +223,12 @@ def show_diary(asked: PageRequest) -> Shown:
             "found": found,
             "title": f"{weekday_name(found.day)}, {day_words(found.day)}",
             "turns": with_speakers(asked.familiar, found.turns),
-            "facts": dated_rows(asked, _facts_of(asked, found.day)),
+            "facts": dated_rows(asked, facts_on(known_facts(asked)[0], found.day)),
             "files": [_diary_file(asked, mark) for mark in found.files],
             **_change_values(asked, found.since, found.state, learned),
             "more_changed": max(len(learned) - _MOST_DIFFS, 0),
         },
     )
-
-
-def _facts_of(asked: PageRequest, day: date) -> list[DatedFact]:
-    facts, unread = fact_days(asked.familiar).read(asked.familiar, READ_S)
-    if unread:
-        finish_reading(asked.familiar.paths)
-    return facts_on(facts, day)
 
 
 def _diary_file(asked: PageRequest, mark: past.DatedFile) -> tuple[past.DatedFile, Html]:
