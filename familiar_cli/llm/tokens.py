@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from familiar_cli.base.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tiktoken import Encoding
@@ -120,6 +120,8 @@ _KINDS: Final = re.compile(
     r"(?P<niqqud>[\u0591-\u05c7]+)"
     r"|(?P<harakat>[\u0610-\u061a\u064b-\u065f\u0670]+)"
     r"|(?P<numerals>[\u0660-\u0669\u06f0-\u06f9]+)"  # Arabic-Indic, and the Persian ones
+    r"|(?P<accents>[\u0300-\u036f]+)"
+    r"|(?P<key>[A-Za-z0-9+/]{40,})"  # base64, a hash
     r"|(?:[^\w\r\n]|_)?(?:"
     r"(?P<word>[A-Z]*[a-z]+)"
     r"|(?P<upper>[A-Z]+)"
@@ -133,9 +135,11 @@ _KINDS: Final = re.compile(
     r")"
     r"|(?P<digits>[0-9]{1,3})"
     r"|(?P<mark> ?[!-/:-@\[-`{-~]+[\r\n]*)"
+    r"|(?P<print> ?[\u2010-\u2027]+[\r\n]*)"  # dashes, quotation marks, an ellipsis
     r"|(?P<lines>\s*[\r\n])"
     r"|(?P<space>\s+(?!\S)|\s)"
     r"|(?P<indic>[\u0900-\u0fff]+)"
+    r"|(?P<astral>[\U00010000-\U0010ffff])"  # emoji
     r"|(?P<other>.)",
     re.DOTALL,
 )
@@ -151,11 +155,15 @@ _PER_CHAR: Final = {
     "arabic": 0.75,
     "harakat": 1.0,
     "numerals": 2.0,
+    "accents": 1.7,
+    "key": 0.75,
     "kana": 1.05,
     "han": 1.45,
     "hangul": 1.25,
     "mark": 0.4,
+    "print": 0.6,
     "indic": 1.0,
+    "astral": 2.3,
     "other": 1.6,
 }
 
@@ -172,19 +180,35 @@ def _pieces() -> re.Pattern[str]:
     return re.compile(re.sub(r"\(\?P<\w+>", "(?:", _KINDS.pattern), re.DOTALL)
 
 
+def _pieces_of(words: str) -> frozenset[str]:
+    return frozenset(f" {word}" for word in words.split())
+
+
+# Words that occur in most lines of one language.
+_ENGLISH: Final = _pieces_of("the and of to you it is my your we they this that with are have")
+_FOREIGN: Final = _pieces_of(
+    "der das und ist ich nicht ein eine el la los que una con le les et est une di che il não um"
+)
+_ENGLISH_WORDS: Final = (1.0, 1.0, 1.0, 1.0, 1.0, 1.05, 1.12, 1.25, 1.35, 1.35, 1.5, 1.6, 1.7)
+"""What an English word of 1, 2, … letters costs on average: most are one token."""
+
+_RARE_CHAR: Final = 0.3
+"""The same for each letter of a longer one, or of a word in another language."""
+
+
 class _Costs(dict[str, float]):
     """The cost of each piece of text, computed once: most words occur often."""
+
+    def __init__(self, cost: Callable[[re.Match[str]], float]) -> None:
+        self._cost = cost
 
     def __missing__(self, piece: str) -> float:
         found = _KINDS.match(piece)
         assert found
-        cost = _cost(found)
+        cost = self._cost(found)
         if len(piece) <= _MOST_PIECE_CHARS and len(self) < _MOST_PIECES:
             self[piece] = cost
         return cost
-
-
-_costs = _Costs()
 
 
 class _Estimate:
@@ -216,7 +240,10 @@ def _known_cost(line: str) -> float:
 
 
 def _sum_costs(text: str) -> float:
-    return sum(map(_costs.__getitem__, _pieces().findall(text)))
+    pieces = _pieces().findall(text)
+    is_foreign, is_english = (not words.isdisjoint(pieces) for words in (_FOREIGN, _ENGLISH))
+    costs = _foreign_costs if is_foreign else _english_costs if is_english else _unknown_costs
+    return sum(map(costs.__getitem__, pieces))
 
 
 def reach(text: str, start: int, end: int, most: int) -> int:
@@ -240,3 +267,16 @@ def _cost(found: re.Match[str]) -> float:
     kind = found.lastgroup or ""
     chars = found.end(kind) - found.start(kind)
     return max(1.0, _PER_CHAR.get(kind, 0.0) * chars)
+
+
+def _cost_among(usual: tuple[float, ...], found: re.Match[str]) -> float:
+    """Return the cost of a piece in a language whose words cost `usual`, by their length."""
+    if found.lastgroup != "word":
+        return _cost(found)
+    chars = found.end("word") - found.start("word")
+    return usual[chars - 1] if chars <= len(usual) else max(1.0, _RARE_CHAR * chars)
+
+
+_unknown_costs = _Costs(_cost)
+_english_costs = _Costs(partial(_cost_among, _ENGLISH_WORDS))
+_foreign_costs = _Costs(partial(_cost_among, ()))

@@ -272,11 +272,30 @@ class TestWhatIsFound:
             found = [p.rel_path for p in world.offers(asked=asked) if p.source == RAG and p.text]
             assert found[0] == first
 
+    def test_rounding_leaves_out_nothing_that_was_chosen(self, world) -> None:
+        for number in range(3):
+            lines = "\n".join(f"- The lighthouse keeper saw ship {n}." for n in range(9))
+            world.put(f"topics/{number}.md", f"# T{number}\n\n{lines}")
+        for room in range(90, 130, 5):
+            tight = request(ASKED, layer_tokens={Layer.content: room}, most_content=room)
+            made = asyncio.run(ContextPipeline([world.provider()], COUNTER).assemble(tight))
+            found = [f for f in made.fragments if f.source == RAG and f.offered_tokens]
+            assert found
+            assert all(f.kept for f in found)
+
+    def test_a_line_of_a_conversation_names_its_speaker_without_stars(self, world) -> None:
+        world.put(
+            "sessions/2023-06-19-night.md",
+            "# 2023-06-19, night\n\n**Robin:** The lighthouse keeper.",
+        )
+        said = world.found()["sessions/2023-06-19-night.md"]
+        assert said == "[19 June 2023, night]\nRobin: The lighthouse keeper."
+
     def test_where_there_is_little_room_several_short_ones_fit(self, world) -> None:
         for number in range(4):
             text = "The lighthouse keeper waits. " * 40
             world.put(f"topics/{number}.md", f"# T{number}\n\n{text}")
-        tight = request(ASKED, layer_tokens={Layer.content: 192}, most_content=192)
+        tight = request(ASKED, layer_tokens={Layer.content: 198}, most_content=198)
         made = asyncio.run(ContextPipeline([world.provider()], COUNTER).assemble(tight))
         kept = [f for f in made.fragments if f.kept and f.source == RAG]
         assert len(kept) >= 3

@@ -11,6 +11,7 @@ from familiar_cli.context.providers.packing import (
     Excerpt,
     Fact,
     PieceSource,
+    brief_headings,
     fill_room,
     rank_pieces,
 )
@@ -297,6 +298,26 @@ def test_a_wide_question_takes_what_is_weak_as_well_in_the_order_of_days() -> No
     ]
     filling = filled(pieces, sources=sources, wide=True, in_order=True)
     assert texts(filling) == ["Bread.", "Tea.", "The lamp."]
+
+
+def test_a_heading_says_once_what_the_next_ones_share() -> None:
+    sources = {
+        name: PieceSource(name, f"{name}{place}", kind, place=place, brief=brief)
+        for name, kind, place, brief in (
+            ("3 May 2026", "Said", ", #den", "3 May 2026"),
+            ("Tea", "From memory", "", ""),
+            ("4 May 2026", "Said", ", #den", "4 May 2026"),
+            ("5 May 2026", "Said", ", #sea", "5 May 2026"),
+        )
+    }
+    pieces = [piece(name, 0, f"{n} tea", 1 - n / 10) for n, name in enumerate(sources)]
+    shown = brief_headings(
+        [packed.passage() for packed in filled(pieces, sources=sources).passages]
+    )
+    assert [one.heading for one in shown] == [
+        *("[Said: 3 May 2026, #den]", "[4 May 2026]"),
+        *("[From memory: Tea]", "[Said: 5 May 2026, #sea]"),
+    ]
 
 
 def test_what_does_not_fit_is_listed() -> None:

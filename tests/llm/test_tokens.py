@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import inspect
 import json.decoder
 import sys
@@ -28,6 +29,14 @@ NOT_FITTED = [
     "رقم الطلب ٩٨٧٦٥٤، السعر ٢٩٩ ريالاً، الموعد ١٤:٣٠ يوم ٥ مايو",
 ]
 
+HOSTILE = [
+    f"the key is {base64.b64encode(bytes(range(256)) * 4).decode()}",
+    "you 😂👍🏽🎉🦄 " * 40,
+    "t̷h̸e̶ ̷q̷u̸i̴c̸k̶ " * 20,
+    "the 你好世界 and 日本語テキスト " * 20,
+    "a case of hyperparathyroidism, nephrolithiasis and cholecystitis in the family",
+]
+
 
 @pytest.fixture(scope="session")
 def exact(model_cache):
@@ -49,6 +58,16 @@ def test_the_estimate_is_not_wrong_by_more_than_a_third_elsewhere(kind, exact) -
 def test_the_estimate_holds_for_code_it_was_not_fitted_to(exact) -> None:
     code = inspect.getsource(json.decoder)
     assert tokens.heuristic().count(code) == pytest.approx(exact.count(code), rel=0.25)
+
+
+def test_the_estimate_of_an_english_conversation_wastes_no_room(exact) -> None:
+    text = TEXTS["English"] + TEXTS["roleplay"]
+    assert tokens.heuristic().count(text) == pytest.approx(exact.count(text), rel=0.03)
+
+
+@each("text", HOSTILE)
+def test_what_is_no_prose_is_not_taken_for_less_than_it_costs(text, exact) -> None:
+    assert tokens.heuristic().count(text) > 0.8 * exact.count(text)
 
 
 @each("text", NOT_FITTED)
@@ -80,14 +99,14 @@ def test_pieces_are_found_and_cost_what_they_do_by_kind(parts) -> None:
     assert tokens._pieces().findall(text) == [found[0] for found in pieces]
     lines = map(tokens._pieces().findall, tokens.split_lines(text))
     assert [*chain.from_iterable(lines)] == [found[0] for found in pieces]
-    counted = tokens._Estimate().count(text)
-    assert counted == pytest.approx(sum(map(tokens._cost, pieces)), abs=0.5 + 1e-6)
+    counted = sum(map(tokens._sum_costs, tokens.split_lines(text)))
+    assert tokens._Estimate().count(text) == round(counted)
 
 
 def test_only_short_pieces_are_remembered() -> None:
-    before = len(tokens._costs)
+    before = len(tokens._unknown_costs)
     assert tokens._Estimate().count("qz" * 50_000) > 1000
-    assert len(tokens._costs) == before
+    assert len(tokens._unknown_costs) == before
 
 
 @given(st.lists(st.text("abc ,.\n日本", min_size=1, max_size=40), min_size=200, max_size=400))

@@ -16,6 +16,7 @@ from familiar_cli.base.jobs import in_thread
 from familiar_cli.base.text import USEFUL_TOKENS, one_line
 from familiar_cli.base.times.clock import stopwatch_s
 from familiar_cli.context.budget import MESSAGE_TOKENS
+from familiar_cli.context.providers.packing import brief_headings
 from familiar_cli.context.providers.people import RECENT_AUTHORS, PeopleSource
 from familiar_cli.context.providers.people import SOURCE as PEOPLE
 from familiar_cli.context.providers.retrieval import Candidates, LeftOutPiece, Retrieval
@@ -177,7 +178,7 @@ class ContentSearchProvider:
         found: Candidates,
     ) -> list[Contribution]:
         if self._filter is None:
-            return [_offer_passage(passage, found.how) for passage in found.passages]
+            return _offer_passages(found.passages, found.how)
         names = [piece.rel_path for piece in people if piece.rel_path and not piece.problem]
         room = max(self._room(request, people) - LABEL_TOKENS, USEFUL_TOKENS)
         asked = self._filter.choose(request, found.passages, names, retrieval.sight(request), room)
@@ -185,7 +186,7 @@ class ContentSearchProvider:
             chosen = await asyncio.wait_for(asked, _FILTER_SHARE * self._filter.deadline_s)
         except Exception as error:  # noqa: BLE001  # a filter that fails filters nothing
             why = f"the filter failed ({_error_words(error)}), so everything found is used"
-            return [*(_offer_passage(p, found.how) for p in found.passages), _problem(why)]
+            return [*_offer_passages(found.passages, found.how), _problem(why)]
         return _make_contributions(chosen, found, request.phrases)
 
     def _repacked(
@@ -193,7 +194,7 @@ class ContentSearchProvider:
     ) -> list[Contribution]:
         """Return all contributions with the passages packed into the layer's new room."""
         found = pack(max(room - self._served_tokens(offered), 0))
-        packed = [_offer_passage(passage, found.how) for passage in found.passages]
+        packed = _offer_passages(found.passages, found.how)
         packed += map(_record_left, found.left)
         at = next((n for n, piece in enumerate(offered) if _is_found(piece)), len(offered))
         others = [[p for p in part if not _is_found(p)] for part in (offered[:at], offered[at:])]
@@ -219,7 +220,7 @@ def _make_contributions(
 ) -> list[Contribution]:
     """Return the chosen contributions, and records of the others."""
     kept = {passage.name for passage in chosen.passages}
-    pieces = [_offer_passage(p, found.how, chosen.why) for p in chosen.passages]
+    pieces = _offer_passages(chosen.passages, found.how, chosen.why)
     if chosen.answer:
         pieces.append(_answer_contribution(chosen, phrases))
     why = "replaced by the filter's answer" if chosen.answer else ""
@@ -242,6 +243,10 @@ def _answer_contribution(chosen: FilterResult, phrases: Phrases) -> Contribution
         cause=f"the filter's answer, made from {made_from}",
         shortened=chosen.shortened,
     )
+
+
+def _offer_passages(passages: Sequence[Passage], how: str, why: str = "") -> list[Contribution]:
+    return [_offer_passage(passage, how, why) for passage in brief_headings(passages)]
 
 
 def _offer_passage(passage: Passage, how: str, why: str = "", *, left: str = "") -> Contribution:

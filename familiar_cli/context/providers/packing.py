@@ -20,7 +20,7 @@ from familiar_cli.store import fts
 from familiar_cli.store.memory.pages.lines import normal_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from familiar_cli.context.types import Contribution
     from familiar_cli.llm.tokens import TokenCounter
@@ -95,6 +95,8 @@ class PieceSource(NamedTuple):
         is_entry: It was written to be shown whole.
         size_tokens: Approximate tokens of all of it.
         origin: For a conversation, its channel and day.
+        place: Its channel, where the label names it.
+        brief: The label without what it shares with others of its kind and place; empty for none.
         day: Its day, as `2026-01-31`, possibly with the part of the day; empty for none.
         facts: The lines of `whole`, if some of them may occur elsewhere as well.
     """
@@ -106,6 +108,8 @@ class PieceSource(NamedTuple):
     is_entry: bool = False
     size_tokens: int = 0
     origin: str = ""
+    place: str = ""
+    brief: str = ""
     day: str = ""
     facts: tuple[Fact, ...] = ()
     phrases: Phrases = ENGLISH
@@ -115,6 +119,16 @@ class PieceSource(NamedTuple):
         """The line above its text."""
         label = framed(self.label, _LABEL_CHARS) if self.label else ""
         return self.phrases.labelled(self.kind, label)
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """What its heading says in common with others."""
+        return self.kind, self.place
+
+    @property
+    def next_heading(self) -> str:
+        """The line above its text after another source of its group."""
+        return f"[{self.brief}]" if self.brief else self.heading
 
 
 class Excerpt(NamedTuple):
@@ -188,7 +202,15 @@ class PackedSource(NamedTuple):
     def passage(self) -> Passage:
         """Return it as a passage that does not say where it is from."""
         source, best = self.source, self.best
-        return Passage(source.label, source.heading, best.score, best.strength, self.text)
+        return Passage(
+            source.label,
+            source.heading,
+            best.score,
+            best.strength,
+            self.text,
+            next_heading=source.next_heading,
+            group=source.group,
+        )
 
 
 class Passage(NamedTuple):
@@ -209,6 +231,8 @@ class Passage(NamedTuple):
         is_cut: The file is not complete.
         whole_tokens: Approximate tokens of the whole file; 0 if unknown.
         place: Returns its piece of a prompt where its book places it; None for no wish.
+        next_heading: The line above it after another passage of its `group`.
+        group: Its kind, and its channel.
     """
 
     label: str
@@ -224,6 +248,8 @@ class Passage(NamedTuple):
     is_cut: bool = False
     whole_tokens: int = 0
     place: Callable[..., Contribution] | None = None
+    next_heading: str = ""
+    group: tuple[str, str] = ("", "")
 
     @property
     def name(self) -> str:
@@ -234,11 +260,24 @@ class Passage(NamedTuple):
         return f"turns {first}-{last}" if last > first else f"turn {first}"
 
 
+def brief_headings(passages: Sequence[Passage]) -> list[Passage]:
+    """Return passages whose headings do not repeat what the one before says."""
+    return [
+        one._replace(heading=one.next_heading) if last and last.group == one.group else one
+        for last, one in zip((None, *passages), passages, strict=False)
+    ]
+
+
 class Filling(NamedTuple):
     """What fits, best first, and why the rest does not, by source."""
 
     passages: tuple[PackedSource, ...]
     left: dict[str, str]
+
+    def count_tokens(self, counter: TokenCounter) -> int:
+        """Return what the passages cost in a prompt."""
+        shown = brief_headings([packed.passage() for packed in self.passages])
+        return sum(counter.count(f"{one.heading}\n{one.text}") + _JOIN_TOKENS for one in shown)
 
 
 class _Open(Struct):
@@ -321,7 +360,15 @@ def fill_room(
         quotes_first: Turns that match by themselves come first, and lines that rest on turns last.
     """
     filler = _Filler(
-        sources, room, counter, most_sources, line_tokens, query, ranked.precision, set(known)
+        sources,
+        room,
+        counter,
+        most_sources,
+        line_tokens,
+        query,
+        ranked.precision,
+        set(known),
+        in_order,
     )
     for piece, highest in _in_turn(ranked, filler, quotes_first=quotes_first):
         is_beyond = filler.spent[piece.is_turn] > (guaranteed or room)
@@ -330,7 +377,7 @@ def fill_room(
             filler.leave(piece, "it scored far lower than the other results")
         else:
             filler.take(piece)
-    return filler.filling(in_order=in_order)
+    return filler.filling()
 
 
 def _in_turn(
@@ -458,6 +505,7 @@ class _Filler(Struct):
     query: str
     precision: _Precision
     said: set[str]
+    in_order: bool
     turns: set[int] = field(default_factory=set)
     open: dict[str, _Open] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
@@ -481,10 +529,16 @@ class _Filler(Struct):
             self.leave(piece, f"{self.most_sources} others match better (search.k)")
             return
         source = self.sources[piece.source]
-        frame = 0 if known else self.counter.count(source.heading) + _JOIN_TOKENS
+        frame = 0 if known else self._line_cost(self._heading_of(source)) + _JOIN_TOKENS
         if known is None and self._take_whole(source, frame, piece):
             return
         self._take_line(frame, self._shortened(piece))
+
+    def _heading_of(self, source: PieceSource) -> str:
+        """Return the heading that a source will have, since its group stands together."""
+        groups = {self.sources[key].group for key in self.open}
+        is_next = source.group in groups and not self.in_order
+        return source.next_heading if is_next else source.heading
 
     def _shortened(self, piece: Excerpt) -> Excerpt:
         if len(piece.text) <= _MOST_TOKEN_CHARS * self.line_tokens and (
@@ -507,7 +561,7 @@ class _Filler(Struct):
         """Record why a piece is left out."""
         self.left.setdefault(piece.source, why)
 
-    def filling(self, *, in_order: bool) -> Filling:
+    def filling(self) -> Filling:
         """Return the pieces taken."""
         passages = [
             _pack_source(self.sources[key], taken)
@@ -515,8 +569,11 @@ class _Filler(Struct):
             if taken.pieces
         ]
         passages.sort(key=lambda packed: (-packed.best.score, packed.source.key))
-        if in_order:
+        if self.in_order:
             passages.sort(key=lambda packed: packed.source.day)
+        else:
+            groups = list(dict.fromkeys(packed.source.group for packed in passages))
+            passages.sort(key=lambda packed: groups.index(packed.source.group))
         left = {key: why for key, why in self.left.items() if key not in self.open}
         return Filling(tuple(passages), left)
 
@@ -548,10 +605,11 @@ class _Filler(Struct):
             parts = _parts_of(before._replace(score=1.0), self.query)
             best = max(parts, key=lambda part: part.score)
             wanted.insert(0, self._shortened(best._replace(score=before.score)))
-        cost = frame + sum(self.counter.count(p.text) + _JOIN_TOKENS for p in wanted)
+        frame += self._gap_cost(piece)
+        cost = frame + sum(self._line_cost(p.text) for p in wanted)
         if cost > self.room and len(wanted) > 1:
             wanted = [piece]
-            cost = frame + self.counter.count(piece.text) + _JOIN_TOKENS
+            cost = frame + self._line_cost(piece.text)
         if cost <= self.room:
             taken = self._pay(piece, cost)
             for other in wanted:
@@ -563,6 +621,16 @@ class _Filler(Struct):
             text = self._sentences(piece.text, self.room - frame - _JOIN_TOKENS)
             if _LETTER.search(text):
                 self._pay(piece, frame + self.counter.count(text) + _JOIN_TOKENS).cut = text
+
+    def _line_cost(self, text: str) -> int:
+        return self.counter.count(f"{text}\n")
+
+    def _gap_cost(self, piece: Excerpt) -> int:
+        """Return the cost of the mark for what is left out beside a piece."""
+        taken = self.open.get(piece.source)
+        if taken is None or any(_is_next(piece, other) for other in taken.pieces):
+            return 0
+        return self._line_cost(_GAP)
 
     def _pay(self, piece: Excerpt, cost: int) -> _Open:
         self.room -= cost
@@ -597,6 +665,11 @@ def _needed_before(piece: Excerpt) -> Excerpt | None:
     """Return the preceding piece of one that needs it: a short answer, or part of a long one."""
     is_short = len(_normal_text(piece.text).split()) < _FEW_WORDS
     return piece.before() if piece.before and (is_short or piece.is_part) else None
+
+
+def _is_next(piece: Excerpt, other: Excerpt) -> bool:
+    """Tell whether nothing is left out between two pieces of a source."""
+    return piece.start <= other.end + 1 and other.start <= piece.end + 1
 
 
 def _from_best(whole: str, best: str) -> str:

@@ -7,6 +7,8 @@ are expanded; anything else in memory is data.
 
 from __future__ import annotations
 
+import re
+from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -54,6 +56,7 @@ DISABLED: Final = f"{KEPT_BACK}: it is disabled, until `Disabled` is taken from 
 LOADED: Final = "it is already included as a participant's file"
 _NOT_ITS_WORDS: Final = "only its keys match"
 NAME_ALONE: Final = "the only match is a word that may be its person's name"
+_BOLD_SPEAKER: Final = re.compile(r"^\*\*([^*\n:]+):\*\*", re.MULTILINE)
 _EMPTY: Final = "it is empty apart from headings and comments"
 
 
@@ -345,13 +348,17 @@ class Gatherer(Struct):
         found = set(fts.content_words(self.query)).intersection(fts.words(shown))
         return not found or found.issubset(fts.words(hit.title))
 
+    def _words(self, rel_path: str, shown: str) -> str:
+        """Return what is shown of a file, with speakers as in past turns."""
+        return _BOLD_SPEAKER.sub(r"\1:", self.sight.words(rel_path, shown))
+
     def _piece(self, hit: Hit, file: _File, shown: str) -> Excerpt:
         signals = hit.signals
         return Excerpt(
             source=hit.rel_path,
             start=hit.char_start,
             end=hit.char_end,
-            text=self.sight.words(hit.rel_path, shown),
+            text=self._words(hit.rel_path, shown),
             score=hit.score,
             strength=round(max(signals.coverage, signals.dense or 0.0), 4),
             turns=self.sight.turns_of(file.lines_of(hit.char_start, hit.char_end)),
@@ -362,13 +369,15 @@ class Gatherer(Struct):
         is_lore, shown = hit.rel_path.startswith(LORE_DIR), seen.shown
         may_be_whole = hit.rel_path not in self.loaded and (len(shown) <= _SHORT_CHARS or is_lore)
         below = _below_title(shown, hit.title) if may_be_whole else ""
-        whole = self.sight.words(hit.rel_path, below)
-        period = period_of(hit.rel_path)
+        whole = self._words(hit.rel_path, below)
+        period, phrases = period_of(hit.rel_path), self.sight.phrases
+        label = label_of(hit, phrases, is_whole=bool(whole))
         return PieceSource(
             key=hit.rel_path,
-            label=label_of(hit, self.sight.phrases, is_whole=bool(whole)),
-            kind=self.sight.phrases.from_memory,
-            phrases=self.sight.phrases,
+            label=label,
+            brief=label if _is_day(label, hit.day, phrases) else "",
+            kind=phrases.from_memory,
+            phrases=phrases,
             whole=whole,
             is_entry=is_lore,
             size_tokens=len(shown) // _CHARS_A_TOKEN,
@@ -410,6 +419,13 @@ def _read_facts(seen: PartlyHiddenFile, sight: Sight) -> Iterator[Fact]:
         said = memory_lines.normal_line(seen.between(line.start, line.end))
         if said:
             yield Fact(said, sight.turns_of(line.text))
+
+
+def _is_day(label: str, day: str, phrases: Phrases) -> bool:
+    """Tell whether a label is a day, or a part of one, and nothing that anybody wrote."""
+    shown = phrases.day(date.fromisoformat(day)) if day else ""
+    parts = ("", *(f"{phrases.comma}{part}" for part in phrases.parts))
+    return bool(day) and label in {f"{shown}{part}" for part in parts}
 
 
 def _below_title(text: str, title: str) -> str:

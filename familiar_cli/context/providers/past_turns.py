@@ -237,9 +237,15 @@ class Recaller(Struct, frozen=True):
         channel = framed(called(channel_id))
         phrases = request.phrases
         where = "" if channel_id == request.channel_id else f"{phrases.comma}{channel}"
-        label, origin = f"{phrases.day(day)}{where}", f"{channel}, {day}"
         return PieceSource(
-            key, label, phrases.said, origin=origin, phrases=phrases, day=f"{day}-{part}"
+            key,
+            f"{phrases.day(day)}{where}",
+            phrases.said,
+            origin=f"{channel}, {day}",
+            place=where,
+            brief=phrases.day(day),
+            day=f"{day}-{part}",
+            phrases=phrases,
         )
 
     def _why(self, turn_id: int, request: ContextRequest) -> str | None:

@@ -398,7 +398,15 @@ class Retrieval:
 
         def fill(room: int, guaranteed: int) -> Filling:
             room = min(room, self._most_tokens or room)
-            filling = fill_room(
+            limit, filling = room, pack(room, guaranteed)
+            # Costs of parts are rounded, so their sum may be a little too small.
+            while limit > 0 and (excess := filling.count_tokens(self._counter) - room) > 0:
+                limit -= excess
+                filling = pack(limit, guaranteed)
+            return self._within_books(filling, gatherer)
+
+        def pack(room: int, guaranteed: int) -> Filling:
+            return fill_room(
                 ranked,
                 {**sources, **past.sources},
                 room,
@@ -416,7 +424,6 @@ class Retrieval:
                 in_order=asked.in_order,
                 quotes_first=request.is_content_set,
             )
-            return self._within_books(filling, gatherer)
 
         return fill
 

@@ -700,11 +700,11 @@ _LABEL_CHARS: Final = 80
 
 
 def label_of(hit: Hit, phrases: Phrases = ENGLISH, *, is_whole: bool = False) -> str:
-    """Return the section or file of a hit, with its day."""
+    """Return the section or file of a hit, with its day as people write it."""
     shown = one_line(hit.title if is_whole else hit.heading or hit.title, _LABEL_CHARS)
     day = phrases.day(date.fromisoformat(hit.day)) if hit.day else ""
-    is_told = not day or day in shown or hit.day in shown
-    return shown if is_told else f"{shown}{phrases.comma}{day}"
+    shown = shown.replace(hit.day, day) if day else shown
+    return shown if day in shown else f"{shown}{phrases.comma}{day}"
 
 
 def below_heading(text: str, heading: str) -> str:
