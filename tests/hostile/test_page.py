@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -21,6 +22,14 @@ def test_the_limits_on_the_page_are_the_programs() -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(check, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr + "\nRun `cog -r` on the page."
+
+
+def test_the_attacks_on_what_is_private_are_tested() -> None:
+    page = (ROOT / "docs/explanation/hostile-input.md").read_text("utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    assert len(named) > 10
+    for path, name in named:
+        assert f"def {name}(" in (ROOT / path).read_text("utf-8"), name
 
 
 def test_every_kind_of_input_stands_in_the_table_and_none_failed() -> None:

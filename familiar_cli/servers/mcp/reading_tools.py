@@ -234,9 +234,7 @@ def _memory_facts(caller: Caller, hit: Hit) -> dict[str, Any]:
         "granularity": directory if directory in GRANULARITIES else "",
         "heading": hit.heading,
     }
-    # A score depends on all of memory, also on what the caller may not see.
-    score = {"score": hit.score} if caller.viewer.is_owner else {}
-    return {name: value for name, value in about.items() if value} | score
+    return {name: value for name, value in about.items() if value} | {"score": hit.score}
 
 
 def person(caller: Caller, arguments: Arguments) -> Answer:
@@ -375,8 +373,8 @@ def history_search(caller: Caller, arguments: Arguments) -> Answer:
                 "date": hit.at.isoformat(timespec="minutes"),
                 "channel": hit.channel,
                 "speaker": hit.speaker,
-            }
-            | ({"score": hit.score} if caller.viewer.is_owner else {}),
+                "score": hit.score,
+            },
             hit.text,
         )
         for hit in found.hits
