@@ -56,8 +56,12 @@ def test_text_has_a_dated_line_for_each_memory(ada) -> None:
 def test_other_programs_get_nothing_private_to_others(ada) -> None:
     private = "# Bo\n\n- Fishes.\n\n## In private <!-- private @discord%2Dbo -->\n\n- Is ill.\n"
     live("cy", **{"people/cli-user": PAGE, "people/discord-bo": private})
-    text = str(data("export", "--format", "text", "--familiar", "cy")["text"])
+    told = data("export", "--format", "text", "--familiar", "cy")
+    text = str(told["text"])
     assert ("honey" in text, "Fishes" in text, "ill" in text) == (True, True, False)
+    assert told["warnings"] == [
+        "What other people said in private is left out: 1 page has lines that rest on it"
+    ]
     text = str(data("export", "--format", "text", "--familiar", "cy", "--public")["text"])
     assert ("honey" in text, "Fishes" in text) == (False, True)
 

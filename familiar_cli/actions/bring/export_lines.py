@@ -12,7 +12,7 @@ from familiar_cli import __version__
 from familiar_cli.actions.bring.export_everything import check_target, staged_directory
 from familiar_cli.base import markdown
 from familiar_cli.base.errors import FamiliarError
-from familiar_cli.base.text import one_line
+from familiar_cli.base.text import counted, one_line
 from familiar_cli.imports.contract import ForeignMemory
 from familiar_cli.imports.foreign_files import write_result
 from familiar_cli.imports.formats import memory_text, portable_memory
@@ -72,21 +72,26 @@ def export_lines(
     viewer = familiar.privacy.program() if public else familiar.privacy.owner()
     own = {layout.people_path(slug) for slug in familiar.me().slugs}
     found: list[ForeignMemory] = []
+    left_out = 0
     listing = familiar.memory.walk()
     warnings += [f"{one_line(one.rel_path)}: {one.reason}" for one in listing.skipped]
     for file in listing.files:
         path = file.rel_path
-        is_apart = path.split("/")[0] in _APART or not layout.is_page(path)
-        if is_apart or not viewer.sees((layout.scope_of_path(path),)):
+        if path.split("/")[0] in _APART or not layout.is_page(path):
             continue
         try:
-            text = visible_in(familiar.memory.read_file(path), viewer, path)
+            whole = familiar.memory.read_file(path)
+            text = visible_in(whole, viewer, path)
+            left_out += text != whole
         except FamiliarError as error:
             warnings.append(f"{one_line(path)}: {error}")
             continue
         about = markdown.title_of(text)
         is_own = path in own or about == familiar.me().name
         found += _memories_on(familiar, path, text, "" if is_own else about, viewer)
+    if left_out and not public:
+        pages = counted(left_out, "page has lines", "pages have lines")
+        warnings.append(f"What other people said in private is left out: {pages} that rest on it")
     memories = build_memories("familiar", "", found).memories
     if memory_format == "mem":
         files = portable_memory.write_bundle(memories, f"familiar {__version__}")

@@ -258,6 +258,15 @@ class RequestRates:
         Returns:
             Seconds until it may be repeated; 0.0 if it was counted.
         """
+        wait_s = self.wait_s(who, per_minute, per_day, requests)
+        if not wait_s and (per_minute or per_day):
+            self._times[who].extend([stopwatch_s()] * requests)
+        return wait_s
+
+    def wait_s(
+        self, who: tuple[str, ...], per_minute: int, per_day: int, requests: int = 1
+    ) -> float:
+        """Return the seconds until a request may be made, without counting it; see `count`."""
         if not (per_minute or per_day):
             return 0.0
         now_s = stopwatch_s()
@@ -274,5 +283,4 @@ class RequestRates:
                 return float(span_s)
             if most and len(times) >= left and times[-left] > now_s - span_s:
                 return times[-left] + span_s - now_s
-        times.extend([now_s] * requests)
         return 0.0

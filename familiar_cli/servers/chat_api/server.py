@@ -392,12 +392,13 @@ class Server:
         if many > max(most, _USUAL_MESSAGES):
             at_once = max(most, _USUAL_MESSAGES)
             raise ApiError(413, f"This token may send at most {at_once:,} messages at once")
-        retry_s = rates.count(("person", grant.digest, author.slug), *limits, many)
-        if not retry_s and many > 1:  # the guard has counted one
-            limits = grant.per_minute, grant.per_day
-            retry_s = rates.count(("token", grant.digest), *limits, many - 1)
+        per_token, token = (grant.per_minute, grant.per_day), ("token", grant.digest)
+        # The guard has counted one. What the token may not do does not count for the person.
+        retry_s = rates.wait_s(token, *per_token, many - 1) if many > 1 else 0.0
+        retry_s = retry_s or rates.count(("person", grant.digest, author.slug), *limits, many)
         if retry_s:
             raise too_many_requests(retry_s)
+        rates.count(token, *per_token, many - 1)
 
     @asynccontextmanager
     async def _lease(

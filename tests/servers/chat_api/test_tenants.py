@@ -214,6 +214,11 @@ def test_reading_and_streams_and_long_chats_count(tenant, monkeypatch) -> None:
             headers = {**tenant(**{limit: 9_999}), **ANNA}
             sent = server.client.post("/familiar/turns", json=body, headers=headers)
             assert (sent.status_code, "9,999 messages" in sent.text) == (413, True)
+        headers = {**tenant(per_day=10_000, person_per_day=10_000), **ANNA}
+        assert server.client.get("/v1/models", headers=headers).status_code == 200
+        assert server.client.post("/familiar/turns", json=body, headers=headers).status_code == 429
+        few = {**body, "messages": chat[:1]}  # what was refused does not count for Anna
+        assert server.client.post("/familiar/turns", json=few, headers=headers).status_code == 200
         headers = {**tenant(person_per_day=10_000), **ANNA}
         sent = [server.client.post("/familiar/turns", json=body, headers=headers) for _ in "ab"]
         assert [one.status_code for one in sent] == [200, 429]
