@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import MutableMapping, MutableSequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
@@ -302,31 +302,35 @@ class Forgetting:
             LockedError: Another process is forgetting somebody here.
             FamiliarError: Something cannot be written.
         """
+        with _only_one_order(self._place.paths):
+            self.finish(built_on)
+
+    def finish(self, built_on: Collection[str]) -> None:
+        """Carry out the order from its beginning, also one that was cut off, under the lock."""
         paths = self._place.paths
         settings = self.settings()  # a damaged file ends it before anything is removed
-        with _only_one_order(paths):
-            renamed = self._renamed_channels()
-            begun = UnfinishedForgetting(
-                self.order.to_line(),
-                tuple(sorted(self.slugs)),
-                tuple(self._names),
-                tuple({*self._old_files, *(path.name for path in renamed)}),
-                tuple(built_on),
-            )
-            write_own(paths.forgetting, json.dumps(to_builtins(begun)).encode())
-            _note_order(paths, self.order)
-            self._announce()
-            self._remove_records()
-            for path, text in settings.items():
-                write_own(renamed.get(path, path), text.encode())
-            self._rewrite_memory(built_on)
-            bury_turns(self._place.history, self.order, self.found)
-            for name in begun.channels:  # which kept private channels so until they were renamed
-                remove(paths.channels / name)
-            self._remove_records()  # content indexed again meanwhile
-            remove_unmentioned(self._root, self._place.history)
-            remove(paths.forgetting)
-            self._announce()
+        renamed = self._renamed_channels()
+        begun = UnfinishedForgetting(
+            self.order.to_line(),
+            tuple(sorted(self.slugs)),
+            tuple(self._names),
+            tuple({*self._old_files, *(path.name for path in renamed)}),
+            tuple(built_on),
+        )
+        write_own(paths.forgetting, json.dumps(to_builtins(begun)).encode())
+        _note_order(paths, self.order)
+        self._announce()
+        self._remove_records()
+        for path, text in settings.items():
+            write_own(renamed.get(path, path), text.encode())
+        self._rewrite_memory(built_on)
+        bury_turns(self._place.history, self.order, self.found)
+        for name in begun.channels:  # which kept private channels so until they were renamed
+            remove(paths.channels / name)
+        self._remove_records()  # content indexed again meanwhile
+        remove_unmentioned(self._root, self._place.history)
+        remove(paths.forgetting)
+        self._announce()
 
     def _announce(self) -> None:
         """Make servers open the familiar again."""
@@ -386,20 +390,21 @@ def finish_forgetting(place: Callable[[], ForgetPlace], paths: FamiliarPaths) ->
     Raises:
         FamiliarError: It cannot be finished; the next opening tries again.
     """
-    try:
-        with _only_one_order(paths):
-            begun = unfinished_forgetting(paths)
-    except LockedError:
-        return False
-    if begun is None and not paths.forgetting.exists():  # done meanwhile
-        return True
-    if begun is None:
-        raise BadInputError(
-            f"{str(paths.forgetting)!r} is damaged. Run `familiar people forget NAME` for the same "
-            "person again"
-        )
-    order = ForgetOrder.from_line(begun.order)
-    Forgetting(place(), order, begun).carry_out(begun.built_on)
+    with ExitStack() as held:
+        try:
+            held.enter_context(_only_one_order(paths))
+        except LockedError:
+            return False
+        begun = unfinished_forgetting(paths)
+        if begun is None and not paths.forgetting.exists():  # done meanwhile
+            return True
+        if begun is None:
+            raise BadInputError(
+                f"{str(paths.forgetting)!r} is damaged. Run `familiar people forget NAME` for the "
+                "same person again"
+            )
+        order = ForgetOrder.from_line(begun.order)
+        Forgetting(place(), order, begun).finish(begun.built_on)
     return True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
@@ -14,6 +15,7 @@ from familiar_cli.base.who.identity import Author
 from familiar_cli.base.who.visibility import OWNER
 from familiar_cli.store.history.attachments import keep_pictures, picture_mark
 from familiar_cli.store.history.store import HistoryStore
+from familiar_cli.sync import forget_orders
 from familiar_cli.sync.forget_orders import Forgetting
 from tests.support.world import data, live, run
 
@@ -93,6 +95,18 @@ def test_no_name_of_a_file_and_no_content_has_the_name(root) -> None:
     assert leftovers(root) == []
 
 
+def watched_lock(monkeypatch) -> list[Path]:
+    """Return the familiars whose order is locked from now on, each time it is."""
+    held, lock = [], forget_orders._only_one_order
+
+    def noted(paths):
+        held.append(paths.root)
+        return lock(paths)
+
+    monkeypatch.setattr(forget_orders, "_only_one_order", noted)
+    return held
+
+
 @pytest.mark.parametrize(
     ("step", "of"),
     [
@@ -116,9 +130,12 @@ def test_whoever_opens_it_next_finishes_what_was_cut_off(root, step, of, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(Forgetting, step, breaks)
         assert run("people", "forget", NAME, "--yes").exit_code == 130
+    held = watched_lock(monkeypatch)
     assert (result := run("memory", "ls")).exit_code == 0, result.output
     assert leftovers(root) == []
     assert not (root / ".forgetting.json").exists()
+    # No other order comes between reading it and finishing it; the last case has finished.
+    assert held.count(root) == ((step, of) != ("_announce", 2))
     assert run("hear", "Hi", "--as", "discord:555", "--channel", "x").exit_code == 5
 
 

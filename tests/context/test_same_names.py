@@ -106,3 +106,9 @@ def test_a_summary_tells_them_apart(root, serve) -> None:
     told = server.requests[1].json()["messages"][1]["content"]
     assert "ALEX (twitch 7): turn 0" in told or "ＡＬＥＸ (twitch 7): turn 0" in told
     assert "Alex (discord 42): turn 1" in told
+
+
+def test_who_says_no_name_is_called_as_before() -> None:
+    named, nameless = Author("discord", "5", display_name="Dora"), Author("discord", "5")
+    labels = Labels(frozenset({named, nameless, Author("discord", "6")}), "ada")
+    assert (labels.of(nameless), labels.of(Author("discord", "6"))) == ("Dora", "6")

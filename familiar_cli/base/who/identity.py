@@ -14,7 +14,7 @@ from familiar_cli.base.errors import UsageError
 from familiar_cli.base.text import fold, framed, is_hidden, is_visible, one_line, slugify
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from familiar_cli.base.languages import Phrases
 
@@ -162,6 +162,17 @@ class Labels(Struct, frozen=True, dict=True):
             owners.setdefault(_key(self.me.name_of(author)), set()).add(owner)
         return frozenset(key for key, slugs in owners.items() if len(slugs) > 1)
 
+    @cached_property
+    def _named(self) -> Mapping[str, Author]:
+        """Those who have a name, by slug."""
+        named = (one for one in self.people if one.display_name or one.username)
+        return {one.slug: one for one in sorted(named, key=lambda one: one.label)}
+
+    def called(self, author: Author) -> Author:
+        """Return an author with the name used before, if there is none now."""
+        is_named = author.display_name or author.username
+        return author if is_named else self._named.get(author.slug, author)
+
     def joined(self, authors: Iterable[Author | None]) -> Labels:
         """Return labels for these people as well."""
         more = self.people.union(filter(None, authors))
@@ -177,7 +188,7 @@ class Labels(Struct, frozen=True, dict=True):
 
     def of(self, author: Author) -> str:
         """Return a person's name, sanitized for use in a prompt."""
-        name = self.me.name_of(author)
+        name = self.me.name_of(self.called(author))
         if self.is_shared(name) or re.search(r"\(\w+ [^()]+\)$", name):
             return f"{name} ({self.me.handle(author.slug)})"
         return name
