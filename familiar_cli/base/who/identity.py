@@ -163,15 +163,15 @@ class Labels(Struct, frozen=True, dict=True):
         return frozenset(key for key, slugs in owners.items() if len(slugs) > 1)
 
     @cached_property
-    def _named(self) -> Mapping[str, Author]:
+    def _known_names(self) -> Mapping[str, Author]:
         """Those who have a name, by slug."""
         named = (one for one in self.people if one.display_name or one.username)
         return {one.slug: one for one in sorted(named, key=lambda one: one.label)}
 
-    def called(self, author: Author) -> Author:
+    def with_known_name(self, author: Author) -> Author:
         """Return an author with the name used before, if there is none now."""
         is_named = author.display_name or author.username
-        return author if is_named else self._named.get(author.slug, author)
+        return author if is_named else self._known_names.get(author.slug, author)
 
     def joined(self, authors: Iterable[Author | None]) -> Labels:
         """Return labels for these people as well."""
@@ -188,7 +188,7 @@ class Labels(Struct, frozen=True, dict=True):
 
     def of(self, author: Author) -> str:
         """Return a person's name, sanitized for use in a prompt."""
-        name = self.me.name_of(self.called(author))
+        name = self.me.name_of(self.with_known_name(author))
         if self.is_shared(name) or re.search(r"\(\w+ [^()]+\)$", name):
             return f"{name} ({self.me.handle(author.slug)})"
         return name

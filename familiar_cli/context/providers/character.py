@@ -109,7 +109,10 @@ class CharacterProvider:
 
     def macros_of(self, request: ContextRequest) -> Macros:
         """Return the values of macros in this turn, also for settings that use them."""
-        author, me = request.author and request.labels.called(request.author), request.labels.me
+        author, me = (
+            request.author and request.labels.with_known_name(request.author),
+            request.labels.me,
+        )
         owner = me.owner(author)
         has_name = author is not None and me.named(author).display_name
         return Macros(
