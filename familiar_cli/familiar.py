@@ -609,8 +609,9 @@ class Familiar:
 
     @property
     def name(self) -> str:
-        """The name of the familiar."""
-        return self.character().name
+        """The name of the familiar; a name that its settings give needs no look at its files."""
+        given = one_line(self.config.name)
+        return given or self.character().name
 
     @property
     def phrases(self) -> Phrases:
