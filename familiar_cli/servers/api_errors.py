@@ -100,8 +100,8 @@ def from_error(error: errors.FamiliarError) -> ApiError:
     """Convert an error of this program to an API error."""
     status = next((number for kind, number in _STATUS if isinstance(error, kind)), 500)
     hint = f". {error.hint}" if error.hint else ""
-    told = _DIRECTORY.sub(r"\1\2", f"{error}{hint}")
-    return ApiError(status, told, code=_CODES.get(error.code, error.code))
+    text = _DIRECTORY.sub(r"\1\2", f"{error}{hint}")
+    return ApiError(status, text, code=_CODES.get(error.code, error.code))
 
 
 def to_api_error(error: Exception) -> ApiError:

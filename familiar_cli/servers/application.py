@@ -72,8 +72,8 @@ class McpEndpoints:
             FamiliarError: No such familiar, or several without a default.
             ApiError: A required package is not installed.
         """
-        named = scope["path_params"].get("familiar")
-        name = named or Request(scope).query_params.get("familiar")
+        familiar = scope["path_params"].get("familiar")
+        name = familiar or Request(scope).query_params.get("familiar")
         endpoint = await self._endpoint(name, access_of(scope, self._pool.home))
         connection = scope.get("state", {}).get(CONNECTION, "")
         await endpoint(scope, receive, send, connection=connection)
@@ -85,8 +85,8 @@ class McpEndpoints:
             await endpoint.aclose()
 
     async def _endpoint(self, name: str | None, access: Access) -> Endpoint:
-        given = name if name or access.grant else self._default_name()
-        paths = access.find_familiar(given)
+        value = name if name or access.grant else self._default_name()
+        paths = access.find_familiar(value)
         if not name and access.grant is None:
             self._default = paths.id
         async with self._opening:
@@ -113,11 +113,11 @@ class McpEndpoints:
         try:
             return find_familiar(home).id
         except UsageError as error:
-            known = list_familiars(home)
-            if self._default in known:
+            familiars = list_familiars(home)
+            if self._default in familiars:
                 return self._default
             raise UsageError(
-                str(error), hint=f"Ask /mcp/{known[0]}, or /mcp?familiar={known[0]}."
+                str(error), hint=f"Ask /mcp/{familiars[0]}, or /mcp?familiar={familiars[0]}."
             ) from error
 
 

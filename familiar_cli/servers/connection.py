@@ -154,10 +154,10 @@ def state_of_files(paths: FamiliarPaths) -> object:
 def _file_stamp(path: Path) -> tuple[int, int]:
     """Return what changes with a file; an empty one is none, since SQLite leaves such a log."""
     try:
-        found = path.stat()
+        result = path.stat()
     except OSError:
         return (0, 0)
-    return (found.st_mtime_ns, found.st_size) if found.st_size else (0, 0)
+    return (result.st_mtime_ns, result.st_size) if result.st_size else (0, 0)
 
 
 async def play_while_connected(

@@ -333,10 +333,10 @@ def host_names(host: str, port: int, more: Iterable[str] = ()) -> frozenset[str]
     A name of `more` without a port is meant with this one, or none. Clients leave out 80 and 443.
     """
     names = {"127.0.0.1", "localhost", "[::1]", f"[{host}]" if ":" in host else host}
-    given = {name.lower() for name in more}
-    bare = {name for name in given if urlsplit(f"//{name}").port is None}
-    usual = {name.removesuffix(":443").removesuffix(":80") for name in given}
-    return frozenset({f"{name}:{port}" for name in names | bare} | given | usual)
+    values = {name.lower() for name in more}
+    bare = {name for name in values if urlsplit(f"//{name}").port is None}
+    usual = {name.removesuffix(":443").removesuffix(":80") for name in values}
+    return frozenset({f"{name}:{port}" for name in names | bare} | values | usual)
 
 
 class _Leaving:
@@ -409,8 +409,8 @@ async def _answer_preflight(send: Send, headers: dict[str, str], *, allowed: boo
         raise ApiError(
             403, "Web pages from other origins may not use this server", code="wrong_origin"
         )
-    wanted = headers.get("access-control-request-headers", "")
-    safe = wanted if wanted.isascii() and wanted.isprintable() else ""
+    target = headers.get("access-control-request-headers", "")
+    safe = target if target.isascii() and target.isprintable() else ""
     out = [
         (b"access-control-allow-methods", b"GET, POST"),
         (b"access-control-allow-headers", safe.encode() or b"authorization, content-type"),

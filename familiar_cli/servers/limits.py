@@ -107,9 +107,9 @@ class RequestBudget:
             ApiError: The pool is exhausted.
         """
         self.body_bytes += size_bytes
-        wanted = max(self.body_bytes - _FREE_BYTES, 0) - self._held_bytes
-        self._pool.take(wanted)
-        self._held_bytes += wanted
+        target = max(self.body_bytes - _FREE_BYTES, 0) - self._held_bytes
+        self._pool.take(target)
+        self._held_bytes += target
 
     async def work(self, call: Callable[[], T]) -> T:
         """Run `call`, which must only read, in a thread, and return its result.

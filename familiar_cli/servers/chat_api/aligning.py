@@ -96,37 +96,37 @@ def align_lines(lines: Sequence[RequestLine], kept: Sequence[KeptLine]) -> Place
         lines: The request's lines, oldest first; the last is the current message.
         kept: The stored conversation as it stands, oldest first.
     """
-    past, said = lines[:-1], lines[-1]
+    past, line = lines[:-1], lines[-1]
     start, common = _best_run(past, kept)
     is_whole = start <= _first_place(kept)
     if not is_whole and not _is_trusted(past[:common]):
         return None
     if past and not common:
         return None
-    return _make_placement(past, said, kept, start, common, is_whole=is_whole)
+    return _make_placement(past, line, kept, start, common, is_whole=is_whole)
 
 
 def _make_placement(
     past: Sequence[RequestLine],
-    said: RequestLine,
-    kept: Sequence[KeptLine],
+    line: RequestLine,
+    lines: Sequence[KeptLine],
     start: int,
     common: int,
     *,
     is_whole: bool,
 ) -> Placement:
     end = start + common
-    unknown, ahead = tuple(past[common:]), kept[end:]
-    last = kept[end - 1] if common else None
+    unknown, ahead = tuple(past[common:]), lines[end:]
+    last = lines[end - 1] if common else None
     after = last.turn_id if last else None
-    chosen = _find_alternative(past[common - 1], last) if last and end == len(kept) else None
+    chosen = _find_alternative(past[common - 1], last) if last and end == len(lines) else None
 
     def placed(step: Step, **more: object) -> Placement:
         return Placement(step, common, is_whole, after, **more)  # type: ignore[arg-type]
 
     if not unknown and not ahead:
         return placed("say", chosen=chosen)
-    if not unknown and _is_same(said, ahead[0]):
+    if not unknown and _is_same(line, ahead[0]):
         if len(ahead) == 1:
             return placed("answer", question=ahead[0].turn_id)
         if len(ahead) == 2 and ahead[1].role == "assistant":  # noqa: PLR2004  # and its reply
@@ -138,21 +138,21 @@ def _make_placement(
     return placed("branch", unknown=unknown)
 
 
-def _best_run(past: Sequence[RequestLine], kept: Sequence[KeptLine]) -> tuple[int, int]:
-    """Find the longest run in `kept` that starts like `past`; return its start and length.
+def _best_run(past: Sequence[RequestLine], lines: Sequence[KeptLine]) -> tuple[int, int]:
+    """Find the longest run in `lines` that starts like `past`; return its start and length.
 
     Of equally long runs, one at the beginning wins, else the latest.
     """
-    first = _first_place(kept)
+    first = _first_place(lines)
     if not past:
         return (first, 0)
-    compared = _Comparison(past, kept)
+    compared = _Comparison(past, lines)
     best = (first if first and not compared.is_same(0, 0) else 0, 0)
-    for start in range(len(kept)):
+    for start in range(len(lines)):
         length = 0
         while (
             length < len(past)
-            and start + length < len(kept)
+            and start + length < len(lines)
             and compared.is_same(length, start + length)
         ):
             length += 1
@@ -186,8 +186,8 @@ class _Comparison:
         return role == kept_role and any(is_same_text(said, text, role) for text in texts)
 
 
-def _first_place(kept: Sequence[KeptLine]) -> int:
-    return 1 if kept and kept[0].is_greeting else 0
+def _first_place(lines: Sequence[KeptLine]) -> int:
+    return 1 if lines and lines[0].is_greeting else 0
 
 
 def _is_trusted(run: Sequence[RequestLine]) -> bool:

@@ -260,14 +260,14 @@ def newest_pictures(messages: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str,
     """
     said = next((m for m in reversed(messages) if m["role"] == "user"), None)
     parts = said.get("content") if said else None
-    found = tuple(filter(is_picture, parts)) if isinstance(parts, list) else ()
-    if len(found) > MOST_PICTURES:
+    items = tuple(filter(is_picture, parts)) if isinstance(parts, list) else ()
+    if len(items) > MOST_PICTURES:
         raise ApiError(413, f"A message can hold at most {MOST_PICTURES} pictures")
-    for part in found:
+    for part in items:
         if len(picture_url(part)) > MOST_PICTURE_CHARS:
             most = MOST_PICTURE_CHARS // 4 * 3
             raise ApiError(413, f"A picture is larger than {most:,} bytes; send a smaller one")
-    return found
+    return items
 
 
 def is_picture(part: object) -> bool:
@@ -277,8 +277,8 @@ def is_picture(part: object) -> bool:
 
 def picture_url(part: Mapping[str, Any]) -> str:
     """Return the address of a picture, which may hold the picture itself."""
-    named = part.get("image_url")
-    return str_or_empty(named.get("url") if isinstance(named, dict) else named)
+    image_url = part.get("image_url")
+    return str_or_empty(image_url.get("url") if isinstance(image_url, dict) else image_url)
 
 
 def _part_text(part: Mapping[str, Any]) -> str:

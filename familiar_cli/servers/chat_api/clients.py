@@ -115,8 +115,8 @@ def job_name(body: Mapping[str, Any], lines: Sequence[RequestLine], headers: Hea
     if _is_probe(body):
         return "a health check of LiteLLM"
     text = lines[-1].text if lines else ""
-    found = next((name for name, pattern in _PATTERNS if pattern.match(text)), "")
-    return found or _job_in_instructions(body, lines)
+    result = next((name for name, pattern in _PATTERNS if pattern.match(text)), "")
+    return result or _job_in_instructions(body, lines)
 
 
 def is_connection_test(body: Mapping[str, Any]) -> bool:

@@ -212,8 +212,8 @@ class Conversations:
             channels = self._family(channel_id, author)
         else:
             channels = self._candidates(lines, author, is_group=kind == THREAD)
-        known = self._with_id(lines[-1], author, channels, message_id)
-        return known or self._by_words(lines, author, channels, channel_id, message_id)
+        conversation = self._with_id(lines[-1], author, channels, message_id)
+        return conversation or self._by_words(lines, author, channels, channel_id, message_id)
 
     def _by_words(
         self,
@@ -300,7 +300,7 @@ class Conversations:
             history.append_all(_lines_as_turns(unknown, found.channel_id, said.author))
         return replace(self._place_message(said, found), notices=notices)
 
-    def keep(self, found: FoundConversation, said: Said, reply: str) -> tuple[Turn, Turn]:
+    def keep(self, conversation: FoundConversation, said: Said, reply: str) -> tuple[Turn, Turn]:
         """Store a message and a reply by another model; return both turns.
 
         Stored turns are not added again; a different reply replaces the last one.
@@ -308,7 +308,7 @@ class Conversations:
         Raises:
             FamiliarError: The history cannot be written.
         """
-        said, history = self.prepare(found, said), self._familiar.history
+        said, history = self.prepare(conversation, said), self._familiar.history
         question = self._kept_line(said, "user")
         old = said.instead_of
         if old is None:
@@ -325,13 +325,13 @@ class Conversations:
         new = replace(old, id=0, content=reply, at=to_ms(now()), source=SOURCE, partial=False)
         return question, marks.supersede_turn(history, old, replace(new, reply_to=question.id))
 
-    def keep_line(self, found: FoundConversation, said: Said, role: Role) -> Turn:
+    def keep_line(self, conversation: FoundConversation, said: Said, role: Role) -> Turn:
         """Store a line that does not reply to the one before it; return its turn.
 
         Raises:
             FamiliarError: The history cannot be written.
         """
-        return self._kept_line(self.prepare(found, said), role)
+        return self._kept_line(self.prepare(conversation, said), role)
 
     def _kept_line(self, said: Said, role: Role) -> Turn:
         kept = self._familiar.history.turn(said.reply_to) if said.reply_to is not None else None
@@ -344,9 +344,9 @@ class Conversations:
             message_id=said.message_id,
         )
 
-    def _place_message(self, said: Said, found: FoundConversation) -> Said:
-        placement = found.placement
-        said = replace(said, channel_id=found.channel_id)
+    def _place_message(self, said: Said, conversation: FoundConversation) -> Said:
+        placement = conversation.placement
+        said = replace(said, channel_id=conversation.channel_id)
         if placement is None or placement.step in {"say", "branch"}:
             return said
         reply = placement.reply and self._familiar.history.turn(placement.reply)
@@ -369,7 +369,7 @@ class Conversations:
         return [name for name in family if self._is_own(name, author)]
 
     def _with_id(
-        self, said: RequestLine, author: Author, channels: Sequence[str], message_id: str
+        self, line: RequestLine, author: Author, channels: Sequence[str], message_id: str
     ) -> FoundConversation | None:
         """Find the stored message with an id; None if there is none.
 
@@ -386,7 +386,7 @@ class Conversations:
                 reply_to_turn(history, turn.id, channel_id),
                 self._kept(channel_id, ())[-1:],
             )
-            if normal_words(turn.content) != normal_words(said.text):
+            if normal_words(turn.content) != normal_words(line.text):
                 return FoundConversation(channel_id)
             if reply is None or reply.partial:
                 broken_off = reply.id if reply else None
@@ -399,23 +399,23 @@ class Conversations:
         return None
 
     def _is_allowed(
-        self, placement: Placement, said: RequestLine, author: Author, message_id: str
+        self, placement: Placement, line: RequestLine, author: Author, message_id: str
     ) -> bool:
         """Tell whether a message may be the stored one at a placement."""
         if placement.step not in {"again", "answer"} or placement.question is None:
             return True
         question = self._familiar.history.turn(placement.question)
-        author = said.author or author
+        author = line.author or author
         if message_id or question is None or question.author is None:
             return not message_id
         owner = self._familiar.me().owner(author)
         are_both_me = owner is not None and owner.is_me(question.author)
         return are_both_me or question.author.slug == author.slug
 
-    def _at_end(self, said: RequestLine, kept: list[KeptLine]) -> Placement | None:
+    def _at_end(self, line: RequestLine, lines: list[KeptLine]) -> Placement | None:
         """Place a message that came alone, from a program that leaves the past to this server."""
-        for tail in (kept[-2:], kept[-1:]):
-            placement = align_lines([said], tail) if tail else None
+        for tail in (lines[-2:], lines[-1:]):
+            placement = align_lines([line], tail) if tail else None
             if placement and placement.step in {"again", "answer"}:
                 return placement
         return None
@@ -446,23 +446,25 @@ class Conversations:
                 best = (rank, channel_id, placement)
         return best[1:] if best else None
 
-    def _is_credible(self, placement: Placement, kept: Sequence[KeptLine]) -> bool:
+    def _is_credible(self, placement: Placement, lines: Sequence[KeptLine]) -> bool:
         """Tell whether lines come from this conversation and not from a similar one.
 
         They reach the newest turn, or share enough beyond the greeting. Another reply to the first
         message is requested soon after it; later, the same message begins another conversation.
         """
-        ids = [line.turn_id for line in kept]
+        ids = [line.turn_id for line in lines]
         end = ids.index(placement.after) + 1 if placement.after in ids else 0
-        shared = kept[end - placement.common : end]
-        beyond = shared[1:] if shared and shared[0] is kept[0] and _is_opening(kept[0]) else shared
+        shared = lines[end - placement.common : end]
+        beyond = (
+            shared[1:] if shared and shared[0] is lines[0] and _is_opening(lines[0]) else shared
+        )
         chars = sum(len(line.text) for line in beyond)
         if len(beyond) >= _TRUSTED_LINES or (len(beyond) > 1 and chars >= _TRUSTED_PAIR_CHARS):
             return True
         if placement.step in {"again", "answer"} and not beyond:
             return self._is_soon(placement)
         if placement.revised is not None:
-            return are_alike(placement.words, kept[end].text)
+            return are_alike(placement.words, lines[end].text)
         return bool(placement.common) and placement.step != "branch"
 
     def _is_soon(self, placement: Placement) -> bool:
@@ -504,13 +506,13 @@ class Conversations:
             return []
         return [turn.id for turn in tail if turn.id not in shared]
 
-    def _not_restored(self, found: FoundConversation) -> Sequence[RequestLine]:
+    def _not_restored(self, conversation: FoundConversation) -> Sequence[RequestLine]:
         """Restore withdrawn lines that the request continues from; return lines not stored yet."""
-        placement = found.placement
-        lines = placement.unknown if placement else found.unknown
-        if not lines or placement is None or placement.step != "say" or found.parent:
+        placement = conversation.placement
+        lines = placement.unknown if placement else conversation.unknown
+        if not lines or placement is None or placement.step != "say" or conversation.parent:
             return lines
-        withdrawn = self._withdrawn(found.channel_id, placement)
+        withdrawn = self._withdrawn(conversation.channel_id, placement)
         same = takewhile(_are_same, zip(lines, withdrawn, strict=False))
         restored = [turn.id for _, turn in same]
         marks.restore_turns(self._familiar.history, restored)
@@ -530,8 +532,8 @@ class Conversations:
         """List the withdrawn turns after the shared part of a conversation, in order."""
         history = self._familiar.history
         everything = TurnFilter(OWNER, channel_id, everything=True)
-        kept = (one.turn for one in newest_turns(history, everything, _LEAST_TURNS))
-        later = [turn for turn in kept if turn.id > (placement.after or 0)]
+        turns = (one.turn for one in newest_turns(history, everything, _LEAST_TURNS))
+        later = [turn for turn in turns if turn.id > (placement.after or 0)]
         states = marks.turn_statuses(history, [turn.id for turn in later])
         return [turn for turn in later if states[turn.id].withdrawn]
 
@@ -548,14 +550,14 @@ class Conversations:
         self, lines: Sequence[RequestLine], author: Author, *, is_group: bool = False
     ) -> list[str]:
         looked_up = lines[-1 - _LOOKED_UP : -1] or lines[-1:]
-        found: dict[str, None] = {}
+        result: dict[str, None] = {}
         for channel_id in self._known.channels(looked_up):
-            found[channel_id] = None
-            found.update(dict.fromkeys(sorted(self._familiar.history.family(channel_id))))
-            if len(found) >= _MOST_CHANNELS:
+            result[channel_id] = None
+            result.update(dict.fromkeys(sorted(self._familiar.history.family(channel_id))))
+            if len(result) >= _MOST_CHANNELS:
                 break
         fits = self._is_own if is_group else self._takes_part
-        return [name for name in found if fits(name, author)]
+        return [name for name in result if fits(name, author)]
 
     def _takes_part(self, channel_id: str, author: Author) -> bool:
         """Tell whether an unnamed conversation may be a person's.
@@ -593,11 +595,11 @@ class Conversations:
         ]
 
     def _alternatives(self, turns: Sequence[Turn]) -> dict[int, dict[int, str]]:
-        history, found = self._familiar.history, {}
+        history, result = self._familiar.history, {}
         for turn_id, state in marks.turn_statuses(history, [turn.id for turn in turns]).items():
             others = [history.turn(other) for other in state.alternatives if other != turn_id]
-            found[turn_id] = {other.id: other.content for other in others if other}
-        return found
+            result[turn_id] = {other.id: other.content for other in others if other}
+        return result
 
     def check_own(self, channel_id: str, author: Author) -> None:
         """Check that somebody may get a reply in a channel.

@@ -72,10 +72,10 @@ class WithSampling(PictureModel):
 
     def prepare(self, messages: Sequence[Message], **how: Any) -> PreparedRequest:  # noqa: ANN401
         """Build the request; the program's settings take precedence over `how`."""
-        wanted = self._sampling
-        extra = {**(how.pop("extra", None) or {}), **wanted.extra}
+        sampling = self._sampling
+        extra = {**(how.pop("extra", None) or {}), **sampling.extra}
         for name in ("max_tokens", "temperature"):
-            value = getattr(wanted, name)
+            value = getattr(sampling, name)
             if value is not None:
                 how[name] = value
         return super().prepare(messages, **how, extra=extra)
@@ -106,12 +106,12 @@ class ClientsPrompt(WithSampling):
             how: Ignored: the program's settings apply.
         """
         del how
-        sent = self._model.prepare(messages, stream=self._asked.stream)
-        told = json.loads(sent.body)["messages"]  # as in the prompt
-        found = "\n\n".join(m["content"] for m in told if m["role"] == "system")
+        request = self._model.prepare(messages, stream=self._asked.stream)
+        told = json.loads(request.body)["messages"]  # as in the prompt
+        prompt = "\n\n".join(m["content"] for m in told if m["role"] == "system")
         body = {**self._asked.body, "model": self._model.name}
-        body["messages"] = with_memory(body["messages"], found, self._fence_name)
-        return replace(sent, body=encode_body(body))
+        body["messages"] = with_memory(body["messages"], prompt, self._fence_name)
+        return replace(request, body=encode_body(body))
 
     async def complete(
         self,
@@ -143,13 +143,13 @@ def _whole_event(events: Sequence[str], reply: Completion) -> str:
     calls = ToolCalls()
     for event in events:
         calls.take(event)
-    if found := calls.to_chat():
+    if items := calls.to_chat():
         message = whole["choices"][0]["message"]
-        message |= {"content": reply.text or None, "tool_calls": found}
+        message |= {"content": reply.text or None, "tool_calls": items}
     return api_format.encode_body(whole).decode()
 
 
-def with_memory(messages: Sequence[Any], found: str, name: str) -> list[Any]:
+def with_memory(messages: Sequence[Any], match: str, name: str) -> list[Any]:
     """Insert memory at the beginning of a person's last message.
 
     Memory inserted earlier is removed. All other messages stay as they are, and so do all of them
@@ -157,10 +157,10 @@ def with_memory(messages: Sequence[Any], found: str, name: str) -> list[Any]:
     """
     messages = [_without_fence(message) for message in messages]
     last = next((n for n in reversed(range(len(messages))) if messages[n]["role"] == "user"), None)
-    if not found.strip() or last is None:
+    if not match.strip() or last is None:
         return messages
     changed = dict(messages[last])
-    changed["content"] = _join_content(fence_notes(found, name), changed.get("content"))
+    changed["content"] = _join_content(fence_notes(match, name), changed.get("content"))
     return [*messages[:last], changed, *messages[last + 1 :]]
 
 
@@ -199,9 +199,9 @@ def _record_message(message: Mapping[str, Any]) -> TracedMessage:
     return TracedMessage(role, text_of(message.get("content")))
 
 
-def fence_notes(found: str, name: str) -> str:
+def fence_notes(match: str, name: str) -> str:
     """Enclose notes in a fence that none of their lines can close."""
-    safe = found.strip().replace(f"</{_FENCE}", f"<\\/{_FENCE}")
+    safe = match.strip().replace(f"</{_FENCE}", f"<\\/{_FENCE}")
     return f"<{_FENCE}>\n{_INTRO.format(name=name)}\n\n{safe}\n</{_FENCE}>"
 
 
@@ -221,31 +221,31 @@ def has_exchange(lines: Sequence[RequestLine]) -> bool:
 
 
 async def recall_memory(
-    served: Served, wanted: RequestIdentity, budget: RequestBudget
+    served: Served, identity: RequestIdentity, budget: RequestBudget
 ) -> dict[str, Any]:
     """Recall memory for the newest message, with the source of each piece."""
-    lines, familiar = wanted.asked.lines, served.familiar
+    lines, familiar = identity.asked.lines, served.familiar
 
     def channel_of() -> str:
         find = served.conversations.find
-        return find(lines, wanted.author, wanted.channel_id, wanted.message_id).channel_id
+        return find(lines, identity.author, identity.channel_id, identity.message_id).channel_id
 
     channel_id = await budget.work(channel_of)
     said = Said(
-        wanted.asked.said,
-        wanted.author,
+        identity.asked.said,
+        identity.author,
         channel_id,
         greeting=0,
         source=SOURCE,
-        kind=wanted.kind,
-        beside=wanted.asked.texts,
+        kind=identity.kind,
+        beside=identity.asked.texts,
     )
     trace = await budget.work_apart(lambda: find_memory(familiar, said))
     heard_by = await budget.work(lambda: audience_for(familiar, said))
     pieces = [piece for piece in trace.contributions if piece.kept and piece.layer in _MEMORY]
-    found = "\n\n".join(m.content for m in trace.messages if m.role == "system")
+    prompt = "\n\n".join(m.content for m in trace.messages if m.role == "system")
     return {
-        "memory": fence_notes(found, familiar.name) if found.strip() else "",
+        "memory": fence_notes(prompt, familiar.name) if prompt.strip() else "",
         "recalled": [_piece_json(piece) for piece in pieces],
         "tokens": sum(piece.tokens for piece in pieces),
         "heard_by": heard_by,
@@ -253,33 +253,33 @@ async def recall_memory(
 
 
 async def keep_exchange(
-    served: Served, wanted: RequestIdentity, alone: ConversationLocks
+    served: Served, identity: RequestIdentity, alone: ConversationLocks
 ) -> dict[str, Any]:
     """Store the newest exchange, unless it is stored already."""
-    *lines, reply = wanted.asked.lines
-    message_id = wanted.message_id
+    *lines, reply = identity.asked.lines
+    message_id = identity.message_id
     is_reply = reply.role == "assistant" and lines[-1].role == "user"
-    said = lines[-1] if is_reply else reply
+    line = lines[-1] if is_reply else reply
     saying = Said(
-        said.text,
-        said.author,
+        line.text,
+        line.author,
         greeting=0,
         source=SOURCE,
-        kind=wanted.kind,
+        kind=identity.kind,
         message_id=message_id,
     )
 
     def write() -> dict[str, Any]:
         conversations = served.conversations
-        sent = lines if is_reply else wanted.asked.lines
-        found = conversations.find(sent, wanted.author, wanted.channel_id, message_id)
+        sent = lines if is_reply else identity.asked.lines
+        conversation = conversations.find(sent, identity.author, identity.channel_id, message_id)
         if is_reply:
-            question, answer = conversations.keep(found, saying, reply.text)
+            question, answer = conversations.keep(conversation, saying, reply.text)
             return {"kept": True, "turn": question.id, "reply_turn": answer.id}
-        kept = conversations.keep_line(found, saying, reply.role)
-        return {"kept": True, "turn": kept.id, "reply_turn": None}
+        turn = conversations.keep_line(conversation, saying, reply.role)
+        return {"kept": True, "turn": turn.id, "reply_turn": None}
 
-    async with alone.hold(key_of(wanted)):
+    async with alone.hold(key_of(identity)):
         return await asyncio.to_thread(write)
 
 
@@ -467,11 +467,13 @@ class ReplyResponse:
         return self._wanted.passes_events
 
     def _shape(self) -> api_format.ReplyFormat:
-        asked, turn = self._wanted.asked, self._trace.turn if self._trace else None
-        if asked.response is not None:
-            return ResponseFormat(turn, asked.model, self._created_s, asked.response, self._calls)
+        request, turn = self._wanted.asked, self._trace.turn if self._trace else None
+        if request.response is not None:
+            return ResponseFormat(
+                turn, request.model, self._created_s, request.response, self._calls
+            )
         return api_format.ReplyFormat(
-            turn, asked.model, self._created_s, with_usage=asked.with_usage
+            turn, request.model, self._created_s, with_usage=request.with_usage
         )
 
     def _reply(self, event: ReplyEnd, pieces: list[str]) -> tuple[str, str, dict[str, int]]:
@@ -492,10 +494,10 @@ class ReplyResponse:
             return [(b"x-familiar-kept", b"no"), *why]
         recalled = list(dict.fromkeys(_recalled_sources(trace)))
         names = ",".join(recalled[:_MOST_NAMED])
-        found = f"{len(recalled)}; {names}" if recalled else "0"
+        detail = f"{len(recalled)}; {names}" if recalled else "0"
         return [
             (b"x-familiar-turn", str(trace.turn).encode()),
-            (b"x-familiar-recall", found.encode("ascii", "backslashreplace")),
+            (b"x-familiar-recall", detail.encode("ascii", "backslashreplace")),
             (b"x-familiar-kept", b"yes"),
             (b"x-familiar-channel", quote_header(trace.channel_id)),
             *((b"x-familiar-notice", quote_header(one)) for one in trace.notices if one == OPENED),
@@ -513,17 +515,17 @@ def _recalled_sources(trace: Trace) -> list[str]:
     """List the paths and turns of the recalled pieces, each encoded for a header."""
     from urllib.parse import quote  # noqa: PLC0415
 
-    found = []
+    items = []
     for piece in trace.contributions:
         if not piece.kept or piece.layer not in {"content", "pinned"}:
             continue
         if piece.rel_path:
-            found.append(quote(piece.rel_path, safe="-_.~/", errors="surrogatepass"))
+            items.append(quote(piece.rel_path, safe="-_.~/", errors="surrogatepass"))
         elif piece.turns:
-            found.append(f"turns:{piece.turns[0]}-{piece.turns[1]}")
+            items.append(f"turns:{piece.turns[0]}-{piece.turns[1]}")
         elif piece.turn_id:
-            found.append(f"turn:{piece.turn_id}")
-    return found
+            items.append(f"turn:{piece.turn_id}")
+    return items
 
 
 async def _put_body(send: Send, body: bytes) -> None:

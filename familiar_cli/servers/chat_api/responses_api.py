@@ -68,10 +68,10 @@ def previous_turn(body: Mapping[str, Any]) -> int | None:
     named = body.get("previous_response_id") or _last_reference(body.get("input"))[1]
     if named is None:
         return None
-    found = _PREVIOUS.fullmatch(named) if isinstance(named, str) else None
-    if found is None:
+    match = _PREVIOUS.fullmatch(named) if isinstance(named, str) else None
+    if match is None:
         raise unknown_response(named)
-    return int(found[1])
+    return int(match[1])
 
 
 def unknown_response(named: object) -> ApiError:
@@ -85,14 +85,14 @@ def unknown_response(named: object) -> ApiError:
     )
 
 
-def _input_messages(given: object) -> Iterator[dict[str, Any]]:
-    if isinstance(given, str):
-        yield {"role": "user", "content": given}
+def _input_messages(value: object) -> Iterator[dict[str, Any]]:
+    if isinstance(value, str):
+        yield {"role": "user", "content": value}
         return
-    if not isinstance(given, list):
+    if not isinstance(value, list):
         raise ApiError(400, "'input' must be a text or a list", param="input")
-    begun, _ = _last_reference(given)
-    for number, item in enumerate(given):
+    begun, _ = _last_reference(value)
+    for number, item in enumerate(value):
         if number < begun and not _is_instruction(item):  # it is kept here
             continue
         if not isinstance(item, dict):
@@ -113,13 +113,13 @@ def _input_messages(given: object) -> Iterator[dict[str, Any]]:
             yield {"role": "tool", "tool_call_id": item.get("call_id"), "content": parts}
 
 
-def _last_reference(given: object) -> tuple[int, str | None]:
+def _last_reference(value: object) -> tuple[int, str | None]:
     """Find the last reference to a reply; return the place after it, and its id."""
-    for number, item in reversed(list(enumerate(given if isinstance(given, list) else ()))):
+    for number, item in reversed(list(enumerate(value if isinstance(value, list) else ()))):
         if isinstance(item, dict) and item.get("type") == "item_reference":
-            named = str(item.get("id"))
-            if named.startswith("msg_"):
-                return number + 1, named
+            name = str(item.get("id"))
+            if name.startswith("msg_"):
+                return number + 1, name
     return 0, None
 
 

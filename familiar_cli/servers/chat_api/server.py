@@ -78,15 +78,15 @@ def embed_texts(raw: bytes) -> dict[str, Any]:
     vectors = opened.embedder.passages(texts)
     encoding = body.get("encoding_format") or "float"
     if encoding == "base64":
-        made: list[Any] = [
+        items: list[Any] = [
             base64.b64encode(row.astype("<f4").tobytes()).decode() for row in vectors
         ]
     elif encoding == "float":
-        made = [[float(x) for x in row] for row in vectors]
+        items = [[float(x) for x in row] for row in vectors]
     else:
         raise ApiError(400, "'encoding_format' must be float or base64", param="encoding_format")
     words = sum(len(text.split()) for text in texts)
-    return api_format.embeddings_body(opened.embedder.spec.name, made, words)
+    return api_format.embeddings_body(opened.embedder.spec.name, items, words)
 
 
 def _find_embedder(name: str) -> EmbedderChoice:
@@ -95,8 +95,8 @@ def _find_embedder(name: str) -> EmbedderChoice:
     return _opened[name]
 
 
-def _read_texts(given: object) -> list[str]:
-    texts = [given] if isinstance(given, str) else given
+def _read_texts(value: object) -> list[str]:
+    texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not texts or not all(isinstance(t, str) and t for t in texts):
         raise ApiError(400, "'input' must be a string or a list of strings", param="input")
     if sum(map(len, texts)) > MOST_CHARS:
@@ -156,8 +156,8 @@ class Server:
     async def model(self, request: Request) -> Response:
         """Describe one model."""
         name = request.path_params["model"]
-        found = api_format.list_models(_made_at(self.pool.home, self._ids(request)))["data"]
-        for model in found:
+        data = api_format.list_models(_made_at(self.pool.home, self._ids(request)))["data"]
+        for model in data:
             if model["id"] == name:
                 return JSONResponse(model)
         raise unknown_model(name, self._ids(request))
@@ -194,43 +194,43 @@ class Server:
     async def _reply(self, request: Request, asked: ReplyRequest) -> replying.ReplyResponse:
         headers = request.headers
         lease = AsyncExitStack()
-        served, wanted = await lease.enter_async_context(self._lease(asked, request))
-        if wanted.is_chore and not asked.memory_only and not asked.lines:
+        served, identity = await lease.enter_async_context(self._lease(asked, request))
+        if identity.is_chore and not asked.memory_only and not asked.lines:
             await lease.aclose()
             raise ApiError(400, "The request has no message from a user", param="messages")
-        key = turn_key(wanted, headers)
+        key = turn_key(identity, headers)
         turn = self.turns.join(key)
         if turn is None:
-            turn = self.turns.begin(served, wanted, key, lease)
+            turn = self.turns.begin(served, identity, key, lease)
         else:
             await lease.aclose()
         leave = partial(self.turns.leave, turn)
         created_s = int(now().timestamp())
         return replying.ReplyResponse(
-            turn, wanted, served, leave, created_s=created_s, calls=turn.calls
+            turn, identity, served, leave, created_s=created_s, calls=turn.calls
         )
 
     async def context(self, request: Request) -> Response:
         """Recall memory for a conversation; no model is asked, and nothing is saved."""
         asked = await self._asked(request, is_transcript=True)
-        async with self._lease(asked, request) as (served, wanted):
-            if wanted.is_chore:
+        async with self._lease(asked, request) as (served, identity):
+            if identity.is_chore:
                 return JSONResponse({"memory": "", "recalled": [], "tokens": 0})
-            found = await replying.recall_memory(served, wanted, RequestBudget.of(request.scope))
-        return JSONResponse(found)
+            result = await replying.recall_memory(served, identity, RequestBudget.of(request.scope))
+        return JSONResponse(result)
 
     async def keep(self, request: Request) -> Response:
         """Store the newest exchange of a conversation that another model took part in."""
         asked = await self._asked(request, is_transcript=True)
-        async with self._lease(asked, request, len(asked.lines)) as (served, wanted):
-            lines = wanted.asked.lines[:-1]
+        async with self._lease(asked, request, len(asked.lines)) as (served, identity):
+            lines = identity.asked.lines[:-1]
             if (
-                job_name(wanted.asked.body, lines, request.headers)
-                or not wanted.is_kept
-                or not replying.has_exchange(wanted.asked.lines)
+                job_name(identity.asked.body, lines, request.headers)
+                or not identity.is_kept
+                or not replying.has_exchange(identity.asked.lines)
             ):
                 return JSONResponse({"kept": False, "turn": None, "reply_turn": None})
-            kept = await replying.keep_exchange(served, wanted, self.turns.alone)
+            kept = await replying.keep_exchange(served, identity, self.turns.alone)
         return JSONResponse(kept)
 
     async def keep_chat(self, request: Request) -> Response:
@@ -251,37 +251,37 @@ class Server:
 
     async def events(self, request: Request) -> Response:
         """Report messages that the familiar wrote unprompted in a channel."""
-        wanted = request.query_params
-        name = find_model({"model": wanted.get("model")}, self._ids(request))
-        channel = speakers.resolve_channel(request.headers) or wanted.get("channel", "")
-        after = wanted.get("after", "0")
+        target = request.query_params
+        name = find_model({"model": target.get("model")}, self._ids(request))
+        channel = speakers.resolve_channel(request.headers) or target.get("channel", "")
+        after = target.get("after", "0")
         if not channel or not after.isdecimal():
             field = "after" if channel else "channel"
             raise ApiError(400, f"{field!r} must be a {_EVENT_FIELDS[field]}", param=field)
         check_id(channel, "The channel id")
 
         async with self.pool.lease(name) as served:
-            author = speakers.resolve_speaker(served.familiar, request.headers, wanted.get("user"))
+            author = speakers.resolve_speaker(served.familiar, request.headers, target.get("user"))
             self._check_person(request, author, served.familiar.me())
             self._count_request(request, author)
         feed = self._feeds.of(find_familiar(self.pool.home, name), partial(self._read_news, name))
         since = feed.number
-        found = await self._written_in(name, channel, author, int(after))
+        items = await self._written_in(name, channel, author, int(after))
         if "text/event-stream" not in request.headers.get("accept", ""):
-            return JSONResponse({"events": found})
+            return JSONResponse({"events": items})
         grant = access_of(request.scope, self.pool.home).grant
         owners = (("token", grant.digest), ("person", grant.digest, author.slug)) if grant else ()
         release = self.slots.take(*owners)
 
         async def stream() -> AsyncGenerator[bytes]:
             yield RETRY
-            known, new = int(after), found
+            turn, new = int(after), items
             async with aclosing(feed.listen(since)) as changes:
                 while True:
                     for event in new:
-                        if event["turn"] > known:
-                            known = event["turn"]
-                            data = f"id: {known}\nevent: message\ndata: {json.dumps(event)}\n\n"
+                        if event["turn"] > turn:
+                            turn = event["turn"]
+                            data = f"id: {turn}\nevent: message\ndata: {json.dumps(event)}\n\n"
                             yield data.encode()
                     told = await anext(changes, None)
                     if told is None:
@@ -420,14 +420,14 @@ class Server:
             them = self._participants(served, asked, request.headers)
             other = them.foreign_character
             if not other or them.include_familiar:
-                wanted = self._wanted(served, asked, request.headers, them)
+                identity = self._wanted(served, asked, request.headers, them)
                 if asked.channel:  # before any of what was said there goes to a model
-                    served.conversations.check_own(asked.channel, wanted.author)
-                for author in {wanted.author, *(line.author for line in wanted.asked.lines)}:
+                    served.conversations.check_own(asked.channel, identity.author)
+                for author in {identity.author, *(line.author for line in identity.asked.lines)}:
                     if author and author.platform != CHARACTERS:
                         self._check_person(request, author, served.familiar.me())
-                self._count_request(request, wanted.author, messages)
-                yield served, wanted
+                self._count_request(request, identity.author, messages)
+                yield served, identity
                 return
         familiar_id = slugify(other)
         if familiar_id not in self._ids(request):
@@ -436,46 +436,54 @@ class Server:
             yield lent
 
     def _participants(
-        self, served: Served, asked: ReplyRequest, headers: Headers
+        self, served: Served, request: ReplyRequest, headers: Headers
     ) -> speakers.ChatParticipants:
         familiar = served.familiar
-        own = known_names(familiar.memory, familiar_id=asked.familiar_id, name=familiar.config.name)
+        own = known_names(
+            familiar.memory, familiar_id=request.familiar_id, name=familiar.config.name
+        )
         return speakers.read_participants(
-            asked.body,
-            asked.lines,
+            request.body,
+            request.lines,
             own,
             character=speakers.name_of_character(headers),
             person=speakers.name_of_speaker(headers) or "",
         )
 
     def _wanted(
-        self, served: Served, asked: ReplyRequest, headers: Headers, them: speakers.ChatParticipants
+        self,
+        served: Served,
+        request: ReplyRequest,
+        headers: Headers,
+        them: speakers.ChatParticipants,
     ) -> speakers.RequestIdentity:
-        person = speakers.resolve_speaker(served.familiar, headers, asked.person)
+        person = speakers.resolve_speaker(served.familiar, headers, request.person)
         familiar = served.familiar
         thread = threads.read_thread(
-            asked.body,
-            asked.lines,
+            request.body,
+            request.lines,
             them.is_own,
             lambda text: familiar.history.shows_reply(
                 text, viewer=familiar.privacy.viewer_in("", person)
             ),
         )
         if thread:
-            asked = replace(asked, lines=thread)
+            request = replace(request, lines=thread)
             them = speakers.in_thread(them, thread)
-            if not speakers.names_speaker(headers, asked.person):
+            if not speakers.names_speaker(headers, request.person):
                 person = speakers.author_named(thread[-1].name) or person
-        asked = replace(asked, lines=tuple(them.attribute(line, person) for line in asked.lines))
-        job = job_name(asked.body, asked.lines, headers)
-        job = job or ("" if asked.is_said else "the continuation of a reply")
+        request = replace(
+            request, lines=tuple(them.attribute(line, person) for line in request.lines)
+        )
+        job = job_name(request.body, request.lines, headers)
+        job = job or ("" if request.is_said else "the continuation of a reply")
         return speakers.RequestIdentity(
-            asked,
+            request,
             person,
-            speakers.resolve_channel(headers) or asked.channel,
+            speakers.resolve_channel(headers) or request.channel,
             job=job or (them.foreign_character and "a reply by another character"),
             message_id=speakers.resolve_message_id(headers),
-            unkept=speakers.unkept_by(headers, asked.response or asked.body),
+            unkept=speakers.unkept_by(headers, request.response or request.body),
             kind=speakers.resolve_kind(headers) or (threads.KIND if thread else ""),
         )
 
@@ -495,37 +503,37 @@ class Server:
         await self.turns.aclose()
 
 
-def _with_previous(served: Served, asked: ReplyRequest, headers: Headers) -> ReplyRequest:
+def _with_previous(served: Served, request: ReplyRequest, headers: Headers) -> ReplyRequest:
     """Put the turns that a request continues before its own messages.
 
     Raises:
         ApiError: There is no such turn.
     """
-    number = previous_turn(asked.response or {})
+    number = previous_turn(request.response or {})
     if number is None:
-        return asked
-    author = speakers.resolve_speaker(served.familiar, headers, asked.person)
+        return request
+    author = speakers.resolve_speaker(served.familiar, headers, request.person)
     past = served.conversations.past_of_turn(number, author)
     if past is None:
         raise unknown_response(f"resp_{number}")
     channel_id, lines = past
     messages = [{"role": line.role, "content": line.text} for line in lines]
-    own = asked.body["messages"]
+    own = request.body["messages"]
     at = 1 if own[0]["role"] == "system" else 0
-    body = {**asked.body, "messages": [*own[:at], *messages, *own[at:]]}
-    return replace(asked, lines=(*lines, *asked.lines), body=body, channel=channel_id)
+    body = {**request.body, "messages": [*own[:at], *messages, *own[at:]]}
+    return replace(request, lines=(*lines, *request.lines), body=body, channel=channel_id)
 
 
 def _made_at(home: Path, ids: Access) -> list[tuple[str, int]]:
     """Pair ids with the modification times of their settings, in seconds."""
-    found = []
+    items = []
     for name in ids:
         try:
             made_s = int((home / name / "character.toml").stat().st_mtime)
         except OSError:
             made_s = 0
-        found.append((name, made_s))
-    return found
+        items.append((name, made_s))
+    return items
 
 
 def _check_json(request: Request) -> None:

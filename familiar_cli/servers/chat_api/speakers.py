@@ -103,9 +103,9 @@ def resolve_channel(headers: Headers) -> str:
     Raises:
         ApiError: A header that names the channel is invalid.
     """
-    if named := _read_header(headers, CHANNEL):
+    if header := _read_header(headers, CHANNEL):
         with _naming_field(CHANNEL):
-            return check_id(named, CHANNEL)
+            return check_id(header, CHANNEL)
     for field, program in _CHATS.items():
         chat = _read_header(headers, field)
         if chat and not is_placeholder(chat) and not unkept_reason(headers, {}):
@@ -120,11 +120,11 @@ def resolve_message_id(headers: Headers) -> str:
     Raises:
         ApiError: The header is invalid.
     """
-    named = _read_header(headers, MESSAGE)
-    if not named:
+    header = _read_header(headers, MESSAGE)
+    if not header:
         return ""
     with _naming_field(MESSAGE):
-        return check_id(named, MESSAGE)
+        return check_id(header, MESSAGE)
 
 
 def resolve_kind(headers: Headers) -> str:
@@ -133,9 +133,9 @@ def resolve_kind(headers: Headers) -> str:
     Raises:
         ApiError: No such kind.
     """
-    named = (_read_header(headers, KIND) or "").strip().lower()
+    name = (_read_header(headers, KIND) or "").strip().lower()
     with _naming_field(KIND):
-        return check_kind(named) if named else ""
+        return check_kind(name) if name else ""
 
 
 def unkept_by(headers: Headers, body: Mapping[str, Any]) -> str:
@@ -144,12 +144,12 @@ def unkept_by(headers: Headers, body: Mapping[str, Any]) -> str:
     Raises:
         ApiError: The header is neither yes nor no.
     """
-    said = (_read_header(headers, KEEP) or "").lower()
-    if not said:
+    text = (_read_header(headers, KEEP) or "").lower()
+    if not text:
         return unkept_reason(headers, body)
-    if said not in _SWITCH:
+    if text not in _SWITCH:
         raise ApiError(400, f"{KEEP} must be 'yes' or 'no'", param=KEEP)
-    return "" if _SWITCH[said] else f"{KEEP} is no"
+    return "" if _SWITCH[text] else f"{KEEP} is no"
 
 
 def _read_header(headers: Headers, name: str) -> str | None:
@@ -262,12 +262,12 @@ def read_participants(
     names = {line.name for line in lines if line.name and line.role == "assistant"}
     between: list[str] = []
     for text in _own_instructions(body):
-        for found in (*_PROMPTS[1].finditer(text), *_PROMPTS[0].finditer(text)):
-            character = character or found[1]
-            if found.re is _PROMPTS[0] and found[2]:
-                between = re.split(r",? and |, ", found[2])
-        for found in _MEMBERS.finditer(text):
-            names.update(part.strip() for part in found[1].split(","))
+        for match in (*_PROMPTS[1].finditer(text), *_PROMPTS[0].finditer(text)):
+            character = character or match[1]
+            if match.re is _PROMPTS[0] and match[2]:
+                between = re.split(r",? and |, ", match[2])
+        for match in _MEMBERS.finditer(text):
+            names.update(part.strip() for part in match[1].split(","))
     if len(between) > 1:
         person = person or between[-1]
         names.update(between[:-1])
@@ -339,14 +339,14 @@ class RequestIdentity(Struct, frozen=True):
         return (self.asked.memory_only or self.is_chore) and self.asked.response is None
 
 
-def key_of(wanted: RequestIdentity) -> str:
+def key_of(identity: RequestIdentity) -> str:
     """Return a key shared by requests of one conversation, before it is looked up.
 
     Two simultaneous requests share their channel, or their first lines.
     """
-    if wanted.channel_id:
-        return wanted.channel_id
-    first = "\n".join(f"{line.role}\n{line.text}" for line in wanted.asked.lines[:2])
+    if identity.channel_id:
+        return identity.channel_id
+    first = "\n".join(f"{line.role}\n{line.text}" for line in identity.asked.lines[:2])
     return sha256(first.encode("utf-8", "surrogatepass")).hexdigest()
 
 

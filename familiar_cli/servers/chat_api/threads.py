@@ -61,30 +61,30 @@ def read_thread(
         return ()
     for message in body["messages"]:
         content = message.get("content") if message.get("role") == "system" else None
-        if isinstance(content, str) and (found := _find_thread(content[:_MOST_CHARS])):
-            return _channel_thread(*found, lines[0], is_own)
+        if isinstance(content, str) and (thread := _find_thread(content[:_MOST_CHARS])):
+            return _channel_thread(*thread, lines[0], is_own)
     return _pasted_thread(lines[0].text, is_own, has_said)
 
 
 def _find_thread(text: str) -> tuple[str, str] | None:
     """Return the familiar's name and the thread in the instructions; None if there is none."""
-    found = _THREAD.search(text)
-    if found is None:
+    match = _THREAD.search(text)
+    if match is None:
         return None
-    name, start = found["name"], text.find(_HISTORY, found.end(), found.end() + _MOST_BETWEEN)
+    name, start = match["name"], text.find(_HISTORY, match.end(), match.end() + _MOST_BETWEEN)
     if start < 0:
-        return (name, "") if len(text) - found.end() <= _MOST_BETWEEN else None
+        return (name, "") if len(text) - match.end() <= _MOST_BETWEEN else None
     end = text.rfind(f"{_END}{name},", start)
     return (name, text[start + len(_HISTORY) : end]) if end >= 0 else None
 
 
 def _channel_thread(
-    name: str, history: str, said: RequestLine, is_own: Callable[[str], bool]
+    name: str, history: str, line: RequestLine, is_own: Callable[[str], bool]
 ) -> tuple[RequestLine, ...]:
     """Return the thread of a channel of Open WebUI, and the message after it."""
     names = {fold(name)}
-    label = _LABEL.match(said.text)
-    newest = replace(said, text=said.text[label.end() :], name=label[1]) if label else said
+    label = _LABEL.match(line.text)
+    newest = replace(line, text=line.text[label.end() :], name=label[1]) if label else line
     past = list(
         _labelled_lines(
             history.strip("\n").split("\n\n"),
@@ -122,13 +122,13 @@ def _labelled_lines(
     parts: Iterable[str], separator: str, is_own: Callable[[str], bool]
 ) -> list[RequestLine]:
     """Return the messages in parts of a text; a part without a name belongs to the one before."""
-    found: list[RequestLine] = []
+    lines: list[RequestLine] = []
     for part in parts:
         label = _LABEL.match(part)
         if label:
             name, text = label[1].strip(), part[label.end() :]
             line = RequestLine("user", text, name)
-            found.append(RequestLine("assistant", text) if is_own(name) else line)
-        elif found and part.strip():
-            found[-1] = replace(found[-1], text=f"{found[-1].text}{separator}{part}")
-    return [replace(line, text=line.text.strip()) for line in found if line.text.strip()]
+            lines.append(RequestLine("assistant", text) if is_own(name) else line)
+        elif lines and part.strip():
+            lines[-1] = replace(lines[-1], text=f"{lines[-1].text}{separator}{part}")
+    return [replace(line, text=line.text.strip()) for line in lines if line.text.strip()]

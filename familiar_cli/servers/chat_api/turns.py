@@ -36,19 +36,19 @@ _LINGER_S: Final = 60.0  # wait for a retry after a reply's last client has left
 _KEPT_S: Final = 30.0  # keep a whole reply for retries sent before it was complete
 
 
-def turn_key(wanted: RequestIdentity, headers: Headers) -> TurnKey | None:
+def turn_key(identity: RequestIdentity, headers: Headers) -> TurnKey | None:
     """Return the key that a retry shares with the request; None if the message has no id."""
-    if not wanted.message_id or wanted.is_chore:
+    if not identity.message_id or identity.is_chore:
         return None
-    asked = wanted.asked
+    request = identity.asked
     return (
-        asked.familiar_id,
-        key_of(wanted),
-        wanted.author.slug,
-        wanted.message_id,
-        asked.said,
-        wanted.is_kept,
-        asked.memory_only and ("stream" if asked.stream else "whole"),
+        request.familiar_id,
+        key_of(identity),
+        identity.author.slug,
+        identity.message_id,
+        request.said,
+        identity.is_kept,
+        request.memory_only and ("stream" if request.stream else "whole"),
         headers.get(TYPE, "").strip().lower(),
     )
 
@@ -100,8 +100,8 @@ class ServedTurn(LiveTurn):
         if self._wanted.is_chore:
             await self._do_chore()
             return None
-        wanted, familiar = self._wanted, self._served.familiar
-        async with self._alone.hold(key_of(wanted)):
+        identity, familiar = self._wanted, self._served.familiar
+        async with self._alone.hold(key_of(identity)):
             said = await asyncio.to_thread(self._placed)
             result = await take_turn(familiar, said, self._on_text, asking=self._asking())
         familiar.finder.load_embedder(optimised=True)  # halves what questions cost from now on
@@ -109,45 +109,49 @@ class ServedTurn(LiveTurn):
 
     def _placed(self) -> Said:
         """Find and prepare the conversation, in a thread, since it uses the history."""
-        wanted, conversations = self._wanted, self._served.conversations
-        lines = wanted.asked.lines
-        found = conversations.find(
-            lines, wanted.author, wanted.channel_id, wanted.message_id, kind=wanted.kind
+        identity, conversations = self._wanted, self._served.conversations
+        lines = identity.asked.lines
+        conversation = conversations.find(
+            lines, identity.author, identity.channel_id, identity.message_id, kind=identity.kind
         )
-        author = lines[-1].author or wanted.author
+        author = lines[-1].author or identity.author
         said = Said(
-            found.words or wanted.asked.said, author, greeting=0, source=SOURCE, kind=wanted.kind
+            conversation.words or identity.asked.said,
+            author,
+            greeting=0,
+            source=SOURCE,
+            kind=identity.kind,
         )
-        if wanted.asked.memory_only:
-            said = replace(said, beside=wanted.asked.texts)
-        if found.is_unreadable:
+        if identity.asked.memory_only:
+            said = replace(said, beside=identity.asked.texts)
+        if conversation.is_unreadable:
             self._unkept = "a whole prompt in which the current message was not found"
         if self._unkept:
-            return conversations.off_record(found, said, lines[:-1])
-        return conversations.prepare(found, replace(said, message_id=wanted.message_id))
+            return conversations.off_record(conversation, said, lines[:-1])
+        return conversations.prepare(conversation, replace(said, message_id=identity.message_id))
 
     def _asking(self) -> Asking:
-        asked = self._wanted.asked
+        request = self._wanted.asked
         return Asking(
-            memory_only=asked.memory_only,
+            memory_only=request.memory_only,
             model=self._model,
             watcher=Watcher(self._amend, self._put),
         )
 
     def _amend(self, trace: Trace) -> Trace:
         """Store the pictures of a message that is about to be stored, and record the request."""
-        asked = self._wanted.asked
+        request = self._wanted.asked
         if not self._unkept:
-            keep_pictures(self._served.familiar.paths.root, map(picture_url, asked.pictures))
-        return record_request(trace, asked)
+            keep_pictures(self._served.familiar.paths.root, map(picture_url, request.pictures))
+        return record_request(trace, request)
 
     def _model(self, model: ChatModel) -> ChatModel:
-        asked = self._wanted.asked
-        if asked.memory_only:
-            return ClientsPrompt(model, asked, self._served.familiar.name, self._on_event)
+        request = self._wanted.asked
+        if request.memory_only:
+            return ClientsPrompt(model, request, self._served.familiar.name, self._on_event)
         familiar = self._served.familiar
         earlier = familiar.paths.root if familiar.config.llm.vision == "on" else None
-        return WithSampling(model, asked.sampling, asked.pictures, earlier)
+        return WithSampling(model, request.sampling, request.pictures, earlier)
 
     def _on_text(self, text: str) -> None:
         if not self._wanted.passes_events:

@@ -162,26 +162,26 @@ def _resolve_names(tool: Tool, sent: Mapping[str, Any]) -> tuple[dict[str, Any],
     """Assign arguments to parameters; return the unknown ones, too."""
     parameters = tool.parameters
     plain = {_plain_name(name): name for name in parameters}
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     left: dict[str, Any] = {}
     for name, value in sent.items():
         own = name if name in parameters else plain.get(_plain_name(name))
         if value is None or (own and _is_absent(own, value)):
             continue
-        if own and own not in found:
-            found[own] = value
+        if own and own not in result:
+            result[own] = value
         else:
             left[name] = value
     unknown = []
     for name, value in left.items():
         word = _plain_name(name)
-        fitting = (p for p in parameters if p not in found and word in _SYNONYMS.get(p, ()))
+        fitting = (p for p in parameters if p not in result and word in _SYNONYMS.get(p, ()))
         own = next(fitting, None)
         if own is None:
             unknown.append(name)
         elif not _is_absent(own, value):
-            found[own] = value
-    return found, unknown
+            result[own] = value
+    return result, unknown
 
 
 def _plain_name(name: str) -> str:

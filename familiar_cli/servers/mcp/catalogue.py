@@ -107,10 +107,10 @@ def page_of(paths: list[str], cursor: str | None) -> tuple[list[str], str | None
         except ValueError:
             raise UsageError("The cursor is not valid") from None
         start = next((n for n, path in enumerate(paths) if path > after), len(paths))
-    found = paths[start : start + _PAGE]
+    items = paths[start : start + _PAGE]
     if start + _PAGE >= len(paths):
-        return found, None
-    return found, base64.urlsafe_b64encode(found[-1].encode()).decode()
+        return items, None
+    return items, base64.urlsafe_b64encode(items[-1].encode()).decode()
 
 
 MOST_VALUES: Final = 100
@@ -156,9 +156,9 @@ def make_prompt(caller: Caller, name: str, arguments: Mapping[str, str]) -> str:
 def complete_argument(caller: Caller, argument: str, begun: str) -> list[str]:
     """Complete an argument; empty if nothing is known about it."""
     known = _VALUES.get(argument)
-    wanted = fold_word(begun)
+    target = fold_word(begun)
     return (
-        [value for value in known(caller) if fold_word(value).startswith(wanted)] if known else []
+        [value for value in known(caller) if fold_word(value).startswith(target)] if known else []
     )
 
 
@@ -191,8 +191,8 @@ def _people_names(caller: Caller) -> Iterable[str]:
 
 
 def _channel_names(caller: Caller) -> Iterable[str]:
-    found = (channel.channel_id for channel in caller.familiar.history.channels())
-    return filter(caller.viewer.sees_channel, found)
+    channel_ids = (channel.channel_id for channel in caller.familiar.history.channels())
+    return filter(caller.viewer.sees_channel, channel_ids)
 
 
 _VALUES: Final[Mapping[str, Callable[[Caller], Iterable[str]]]] = {

@@ -58,13 +58,13 @@ def todo(caller: Caller, arguments: Arguments) -> Answer:
     of_id = {"r": "reminder", "t": "task"}.get(arguments.get("id", "")[:1])
     kind = of_id or kind or ("reminder" if "when" in arguments else "task")
     change = _add_item if action == "add" else _mark_item
-    done = edit_list(
+    outcome = edit_list(
         caller.familiar,
         writer_of(caller),
         _LISTS[kind],
         lambda text: change(caller, kind, text, arguments),
     )
-    return describe_write(done)
+    return describe_write(outcome)
 
 
 def _add_item(caller: Caller, kind: str, text: str, arguments: Arguments) -> str:
@@ -101,10 +101,10 @@ def _mark_item(caller: Caller, kind: str, text: str, arguments: Arguments) -> st
 
 
 def _list_desk(caller: Caller, kind: str | None) -> Answer:
-    found = [item for one in ([kind] if kind else _LISTS) for item in _items_of(caller, one)]
-    due = sum("due" in item.about for item in found)
+    items = [item for one in ([kind] if kind else _LISTS) for item in _items_of(caller, one)]
+    due = sum("due" in item.about for item in items)
     notes = [f"{counted(due, 'item')} due now."] if due else []
-    return Answer(found, notes if found else ["There is nothing on the list."])
+    return Answer(items, notes if items else ["There is nothing on the list."])
 
 
 def due_reminder_notes(caller: Caller) -> list[str]:

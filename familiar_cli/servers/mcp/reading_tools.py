@@ -79,8 +79,8 @@ def memory_read(caller: Caller, arguments: Arguments) -> Answer:
 
 def memory_list(caller: Caller, arguments: Arguments) -> Answer:
     """List the files, newest first."""
-    found = _list_files(caller, arguments)
-    files = sorted(found, key=lambda one: (one[1], one[0].rel_path), reverse=True)
+    items = _list_files(caller, arguments)
+    files = sorted(items, key=lambda one: (one[1], one[0].rel_path), reverse=True)
     start = arguments.get("offset", 0)
     wanted = files[start : start + arguments.get("limit", _LISTED)]
     left = len(files) - start - len(wanted)
@@ -104,17 +104,17 @@ def _paths_about(caller: Caller, arguments: Arguments) -> list[str]:
         day = _named_span(caller, day, "date").first.isoformat()
     granularity = arguments.get("granularity") or (period.tier if period else DAILY_DIR)
     wanted = [day, *filter(None, (arguments.get("instanceId"), arguments.get("slug")))]
-    found = [
+    rel_paths = [
         entry.rel_path
         for entry in _list_entries(caller, granularity)
         if _begins_with(entry.rel_path.removeprefix(f"{granularity}/"), "_".join(wanted))
     ]
-    if not found:
+    if not rel_paths:
         raise NotFoundError(
             f"No {granularity} memory is about {framed('_'.join(wanted))}",
             hint=f"memory_list with folder {granularity} lists those that exist.",
         )
-    return found
+    return rel_paths
 
 
 def _begins_with(name: str, wanted: str) -> bool:
@@ -175,9 +175,9 @@ def _named_span(caller: Caller, text: str, argument: str) -> Span:
         return Span(day, day)
     if period := read_period(text.strip()):
         return Span(period.first, period.last)
-    for found in spans_in(text, today):
+    for span in spans_in(text, today):
         with suppress(ValueError):
-            return found if isinstance(found, Span) else found.beside(today, -1)
+            return span if isinstance(span, Span) else span.beside(today, -1)
     try:
         day = day_named(caller.familiar, text)
     except UsageError:
@@ -205,7 +205,7 @@ _MOST_HITS: Final = 10
 def memory_search(caller: Caller, arguments: Arguments) -> Answer:
     """Search memories by one query or up to five, best first."""
     first, last = asked_days(caller, arguments)
-    found = search_memories(
+    result = search_memories(
         caller.familiar,
         arguments["query"],
         max_results=arguments.get("maxResults", _MOST_HITS),
@@ -216,12 +216,14 @@ def memory_search(caller: Caller, arguments: Arguments) -> Answer:
         viewer=caller.viewer,
     )
     # What is found here stands in a prompt, so what a lorebook keeps back is not offered.
-    asked = arguments["query"] if isinstance(arguments["query"], str) else found.query
-    kept = kept_back(caller.familiar, asked, (hit.rel_path for hit in found.hits), caller.viewer)
-    hits = [hit for hit in found.hits if hit.rel_path not in kept]
+    question = arguments["query"] if isinstance(arguments["query"], str) else result.query
+    kept = kept_back(
+        caller.familiar, question, (hit.rel_path for hit in result.hits), caller.viewer
+    )
+    hits = [hit for hit in result.hits if hit.rel_path not in kept]
     items = [ToolItem(_memory_facts(caller, hit), hit.text) for hit in hits]
-    notes = found.notes if items else ("No memory matches; memory_list lists all.", *found.notes)
-    return Answer(items, notes, {"method": found.method})
+    notes = result.notes if items else ("No memory matches; memory_list lists all.", *result.notes)
+    return Answer(items, notes, {"method": result.method})
 
 
 def _memory_facts(caller: Caller, hit: Hit) -> dict[str, Any]:
@@ -249,15 +251,15 @@ def person(caller: Caller, arguments: Arguments) -> Answer:
 
     if not caller.viewer.is_owner:
         return _known_person(caller, arguments["name"])
-    found = show_person(caller.familiar, arguments["name"], viewer=caller.viewer)
-    if not found.sha256:
-        raise NotFoundError(f"There is no file about {framed(found.slug)!r} yet")
-    seen = see(caller, found.rel_path)
+    page = show_person(caller.familiar, arguments["name"], viewer=caller.viewer)
+    if not page.sha256:
+        raise NotFoundError(f"There is no file about {framed(page.slug)!r} yet")
+    seen = see(caller, page.rel_path)
     notes = [
         f"The name {framed(shared.name)} is shared by {', '.join(shared.slugs)}."
-        for shared in found.collisions
+        for shared in page.collisions
     ]
-    more = {"slug": found.slug, "names": [framed(name) for name in names_of(seen.text)]}
+    more = {"slug": page.slug, "names": [framed(name) for name in names_of(seen.text)]}
     return Answer(list(seen.items()), notes, more, stamp=sha256_of(seen.text)[:12])
 
 
@@ -270,17 +272,17 @@ def _known_person(caller: Caller, name: str) -> Answer:
     """
     from familiar_cli.store.memory.aliases import names_of, slug_in
 
-    wanted, found = fold(name.strip()).replace(":", "-", 1), list[tuple[str, SeenFile]]()
+    target, matches = fold(name.strip()).replace(":", "-", 1), list[tuple[str, SeenFile]]()
     for entry in _list_entries(caller, PEOPLE_DIR):
         if slug := slug_in(entry.rel_path):
             names = names_of(caller.seen_text(entry.rel_path))
-            if wanted in {fold(slug), *(fold(one).replace(":", "-", 1) for one in names)}:
-                found.append((slug, see(caller, entry.rel_path)))
-    if not found:
+            if target in {fold(slug), *(fold(one).replace(":", "-", 1) for one in names)}:
+                matches.append((slug, see(caller, entry.rel_path)))
+    if not matches:
         raise NotFoundError(f"Nobody is called {framed(name)!r}")
-    if len(found) > 1:
-        raise UsageError(f"{framed(name)!r} is {', '.join(slug for slug, _ in found)}")
-    ((slug, seen),) = found
+    if len(matches) > 1:
+        raise UsageError(f"{framed(name)!r} is {', '.join(slug for slug, _ in matches)}")
+    ((slug, seen),) = matches
     more = {"slug": slug, "names": [framed(one) for one in names_of(seen.text)]}
     return Answer(list(seen.items()), [], more, stamp=sha256_of(seen.text))
 
@@ -357,7 +359,7 @@ def history_search(caller: Caller, arguments: Arguments) -> Answer:
         UsageError: `query` has no words.
     """
     first, last = asked_days(caller, arguments)
-    found = search_past(
+    past = search_past(
         caller.familiar,
         arguments["query"],
         k=min(arguments.get("limit", _FOUND), _MOST),
@@ -377,10 +379,10 @@ def history_search(caller: Caller, arguments: Arguments) -> Answer:
             },
             hit.text,
         )
-        for hit in found.hits
+        for hit in past.hits
     ]
     notes = () if items else ("No turn matches.",)
-    return Answer(items, notes, {"method": found.method})
+    return Answer(items, notes, {"method": past.method})
 
 
 def open_channel(caller: Caller, arguments: Arguments) -> str | None:
@@ -394,8 +396,8 @@ def open_channel(caller: Caller, arguments: Arguments) -> str | None:
     if channel is None:
         return None
     check_id(channel, "The argument 'channel'")
-    known = {found.channel_id for found in caller.familiar.history.channels()}
-    if channel not in known or not caller.viewer.sees_channel(channel):
+    channel_ids = {summary.channel_id for summary in caller.familiar.history.channels()}
+    if channel not in channel_ids or not caller.viewer.sees_channel(channel):
         raise NotFoundError(
             f"There is no open channel {framed(channel)!r}",
             hint="`recent` shows those that are open; of private ones, only the server's own is.",
@@ -408,7 +410,7 @@ def _newest_turns(caller: Caller, channel: str | None, wanted: int) -> list[Turn
     history, viewer = caller.familiar.history, caller.viewer
     if channel is not None:
         return history.recent(channel, wanted, viewer=viewer)
-    return [kept.turn for kept in newest_turns(history, TurnFilter(viewer), wanted)]
+    return [selection.turn for selection in newest_turns(history, TurnFilter(viewer), wanted)]
 
 
 CHANNEL: Final = "mcp"
@@ -442,11 +444,11 @@ def why(caller: Caller, arguments: Arguments) -> Answer:
     from familiar_cli.actions.talk.explain_piece import explain_piece as why_of
 
     trace, subject = _find_trace(caller, arguments), arguments["subject"]
-    found = why_of(caller.familiar, trace, subject, viewer=caller.viewer)
-    reasons = [*found.reasons, *filter(None, [found.since])]
-    more = {"verdict": found.verdict, "turn": found.turn, "reasons": reasons}
-    items = [_piece_item(piece) for piece in found.contributions]
-    return Answer(items, [f"Verdict: {found.verdict}.", *reasons], more)
+    explanation = why_of(caller.familiar, trace, subject, viewer=caller.viewer)
+    reasons = [*explanation.reasons, *filter(None, [explanation.since])]
+    more = {"verdict": explanation.verdict, "turn": explanation.turn, "reasons": reasons}
+    items = [_piece_item(piece) for piece in explanation.contributions]
+    return Answer(items, [f"Verdict: {explanation.verdict}.", *reasons], more)
 
 
 def _find_trace(caller: Caller, arguments: Arguments) -> Trace:

@@ -237,7 +237,7 @@ class MemoryServer:
             return _failed(f"There is no tool {framed(params.name)!r}", known)
         try:
             arguments, notes = read_arguments(tool, params.arguments or {})
-            made = await self._ask(ctx, lambda caller: _run(tool, arguments, caller, notes))
+            page = await self._ask(ctx, lambda caller: _run(tool, arguments, caller, notes))
         except FamiliarError as error:
             return _failed(str(error), error.hint)
         except Exception as error:  # noqa: BLE001  # one broken call must not end the server
@@ -247,8 +247,8 @@ class MemoryServer:
             )
         if tool.searches:
             self._embed_soon()
-        text = types.TextContent(type="text", text=made.text)
-        return types.CallToolResult(content=[text], structured_content=made.data)
+        text = types.TextContent(type="text", text=page.text)
+        return types.CallToolResult(content=[text], structured_content=page.data)
 
     async def _list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
@@ -256,10 +256,10 @@ class MemoryServer:
         with _as_errors():
             cursor = params.cursor if params else None
             paths = await self._ask(ctx, catalogue.paths)
-            found, following = catalogue.page_of(paths, cursor)
+            items, following = catalogue.page_of(paths, cursor)
         listed = [
             types.Resource(uri=uri_of(self._paths.id, path), name=path, mime_type=catalogue.MIME)
-            for path in found
+            for path in items
         ]
         return types.ListResourcesResult(resources=listed, next_cursor=following)
 
@@ -267,13 +267,13 @@ class MemoryServer:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         del ctx, params
-        made = types.ResourceTemplate(
+        result = types.ResourceTemplate(
             uri_template=catalogue.template(self._paths.id),
             name="memory",
             description="A memory file.",
             mime_type=catalogue.MIME,
         )
-        return types.ListResourceTemplatesResult(resource_templates=[made])
+        return types.ListResourceTemplatesResult(resource_templates=[result])
 
     async def _read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
@@ -330,9 +330,9 @@ class MemoryServer:
 
         with _as_errors():
             check_sizes("completion/complete", {asked.name: asked.value})
-            found = await self._ask(ctx, values)
+            items = await self._ask(ctx, values)
         most = catalogue.MOST_VALUES
-        told = types.Completion(values=found[:most], total=len(found), has_more=len(found) > most)
+        told = types.Completion(values=items[:most], total=len(items), has_more=len(items) > most)
         return types.CompleteResult(completion=told)
 
     async def _ask(self, ctx: Context, work: Callable[[Caller], T]) -> T:
@@ -391,8 +391,8 @@ def _input_schema(name: str) -> dict[str, Any] | None:
 
 def _run(tool: Tool, arguments: Arguments, caller: Caller, notes: Sequence[str]) -> ToolPage:
     answer = tool.run(caller, arguments)
-    told = (without_commands(note) for note in (*answer.notes, *due_reminder_notes(caller)))
-    answer = replace(answer, notes=[*notes, *(note for note in told if note != _FOR_A_PERSON)])
+    parts = (without_commands(note) for note in (*answer.notes, *due_reminder_notes(caller)))
+    answer = replace(answer, notes=[*notes, *(note for note in parts if note != _FOR_A_PERSON)])
     return page(tool.name, arguments, answer, caller.familiar.counter)
 
 
@@ -422,16 +422,16 @@ def without_commands(text: str) -> str:
     """Rewrite a text for a model, which has tools and no shell."""
     kept: list[str] = []
     for sentence in _SENTENCES.split(text):
-        named = _COMMAND.sub(_name_tool, sentence).replace("Run `", "Call `")
-        kept.append(_FOR_A_PERSON if _COMMAND.search(named) else named)
+        name = _COMMAND.sub(_name_tool, sentence).replace("Run `", "Call `")
+        kept.append(_FOR_A_PERSON if _COMMAND.search(name) else name)
     return " ".join(dict.fromkeys(kept))
 
 
-def _name_tool(found: re.Match[str]) -> str:
+def _name_tool(match: re.Match[str]) -> str:
     for command, tool in _TOOL_OF.items():
-        if f"{found[1]} ".startswith(f"{command} "):
+        if f"{match[1]} ".startswith(f"{command} "):
             return f"`{tool}`"
-    return found[0]
+    return match[0]
 
 
 _FOR_A_PERSON: Final = "That is for the person who runs this server."

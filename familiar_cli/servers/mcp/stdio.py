@@ -45,14 +45,14 @@ async def serve_stdio(paths: FamiliarPaths, manner: ServerOptions) -> None:
 
 
 async def _serve(server: MemoryServer) -> None:
-    asked = _OpenRequests()
+    requests = _OpenRequests()
     protocol = server.protocol
     with _claimed_stdin() as descriptor:
-        lines = cast("Any", _lines(descriptor, asked))  # it is used with `async for` only
+        lines = cast("Any", _lines(descriptor, requests))  # it is used with `async for` only
         try:
             async with stdio_server(stdin=lines) as (read, write):
                 options = protocol.create_initialization_options()
-                await protocol.run(read, cast("Any", _Answers(write, asked)), options)
+                await protocol.run(read, cast("Any", _Answers(write, requests)), options)
         except* BrokenPipeError:
             pass  # the client has disconnected
 
@@ -128,7 +128,7 @@ class _Answers:
         await self.aclose()
 
 
-async def _lines(descriptor: int, asked: _OpenRequests) -> AsyncIterator[str]:
+async def _lines(descriptor: int, requests: _OpenRequests) -> AsyncIterator[str]:
     """Yield incoming lines until the end.
 
     A daemon thread reads them: nothing can interrupt the read, and a signal must end the program
@@ -155,9 +155,9 @@ async def _lines(descriptor: int, asked: _OpenRequests) -> AsyncIterator[str]:
     while (line := await waiting.get()) is not None:
         text = line.decode("utf-8", "replace")
         if text.strip():
-            asked.sent(text)
+            requests.sent(text)
             yield _whole(text)
-    await asked.all_answered()
+    await requests.all_answered()
 
 
 def _whole(line: str) -> str:

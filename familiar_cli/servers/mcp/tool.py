@@ -267,11 +267,11 @@ def cursor_of(tool: str, arguments: Arguments) -> Cursor:
     Raises:
         UsageError: The cursor is invalid, or belongs to another call.
     """
-    sent = arguments.get("cursor")
-    if not sent:
+    cursor = arguments.get("cursor")
+    if not cursor:
         return Cursor()
     try:
-        key, start, char, _ = _decoded(sent)
+        key, start, char, _ = _decoded(cursor)
     except ValueError:
         raise UsageError("The cursor is not valid", hint="Call again without it.") from None
     if key != _key(tool, arguments):
@@ -372,8 +372,8 @@ def _beginning(text: str, room: int, counter: TokenCounter) -> str:
 
 
 def _check_stamp(arguments: Arguments, answer: Answer) -> None:
-    sent = arguments.get("cursor")
-    if sent and _decoded(sent)[3] != answer.stamp:
+    cursor = arguments.get("cursor")
+    if cursor and _decoded(cursor)[3] != answer.stamp:
         raise UsageError("It changed since that page", hint="Call again without the cursor.")
 
 
@@ -395,8 +395,8 @@ def _decoded(sent: str) -> tuple[str, int, int, str]:
         ValueError: It is invalid.
     """
     padded = sent + "=" * (-len(sent) % 4)
-    found = json.loads(base64.urlsafe_b64decode(padded.encode("ascii")))
-    match found:
+    value = json.loads(base64.urlsafe_b64decode(padded.encode("ascii")))
+    match value:
         case [str(key), int(start), int(char), str(stamp)] if start >= 0 and char >= 0:
             return key, start, char, stamp
     raise ValueError(sent)
@@ -441,16 +441,16 @@ class SeenFile(Struct, frozen=True):
                 yield ToolItem({**about, **cited(text, self.numbering), **dated, **version}, text)
                 version = {}  # once is enough
 
-    def _lines_near(self, wanted: str) -> tuple[tuple[int, str], ...]:
-        lines, name = self.lines, fold(wanted.lstrip("#").strip())
+    def _lines_near(self, target: str) -> tuple[tuple[int, str], ...]:
+        lines, name = self.lines, fold(target.lstrip("#").strip())
         for at, (_, text) in enumerate(lines):
             if text.startswith("#") and fold(text.strip("# ")) == name:
                 level = _level_of(text)
                 below = lines[at + 1 :]
                 after = (n for n, (_, line) in enumerate(below) if 0 < _level_of(line) <= level)
                 return (lines[at], *below[: next(after, None)])
-        found = {at for at, (_, text) in enumerate(lines) if name in fold(text)}
-        near = {n for at in found for n in range(at - _NEAR_LINES, at + _NEAR_LINES + 1)}
+        items = {at for at, (_, text) in enumerate(lines) if name in fold(text)}
+        near = {n for at in items for n in range(at - _NEAR_LINES, at + _NEAR_LINES + 1)}
         return tuple(line for at, line in enumerate(lines) if at in near)
 
 
@@ -513,8 +513,8 @@ def day_of(rel_path: str) -> str:
 
 def cited(text: str, numbering: Numbering) -> dict[str, str]:
     """Return the turns that a text cites, if any."""
-    named = number_spans(turn_ids(text, numbering))
-    return {"turns": named} if named else {}
+    name = number_spans(turn_ids(text, numbering))
+    return {"turns": name} if name else {}
 
 
 def turn_item(caller: Caller, turn: Turn, speaker: str) -> ToolItem:

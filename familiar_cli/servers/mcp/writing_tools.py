@@ -70,7 +70,7 @@ def memory_create(caller: Caller, arguments: Arguments) -> Answer:
     """Create a memory."""
     named = arguments.get("instanceId") or arguments.get("sourceInstance")
     instance = named or slugify(caller.client)
-    made = create_memory(
+    outcome = create_memory(
         caller.familiar,
         writer_of(caller, instance),
         _new_place(caller, arguments, instance),
@@ -79,20 +79,20 @@ def memory_create(caller: Caller, arguments: Arguments) -> Answer:
         participating=arguments.get("participatingInstances", ()),
         source=arguments.get("sourceInstance", ""),
     )
-    return describe_write(made)
+    return describe_write(outcome)
 
 
 def memory_update(caller: Caller, arguments: Arguments) -> Answer:
     """Replace a memory's text."""
     instance = arguments.get("instanceId", "")
-    made = update_memory(
+    outcome = update_memory(
         caller.familiar,
         writer_of(caller, instance),
         _place(caller, arguments, instance),
         arguments["content"],
         edited_by=arguments.get("editedBy", ""),
     )
-    return describe_write(made)
+    return describe_write(outcome)
 
 
 def memory_edit(caller: Caller, arguments: Arguments) -> Answer:
@@ -112,7 +112,7 @@ def memory_edit(caller: Caller, arguments: Arguments) -> Answer:
         operation = arguments.get("operation") or ("replace" if is_part else "append")
         into = "append" if operation == "append" else "new_text"
         edit = replace(edit, **{into: content})
-    made = edit_memory(
+    outcome = edit_memory(
         caller.familiar,
         writer_of(caller, instance),
         _place(caller, arguments, arguments.get("instanceId", "")),
@@ -120,7 +120,7 @@ def memory_edit(caller: Caller, arguments: Arguments) -> Answer:
         checksum=arguments.get("checksum", ""),
         chats=arguments.get("chatIds", ()),
     )
-    return describe_write(made)
+    return describe_write(outcome)
 
 
 def memory_delete(caller: Caller, arguments: Arguments) -> Answer:
@@ -132,11 +132,11 @@ def memory_delete(caller: Caller, arguments: Arguments) -> Answer:
 
 def memory_undo(caller: Caller, arguments: Arguments) -> Answer:
     """Undo this session's writes."""
-    done = take_back(caller.familiar, writer_of(caller), everything=arguments.get("all", False))
-    files = [ToolItem({"path": path, "status": "restored"}) for path in done.rel_paths]
-    plans = [ToolItem({"plan": plan, "status": "withdrawn"}) for plan in done.plans]
-    told = f"Undid {counted(len(files), 'file')} and {counted(len(plans), 'plan')}."
-    return Answer([*files, *plans], [told])
+    undo = take_back(caller.familiar, writer_of(caller), everything=arguments.get("all", False))
+    files = [ToolItem({"path": path, "status": "restored"}) for path in undo.rel_paths]
+    plans = [ToolItem({"plan": plan, "status": "withdrawn"}) for plan in undo.plans]
+    text = f"Undid {counted(len(files), 'file')} and {counted(len(plans), 'plan')}."
+    return Answer([*files, *plans], [text])
 
 
 def memory_consolidate(caller: Caller, arguments: Arguments) -> Answer:
@@ -152,13 +152,13 @@ def memory_consolidate(caller: Caller, arguments: Arguments) -> Answer:
                 period=arguments.get("targetDate", ""),
             )
 
-    done = asyncio.run(consolidate())
-    items = [ToolItem({"path": path, "status": "written"}) for path in done.made]
+    report = asyncio.run(consolidate())
+    items = [ToolItem({"path": path, "status": "written"}) for path in report.made]
     items += [
         ToolItem({"period": period, "plan": plan, "status": "planned"})
-        for period, plan in done.plans.items()
+        for period, plan in report.plans.items()
     ]
-    notes = [*done.failed] or ([] if items else ["Nothing is due."])
+    notes = [*report.failed] or ([] if items else ["Nothing is due."])
     return Answer(items, notes)
 
 

@@ -26,43 +26,45 @@ _NAME_CHARS: Final = 60  # of a file's name; a letter takes up to four bytes of 
 _ANSWERS: Final = ("me", "character", "dates", "whose")
 
 
-def show_import(asked: PageRequest) -> Shown:
+def show_import(request: PageRequest) -> Shown:
     """Return the page that takes a file."""
-    return _page(asked)
+    return _page(request)
 
 
-def _page(asked: PageRequest, status: int = 200, **values: Any) -> Shown:  # noqa: ANN401
-    known = {name: asked.form.get(name, ()) for name in _ANSWERS}
+def _page(request: PageRequest, status: int = 200, **values: Any) -> Shown:  # noqa: ANN401
+    known = {name: request.form.get(name, ()) for name in _ANSWERS}
     empty: dict[str, Any] = {"preview": "", "problems": [], "question": None}
     empty |= {"token": "", "name": ""}
     return Shown("import", {**empty, **values, "answers": known}, status)
 
 
-def take_file(asked: PageRequest) -> Shown | Redirect:
+def take_file(request: PageRequest) -> Shown | Redirect:
     """Preview an uploaded file, or import the one that was previewed."""
     try:
-        path = _kept_upload(asked.sent("token")) if asked.sent("token") else _keep_upload(asked)
+        path = (
+            _kept_upload(request.sent("token")) if request.sent("token") else _keep_upload(request)
+        )
     except FamiliarError as error:
-        return _page(asked, http_status(error), problems=[_sentence(error)])
-    is_preview = asked.sent("do") != "import"
-    items, question = _import(asked, path, dry_run=is_preview)
+        return _page(request, http_status(error), problems=[_sentence(error)])
+    is_preview = request.sent("do") != "import"
+    items, question = _import(request, path, dry_run=is_preview)
     problems = [_sentence(item.error) for item in items if item.error]
-    told = _words_of(items, dry_run=is_preview)
+    words = _words_of(items, dry_run=is_preview)
     if is_preview or question or not any(item.done for item in items):
         place: dict[str, Any] = {"token": path.parent.name, "name": path.name}
-        shown: dict[str, Any] = {"preview": told, "problems": problems, "question": question}
-        return _page(asked, **shown, **place)
+        shown: dict[str, Any] = {"preview": words, "problems": problems, "question": question}
+        return _page(request, **shown, **place)
     shutil.rmtree(path.parent, ignore_errors=True)
-    made = next((item.familiar for item in items if item.kind in _MAKES_FAMILIAR), "")
-    lines = tuple(line for line in bare_lines(told) if line.strip())
+    text = next((item.familiar for item in items if item.kind in _MAKES_FAMILIAR), "")
+    lines = tuple(line for line in bare_lines(words) if line.strip())
     waits = any(getattr(done, "plan", "") for item in items for done in item.done)
-    to = f"/f/{made}/" if made else asked.to("review" if waits else "import")
+    to = f"/f/{text}/" if text else request.to("review" if waits else "import")
     return Redirect(to, (*lines, *problems))
 
 
-def _keep_upload(asked: PageRequest) -> Path:
+def _keep_upload(request: PageRequest) -> Path:
     """Write an uploaded file below the cache; of earlier ones the newest stay."""
-    if not asked.file_name or not asked.file:
+    if not request.file_name or not request.file:
         raise UsageError("No file was chosen; nothing was imported")
     uploads = cache_dir() / "uploads"
     uploads.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -71,9 +73,9 @@ def _keep_upload(asked: PageRequest) -> Path:
         shutil.rmtree(old, ignore_errors=True)
     place = uploads / secrets.token_urlsafe(16)
     place.mkdir(mode=0o700)
-    name = re.sub(r"[^\w. ()-]", "_", asked.file_name.replace("\\", "/").rpartition("/")[2])
+    name = re.sub(r"[^\w. ()-]", "_", request.file_name.replace("\\", "/").rpartition("/")[2])
     path = place / (name.lstrip(".")[-_NAME_CHARS:].lstrip(".") or "file")
-    path.write_bytes(asked.file)
+    path.write_bytes(request.file)
     return path
 
 
@@ -88,20 +90,20 @@ def _kept_upload(token: str) -> Path:
 
 
 def _import(
-    asked: PageRequest, path: Path, *, dry_run: bool
+    request: PageRequest, path: Path, *, dry_run: bool
 ) -> tuple[list[ImportItem], tuple[str, tuple[tuple[str, str], ...]] | None]:
     """Import a file; return what became of it, and the question that only a person can answer."""
     from msgspec.structs import replace
 
     from familiar_cli.actions.bring.import_files import FileImporter, recognise_items
 
-    options = _options(asked, dry_run=dry_run)
+    options = _options(request, dry_run=dry_run)
     items, question = recognise_items([path]), None
-    home = asked.familiar.paths.root.parent
+    home = request.familiar.paths.root.parent
     with closing(FileImporter(home, options, lambda _: None)) as importer:
         for item in items:
             makes = item.kind in _MAKES_FAMILIAR
-            own = "" if makes else asked.familiar.paths.id
+            own = "" if makes else request.familiar.paths.id
             importer.options = replace(options, familiar_id=own)
             question = question or next(iter(importer.questions_of(item)), None)
             if item.error is None and not question:
@@ -112,12 +114,12 @@ def _import(
     return items, question
 
 
-def _options(asked: PageRequest, *, dry_run: bool) -> FileImportOptions:
+def _options(request: PageRequest, *, dry_run: bool) -> FileImportOptions:
     from familiar_cli.actions.bring.import_files import FileImportOptions
 
     options = FileImportOptions(dry_run=dry_run)
     for name in _ANSWERS:
-        for value in filter(None, map(str.strip, asked.form.get(name, ()))):
+        for value in filter(None, map(str.strip, request.form.get(name, ()))):
             options = options.answered(f"--{name}", value)
     return options
 

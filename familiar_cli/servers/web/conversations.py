@@ -51,8 +51,8 @@ def list_conversations(
     familiar: Familiar, viewer: Viewer, current: str
 ) -> list[ListedConversation]:
     """Return the most recent conversations that a viewer may know of, and the current one."""
-    spoken = (one for one in familiar.history.channels() if viewer.sees_channel(one.channel_id))
-    last_at = {one.channel_id: one.last_at for one in islice(spoken, _MOST)}
+    summaries = (one for one in familiar.history.channels() if viewer.sees_channel(one.channel_id))
+    last_at = {one.channel_id: one.last_at for one in islice(summaries, _MOST)}
     channels = dict.fromkeys([*last_at, *([] if current in last_at else [current])])
     audiences = audiences_of(familiar, channels)
     return [

@@ -122,11 +122,11 @@ def _set_directions(state: StateCore) -> None:
 
 def _text(_: Any, tokens: Sequence[Token], at: int, __: Any, env: Any) -> str:  # noqa: ANN401
     pieces, end, content = [], 0, TAG.sub("", tokens[at].content)
-    for found in _WIKI.finditer(content):
-        name = found[1].strip()
+    for match in _WIKI.finditer(content):
+        name = match[1].strip()
         href = f"{env['base']}/find?name={quote(name)}&from={quote(env['rel_path'])}"
-        pieces += [text(content[end : found.start()]), el("a", found[3] or name, href=href)]
-        end = found.end()
+        pieces += [text(content[end : match.start()]), el("a", match[3] or name, href=href)]
+        end = match.end()
     return "".join([*pieces, text(content[end:])])
 
 

@@ -34,14 +34,17 @@ def export_page(familiar: Familiar) -> str:
     from familiar_cli.actions.talk.sent import layers_over_time
     from familiar_cli.base.times.clock import now
 
-    said = [kept.turn for kept in newest_turns(familiar.history, TurnFilter(OWNER), _MOST_TURNS)]
+    turns = [
+        selection.turn
+        for selection in newest_turns(familiar.history, TurnFilter(OWNER), _MOST_TURNS)
+    ]
     files, left_out = _page_files(familiar)
     values: dict[str, Any] = {
         "name": familiar.name,
         "status": status_of(familiar),
         "made_at": now(),
         "zone": familiar.zone,
-        "turns": with_speakers(familiar, said),
+        "turns": with_speakers(familiar, turns),
         "prompts": layers_over_time(familiar),
         "files": files,
         "left_out": left_out,
@@ -65,37 +68,37 @@ def _pictures(familiar: Familiar, values: dict[str, Any]) -> dict[str, Any]:
         address = f"#/{'/'.join(map(str, parts))}"
         return days.get(address) or (address if address in there else "")
 
-    line, found = timeline(familiar), overview(familiar, viewer=NOBODY)
-    near = nearest_pages(found)
-    picture = ego_svg(near, lambda node: to("memory", node.path)) if found.edges else Html("")
+    line, graph = timeline(familiar), overview(familiar, viewer=NOBODY)
+    near = nearest_pages(graph)
+    picture = ego_svg(near, lambda node: to("memory", node.path)) if graph.edges else Html("")
     return {
         "line": line if line.days else None,
         "to_kept": to,
         "relations": picture,
-        "more_related": len(found.nodes) - len(near.nodes),
+        "more_related": len(graph.nodes) - len(near.nodes),
     }
 
 
 def _page_files(familiar: Familiar) -> tuple[list[tuple[str, Html]], int]:
     """Return the memory pages, and the number left out."""
     try:
-        found = familiar.memory.walk().files
+        entries = familiar.memory.walk().files
     except NotFoundError:
         return [], 0
-    pages = [entry.rel_path for entry in found if is_page(entry.rel_path)]
-    made, numbering = [], familiar.numbering
+    pages = [entry.rel_path for entry in entries if is_page(entry.rel_path)]
+    items, numbering = [], familiar.numbering
     for rel_path in pages[:_MOST_FILES]:
         try:
             text = familiar.memory.read_head(rel_path, _MOST_FILE_BYTES).text
         except FamiliarError:
             continue
-        made.append(
+        items.append(
             (
                 rel_path,
                 drawing.render_markdown(split_front_matter(text)[1], rel_path, _INSIDE, numbering),
             )
         )
-    return made, len(found) - len(made)
+    return items, len(entries) - len(items)
 
 
 def _recent_changes(familiar: Familiar) -> list[Any]:

@@ -21,41 +21,45 @@ if TYPE_CHECKING:
 _MOST_ROWS: Final = 40
 
 
-def fact_rows(asked: PageRequest, facts: Iterable[KnownFact]) -> list[tuple[KnownFact, Html, Html]]:
+def fact_rows(
+    request: PageRequest, facts: Iterable[KnownFact]
+) -> list[tuple[KnownFact, Html, Html]]:
     """Return facts with their words as HTML, said to the owner, and links to their evidence."""
-    say = words_to_reader(asked)
+    say = words_to_reader(request)
     return [
         (
             fact,
-            render_inline(say(fact.words), fact.rel_path, asked.base),
+            render_inline(say(fact.words), fact.rel_path, request.base),
             imported_evidence(fact.imported_day)
             if fact.is_imported and not fact.days
-            else evidence_links(fact.days, asked.base),
+            else evidence_links(fact.days, request.base),
         )
         for fact in facts
     ]
 
 
-def dated_rows(asked: PageRequest, facts: Sequence[DatedFact]) -> list[tuple[Html, Html, str, str]]:
+def dated_rows(
+    request: PageRequest, facts: Sequence[DatedFact]
+) -> list[tuple[Html, Html, str, str]]:
     """Return facts as HTML, said to the owner, with evidence, title and address."""
     shown = facts[:_MOST_ROWS]
-    cited = asked.familiar.numbering.cited_days([fact.line for fact in shown], asked.viewer)
-    say, title = words_to_reader(asked), cache(partial(page_title, asked.familiar.memory))
+    citations = request.familiar.numbering.cited_days([fact.line for fact in shown], request.viewer)
+    say, title = words_to_reader(request), cache(partial(page_title, request.familiar.memory))
     words = [fact_words(fact.line) for fact in shown]
     return [
         (
-            render_inline(say(said), fact.rel_path, asked.base),
-            evidence_links(days, asked.base),
+            render_inline(say(text), fact.rel_path, request.base),
+            evidence_links(days, request.base),
             title(fact.rel_path),
-            page_of_file(asked, fact.rel_path),
+            page_of_file(request, fact.rel_path),
         )
-        for fact, said, days in zip(shown, words, cited, strict=True)
+        for fact, text, days in zip(shown, words, citations, strict=True)
     ]
 
 
-def words_to_reader(asked: PageRequest) -> Callable[[str], str]:
+def words_to_reader(request: PageRequest) -> Callable[[str], str]:
     """Return a function that puts facts about the owner into the second person, in English."""
-    familiar = asked.familiar
+    familiar = request.familiar
     if familiar.language != "en":
         return str
     mine = [people_path(slug) for slug in familiar.me().slugs]
@@ -64,11 +68,11 @@ def words_to_reader(asked: PageRequest) -> Callable[[str], str]:
     return lambda words: in_second_person(words, names)
 
 
-def page_of_file(asked: PageRequest, rel_path: str) -> str:
+def page_of_file(request: PageRequest, rel_path: str) -> str:
     """Return the address of a file's page; a person has one of their own."""
     if rel_path.startswith(f"{PEOPLE_DIR}/"):
-        return asked.to("people", rel_path.removeprefix(f"{PEOPLE_DIR}/").removesuffix(".md"))
-    return asked.to("memory", rel_path)
+        return request.to("people", rel_path.removeprefix(f"{PEOPLE_DIR}/").removesuffix(".md"))
+    return request.to("memory", rel_path)
 
 
 _VERBS: Final = {"is": "are", "was": "were", "has": "have", "does": "do", "isn't": "aren't",

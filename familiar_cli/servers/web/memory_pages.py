@@ -54,33 +54,35 @@ _REFRESH_S: Final = 0.25  # seconds for the first scan of all files
 _NOT_IN_FORMS: Final = re.compile(r"\x00|\r(?!\n)|[\ud800-\udfff]")
 
 
-def show_memory(asked: PageRequest) -> Shown | Data:
+def show_memory(request: PageRequest) -> Shown | Data:
     """Return a directory or a file."""
-    rel_path = parse_path(asked.path.get("path", ""))
-    memory = asked.familiar.memory
+    rel_path = parse_path(request.path.get("path", ""))
+    memory = request.familiar.memory
     if not rel_path or (memory.root / rel_path).is_dir():
-        return _directory_page(asked, rel_path)
-    if "raw" in asked.query:
+        return _directory_page(request, rel_path)
+    if "raw" in request.query:
         return Data(
             memory.read_bytes(rel_path), "application/octet-stream", rel_path.split("/")[-1]
         )
-    return _file_page(asked, rel_path)
+    return _file_page(request, rel_path)
 
 
-def _directory_page(asked: PageRequest, rel_path: str) -> Shown:
-    after, memory = asked.query.get("after", ""), asked.familiar.memory
-    found, count = memory.list_page(rel_path, after=after, most=_MOST_LISTED)
+def _directory_page(request: PageRequest, rel_path: str) -> Shown:
+    after, memory = request.query.get("after", ""), request.familiar.memory
+    entries, count = memory.list_page(rel_path, after=after, most=_MOST_LISTED)
     head = memory.head_reader()
-    more = found[-1].rel_path.rpartition("/")[2] if len(found) == _MOST_LISTED else ""
+    more = entries[-1].rel_path.rpartition("/")[2] if len(entries) == _MOST_LISTED else ""
     values = {
         "rel_path": rel_path,
         "directories": [
             (entry, _DIRECTORIES.get(entry.rel_path, entry.rel_path.split("/")[-1]))
-            for entry in found
+            for entry in entries
             if entry.is_dir
         ],
         "files": [
-            (entry, page_title(memory, entry.rel_path, head)) for entry in found if not entry.is_dir
+            (entry, page_title(memory, entry.rel_path, head))
+            for entry in entries
+            if not entry.is_dir
         ],
         "title": _DIRECTORIES.get(rel_path, rel_path or "Memory"),
         "count": count,
@@ -88,13 +90,13 @@ def _directory_page(asked: PageRequest, rel_path: str) -> Shown:
     return Shown("directory", {**values, "more": more, "crumbs": path_crumbs(rel_path)})
 
 
-def _file_page(asked: PageRequest, rel_path: str) -> Shown:
-    view = asked.query.get("view", "text")
+def _file_page(request: PageRequest, rel_path: str) -> Shown:
+    view = request.query.get("view", "text")
     if view not in _SHOW:
         raise errors.UsageError(f"There is no view {view[:40]!r} of a file")
     values: dict[str, Any] = {
         "rel_path": rel_path,
-        "title": page_title(asked.familiar.memory, rel_path),
+        "title": page_title(request.familiar.memory, rel_path),
         "view": view,
         "crumbs": path_crumbs(rel_path),
         "problem": "",
@@ -102,60 +104,64 @@ def _file_page(asked: PageRequest, rel_path: str) -> Shown:
         "sha256": "",
     }
     try:
-        found = asked.familiar.memory.read(rel_path)
+        file = request.familiar.memory.read(rel_path)
     except errors.BadInputError as error:
         return Shown("file", {**values, "view": "text", "problem": str(error), "parts": None})
-    values |= {"text": found.text, "sha256": found.sha256}
-    return Shown("file", {**values, **_SHOW[view](asked, rel_path, found.text)})
+    values |= {"text": file.text, "sha256": file.sha256}
+    return Shown("file", {**values, **_SHOW[view](request, rel_path, file.text)})
 
 
-def _text_view(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
+def _text_view(request: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
     if not rel_path.lower().endswith(SUFFIXES):
         return {"parts": {"front": "", "html": None, "rest": text[:_SHOWN_CHARS]}}
     front, body = split_front_matter(text)
     cut = body.rfind("\n", 0, RENDERED_CHARS) + 1 if len(body) > RENDERED_CHARS else len(body)
     html = render_markdown(
-        body[: cut or RENDERED_CHARS], rel_path, asked.base, asked.familiar.numbering, asked.viewer
+        body[: cut or RENDERED_CHARS],
+        rel_path,
+        request.base,
+        request.familiar.numbering,
+        request.viewer,
     )
     rest = body[cut or RENDERED_CHARS :][:_SHOWN_CHARS]
     return {"parts": {"front": front or "", "html": html, "rest": rest}}
 
 
-def _source_view(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
-    del asked, rel_path
+def _source_view(request: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
+    del request, rel_path
     return {"parts": {"front": "", "html": None, "rest": text[:_SHOWN_CHARS]}}
 
 
-def _blame_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
-    start = asked.number("from") or 0
+def _blame_view(request: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
+    start = request.number("from") or 0
     try:
-        every = asked.familiar.past.blame(rel_path)
+        every = request.familiar.past.blame(rel_path)
     except errors.FamiliarError as error:
         return {"groups": [], "problem": str(error), "next_from": None}
     lines = every[start : start + _MOST_BLAMED]
     next_from = start + _MOST_BLAMED if len(every) > start + _MOST_BLAMED else None
-    cited = asked.familiar.numbering.cited_days([one.text for one in lines], asked.viewer)
+    citations = request.familiar.numbering.cited_days([one.text for one in lines], request.viewer)
     rows = [
         (
             one,
-            evidence_links(days if citations_in(one.text) else None, asked.base),
+            evidence_links(days if citations_in(one.text) else None, request.base),
             without_references(one.text),
         )
-        for one, days in zip(lines, cited, strict=True)
+        for one, days in zip(lines, citations, strict=True)
     ]
     groups = [(key, list(run)) for key, run in groupby(rows, lambda row: row[0].commit)]
     return {"groups": groups, "next_from": next_from}
 
 
-def _history_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
-    found = recent_changes(asked, _MOST_CHANGES, rel_path)
-    return {"changes": told_changes(asked, found, _MOST_OF_FILE, below=rel_path)}
+def _history_view(request: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
+    changes = recent_changes(request, _MOST_CHANGES, rel_path)
+    return {"changes": told_changes(request, changes, _MOST_OF_FILE, below=rel_path)}
 
 
-def _links_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
+def _links_view(request: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
     from familiar_cli.store.search.hits import links_of
 
-    index = asked.familiar.index
+    index = request.familiar.index
     if index.directory.is_dir():
         index.touch([rel_path])
     else:
@@ -164,8 +170,8 @@ def _links_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
     return {"out": out, "back": back, "broken": broken}
 
 
-def _edit_view(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
-    asked.familiar.past.log(rel_path, limit=1)  # the journal has the version that was edited
+def _edit_view(request: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
+    request.familiar.past.log(rel_path, limit=1)  # the journal has the version that was edited
     fits = not _NOT_IN_FORMS.search(text) and not _mixes_ends(text)
     return {"fits": fits}
 
@@ -180,33 +186,35 @@ _SHOW: Final[dict[str, Callable[[PageRequest, str, str], dict[str, Any]]]] = {
 }
 
 
-def save_file(asked: PageRequest) -> Shown | Redirect:
+def save_file(request: PageRequest) -> Shown | Redirect:
     """Write a file, merged with changes since the person read it."""
     from familiar_cli.store.memory.merge.content import stage_merged
 
-    rel_path = parse_path(asked.path["path"])
-    known = asked.sent("sha256")
-    content = _as_in_file(asked, rel_path, asked.sent("text"))
-    base = asked.familiar.past.version(rel_path, known) if known else None
+    rel_path = parse_path(request.path["path"])
+    known = request.sent("sha256")
+    content = _as_in_file(request, rel_path, request.sent("text"))
+    base = request.familiar.past.version(rel_path, known) if known else None
 
     def stage(tx: Transaction) -> None:
         if base is None:
             tx.write(rel_path, content, expect=known or "missing")
         else:
-            stage_merged(tx, asked.familiar.memory, rel_path, base, content)
+            stage_merged(tx, request.familiar.memory, rel_path, base, content)
 
     try:
-        _change_memory(asked, f"write {rel_path}", stage)
+        _change_memory(request, f"write {rel_path}", stage)
     except errors.ConflictError as error:
-        return _conflict_page(asked, rel_path, content, error)
-    return Redirect(asked.to("memory", rel_path), (f"Wrote {rel_path}. The journal can undo it.",))
+        return _conflict_page(request, rel_path, content, error)
+    return Redirect(
+        request.to("memory", rel_path), (f"Wrote {rel_path}. The journal can undo it.",)
+    )
 
 
 def _conflict_page(
-    asked: PageRequest, rel_path: str, content: str, error: errors.ConflictError
+    request: PageRequest, rel_path: str, content: str, error: errors.ConflictError
 ) -> Shown:
     """Return both versions, and a form based on the current one."""
-    memory = asked.familiar.memory
+    memory = request.familiar.memory
     there = memory.read(rel_path) if memory.exists(rel_path) else None
     text = there.text if there else ""
     values = {
@@ -233,43 +241,43 @@ def move_file(asked: PageRequest) -> Redirect:
     """Move a file, and update the links to it and in it."""
     old, new = asked.path["path"], asked.sent("to").strip()
     moved = move_with_links(asked.familiar.memory, old, new, dry_run=False)
-    told = f"Moved {old} to {new}."
+    text = f"Moved {old} to {new}."
     if moved.relinked:
-        told += f" Updated the links in {counted(len(moved.relinked), 'file')}."
-    return Redirect(asked.to("memory", new), (told,))
+        text += f" Updated the links in {counted(len(moved.relinked), 'file')}."
+    return Redirect(asked.to("memory", new), (text,))
 
 
-def restore_file(asked: PageRequest) -> Redirect:
+def restore_file(request: PageRequest) -> Redirect:
     """Restore a file to its content at a commit."""
-    rel_path, at = asked.path["path"], asked.sent("at")
-    done = asked.familiar.past.restore(rel_path, at)
-    told = (
+    rel_path, at = request.path["path"], request.sent("at")
+    result = request.familiar.past.restore(rel_path, at)
+    text = (
         f"Restored {rel_path} as of {at[:10]}."
-        if done.changes
+        if result.changes
         else "Nothing to restore: it is unchanged since then."
     )
-    return Redirect(asked.to("memory", rel_path), (told,))
+    return Redirect(request.to("memory", rel_path), (text,))
 
 
-def make_file(asked: PageRequest) -> Redirect:
+def make_file(request: PageRequest) -> Redirect:
     """Redirect to the form for a new file."""
-    rel_path = parse_path(asked.sent("path").strip())
+    rel_path = parse_path(request.sent("path").strip())
     if not rel_path:
         raise errors.UsageError("A file needs a name, e.g. topics/tea.md")
     name = rel_path if "." in rel_path.split("/")[-1] else f"{rel_path}.md"
-    if not asked.familiar.memory.exists(name):
+    if not request.familiar.memory.exists(name):
         title = name.split("/")[-1].rpartition(".")[0].replace("-", " ").capitalize()
         text = f"# {title}\n"
-        _change_memory(asked, f"write {name}", lambda tx: tx.write(name, text, expect="missing"))
-    return Redirect(asked.to("memory", name, view="edit"))
+        _change_memory(request, f"write {name}", lambda tx: tx.write(name, text, expect="missing"))
+    return Redirect(request.to("memory", name, view="edit"))
 
 
-def find_file(asked: PageRequest) -> Redirect:
+def find_file(request: PageRequest) -> Redirect:
     """Redirect to the file that a wiki link names."""
-    name, source = asked.query.get("name", ""), asked.query.get("from", "")
-    walk = asked.familiar.memory.walk()
+    name, source = request.query.get("name", ""), request.query.get("from", "")
+    walk = request.familiar.memory.walk()
     there = PageNames({entry.rel_path for entry in walk.files}, {}).find_path(name, source)
-    return Redirect(asked.to("memory", there) if there else asked.to("search", q=name))
+    return Redirect(request.to("memory", there) if there else request.to("search", q=name))
 
 
 def path_crumbs(rel_path: str) -> list[tuple[str, str]]:
@@ -279,9 +287,9 @@ def path_crumbs(rel_path: str) -> list[tuple[str, str]]:
     return [(_DIRECTORIES.get(path, path.split("/")[-1]), path) for path in paths]
 
 
-def _as_in_file(asked: PageRequest, rel_path: str, text: str) -> str:
+def _as_in_file(request: PageRequest, rel_path: str, text: str) -> str:
     """Return a form's text with the line endings of the file; browsers send CRLF."""
-    memory, end = asked.familiar.memory, "\n"
+    memory, end = request.familiar.memory, "\n"
     if memory.exists(rel_path):
         end = newline_of(memory.read_file(rel_path))
     return text.replace("\r\n", "\n").replace("\n", end)
@@ -292,8 +300,10 @@ def _mixes_ends(text: str) -> bool:
     return both not in (0, text.count("\n"))
 
 
-def _change_memory(asked: PageRequest, message: str, stage: Callable[[Transaction], None]) -> None:
-    with asked.familiar.memory.transaction("human", message) as tx:
+def _change_memory(
+    request: PageRequest, message: str, stage: Callable[[Transaction], None]
+) -> None:
+    with request.familiar.memory.transaction("human", message) as tx:
         stage(tx)
 
 
@@ -305,14 +315,14 @@ _MOST_TOLD: Final = 12  # files of a change that are read for its sentences
 _A_PAGE: Final = 50
 
 
-def show_journal(asked: PageRequest) -> Shown:
+def show_journal(request: PageRequest) -> Shown:
     """Return a page of changes."""
-    source, path = asked.query.get("source", ""), asked.query.get("path", "")
-    start = asked.number("from") or 0
-    found = recent_changes(asked, start + _A_PAGE + 1, path, source)[start:]
-    told = iter(told_changes(asked, found[:_A_PAGE]))
-    runs = [list(islice(told, len(run))) for run in change_runs(found[:_A_PAGE])]
-    older = start + _A_PAGE if len(found) > _A_PAGE else None
+    source, path = request.query.get("source", ""), request.query.get("path", "")
+    start = request.number("from") or 0
+    changes = recent_changes(request, start + _A_PAGE + 1, path, source)[start:]
+    told = iter(told_changes(request, changes[:_A_PAGE]))
+    runs = [list(islice(told, len(run))) for run in change_runs(changes[:_A_PAGE])]
+    older = start + _A_PAGE if len(changes) > _A_PAGE else None
     values = {"runs": runs, "source": source, "path": path, "start": start, "older": older}
     return Shown("journal", values)
 
@@ -328,16 +338,16 @@ def _run_key(change: LoggedChange) -> str:
 
 
 def recent_changes(
-    asked: PageRequest, most: int, path: str = "", source: str = ""
+    request: PageRequest, most: int, path: str = "", source: str = ""
 ) -> list[LoggedChange]:
     """Return the newest changes of memory; empty without a journal."""
     with suppress(errors.NotFoundError):
-        return list(asked.familiar.past.log(path, source=source or None, limit=most))
+        return list(request.familiar.past.log(path, source=source or None, limit=most))
     return []
 
 
 def told_changes(
-    asked: PageRequest,
+    request: PageRequest,
     changes: Iterable[LoggedChange],
     most: int = _MOST_SENTENCES,
     below: str = "",
@@ -345,66 +355,66 @@ def told_changes(
     """Describe changes in sentences, with links to their evidence.
 
     Args:
-        asked: The request.
+        request: The request.
         most: Maximum number of sentences per change.
         below: Only files at or below this path or its former name.
     """
-    title = cache(partial(page_title, asked.familiar.memory))
+    title = cache(partial(page_title, request.familiar.memory))
     told: list[dict[str, Any]] = []
     for change in changes:
         path = (change.rel_path or below) if below else ""
-        files = asked.familiar.past.differences(change.commit, path, _MOST_TOLD)
-        found = change_sentences(change.commit.source, files, title)
-        left = len(found[most:]) + (0 if below else len(change.touched[_MOST_TOLD:]))
-        told.append({"change": change, "sentences": found[:most], "more": left, "files": files})
-    shown = iter(cited_sentences(asked, [one for row in told for one in row["sentences"]]))
+        files = request.familiar.past.differences(change.commit, path, _MOST_TOLD)
+        sentences = change_sentences(change.commit.source, files, title)
+        left = len(sentences[most:]) + (0 if below else len(change.touched[_MOST_TOLD:]))
+        told.append({"change": change, "sentences": sentences[:most], "more": left, "files": files})
+    shown = iter(cited_sentences(request, [one for row in told for one in row["sentences"]]))
     for row in told:
         row["sentences"] = [next(shown) for _ in row["sentences"]]
     return told
 
 
 def cited_sentences(
-    asked: PageRequest, sentences: Sequence[ChangeSentence]
+    request: PageRequest, sentences: Sequence[ChangeSentence]
 ) -> list[tuple[ChangeSentence, Html, Html]]:
     """Return sentences as HTML, said to the owner, with links to their evidence."""
-    days = asked.familiar.numbering.cited_days([one.line for one in sentences], asked.viewer)
-    say = words_to_reader(asked)
+    days = request.familiar.numbering.cited_days([one.line for one in sentences], request.viewer)
+    say = words_to_reader(request)
     return [
         (
             one,
-            render_inline(say(one.words), one.rel_path, asked.base),
-            evidence_links(of_line if citations_in(one.line) else None, asked.base),
+            render_inline(say(one.words), one.rel_path, request.base),
+            evidence_links(of_line if citations_in(one.line) else None, request.base),
         )
         for one, of_line in zip(sentences, days, strict=False)
     ]
 
 
-def show_change(asked: PageRequest) -> Shown:
+def show_change(request: PageRequest) -> Shown:
     """Return one change."""
-    change, files = asked.familiar.past.show(asked.path["commit"])
-    elsewhere = asked.familiar.past.came_from_elsewhere(change.commit)
-    (told,) = told_changes(asked, [change], _MOST_CHANGED)
+    change, files = request.familiar.past.show(request.path["commit"])
+    elsewhere = request.familiar.past.came_from_elsewhere(change.commit)
+    (told,) = told_changes(request, [change], _MOST_CHANGED)
     return Shown(
         "change",
         {
             "change": change,
-            "files": [(file, page_title(asked.familiar.memory, file.rel_path)) for file in files],
+            "files": [(file, page_title(request.familiar.memory, file.rel_path)) for file in files],
             "told": told,
             "is_from_elsewhere": elsewhere,
         },
     )
 
 
-def undo_change(asked: PageRequest) -> Redirect:
+def undo_change(request: PageRequest) -> Redirect:
     """Take a change back by a new one."""
     from familiar_cli.actions.memory.past import undo as take_back
 
     undone, notices = take_back(
-        asked.familiar, asked.path["commit"], merges=bool(asked.sent("yes"))
+        request.familiar, request.path["commit"], merges=bool(request.sent("yes"))
     )
     what = undone.commit.message
-    told = f"Undone: {what}" if undone.changes else f"No longer in effect: {what}"
-    return Redirect(asked.to("journal"), (told, *notices))
+    text = f"Undone: {what}" if undone.changes else f"No longer in effect: {what}"
+    return Redirect(request.to("journal"), (text, *notices))
 
 
 PAGES: Final = (

@@ -97,10 +97,10 @@ async def _find_served() -> tuple[list[ServedModel], list[ServedModel]]:
 
 def embedder_values(familiar: Familiar) -> dict[str, Any]:
     """Return the template values about search by meaning."""
-    found, wanted = familiar.finder.embedder, familiar.config.embedding.model
-    may_pull = found.embedder is None and wanted == "auto"
+    choice, target = familiar.finder.embedder, familiar.config.embedding.model
+    may_pull = choice.embedder is None and target == "auto"
     return {
-        "embedder": found.embedder.model if found.embedder else "",
+        "embedder": choice.embedder.model if choice.embedder else "",
         "missing_embedder": CATALOG[_SMALL_EMBEDDER] if may_pull else None,
     }
 
@@ -161,16 +161,16 @@ def try_choice(typed: Mapping[str, str], key: str) -> ModelTest:
 
 def keep_choice(config: Path, typed: Mapping[str, str], key: str) -> list[str]:
     """Write the settings of a model, and its key into the file of keys; return what was done."""
-    told = []
+    parts = []
     if key:
         variable = resolve_slot(_settings_of(typed)).api_key_env
         path = keep_key(variable or PRESETS["custom"].api_key_env, key)
-        told.append(f"The key is saved in {path}, which only you can read.")
+        parts.append(f"The key is saved in {path}, which only you can read.")
     set_values(
         config, {SETTINGS[name]: text for name, text in typed.items() if text or name != "preset"}
     )
     model, server = typed["model"] or "the usual model", typed["preset"] or "the usual server"
-    return [*told, f"From now on {model} of {server} replies."]
+    return [*parts, f"From now on {model} of {server} replies."]
 
 
 def _settings_of(typed: Mapping[str, str]) -> LLMSettings:
@@ -212,20 +212,20 @@ _DOWNLOADS: Final[dict[tuple[str, str], ModelDownload]] = {}
 """Downloads by server (empty: the model hub) and model."""
 
 
-def begin_download(asked: PageRequest) -> Redirect:
+def begin_download(request: PageRequest) -> Redirect:
     """Download a model in the background, unless the download is under way.
 
     With `use`, it is the small model inside this program, which replies from now on.
     """
     from familiar_cli.llm.models.fetch import pull
 
-    name, base_url = asked.sent("name").strip(), asked.sent("base_url").strip()
-    at = "ollama" if asked.sent("at") == "ollama" else ""
-    if "use" in asked.query:
+    name, base_url = request.sent("name").strip(), request.sent("base_url").strip()
+    at = "ollama" if request.sent("at") == "ollama" else ""
+    if "use" in request.query:
         chosen = {"preset": "local", "model": "", "base_url": ""}
-        keep_choice(asked.familiar.paths.config, chosen, "")
-    known = _DOWNLOADS.get((at, name))
-    if known is None or known.is_over:
+        keep_choice(request.familiar.paths.config, chosen, "")
+    download = _DOWNLOADS.get((at, name))
+    if download is None or download.is_over:
         if at:
             url = base_url or PRESETS[at].base_url
             work: Callable[[Callable[[Progress], None]], object] = partial(_pull_now, url, name)
@@ -234,17 +234,17 @@ def begin_download(asked: PageRequest) -> Redirect:
         else:
             raise UsageError(f"There is no model {name[:60]!r} to download")
         _DOWNLOADS[at, name] = ModelDownload(work)
-    return Redirect(asked.to("settings/download", name=name, at=at, base_url=base_url))
+    return Redirect(request.to("settings/download", name=name, at=at, base_url=base_url))
 
 
 def _pull_now(base_url: str, name: str, note: Callable[[Progress], None]) -> None:
     asyncio.run(pull_at_ollama(base_url, name, note))
 
 
-def show_download(asked: PageRequest) -> Shown:
+def show_download(request: PageRequest) -> Shown:
     """Show the progress of a download, or its result."""
-    name = asked.query.get("name", "")
-    values = {key: asked.query.get(key, "") for key in ("at", "base_url")}
+    name = request.query.get("name", "")
+    values = {key: request.query.get(key, "") for key in ("at", "base_url")}
     download = _DOWNLOADS.get((values["at"], name))
     return Shown("download", {"name": name, "download": download, **values})
 

@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 _PEOPLE_A_PAGE: Final = 200
 
 
-def show_people(asked: PageRequest) -> Shown:
+def show_people(request: PageRequest) -> Shown:
     """Return everyone known."""
-    found = people.people_of(asked.familiar, thorough=False)
-    start = asked.number("from") or 0
+    found = people.people_of(request.familiar, thorough=False)
+    start = request.number("from") or 0
     shown = found.people[start : start + _PEOPLE_A_PAGE]
     more = start + _PEOPLE_A_PAGE if len(found.people) > start + _PEOPLE_A_PAGE else None
     return Shown("people", {"people": shown, "shared": found.collisions, "more": more})
 
 
-def show_one_person(asked: PageRequest) -> Shown | Redirect:
+def show_one_person(request: PageRequest) -> Shown | Redirect:
     """Return a person: facts, relations, and channels; a file of another kind as a file."""
-    familiar, viewer = asked.familiar, asked.viewer
+    familiar, viewer = request.familiar, request.viewer
     try:
-        person = people.show_person(familiar, asked.path["person"])
+        person = people.show_person(familiar, request.path["person"])
     except FamiliarError:
-        if rel_path := _file_of_person(asked):
-            return Redirect(asked.to("memory", rel_path))
+        if rel_path := _file_of_person(request):
+            return Redirect(request.to("memory", rel_path))
         raise
     related = {}
     if person.text:
@@ -52,41 +52,41 @@ def show_one_person(asked: PageRequest) -> Shown | Redirect:
             thorough=False,
             within_s=READ_S,
         )
-        related = draw_graph(asked, near)
+        related = draw_graph(request, near)
     facts = facts_in(familiar, person.rel_path, person.text, viewer)
     public = [fact for fact in facts if not fact.is_private]
     private = [fact for fact in facts if fact.is_private]
-    themes = [(name, fact_rows(asked, some)) for name, some in person_themes(public).items()]
+    themes = [(name, fact_rows(request, some)) for name, some in person_themes(public).items()]
     summary = summary_of(person.text)
     return Shown(
         "person",
         {
             "person": person,
             "summary": render_markdown(
-                summary, person.rel_path, asked.base, familiar.numbering, viewer
+                summary, person.rel_path, request.base, familiar.numbering, viewer
             ),
             "themes": themes,
-            "private": fact_rows(asked, newest_facts(private)),
+            "private": fact_rows(request, newest_facts(private)),
             "related": related,
-            "channels": _channels_of(asked, person.slug),
+            "channels": _channels_of(request, person.slug),
             "main": main_account(person.text),
         },
     )
 
 
-def _file_of_person(asked: PageRequest) -> str:
+def _file_of_person(request: PageRequest) -> str:
     """Return the file below `people/` that an address names; empty if there is none."""
-    name = f"{PEOPLE_DIR}/{asked.path['person']}"
+    name = f"{PEOPLE_DIR}/{request.path['person']}"
     with suppress(FamiliarError):
         paths = (name, f"{name}.md")
-        return next((path for path in paths if asked.familiar.memory.exists(path)), "")
+        return next((path for path in paths if request.familiar.memory.exists(path)), "")
     return ""
 
 
-def _channels_of(asked: PageRequest, slug: str) -> list[tuple[ChannelSummary, bool]]:
+def _channels_of(request: PageRequest, slug: str) -> list[tuple[ChannelSummary, bool]]:
     """Return the channels in which a person spoke, and whether each is private."""
-    history, private = asked.familiar.history, asked.familiar.channels.private()
-    channels = [one for one in history.channels() if asked.viewer.sees_channel(one.channel_id)]
+    history, private = request.familiar.history, request.familiar.channels.private()
+    channels = [one for one in history.channels() if request.viewer.sees_channel(one.channel_id)]
     spoke = people_in(history, [one.channel_id for one in channels])
     return [
         (one, one.channel_id in private)
@@ -95,25 +95,25 @@ def _channels_of(asked: PageRequest, slug: str) -> list[tuple[ChannelSummary, bo
     ]
 
 
-def change_person(asked: PageRequest) -> Redirect:
+def change_person(request: PageRequest) -> Redirect:
     """Add or remove a person's name, or merge or split people."""
-    familiar, person, name = asked.familiar, asked.path["person"], asked.sent("name").strip()
-    match asked.sent("do"):
+    familiar, person, name = request.familiar, request.path["person"], request.sent("name").strip()
+    match request.sent("do"):
         case "add":
             change_people.add_alias(familiar, person, name)
-            told = f"{person} is now also called {name!r}."
+            text = f"{person} is now also called {name!r}."
         case "remove":
             change_people.remove_alias(familiar, person, name)
-            told = f"{person} is no longer called {name!r}."
+            text = f"{person} is no longer called {name!r}."
         case "merge":
             change_people.merge(familiar, person, name)
-            told = f"Merged {name} into {person}."
+            text = f"Merged {name} into {person}."
         case "split":
             change_people.split(familiar, person)
-            told = f"{person} has a file of their own again."
+            text = f"{person} has a file of their own again."
         case other:
             raise UsageError(f"Unknown action for a person: {other[:40]!r}")
-    return Redirect(asked.to("people", person), (told, "The journal can undo it."))
+    return Redirect(request.to("people", person), (text, "The journal can undo it."))
 
 
 PAGES: Final = (

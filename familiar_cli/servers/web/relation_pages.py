@@ -39,35 +39,35 @@ READ_S: Final = 0.2
 """Seconds a page waits while changed files are read; the rest is read in the background."""
 
 
-def show_graph(asked: PageRequest) -> Shown:
+def show_graph(request: PageRequest) -> Shown:
     """Return the graph around one page, or of all relations; of many, clusters that open."""
-    name, cluster = (asked.query.get(key, "").strip() for key in ("name", "cluster"))
-    depth = asked.number("depth") or 1
+    name, cluster = (request.query.get(key, "").strip() for key in ("name", "cluster"))
+    depth = request.number("depth") or 1
     if depth > _MOST_STEPS:
         raise UsageError(f"depth must be at most {_MOST_STEPS}, not {depth}")
-    familiar, viewer = asked.familiar, asked.familiar.privacy.owner()
+    familiar, viewer = request.familiar, request.familiar.privacy.owner()
     if name:
         return _graph_page(
-            asked,
+            request,
             neighbourhood(familiar, name, depth, viewer=viewer, thorough=False, within_s=READ_S),
         )
-    found = overview(familiar, viewer=viewer, most=_MOST_PAGES, thorough=False, within_s=READ_S)
-    if not cluster and len(found.nodes) <= _MOST_SINGLE:
-        return _graph_page(asked, found)
-    clusters = {one.path: one for one in clusters_of(found)}
+    graph = overview(familiar, viewer=viewer, most=_MOST_PAGES, thorough=False, within_s=READ_S)
+    if not cluster and len(graph.nodes) <= _MOST_SINGLE:
+        return _graph_page(request, graph)
+    clusters = {one.path: one for one in clusters_of(graph)}
     if not cluster:
-        return _graph_page(asked, _graph_of(found, clusters.values()), clusters)
+        return _graph_page(request, _graph_of(graph, clusters.values()), clusters)
     if cluster not in clusters:
         raise NotFoundError(
             f"No cluster is around {cluster!r} now", hint="The page of all relations shows them."
         )
     opened = clusters[cluster]
     nodes = {page.path for page in opened.pages}
-    edges = tuple(edge for edge in found.edges if nodes >= {edge.source, edge.target})
-    return _graph_page(asked, replace(found, nodes=opened.pages, edges=edges), clusters, opened)
+    edges = tuple(edge for edge in graph.edges if nodes >= {edge.source, edge.target})
+    return _graph_page(request, replace(graph, nodes=opened.pages, edges=edges), clusters, opened)
 
 
-def _graph_of(found: Around, clusters: Collection[Cluster]) -> Around:
+def _graph_of(graph: Around, clusters: Collection[Cluster]) -> Around:
     """Return a graph with a page for each cluster."""
     nodes = tuple(GraphPage(one.path, one.title) for one in clusters)
     edges = tuple(
@@ -76,37 +76,37 @@ def _graph_of(found: Around, clusters: Collection[Cluster]) -> Around:
         for other, count in one.beside.items()
         if one.path < other
     )
-    return replace(found, nodes=nodes, edges=edges)
+    return replace(graph, nodes=nodes, edges=edges)
 
 
 def _graph_page(
-    asked: PageRequest,
-    found: Around,
+    request: PageRequest,
+    graph: Around,
     clusters: Mapping[str, Cluster] = {},
     opened: Cluster | None = None,
 ) -> Shown:
-    values = {"name": asked.query.get("name", ""), "steps": _MOST_STEPS}
+    values = {"name": request.query.get("name", ""), "steps": _MOST_STEPS}
     values |= {"clusters": clusters, "opened": opened}
     opens = "cluster" if clusters and not opened else "name"
-    return Shown("graph", {**values, **draw_graph(asked, found, opens)})
+    return Shown("graph", {**values, **draw_graph(request, graph, opens)})
 
 
-def draw_graph(asked: PageRequest, found: Around, opens: str = "name") -> dict[str, Any]:
+def draw_graph(request: PageRequest, graph: Around, opens: str = "name") -> dict[str, Any]:
     """Return the template values for a graph; continue reading in the background.
 
     Args:
-        asked: The request.
-        found: The graph.
+        request: The request.
+        graph: The graph.
         opens: What a click on a page opens: its graph by `name`, or its `cluster`.
     """
     from familiar_cli.pages.memory_pages import edge_span
 
-    if found.unread:
-        finish_reading(asked.familiar.paths)
-    nodes = {node.path: node for node in found.nodes}
+    if graph.unread:
+        finish_reading(request.familiar.paths)
+    nodes = {node.path: node for node in graph.nodes}
 
     def href(node: GraphPage) -> str:
-        return asked.to("graph", **{opens: node.path}) if node.exists else ""
+        return request.to("graph", **{opens: node.path}) if node.exists else ""
 
     edges = [
         {
@@ -117,28 +117,28 @@ def draw_graph(asked: PageRequest, found: Around, opens: str = "name") -> dict[s
             "turns": edge.evidence,
             "kind": "link" if edge.is_link else "over" if edge.until else "relation",
         }
-        for edge in found.edges
+        for edge in graph.edges
     ]
-    near = nearest_pages(found)
+    near = nearest_pages(graph)
     return {
-        "found": found,
+        "found": graph,
         "edges": edges,
         "picture": ego_svg(near, href) if edges else "",
-        "left_out": len(found.nodes) - len(near.nodes),
+        "left_out": len(graph.nodes) - len(near.nodes),
     }
 
 
-def nearest_pages(found: Around) -> Around:
+def nearest_pages(graph: Around) -> Around:
     """Return the pages nearest to the center, or to the page with most relations."""
-    if not found.nodes:
-        return found
-    near = neighbours_in(found)
-    first = found.center.path if found.center else max(near, key=lambda path: len(near[path]))
+    if not graph.nodes:
+        return graph
+    near = neighbours_in(graph)
+    first = graph.center.path if graph.center else max(near, key=lambda path: len(near[path]))
     reached = pages_by_nearness((first, *near), near)[:MOST_NODES]
-    nodes = {node.path: node for node in found.nodes}
-    edges = tuple(e for e in found.edges if e.source in reached and e.target in reached)
-    shown = tuple(nodes[path] for path in reached)
-    return replace(found, center=shown[0], nodes=shown, edges=edges)
+    nodes = {node.path: node for node in graph.nodes}
+    edges = tuple(e for e in graph.edges if e.source in reached and e.target in reached)
+    pages = tuple(nodes[path] for path in reached)
+    return replace(graph, center=pages[0], nodes=pages, edges=edges)
 
 
 _READING: Final[set[str]] = set()

@@ -46,16 +46,16 @@ _BARS: Final = (
 )
 
 
-def show_search(asked: PageRequest) -> Shown:
+def show_search(request: PageRequest) -> Shown:
     """Return everything that answers a query."""
-    query = asked.query.get("q", "").strip()
+    query = request.query.get("q", "").strip()
     values: dict[str, Any] = {
         "q": query,
-        "where": asked.query.get("in", ""),
-        "method": asked.query.get("method", "auto"),
+        "where": request.query.get("in", ""),
+        "method": request.query.get("method", "auto"),
         "methods": _METHODS,
-        "within": asked.query.get("within", ""),
-        "since": asked.query.get("since", ""),
+        "within": request.query.get("within", ""),
+        "since": request.query.get("since", ""),
         "found": FoundMoments(),
         "commands": _matching_pages(query),
         "pages": [],
@@ -65,33 +65,33 @@ def show_search(asked: PageRequest) -> Shown:
     if not query:
         return Shown("search", values)
     try:
-        found = _search(asked, values)
+        moments = _search(request, values)
     except FamiliarError as error:
-        found = FoundMoments(problems=(str(error),))
+        moments = FoundMoments(problems=(str(error),))
         values["hint"] = error.hint or ""
-    if found.memory.unread:
-        finish_reading(asked.familiar.paths)
+    if moments.memory.unread:
+        finish_reading(request.familiar.paths)
     values |= {
-        "found": found,
-        "rows": _rows_of(asked, found, query),
-        "pages": _named_pages(asked, found),
+        "found": moments,
+        "rows": _rows_of(request, moments, query),
+        "pages": _named_pages(request, moments),
     }
     return Shown("search", values)
 
 
-def _search(asked: PageRequest, values: dict[str, Any]) -> FoundMoments:
+def _search(request: PageRequest, values: dict[str, Any]) -> FoundMoments:
     from msgspec.structs import replace
 
     options = options_from(
         k=_K,
         method=values["method"],
         within=values["within"],
-        since=asked.day("since"),
+        since=request.day("since"),
         lines=True,
-        viewer=asked.viewer,
+        viewer=request.viewer,
     )
     return search_everything(
-        asked.familiar,
+        request.familiar,
         values["q"],
         replace(options, refresh_s=_REFRESH_S),
         memory=values["where"] != "past",
@@ -99,33 +99,34 @@ def _search(asked: PageRequest, values: dict[str, Any]) -> FoundMoments:
     )
 
 
-def _named_pages(asked: PageRequest, found: FoundMoments) -> list[tuple[str, str]]:
+def _named_pages(request: PageRequest, moments: FoundMoments) -> list[tuple[str, str]]:
     """Return the title and address of each page whose name is in the query."""
-    memory = asked.familiar.memory
+    memory = request.familiar.memory
     return [
-        (page_title(memory, path), page_of_file(asked, path)) for path in found.named[:_MOST_NAMED]
+        (page_title(memory, path), page_of_file(request, path))
+        for path in moments.named[:_MOST_NAMED]
     ]
 
 
 def _matching_pages(query: str) -> list[tuple[str, str]]:
     """Return the pages of the site whose names begin with the query: address and name."""
-    wanted = fold(query)
+    target = fold(query)
     named = [(path, name) for pages in NAVIGATION.values() for path, name in pages.items()]
-    return [one for one in named if wanted and fold(one[1]).startswith(wanted)]
+    return [one for one in named if target and fold(one[1]).startswith(target)]
 
 
-def _rows_of(asked: PageRequest, found: FoundMoments, query: str) -> list[dict[str, Any]]:
+def _rows_of(request: PageRequest, found: FoundMoments, query: str) -> list[dict[str, Any]]:
     best = max((one.score for one in found.moments), default=1.0) or 1.0
     paths = (one.fact.rel_path for one in found.moments if one.fact)
-    kept = kept_back(asked.familiar, query, paths, asked.viewer)
-    return [_row_of(asked, one, query, one.score / best, kept) for one in found.moments]
+    kept = kept_back(request.familiar, query, paths, request.viewer)
+    return [_row_of(request, one, query, one.score / best, kept) for one in found.moments]
 
 
 def _row_of(
-    asked: PageRequest, one: Moment, query: str, strength: float, kept: Mapping[str, str]
+    request: PageRequest, one: Moment, query: str, strength: float, kept: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return a result: its sentence, marked, with the page behind it and what was said around."""
-    hit, memory = one.fact, asked.familiar.memory
+    hit, memory = one.fact, request.familiar.memory
     said = [
         {
             "turn": turn,
@@ -133,12 +134,12 @@ def _row_of(
             "is_it": one.turn is not None and turn.id == one.turn.id,
             "pieces": mark_words(spoken_text(turn.content), query, whole=one.answers(turn)),
         }
-        for turn, who in with_speakers(asked.familiar, one.around)
+        for turn, who in with_speakers(request.familiar, one.around)
     ]
     return {
         "sentence": mark_words(fact_words(hit), query, whole=True) if hit else [],
         "title": page_title(memory, hit.rel_path) if hit else "",
-        "href": page_of_file(asked, hit.rel_path) if hit else "",
+        "href": page_of_file(request, hit.rel_path) if hit else "",
         "kept_back": kept.get(hit.rel_path, "") if hit else "",
         "said": said,
         "turn": one.turn,
@@ -150,8 +151,8 @@ def _row_of(
 def _signal_bars(hit: Hit) -> list[tuple[str, str, float | None]]:
     """Return each ranking signal: name, description, and strength from 0 to 1."""
     return [
-        (name, said, None if value is None else min(max(float(value), 0.0), 1.0))
-        for name, said in _BARS
+        (name, text, None if value is None else min(max(float(value), 0.0), 1.0))
+        for name, text in _BARS
         for value in (getattr(hit.signals, name),)
     ]
 

@@ -96,19 +96,19 @@ def make_familiar(home: Path, fields: Mapping[str, str], raw: bytes, origin: str
     chosen, key = read_model_fields(fields), fields.get(KEY, "")
     key = check_key(key) if key else ""
     name = fields.get("name", "")[:_MOST_NAME]
-    made = create_familiar(
+    report = create_familiar(
         home,
         _read_card(fields, name, raw, origin),
         lambda paths: Familiar(paths).memory,
         familiar_id=slugify(name) or None if raw else None,
     )
     if raw and name:
-        set_values(home / made.id / "character.toml", {"name": name})
+        set_values(home / report.id / "character.toml", {"name": name})
     if any(chosen.values()):
-        keep_choice(home / made.id / "character.toml", chosen, key)
+        keep_choice(home / report.id / "character.toml", chosen, key)
     if fields.get("you"):
         change_me(None, place_of_me(home, None), {"name": fields["you"][:_MOST_NAME]})
-    return made.id
+    return report.id
 
 
 def _read_card(fields: Mapping[str, str], name: str, raw: bytes, origin: str) -> Card:

@@ -93,10 +93,10 @@ class Door:
     def is_open(self, cookie: str, host: str) -> bool:
         """Tell whether the request headers carry a valid cookie."""
         try:
-            found = SimpleCookie(cookie).get(_host_name(host))
+            result = SimpleCookie(cookie).get(_host_name(host))
         except CookieError:
             return False
-        return found is not None and _is_same(found.value, self._key)
+        return result is not None and _is_same(result.value, self._key)
 
     def cookie(self, host: str) -> str:
         """Return the header that sets the session cookie."""
@@ -108,11 +108,11 @@ def _host_name(host: str) -> str:
     return f"familiar-{port if port.isdecimal() and port.isascii() else 80}"
 
 
-def _is_same(given: str, known: str) -> bool:
+def _is_same(value: str, known: str) -> bool:
     def digest(text: str) -> bytes:
         return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
-    return hmac.compare_digest(digest(given), digest(known))
+    return hmac.compare_digest(digest(value), digest(known))
 
 
 PAGES: Final = (
@@ -139,8 +139,8 @@ def find_place(here: str) -> str | None:
     """Return the page of `NAVIGATION` that an address belongs to."""
     parts = here.replace("/as-of", "/asof", 1).strip("/").split("/")
     above = ("/".join(parts[:length]) for length in range(len(parts), 0, -1))
-    known = {path for pages in asking.NAVIGATION.values() for path in pages}
-    return next((path for path in above if path in known), None)
+    paths = {path for pages in asking.NAVIGATION.values() for path in pages}
+    return next((path for path in above if path in paths), None)
 
 
 POLICY: Final = (
@@ -428,15 +428,17 @@ class Site:
                     "setup", {**shared, **setup_values(fields, tested=tested)}, 200
                 )
             origin, raw = files[-1] if files else ("", b"")
-            made = make_familiar(self.pool.home, fields, raw, origin)
+            familiar = make_familiar(self.pool.home, fields, raw, origin)
         except FamiliarError as error:
             again = setup_values(fields, str(error), error.hint or "")
             return _page_response("setup", {**shared, **again}, asking.http_status(error))
         place, next_step = (
             ("import", "Choose a file.") if fields.get("move_in") else ("", "Say hello.")
         )
-        done = asking.Redirect(f"/f/{quote(made)}/{place}", (f"{made} is here. {next_step}",))
-        return RedirectResponse(self._with_note(done), status_code=303)
+        redirect = asking.Redirect(
+            f"/f/{quote(familiar)}/{place}", (f"{familiar} is here. {next_step}",)
+        )
+        return RedirectResponse(self._with_note(redirect), status_code=303)
 
     def _failed(
         self, request: Request, error: FamiliarError, base: str = "", status: int | None = None
@@ -502,14 +504,14 @@ def _page_response(template: str, values: dict[str, Any], status: int) -> Respon
     )
 
 
-def _due_reminders(asked: asking.PageRequest) -> list[str]:
+def _due_reminders(request: asking.PageRequest) -> list[str]:
     """Return the owner's reminders that have become due, each on one page."""
     from familiar_cli.actions.memory.desk import fire_reminders, reminder_words
 
-    if asked.viewer != OWNER:
+    if request.viewer != OWNER:
         return []
     with suppress(FamiliarError, OSError):  # the page of reminders reports the error
-        return [reminder_words(item) for item in fire_reminders(asked.familiar, "page")]
+        return [reminder_words(item) for item in fire_reminders(request.familiar, "page")]
     return []
 
 

@@ -253,8 +253,8 @@ def _read_spoken(text: str, author: Any) -> tuple[Spoken, ...]:  # noqa: ANN401
     if len(text) > _MOST_SPOKEN_CHARS:
         raise UsageError("What was said off the record is too long; nothing was sent")
     try:
-        found = json.loads(text or "[]")
-        pairs = [(role, words) for role, words in found]
+        value = json.loads(text or "[]")
+        pairs = [(role, words) for role, words in value]
     except (ValueError, TypeError) as error:
         raise wrong from error
     if not all(role in _ROLES and isinstance(words, str) for role, words in pairs):
@@ -327,32 +327,32 @@ async def _send_event(send: Send, name: str, value: object) -> None:
     await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
-def show_chat(asked: asking.PageRequest) -> asking.Shown:
+def show_chat(request: asking.PageRequest) -> asking.Shown:
     """Return the page of a conversation, and load what the first reply needs meanwhile."""
-    asked.familiar.finder.load_embedder(optimised=True)
-    return asking.Shown("chat", _chat_values(asked))
+    request.familiar.finder.load_embedder(optimised=True)
+    return asking.Shown("chat", _chat_values(request))
 
 
 def show_outcome(
-    turn: PageTurn, end: ReplyEnd, asked: asking.PageRequest, *, streams: bool
+    turn: PageTurn, end: ReplyEnd, request: asking.PageRequest, *, streams: bool
 ) -> asking.Shown | asking.Redirect:
     """Return the conversation after a turn, redirecting if a reload could repeat it."""
-    is_off = bool(asked.sent("off"))
+    is_off = bool(request.sent("off"))
     if not (streams or is_off or end.error):
-        return asking.Redirect(f"{asked.to('chat', channel=turn.channel_id)}#end", turn.notices)
-    values = _chat_values(asked) | {"warnings": turn.notices, "is_off": is_off, "is_live": False}
+        return asking.Redirect(f"{request.to('chat', channel=turn.channel_id)}#end", turn.notices)
+    values = _chat_values(request) | {"warnings": turn.notices, "is_off": is_off, "is_live": False}
     if turn.interrupted:
         values["outcome"] = _STOPPED
     result, said = end.result or turn.interrupted, turn.said
     if is_off:
         with suppress(UsageError):
-            heard = _read_spoken(asked.sent("spoken"), None)
+            messages = _read_spoken(request.sent("spoken"), None)
             if said and result:
-                heard = change_turns.with_exchange(said.remembered, said, result.text)
-                values["off_why"] = explain_reply(asked.familiar, result.trace)
-            values["spoken"] = [(spoken.role, spoken.text) for spoken in heard]
-    if not (result or turn.is_kept) and (asked.sent("do") or "say") == "say":
-        values["draft"] = asked.sent("text")
+                messages = change_turns.with_exchange(said.remembered, said, result.text)
+                values["off_why"] = explain_reply(request.familiar, result.trace)
+            values["spoken"] = [(spoken.role, spoken.text) for spoken in messages]
+    if not (result or turn.is_kept) and (request.sent("do") or "say") == "say":
+        values["draft"] = request.sent("text")
     if end.error is None:
         return asking.Shown("chat", values)
     error = end.error
@@ -362,11 +362,11 @@ def show_outcome(
     return asking.Shown("chat", values, asking.http_status(error))
 
 
-def _chat_values(asked: asking.PageRequest) -> dict[str, Any]:
-    familiar = asked.familiar
-    channel_id = asked.query.get("channel", "").strip() or _channel_in(asked.form)
-    before, problem, slot = asked.number("before"), "", None
-    recent = familiar.history.recent(channel_id, _MOST_TURNS + 1, before, viewer=asked.viewer)
+def _chat_values(request: asking.PageRequest) -> dict[str, Any]:
+    familiar = request.familiar
+    channel_id = request.query.get("channel", "").strip() or _channel_in(request.form)
+    before, problem, slot = request.number("before"), "", None
+    recent = familiar.history.recent(channel_id, _MOST_TURNS + 1, before, viewer=request.viewer)
     turns = in_pairs(recent[-_MOST_TURNS:])
     try:
         slot = familiar.models.slot()
@@ -380,13 +380,13 @@ def _chat_values(asked: asking.PageRequest) -> dict[str, Any]:
         "channel": channel_id,
         "has_portrait": bool(card_picture(familiar.memory)[0]),
         "rows": [
-            row | {"is_out": place_of(row["turn"]) < oldest} for row in _turn_rows(asked, turns)
+            row | {"is_out": place_of(row["turn"]) < oldest} for row in _turn_rows(request, turns)
         ],
         "last": _last_controls(familiar, channel_id, turns) if is_end else {},
         "more": place_of(recent[-_MOST_TURNS]) if len(recent) > _MOST_TURNS else None,
         "is_end": is_end,
         "greetings": [] if turns else _greetings(familiar, channel_id),
-        "conversations": list_conversations(familiar, asked.viewer, channel_id),
+        "conversations": list_conversations(familiar, request.viewer, channel_id),
         "parents": [
             (branch.parent, title_of_channel(familiar, branch.parent))
             for branch in familiar.history.branches()
@@ -408,17 +408,17 @@ def _chat_values(asked: asking.PageRequest) -> dict[str, Any]:
     }
 
 
-def _turn_rows(asked: asking.PageRequest, turns: Sequence[Turn]) -> list[dict[str, Any]]:
+def _turn_rows(request: asking.PageRequest, turns: Sequence[Turn]) -> list[dict[str, Any]]:
     """Return turns with their speakers, memories used, and learned facts."""
     replies = {turn.reply_to: turn.id for turn in turns if turn.reply_to is not None}
     learned: dict[int, list[tuple[str, str, str]]] = {}
     with suppress(FamiliarError):
-        for turn_id, lines in learned_from(asked.familiar, turns, asked.viewer).items():
+        for turn_id, lines in learned_from(request.familiar, turns, request.viewer).items():
             learned.setdefault(replies.get(turn_id, turn_id), []).extend(lines)
     rows = []
-    for turn, who in asking.with_speakers(asked.familiar, turns):
-        why = _explained(asked.familiar, turn)
-        words, pictures = split_pictures(asked.familiar.paths.root, turn.content)
+    for turn, who in asking.with_speakers(request.familiar, turns):
+        why = _explained(request.familiar, turn)
+        words, pictures = split_pictures(request.familiar.paths.root, turn.content)
         row = {"turn": turn, "who": who, "words": words, "pictures": pictures, "why": why}
         rows.append({**row, "learned": learned.get(turn.id, [])})
     return rows
@@ -427,8 +427,8 @@ def _turn_rows(asked: asking.PageRequest, turns: Sequence[Turn]) -> list[dict[st
 def _oldest_in_prompt(familiar: Familiar, channel_id: str) -> int:
     """Return the oldest turn in a conversation's last prompt; 0 if there is none."""
     try:
-        said = change_turns.last_exchange(familiar, channel_id).said
-        return oldest_in_prompt(read_trace(familiar.paths.traces, said.id))
+        turn = change_turns.last_exchange(familiar, channel_id).said
+        return oldest_in_prompt(read_trace(familiar.paths.traces, turn.id))
     except FamiliarError:
         return 0
 
@@ -487,74 +487,76 @@ def _live_in(familiar: Familiar, channel_id: str) -> list[PageTurn]:
     return [turn for turn in tuple(LIVE) if (turn.root, turn.channel_id) == where]
 
 
-def send_picture(asked: asking.PageRequest) -> asking.Data:
+def send_picture(request: asking.PageRequest) -> asking.Data:
     """Return a picture of a message."""
-    content, media_type = read_picture(asked.familiar.paths.root, asked.path["name"])
+    content, media_type = read_picture(request.familiar.paths.root, request.path["name"])
     if not content:
         raise NotFoundError("This picture is not here")
     return asking.Data(content, media_type)
 
 
-def stop_reply(asked: asking.PageRequest) -> asking.Redirect:
+def stop_reply(request: asking.PageRequest) -> asking.Redirect:
     """Stop a reply in progress, keeping its partial text."""
-    live = _live_in(asked.familiar, _channel_in(asked.form))
+    live = _live_in(request.familiar, _channel_in(request.form))
     for turn in live:
         ending = asyncio.run_coroutine_threadsafe(turn.cancel(), turn.task.get_loop())
         with suppress(TimeoutError):
             ending.result(_STOP_S)
-    return _to_end(asked, _STOPPED if live else "No reply was being written.")
+    return _to_end(request, _STOPPED if live else "No reply was being written.")
 
 
-def choose_reply(asked: asking.PageRequest) -> asking.Redirect:
+def choose_reply(request: asking.PageRequest) -> asking.Redirect:
     """Select another alternative of the last reply."""
-    number = asking.to_number(asked.sent("number"), "number")
-    change_turns.choose_reply(asked.familiar, _channel_in(asked.form), number)
-    return _to_end(asked)
+    number = asking.to_number(request.sent("number"), "number")
+    change_turns.choose_reply(request.familiar, _channel_in(request.form), number)
+    return _to_end(request)
 
 
-def edit_turn(asked: asking.PageRequest) -> asking.Redirect:
+def edit_turn(request: asking.PageRequest) -> asking.Redirect:
     """Replace the text of a turn without asking for a reply."""
-    number = asking.to_number(asked.sent("turn"), "turn")
-    new = change_turns.edit_turn(asked.familiar, number, asked.sent("text").replace("\r\n", "\n"))
-    return _to_end(asked, f"Turn {new.id} has the new wording; the old one is kept.")
+    number = asking.to_number(request.sent("turn"), "turn")
+    new = change_turns.edit_turn(
+        request.familiar, number, request.sent("text").replace("\r\n", "\n")
+    )
+    return _to_end(request, f"Turn {new.id} has the new wording; the old one is kept.")
 
 
-def withdraw_exchange(asked: asking.PageRequest) -> asking.Redirect:
+def withdraw_exchange(request: asking.PageRequest) -> asking.Redirect:
     """Withdraw the last exchange of a conversation."""
-    exchange = change_turns.take_back(asked.familiar, _channel_in(asked.form))
+    exchange = change_turns.take_back(request.familiar, _channel_in(request.form))
     ids = " ".join(str(turn.id) for turn in exchange.turns)
-    return _to_end(asked, f"Withdrawn. `familiar history restore {ids}` brings it back.")
+    return _to_end(request, f"Withdrawn. `familiar history restore {ids}` brings it back.")
 
 
-def remember_message(asked: asking.PageRequest) -> asking.Redirect:
+def remember_message(request: asking.PageRequest) -> asking.Redirect:
     """Write one message to memory as a quotation."""
-    number = asking.to_number(asked.sent("turn"), "turn")
-    turn = asked.familiar.history.turn(number)
-    if turn is None or not asked.viewer.sees_turn(turn):
+    number = asking.to_number(request.sent("turn"), "turn")
+    turn = request.familiar.history.turn(number)
+    if turn is None or not request.viewer.sees_turn(turn):
         raise NotFoundError(f"There is no turn {number}; nothing was changed")
-    return _to_end(asked, f"Remembered in {remember_turn(asked.familiar, number)}.")
+    return _to_end(request, f"Remembered in {remember_turn(request.familiar, number)}.")
 
 
-def begin_branch(asked: asking.PageRequest) -> asking.Redirect:
+def begin_branch(request: asking.PageRequest) -> asking.Redirect:
     """Branch a conversation at a turn."""
-    name = asked.sent("name").strip()
+    name = request.sent("name").strip()
     if not name:
         raise UsageError("The new conversation needs a name; nothing was changed")
-    turn_id = asking.to_number(asked.sent("turn"), "turn")
-    made = change_turns.branch_channel(asked.familiar, name, turn_id, _channel_in(asked.form))
-    told = f"What follows here does not touch {made.branch.parent}."
-    return asking.Redirect(asked.to("chat", channel=made.branch.channel_id), (told,))
+    turn_id = asking.to_number(request.sent("turn"), "turn")
+    result = change_turns.branch_channel(request.familiar, name, turn_id, _channel_in(request.form))
+    text = f"What follows here does not touch {result.branch.parent}."
+    return asking.Redirect(request.to("chat", channel=result.branch.channel_id), (text,))
 
 
-def undo_learning(asked: asking.PageRequest) -> asking.Redirect:
+def undo_learning(request: asking.PageRequest) -> asking.Redirect:
     """Revert a memory change made from this conversation."""
-    undone, notices = undo(asked.familiar, asked.sent("commit"))
-    told = "The change was undone." if undone.changes else "It was no longer in effect."
-    return _to_end(asked, told, *notices)
+    undone, notices = undo(request.familiar, request.sent("commit"))
+    text = "The change was undone." if undone.changes else "It was no longer in effect."
+    return _to_end(request, text, *notices)
 
 
-def _to_end(asked: asking.PageRequest, *told: str) -> asking.Redirect:
-    return asking.Redirect(f"{asked.to('chat', channel=_channel_in(asked.form))}#end", told)
+def _to_end(request: asking.PageRequest, *told: str) -> asking.Redirect:
+    return asking.Redirect(f"{request.to('chat', channel=_channel_in(request.form))}#end", told)
 
 
 PAGES: Final = (

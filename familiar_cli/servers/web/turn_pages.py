@@ -30,74 +30,76 @@ _A_PAGE: Final = 40
 _CHARTED: Final = 40
 
 
-def show_turns(asked: PageRequest) -> Shown:
+def show_turns(request: PageRequest) -> Shown:
     """Return a page of turns."""
     from familiar_cli.store.history.rows import place_of
 
-    query = asked.query.get("q", "").strip()
-    channel, everything = asked.query.get("channel", ""), "all" in asked.query
+    query = request.query.get("q", "").strip()
+    channel, everything = request.query.get("channel", ""), "all" in request.query
     values = {"q": query, "channel": channel, "everything": everything}
-    span = TurnFilter(asked.viewer, channel or None, everything=everything)
+    span = TurnFilter(request.viewer, channel or None, everything=everything)
     if query:
-        days = search_sessions(asked.familiar, query, viewer=asked.viewer, channel=channel or None)
+        days = search_sessions(
+            request.familiar, query, viewer=request.viewer, channel=channel or None
+        )
         return Shown("turns", {**values, "days": days, "turns": []})
-    history, before = asked.familiar.history, asked.number("before")
-    found = [kept.turn for kept in newest_turns(history, span, _A_PAGE + 1, before)]
-    more = place_of(found[1]) if len(found) > _A_PAGE else None
-    said = with_speakers(asked.familiar, found[-_A_PAGE:][::-1])
+    history, before = request.familiar.history, request.number("before")
+    turns = [selection.turn for selection in newest_turns(history, span, _A_PAGE + 1, before)]
+    more = place_of(turns[1]) if len(turns) > _A_PAGE else None
+    said = with_speakers(request.familiar, turns[-_A_PAGE:][::-1])
     return Shown("turns", {**values, "turns": said, "days": [], "more": more, "before": before})
 
 
-def show_layers(asked: PageRequest) -> Shown:
+def show_layers(request: PageRequest) -> Shown:
     """Return how much of each layer was in the prompts of the last turns, as one chart."""
-    before = asked.number("before")
-    found = layers_over_time(asked.familiar, before, _CHARTED)
-    older = found[0].turn if len(found) == _CHARTED else None
-    return Shown("layers", {"prompts": found, "older": older, "before": before})
+    before = request.number("before")
+    layers = layers_over_time(request.familiar, before, _CHARTED)
+    older = layers[0].turn if len(layers) == _CHARTED else None
+    return Shown("layers", {"prompts": layers, "older": older, "before": before})
 
 
 _AROUND: Final = 3
 
 
-def show_turn(asked: PageRequest) -> Shown:
+def show_turn(request: PageRequest) -> Shown:
     """Return the page of a turn."""
-    return Shown("turn", _turn_values(asked))
+    return Shown("turn", _turn_values(request))
 
 
-def send_bytes(asked: PageRequest) -> Data:
+def send_bytes(request: PageRequest) -> Data:
     """Return the exact request bytes."""
-    turn = asked.familiar.turn_number(asked.path["turn"])
-    body = sent.sent_of(sent.find_trace(asked.familiar, turn)).body
+    turn = request.familiar.turn_number(request.path["turn"])
+    body = sent.sent_of(sent.find_trace(request.familiar, turn)).body
     return Data(body, "application/octet-stream", f"turn-{turn}.json")
 
 
-def show_replay(asked: PageRequest) -> Shown | Redirect:
+def show_replay(request: PageRequest) -> Shown | Redirect:
     """Replay a request, and show both replies without storing anything."""
-    trace = sent.find_trace(asked.familiar, asked.path["turn"])
+    trace = sent.find_trace(request.familiar, request.path["turn"])
 
-    replayed = asked.run(replay_trace(asked.familiar, trace))
-    return Shown("turn", {**_turn_values(asked), "replayed": replayed})
+    replayed = request.run(replay_trace(request.familiar, trace))
+    return Shown("turn", {**_turn_values(request), "replayed": replayed})
 
 
-def _turn_values(asked: PageRequest) -> dict[str, Any]:
+def _turn_values(request: PageRequest) -> dict[str, Any]:
     from familiar_cli.actions.talk.client_chat import SOURCE, match_of
     from familiar_cli.servers.web.html.page import draw_part
 
-    familiar = asked.familiar
-    number = asked.familiar.turn_number(asked.path["turn"])
+    familiar = request.familiar
+    number = request.familiar.turn_number(request.path["turn"])
     turn = familiar.history.turn(number)
-    if turn is None or not asked.viewer.sees_turn(turn):
+    if turn is None or not request.viewer.sees_turn(turn):
         last = familiar.history.newest_id()
         hint = f"The newest is turn {last}." if last else "Nothing was said yet."
         raise NotFoundError(f"There is no turn {number}", hint=hint)
     near = [
-        kept.turn
-        for kept in turns_around(
-            familiar.history, turn, _AROUND, _AROUND, viewer=asked.viewer, everything=True
+        selection.turn
+        for selection in turns_around(
+            familiar.history, turn, _AROUND, _AROUND, viewer=request.viewer, everything=True
         )
     ]
     became = turn_statuses(familiar.history, [number]).get(number)
-    trace, why_none = _find_trace(asked, number)
+    trace, why_none = _find_trace(request, number)
     return {
         "turn": turn,
         "match": match_of(turn) if turn.source == SOURCE else "",
@@ -105,78 +107,79 @@ def _turn_values(asked: PageRequest) -> dict[str, Any]:
         "became": became,
         "trace": trace,
         "why_none": why_none,
-        "reason": show_reason(asked, trace) if trace else None,
+        "reason": show_reason(request, trace) if trace else None,
         "budget": draw_part("budget", trace) if trace else "",
         "sections": draw_part("details", trace) if trace else "",
-        "why": _explain_asked(asked, trace),
-        "asked_why": asked.query.get("why", ""),
-        "against": _compare_before(asked, trace),
+        "why": _explain_asked(request, trace),
+        "asked_why": request.query.get("why", ""),
+        "against": _compare_before(request, trace),
         "replayed": None,
     }
 
 
-def show_reason(asked: PageRequest, trace: Trace) -> dict[str, Any]:
+def show_reason(request: PageRequest, trace: Trace) -> dict[str, Any]:
     """Return a reply's explanation: a sentence, and the memories as HTML with their addresses."""
-    found = explain_reply(asked.familiar, trace)
+    explanation = explain_reply(request.familiar, trace)
     pieces = [
-        (used, _memory_address(asked, used), _memory_html(asked, used)) for used in found.memories
+        (used, _memory_address(request, used), _memory_html(request, used))
+        for used in explanation.memories
     ]
-    return {"sentence": found.sentence, "pieces": pieces, "problems": found.problems}
+    return {"sentence": explanation.sentence, "pieces": pieces, "problems": explanation.problems}
 
 
-def _memory_address(asked: PageRequest, used: UsedMemory) -> str:
+def _memory_address(request: PageRequest, used: UsedMemory) -> str:
     if used.rel_path and used.rel_path.startswith(f"{PEOPLE_DIR}/"):
-        return asked.to("people", used.rel_path.rpartition("/")[2].removesuffix(".md"))
+        return request.to("people", used.rel_path.rpartition("/")[2].removesuffix(".md"))
     if used.rel_path:
-        return asked.to("memory", used.rel_path)
-    return asked.to("turns", used.turns[0]) if used.turns else ""
+        return request.to("memory", used.rel_path)
+    return request.to("turns", used.turns[0]) if used.turns else ""
 
 
-def _memory_html(asked: PageRequest, used: UsedMemory) -> Html:
+def _memory_html(request: PageRequest, used: UsedMemory) -> Html:
     if used.rel_path is None:
         return el("div", spoken(used.text), class_="words", dir="auto")
-    numbering = asked.familiar.numbering
-    html = render_markdown(used.text, used.rel_path, asked.base, numbering, asked.viewer)
+    numbering = request.familiar.numbering
+    html = render_markdown(used.text, used.rel_path, request.base, numbering, request.viewer)
     return el("div", html, class_="prose", dir="auto")
 
 
-def restore_turn(asked: PageRequest) -> Redirect:
+def restore_turn(request: PageRequest) -> Redirect:
     """Restore a withdrawn turn."""
-    number = asked.familiar.turn_number(asked.path["turn"])
-    done = restore_turns(asked.familiar.history, [number])
-    told = "It counts again." if done else "It counted already; nothing was changed."
-    return Redirect(asked.to("turns", number), (told,))
+    number = request.familiar.turn_number(request.path["turn"])
+    done = restore_turns(request.familiar.history, [number])
+    text = "It counts again." if done else "It counted already; nothing was changed."
+    return Redirect(request.to("turns", number), (text,))
 
 
-def _find_trace(asked: PageRequest, turn: int) -> tuple[Trace | None, str]:
+def _find_trace(request: PageRequest, turn: int) -> tuple[Trace | None, str]:
     try:
-        return sent.find_trace(asked.familiar, turn), ""
+        return sent.find_trace(request.familiar, turn), ""
     except FamiliarError as error:
         return None, str(error)
 
 
-def _explain_asked(asked: PageRequest, trace: Trace | None) -> object:
+def _explain_asked(request: PageRequest, trace: Trace | None) -> object:
     """Explain why the requested file or turn was or was not in the prompt."""
-    wanted = asked.query.get("why", "").strip()
-    if trace is None or not wanted:
+    target = request.query.get("why", "").strip()
+    if trace is None or not target:
         return None
     try:
-        return explain_piece(asked.familiar, trace, wanted, viewer=asked.viewer)
+        return explain_piece(request.familiar, trace, target, viewer=request.viewer)
     except FamiliarError as error:
         return str(error)
 
 
-def _compare_before(asked: PageRequest, trace: Trace | None) -> dict[str, Any] | None:
+def _compare_before(request: PageRequest, trace: Trace | None) -> dict[str, Any] | None:
     """Return the diff to the previous turn's messages, if requested."""
     if trace is None or trace.turn is None:
         return None
-    ids = trace_ids(asked.familiar.paths.traces)
-    before = asked.number("diff") or max((n for n in ids if n < (trace.turn or 0)), default=None)
-    if before is None or "diff" not in asked.query:
+    ids = trace_ids(request.familiar.paths.traces)
+    before = request.number("diff") or max((n for n in ids if n < (trace.turn or 0)), default=None)
+    if before is None or "diff" not in request.query:
         return {"turn": before, "diff": None} if before else None
     return {
         "turn": before,
-        "diff": sent.messages_diff(sent.find_trace(asked.familiar, before), trace),
+        "diff": sent.messages_diff(sent.find_trace(request.familiar, before), trace),
     }
 
 

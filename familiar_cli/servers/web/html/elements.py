@@ -64,7 +64,7 @@ def text(value: str) -> Html:
     """Escape text, showing invisible characters by their numbers."""
     seen = escape(value.replace("\r\n", "\n"), quote=True)
     return Html(
-        _UNSEEN.sub(lambda found: f'<span class="unseen">{_short_number(found)}</span>', seen)
+        _UNSEEN.sub(lambda match: f'<span class="unseen">{_short_number(match)}</span>', seen)
     )
 
 
@@ -74,11 +74,11 @@ def _escape_text(value: str) -> Html:
 
 def plain(value: str) -> str:
     """Convert text for an attribute or a title, where markup is impossible."""
-    return _UNSEEN.sub(lambda found: f"[{_short_number(found)}]", value.replace("\r\n", "\n"))
+    return _UNSEEN.sub(lambda match: f"[{_short_number(match)}]", value.replace("\r\n", "\n"))
 
 
-def _short_number(found: re.Match[str]) -> str:
-    return f"U+{ord(found[0]):04X}"
+def _short_number(match: re.Match[str]) -> str:
+    return f"U+{ord(match[0]):04X}"
 
 
 def _attribute_text(key: str, value: object) -> str:
@@ -172,7 +172,7 @@ def _size(size_bytes: int) -> str:
 @cache
 def environment(package: str) -> jinja2.Environment:
     """Build the template environment of a package; a missing name is an error."""
-    made = jinja2.Environment(
+    result = jinja2.Environment(
         loader=jinja2.PackageLoader(package),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -181,7 +181,7 @@ def environment(package: str) -> jinja2.Environment:
         finalize=_finalize,
         auto_reload=False,
     )
-    made.filters |= {
+    result.filters |= {
         "seen": text,
         "bare": _escape_text,
         "spoken": spoken,
@@ -195,4 +195,4 @@ def environment(package: str) -> jinja2.Environment:
         "unlinked": _unlinked,
         "thousands": lambda number: f"{number:,}",
     }
-    return made
+    return result

@@ -60,15 +60,15 @@ def _macros() -> SimpleNamespace:
 
 def _diagrams(trace: Trace) -> Html:
     """Render the budget diagram for wide and for narrow pages."""
-    found = flows_of(trace)
+    flows = flows_of(trace)
     total = (trace.used_tokens, trace.budget_tokens)
     label = (
         f"Diagram: {trace.used_tokens} of {trace.budget_tokens} tokens flow from the prompt "
-        f"through {len({flow.layer for flow in found})} layers to {len(found)} pieces. "
+        f"through {len({flow.layer for flow in flows})} layers to {len(flows)} pieces. "
         "The tables below say the same."
     )
     return joined(
-        *(sankey_svg(lay_out(found, trace.layers, total, f), label) for f in (WIDE, NARROW))
+        *(sankey_svg(lay_out(flows, trace.layers, total, f), label) for f in (WIDE, NARROW))
     )
 
 

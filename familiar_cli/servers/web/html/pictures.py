@@ -74,8 +74,8 @@ def flows_of(trace: Trace) -> list[Flow]:
     order = {layer.name: number for number, layer in enumerate(trace.layers)}
     pieces = [piece for piece in trace.contributions if piece.offered_tokens > 0]
     pieces.sort(key=lambda piece: order.get(str(piece.layer), len(order)))
-    found = [_make_flow(list(alike)) for _, alike in groupby(pieces, key=_ribbon_key)]
-    return _fewer_flows(found)
+    flows = [_make_flow(list(alike)) for _, alike in groupby(pieces, key=_ribbon_key)]
+    return _fewer_flows(flows)
 
 
 def _ribbon_key(piece: Fragment) -> object:
@@ -101,20 +101,20 @@ def _make_flow(alike: Sequence[Fragment]) -> Flow:
     )
 
 
-def _fewer_flows(found: list[Flow]) -> list[Flow]:
+def _fewer_flows(flows: list[Flow]) -> list[Flow]:
     """Merge small flows of the same layer and state until about `MOST_FLOWS` remain."""
-    if len(found) <= MOST_FLOWS:
-        return found
-    large = set(sorted(range(len(found)), key=lambda n: -found[n].tokens)[:MOST_FLOWS])
+    if len(flows) <= MOST_FLOWS:
+        return flows
+    large = set(sorted(range(len(flows)), key=lambda n: -flows[n].tokens)[:MOST_FLOWS])
     rest: dict[tuple[str, str], Flow] = {}
     kept: list[Flow] = []
-    for number, flow in enumerate(found):
+    for number, flow in enumerate(flows):
         if number in large:
             kept.append(flow)
         else:
             key = (flow.layer, flow.state)
             rest[key] = _sum(rest[key], flow) if key in rest else replace(flow, name="others")
-    layers = list(dict.fromkeys(flow.layer for flow in found))
+    layers = list(dict.fromkeys(flow.layer for flow in flows))
     return sorted([*kept, *rest.values()], key=lambda flow: layers.index(flow.layer))
 
 
@@ -288,8 +288,8 @@ def _source_node(
     sent = sum(flow.sent_tokens for _, flow, _ in placed)
     note = f"{use.used_tokens} of {use.budget_tokens}" if use else str(sent)
     lost = sum(flow.lost_tokens for _, flow, _ in placed)
-    asked = f"\n{lost} tokens more were offered" if lost else ""
-    title = f"layer {layer}\n{note} tokens used{asked}"
+    question = f"\n{lost} tokens more were offered" if lost else ""
+    title = f"layer {layer}\n{note} tokens used{question}"
     return SankeyNode(frame.columns[1], top, height, layer, 0.0, layer, "", note, title)
 
 
@@ -374,27 +374,27 @@ _MOST_LABELLED: Final = 13  # with more pages, the labels of relations overlap
 _ARROWS: Final = "→↘↓↙←↖↑↗"  # in screen coordinates: y grows downwards
 
 
-def ego_page(found: Around) -> str:
+def ego_page(graph: Around) -> str:
     """Render a page without scripts or external resources."""
-    title = found.center.title if found.center else ""
-    return str(_macros("ego").page(title, ego_svg(found))).strip() + "\n"
+    title = graph.center.title if graph.center else ""
+    return str(_macros("ego").page(title, ego_svg(graph))).strip() + "\n"
 
 
-def ego_svg(found: Around, href: Callable[[GraphPage], str] = lambda _: "") -> Html:
+def ego_svg(graph: Around, href: Callable[[GraphPage], str] = lambda _: "") -> Html:
     """Render the neighbourhood. Text from memory is escaped.
 
     Args:
-        found: The neighbourhood.
+        graph: The neighbourhood.
         href: Returns the link of a page; empty for none.
     """
-    nodes = found.nodes[:MOST_NODES]
-    places = _place_nodes(_rings_around(found, nodes))
-    drawn = [e for e in found.edges if e.source in places and e.target in places]
+    nodes = graph.nodes[:MOST_NODES]
+    places = _place_nodes(_rings_around(graph, nodes))
+    drawn = [e for e in graph.edges if e.source in places and e.target in places]
     lines = [(_line_kind(edge), places[edge.source], places[edge.target]) for edge in drawn]
     stated = [edge for edge in drawn if edge.relation != LINKS]
     labels = _edge_labels(stated, places) if len(nodes) <= _MOST_LABELLED else []
     names = {node.path: wrap(one_line(node.title, _NAME_CHARS), _LINE_CHARS) for node in nodes}
-    picture = _macros("ego").picture(found, nodes, places, names, _box(places), lines, labels, href)
+    picture = _macros("ego").picture(graph, nodes, places, names, _box(places), lines, labels, href)
     return Html(str(picture).strip())
 
 
@@ -410,14 +410,14 @@ def _box(places: dict[str, Place]) -> tuple[str, ...]:
     return tuple(f"{size:.0f}" for size in (left, top, width, height))
 
 
-def _rings_around(found: Around, nodes: tuple[GraphPage, ...]) -> list[list[str]]:
+def _rings_around(graph: Around, nodes: tuple[GraphPage, ...]) -> list[list[str]]:
     """Group the pages by their distance."""
     left = [node.path for node in nodes]
     rings = [[left.pop(0)]]
     while left:
         near = {
             end
-            for edge in found.edges
+            for edge in graph.edges
             if {edge.source, edge.target} & set(rings[-1])
             for end in (edge.source, edge.target)
         }
