@@ -146,13 +146,13 @@ def export_familiars(
         find_familiar(home)  # says how to make one
     check_target(directory, force=force)
     with staged_directory(directory, keep=not dry_run) as staging:
-        found = tuple(_export_familiar(home, name, staging / name, public=public) for name in ids)
-        done = Export(str(directory), public, found)
-        manifest = {"familiar_export": EXPORT_VERSION, "made": iso(now())} | to_builtins(done)
+        exports = tuple(_export_familiar(home, name, staging / name, public=public) for name in ids)
+        export = Export(str(directory), public, exports)
+        manifest = {"familiar_export": EXPORT_VERSION, "made": iso(now())} | to_builtins(export)
         del manifest["path"]
         write_result(staging / MANIFEST, (dump_json(manifest) + "\n").encode())
-        write_result(staging / _README, _describe_export(done).encode())
-    return done
+        write_result(staging / _README, _describe_export(export).encode())
+    return export
 
 
 def check_target(directory: Path, manifest: str = MANIFEST, *, force: bool) -> None:
@@ -231,10 +231,10 @@ def _export_familiar(home: Path, name: str, place: Path, *, public: bool) -> Fam
 def _export_card(familiar: Familiar, place: Path, warnings: list[str]) -> bool:
     try:
         for card_format in _FORMATS:
-            made = export_card(familiar.memory, card_format, default_name=familiar.name)
-            write_result(place / f"card.{card_format}", made.content)
+            export = export_card(familiar.memory, card_format, default_name=familiar.name)
+            write_result(place / f"card.{card_format}", export.content)
             if card_format == "png":  # a JSON file can hold even less
-                warnings += [f"card.png cannot carry {thing}" for thing in made.left_out]
+                warnings += [f"card.png cannot carry {thing}" for thing in export.left_out]
     except NotFoundError:
         return False
     except BadInputError as error:
@@ -244,17 +244,17 @@ def _export_card(familiar: Familiar, place: Path, warnings: list[str]) -> bool:
 
 
 def _export_lorebooks(familiar: Familiar, place: Path, warnings: list[str]) -> tuple[str, ...]:
-    found: dict[str, dict[str, Any]] = {}
+    result: dict[str, dict[str, Any]] = {}
     try:
         for shelved in shelved_books(familiar.memory):
             book = collect_lore(familiar.memory, shelved.directory, book_id=shelved.book_id)
             name = one_line(shelved.record.name) or shelved.book_id
-            found[_free_name(name, found)] = to_json(book, own_format(book))
+            result[_free_name(name, result)] = to_json(book, own_format(book))
     except FamiliarError as error:
         warnings.append(f"not every lorebook was exported: {error}")
-    paths = kept_paths((f"{name}.json" for name in found), _LOREBOOKS_DIR)
+    paths = kept_paths((f"{name}.json" for name in result), _LOREBOOKS_DIR)
     return tuple(
-        _write(place, paths[f"{name}.json"], [dump_json(made)]) for name, made in found.items()
+        _write(place, paths[f"{name}.json"], [dump_json(made)]) for name, made in result.items()
     )
 
 
@@ -269,7 +269,7 @@ def _export_chats(
 ) -> dict[str, str]:
     names = {channel: f"{channel.replace('/', '%2F')}.jsonl" for channel in channels}
     paths = kept_paths(names.values(), _CHATS_DIR)
-    found = {}
+    result = {}
     for channel in channels:
         lines = export_chat(
             familiar.history,
@@ -279,8 +279,8 @@ def _export_chats(
             me=familiar.me(),
             viewer=viewer,
         )
-        found[channel] = _write(place, paths[names[channel]], lines)
-    return found
+        result[channel] = _write(place, paths[names[channel]], lines)
+    return result
 
 
 def _export_turns(familiar: Familiar, place: Path, channels: Sequence[str], viewer: Viewer) -> int:
@@ -325,14 +325,14 @@ def _visible_content(familiar: Familiar, rel_path: str, viewer: Viewer) -> bytes
         return raw
     if is_hidden(rel_path) or not is_page(rel_path) or not viewer.sees((scope_of_path(rel_path),)):
         return None
-    shown = visible_in(raw.decode("utf-8", errors="replace"), viewer, rel_path)
-    return shown.encode() if shown or not raw else None
+    text = visible_in(raw.decode("utf-8", errors="replace"), viewer, rel_path)
+    return text.encode() if text or not raw else None
 
 
-def _describe_export(done: Export) -> str:
+def _describe_export(export: Export) -> str:
     """Write the README of the export."""
-    parts = [_ABOUT.format(made=f"{now():%Y-%m-%d}", what=_PUBLIC if done.public else _ALL)]
-    for one in done.familiars:
+    parts = [_ABOUT.format(made=f"{now():%Y-%m-%d}", what=_PUBLIC if export.public else _ALL)]
+    for one in export.familiars:
         facts = [
             f"`{one.id}/card.png`, `{one.id}/card.json`: the character" if one.card else "",
             *(f"`{one.id}/{path}`: a lorebook" for path in one.lorebooks),
@@ -391,7 +391,7 @@ def export_chat(
         NotFoundError: The channel has no turns.
         UsageError: There are several channels, but a SillyTavern chat holds one.
     """
-    there = [found.channel_id for found in history.channels()]
+    there = [summary.channel_id for summary in history.channels()]
     channels = [channel for channel in there if viewer.sees_channel(channel)]
     if not channels:
         raise NotFoundError("There are no turns yet", hint='Start with `familiar ask "Hello"`.')
@@ -401,8 +401,8 @@ def export_chat(
             f"There are no turns in channel {channel_id!r}", hint="Run `familiar history list`."
         )
     if chat_format == "jsonl":
-        chosen = [channel_id] if channel_id is not None else sorted(channels)
-        return _write_chats(load_format("plain"), history, chosen, me, viewer)
+        selection = [channel_id] if channel_id is not None else sorted(channels)
+        return _write_chats(load_format("plain"), history, selection, me, viewer)
     if channel_id is None and len(channels) > 1:
         raise UsageError(
             f"There are {len(channels)} channels, but a SillyTavern chat holds only one",
@@ -412,7 +412,7 @@ def export_chat(
     return _write_chats(load_format("sillytavern"), history, channel, familiar_name, me, viewer)
 
 
-def _write_chats(found: Format, *values: object) -> Iterator[str]:
-    assert found.write
-    lines: Iterator[str] = found.write(*values)
+def _write_chats(format_: Format, *values: object) -> Iterator[str]:
+    assert format_.write
+    lines: Iterator[str] = format_.write(*values)
     return lines

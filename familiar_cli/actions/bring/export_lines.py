@@ -100,19 +100,19 @@ def export_lines(
     return ExportedLines(memories, files, tuple(warnings))
 
 
-def write_lines(done: ExportedLines, path: Path, *, force: bool = False) -> None:
+def write_lines(lines: ExportedLines, path: Path, *, force: bool = False) -> None:
     """Write exported memories: a bundle as a directory, text as a file.
 
     Raises:
         ConflictError: `path` contains something else, or an export, without `force`.
         FamiliarError: It cannot be written; everything is as before.
     """
-    if "" in done.files:
-        write_result(path, done.files[""], force=force)
+    if "" in lines.files:
+        write_result(path, lines.files[""], force=force)
         return
     check_target(path, portable_memory.MANIFEST, force=force)
     with staged_directory(path, keep=True) as staging:
-        for rel_path, content in done.files.items():
+        for rel_path, content in lines.files.items():
             (staging / rel_path).parent.mkdir(mode=0o700, exist_ok=True)
             write_result(staging / rel_path, content)
 

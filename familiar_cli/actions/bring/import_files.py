@@ -183,15 +183,15 @@ def recognise_items(paths: Sequence[Path], kind: str = "") -> list[ImportItem]:
 
 
 def _recognise_items(path: Path, kind: str) -> Iterator[ImportItem]:
-    found = readings_of(path)
+    recognitions = readings_of(path)
     if kind and path.exists():
-        named = next((one for one in found if one.kind == kind), None)
-        yield ImportItem(path, kind, named.title if named else kind)
+        recognition = next((one for one in recognitions if one.kind == kind), None)
+        yield ImportItem(path, kind, recognition.title if recognition else kind)
         return
-    if not found:
+    if not recognitions:
         yield ImportItem(path, error=explain_unknown(path))
         return
-    first, *others = found
+    first, *others = recognitions
     if first.kind in _FIRST:
         yield ImportItem(path, first.kind, first.title, tuple(others), forms=first.forms)
     elif first.members:
@@ -208,8 +208,8 @@ def _recognise_items(path: Path, kind: str) -> Iterator[ImportItem]:
 
 def _unknown_item(path: Path) -> ImportItem:
     """Return the item of a file that no importer takes: an error if it is damaged."""
-    if known := what_is(path):
-        return ImportItem(path, left_out=known.title)
+    if recognition := what_is(path):
+        return ImportItem(path, left_out=recognition.title)
     reason, error = why_unknown(path)
     if not reason or path.suffix.lower() in _DATA or isinstance(error, DamagedError):
         return ImportItem(path, error=error)
@@ -330,14 +330,14 @@ class FileImporter:
 
     def _import_card(self, item: ImportItem) -> None:
         card = read_card(read_foreign(item.path), origin=item.path.name)
-        wanted = self.options.familiar_id or None
+        target = self.options.familiar_id or None
 
         def make(home: Path, *, dry_run: bool) -> FamiliarReport:
             return create_familiar(
                 home,
                 card,
                 open_memory,
-                familiar_id=wanted,
+                familiar_id=target,
                 overwrite=self.options.force,
                 dry_run=dry_run,
             )
@@ -345,9 +345,9 @@ class FileImporter:
         self._make(item, make)
 
     def _import_personas(self, item: ImportItem) -> None:
-        found = find_personas(item.path)
+        dirs = find_personas(item.path)
         about = who_speaks(self.options.person or None, me=home_owners(self._home))
-        for persona in read_personas(found, about, familiar_id=self.options.familiar_id or None):
+        for persona in read_personas(dirs, about, familiar_id=self.options.familiar_id or None):
             self._make(
                 item,
                 lambda home, *, dry_run, one=persona: create_from_persona(
@@ -379,18 +379,18 @@ class FileImporter:
 
     def _make(self, item: ImportItem, make: Callable[..., FamiliarReport]) -> None:
         """Make a familiar; in a dry run also a temporary one, into which the rest is imported."""
-        made = make(self._home, dry_run=self.options.dry_run)
-        item.done.append(made)
-        item.familiar = made.id
-        item.error = item.error or made.problem(made.name)
-        if self.options.dry_run and made.is_new:
+        report = make(self._home, dry_run=self.options.dry_run)
+        item.done.append(report)
+        item.familiar = report.id
+        item.error = item.error or report.problem(report.name)
+        if self.options.dry_run and report.is_new:
             made_in = self._scratch.enter_context(
                 tempfile.TemporaryDirectory(prefix="familiar-", ignore_cleanup_errors=True)
             )
             make(Path(made_in), dry_run=False)
-            self._made[made.id] = Path(made_in)
+            self._made[report.id] = Path(made_in)
         else:
-            self._note_made(made.id)
+            self._note_made(report.id)
 
     def _note_made(self, *ids: str) -> None:
         if not self.options.dry_run:
@@ -398,16 +398,16 @@ class FileImporter:
         self._made.update(dict.fromkeys(ids, self._home))
 
     def _import_export(self, item: ImportItem) -> None:
-        found, wanted = vault.read_manifest(item.path), self.options.familiar_id
-        if wanted and len(found) > 1:
-            found = [one for one in found if one.id == wanted]
-        elif wanted:
-            found = [replace(one, id=check_familiar_id(wanted)) for one in found]
-        if not found:
+        familiars, target = vault.read_manifest(item.path), self.options.familiar_id
+        if target and len(familiars) > 1:
+            familiars = [one for one in familiars if one.id == target]
+        elif target:
+            familiars = [replace(one, id=check_familiar_id(target)) for one in familiars]
+        if not familiars:
             raise NotFoundError(
-                f"{str(item.path)!r} holds no familiar {wanted!r}; nothing was imported"
+                f"{str(item.path)!r} holds no familiar {target!r}; nothing was imported"
             )
-        for one in found:
+        for one in familiars:
             self._restore(item, one)
 
     def _restore(self, item: ImportItem, exported: vault.ExportedFamiliar) -> None:
@@ -437,14 +437,14 @@ class FileImporter:
         book = load_book(read_foreign(item.path), origin=item.path.name)
         options = self.options
         with self._target(item) as familiar:
-            done = import_lorebook(
+            lorebook = import_lorebook(
                 familiar.memory,
                 book,
                 update=options.update,
                 force=options.force,
                 dry_run=options.dry_run,
             )
-        self._finish(item, done)
+        self._finish(item, lorebook)
 
     def _import_memories(self, item: ImportItem) -> None:
         with as_source(item.path) as source:
@@ -454,34 +454,34 @@ class FileImporter:
         folder = folders.read_tree(item.path)
         folder.notes += orders_in(folder.files)
         with self._target(item) as familiar:
-            done = folders.import_memories(
+            memories = folders.import_memories(
                 familiar.memory, folder, self._folder_options, dry_run=self.options.dry_run
             )
-        self._finish(item, done)
-        item.error = done.problem()
+        self._finish(item, memories)
+        item.error = memories.problem()
 
     def _import_lines(self, item: ImportItem, source: ForeignFile) -> None:
         at_once, dry_run = self.options.at_once, self.options.dry_run
         with self._target(item) as familiar:
             for memories in read_memories(source):
-                done = import_lines(
+                lines = import_lines(
                     familiar, memories, item.path.name, at_once=at_once, dry_run=dry_run
                 )
-                self._finish(item, done)
+                self._finish(item, lines)
 
     def _import_vault(self, item: ImportItem) -> None:
         folder = vault.read_vault(item.path)
         folder.notes += orders_in(folder.files)
         with self._target(item) as familiar:
-            done = vault.import_vault(
+            memories = vault.import_vault(
                 familiar.memory,
                 folder,
                 self._folder_options,
                 name=item.path.resolve().name if item.path.is_dir() else "",
                 dry_run=self.options.dry_run,
             )
-        self._finish(item, done)
-        item.error = done.problem()
+        self._finish(item, memories)
+        item.error = memories.problem()
 
     @property
     def _folder_options(self) -> folders.FolderImportOptions:
@@ -489,10 +489,10 @@ class FileImporter:
 
     def _import_chats(self, item: ImportItem) -> None:
         with self._target(item, self._familiar_in(item)) as familiar:
-            done = self._read_chats(item, familiar, item.path, self._reading(familiar))
-            found = done.memories if item.path.is_dir() else ()
+            chats = self._read_chats(item, familiar, item.path, self._reading(familiar))
+            items = chats.memories if item.path.is_dir() else ()
             at_once, dry_run = self.options.at_once, self.options.dry_run
-            notes = import_notes(familiar, found, item.path.name, at_once=at_once, dry_run=dry_run)
+            notes = import_notes(familiar, items, item.path.name, at_once=at_once, dry_run=dry_run)
         for one in notes:
             self._finish(item, one)
 
@@ -522,14 +522,14 @@ class FileImporter:
 
     def _reading(self, familiar: Familiar) -> Reading:
         options = self.options
-        found = chat_reading(familiar, options.person or None, options.character, options.mine)
+        reading = chat_reading(familiar, options.person or None, options.character, options.mine)
         mine = (name for name, is_mine in options.whose.items() if is_mine)
         cast = replace(
-            found.cast,
-            my_names=(*found.cast.my_names, *mine),
+            reading.cast,
+            my_names=(*reading.cast.my_names, *mine),
             others=frozenset(fold(name) for name, is_mine in options.whose.items() if not is_mine),
         )
-        return replace(found, cast=cast, dates=options.dates)
+        return replace(reading, cast=cast, dates=options.dates)
 
     def questions_of(self, item: ImportItem) -> list[Question]:
         """Return the questions that a person should answer before a chat is imported."""
@@ -546,9 +546,9 @@ class FileImporter:
         if is_said or item.path.is_dir() or len(known) < 2:  # noqa: PLR2004
             return ""
         with suppress(FamiliarError):
-            meant = self._meant()
-            if meant in known and self._speaks_in(meant, item.path):
-                return meant
+            target = self._meant()
+            if target in known and self._speaks_in(target, item.path):
+                return target
         others = [one for one in known if self._speaks_in(one, item.path)]
         return others[0] if len(others) == 1 else ""
 

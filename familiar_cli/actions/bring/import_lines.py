@@ -136,7 +136,7 @@ def import_lines(
 
 def import_notes(
     familiar: Familiar,
-    found: Iterable[tuple[str, ForeignMemories]],
+    matches: Iterable[tuple[str, ForeignMemories]],
     name: str,
     *,
     at_once: bool = False,
@@ -146,13 +146,13 @@ def import_notes(
 
     Args:
         familiar: The familiar.
-        found: The memories, with their files.
+        matches: The memories, with their files.
         name: Name of all those files together.
         at_once: As for `import_lines`.
         dry_run: Change nothing.
     """
     lines: dict[str, list[ForeignMemory]] = {}
-    for file, memories in found:
+    for file, memories in matches:
         told = (replace(one, file=Path(file).name) for one in memories.memories)
         lines.setdefault(memories.program, []).extend(told)
     wish = {"at_once": at_once, "dry_run": dry_run}
@@ -186,7 +186,7 @@ def _lines_by_page(
     familiar: Familiar, program: str, memories: Sequence[ForeignMemory], file: str
 ) -> dict[tuple[str, str], list[str]]:
     """Return the lines for each page, by its path and title."""
-    found = defaultdict[tuple[str, str], list[str]](list)
+    result = defaultdict[tuple[str, str], list[str]](list)
     own, owners = familiar.me().slugs, people_path(NEUTRAL.slug)
     with closing(familiar.names()) as names:
         names.refresh()
@@ -202,8 +202,8 @@ def _lines_by_page(
             elif len(slugs) == 1:
                 page, title = people_path(slugs[0]), one.about or slugs[0]
                 text = _as_claim(familiar, program, text)
-            found[page, title].append(_render(one, text, file))
-    return found
+            result[page, title].append(_render(one, text, file))
+    return result
 
 
 def _person_at_start(names: Aliases, text: str) -> Sequence[str]:
@@ -236,16 +236,16 @@ def _render(one: ForeignMemory, text: str, file: str) -> str:
 
 def _marks_in(familiar: Familiar) -> set[str]:
     """Return the digests of the imported lines that are in memory, as after a review."""
-    found = set[str]()
+    items = set[str]()
     for directory in (PEOPLE_DIR, TOPICS_DIR):
         for file in familiar.memory.walk(directory, missing_ok=True).files:
             if is_page(file.rel_path):
-                found.update(
+                items.update(
                     _MARK.findall(
                         familiar.memory.read_bytes(file.rel_path).decode("utf-8", "replace")
                     )
                 )
-    return found
+    return items
 
 
 def _spread(
@@ -292,9 +292,9 @@ def _uses(new: Sequence[ForeignMemory], added: dict[str, int]) -> Iterator[str]:
 
 def _plan_of(draft: pending.Draft, file: str) -> pending.ReviewPlan:
     files = tuple(pending.PlannedFile(one.rel_path, one.before, one.after) for one in draft)
-    told = "\0".join(f"{one.rel_path}\0{one.after}" for one in files)
+    text = "\0".join(f"{one.rel_path}\0{one.after}" for one in files)
     return pending.ReviewPlan(
-        id=f"import-{sha256_of(told)[:_DIGEST_CHARS]}",
+        id=f"import-{sha256_of(text)[:_DIGEST_CHARS]}",
         run=_SOURCE,
         created=clock.iso(clock.now()),
         why="review",
@@ -307,14 +307,14 @@ def _plan_of(draft: pending.Draft, file: str) -> pending.ReviewPlan:
 
 
 def _read_ledger(familiar: Familiar) -> set[str]:
-    found = import_plan.load_ledger(
+    ledger = import_plan.load_ledger(
         familiar.memory,
         LEDGER,
         lambda data: {str(digest) for digest in data["lines"]},
         keeps="which memories were imported",
         hint="Restore an older copy of it, or delete it; deleted lines may then come again.",
     )
-    return found or set()
+    return ledger or set()
 
 
 def _dump_ledger(digests: set[str]) -> str:

@@ -178,12 +178,12 @@ class _FolderImport:
             personas = silly_tavern.read_personas(raw, origin=origin)
             persona = silly_tavern.choose_persona(personas, origin=origin)
             place = place_of_me(self._home, None)
-            said = show_me(self._home, None)
+            profile = show_me(self._home, None)
             wanted = {"name": persona.name, "description": persona.description}
-            if any(source != "default" for source in said.sources.values()):
-                if (said.name, said.description) == (persona.name, persona.description):
+            if any(source != "default" for source in profile.sources.values()):
+                if (profile.name, profile.description) == (persona.name, persona.description):
                     return "unchanged", ""
-                return "read", f"you are {said.label!r} here; {command} takes another persona"
+                return "read", f"you are {profile.label!r} here; {command} takes another persona"
             if not self._is_rehearsal:
                 change_me(None, place, wanted)
         except (errors.BadInputError, errors.NotFoundError):
@@ -217,17 +217,17 @@ class _FolderImport:
     def _recognise(self) -> None:
         """Find the familiars made from these cards, and ids for new ones."""
         there = list_familiars(self._home)
-        wanted = {character.file.rel_path: character.face for character in self._characters}
-        known = sillytavern.match_names(wanted, self._faces(there))
+        faces = {character.file.rel_path: character.face for character in self._characters}
+        known = sillytavern.match_names(faces, self._faces(there))
         taken = {entry.name for entry in self._home.iterdir()} if self._home.is_dir() else set()
         for character in self._characters:
-            found = known.get(character.file.rel_path)
-            character.is_new = found is None
-            character.id = found or _free_id(character.id, taken)
+            match = known.get(character.file.rel_path)
+            character.is_new = match is None
+            character.id = match or _free_id(character.id, taken)
             taken.add(character.id)
 
     def _faces(self, ids: Iterable[str]) -> dict[str, sillytavern.Face]:
-        found = {}
+        faces = {}
         for familiar_id in ids:
             try:
                 memory = open_memory(FamiliarPaths(self._home / familiar_id))
@@ -235,8 +235,8 @@ class _FolderImport:
             except errors.FamiliarError:
                 continue  # its importer reports the error
             if card:
-                found[familiar_id] = sillytavern.face_of(card)
-        return found
+                faces[familiar_id] = sillytavern.face_of(card)
+        return faces
 
     def _give_chats(self) -> None:
         """Assign each chat to the character of its directory."""
@@ -275,41 +275,41 @@ class _FolderImport:
             if not here:
                 self._register.note(file, "skipped", "none of its members is in `characters`")
         for file in self._folder.of("group_chat"):
-            found = of_chat.get(file.stem)
-            if found is None:
+            result = of_chat.get(file.stem)
+            if result is None:
                 self._register.note(file, "skipped", "it belongs to no group in `groups`")
                 continue
-            for name in sorted(found.members & members.keys()):
-                members[name].group_chats.append((file, found))
-            if not found.members & members.keys():
+            for name in sorted(result.members & members.keys()):
+                members[name].group_chats.append((file, result))
+            if not result.members & members.keys():
                 self._register.note(file, "skipped", "no member of its group is in `characters`")
 
     def _choose(self, only: tuple[str, ...]) -> None:
         """Drop the characters that `only` does not select, if it selects any."""
-        wanted = set(map(fold, only))
+        targets = set(map(fold, only))
         for file, reason in self._broken.items():
-            if not wanted or _names_of(file) & wanted:
+            if not targets or _names_of(file) & targets:
                 self._register.note(file, "refused", reason)
             else:
                 self._register.note(file, "skipped", _NOT_NAMED)
-        if not wanted:
+        if not targets:
             return
-        chosen = [c for c in self._characters if _character_names(c) & wanted]
-        known = {name for c in chosen for name in _character_names(c)}
-        known.update(name for file in self._broken for name in _names_of(file))
-        missing = next((name for name in only if fold(name) not in known), None)
+        characters = [c for c in self._characters if _character_names(c) & targets]
+        names = {name for c in characters for name in _character_names(c)}
+        names.update(name for file in self._broken for name in _names_of(file))
+        missing = next((name for name in only if fold(name) not in names), None)
         if missing is not None:
             raise self._nobody(missing)
         for character in self._characters:
-            if character not in chosen:
+            if character not in characters:
                 for file in (character.file, *character.same, *character.chats):
                     self._register.note(file, "skipped", _NOT_NAMED)
-        self._characters = chosen
+        self._characters = characters
 
     def _nobody(self, name: str) -> errors.NotFoundError:
-        known = sorted({character.name for character in self._characters})
-        guess = nearest(name, known)
-        listed = f"There are: {', '.join(known) or 'none'}."
+        names = sorted({character.name for character in self._characters})
+        guess = nearest(name, names)
+        listed = f"There are: {', '.join(names) or 'none'}."
         return errors.NotFoundError(
             f"No character {name!r} in {str(self._folder.root)!r}; nothing was imported",
             hint=f"Did you mean `--only {typed(guess)}`?" if guess else listed,
@@ -358,15 +358,15 @@ class _FolderImport:
     ) -> tuple[sillytavern.Outcome, str, tuple[str, ...]]:
         """Make or update the familiar of a card; return the outcome, the reason, and warnings."""
         if character.is_new:
-            made = create_familiar(home, card, open_memory, familiar_id=character.id)
-            return "imported", "", made.warnings
+            report = create_familiar(home, card, open_memory, familiar_id=character.id)
+            return "imported", "", report.warnings
         before = sillytavern.original_card(familiar.memory)
         if before and sillytavern.face_of(before).meaning == character.face.meaning:
             return "unchanged", "", ()
         try:
             if before is None or not plan_unpack(before, familiar.memory).is_noop:
                 raise errors.ConflictError("files of the character were edited")
-            made = create_familiar(
+            report = create_familiar(
                 home,
                 card,
                 lambda _: familiar.memory,
@@ -382,7 +382,7 @@ class _FolderImport:
                 "--overwrite` replaces them"
             )
             return "skipped", reason, ()
-        return ("updated" if made.written or made.removed else "unchanged"), "", made.warnings
+        return ("updated" if report.written or report.removed else "unchanged"), "", report.warnings
 
     def _books(
         self, familiar: Familiar, character: _Character, card: Card, *, dry_run: bool
@@ -423,15 +423,15 @@ class _FolderImport:
         bank = self._links.attachments.get(character.file.path.name, ())
         paths = [file.path for file in books]
         paths += [path for name in bank if (path := _below(self._folder.root, name))]
-        found = [*done.memories, *((str(path), one) for path in paths for one in memories_in(path))]
-        number, told = 0, list[str]()
+        items = [*done.memories, *((str(path), one) for path in paths for one in memories_in(path))]
+        number, parts = 0, list[str]()
         for notes in import_notes(
-            familiar, found, character.name, at_once=self.at_once, dry_run=dry_run
+            familiar, items, character.name, at_once=self.at_once, dry_run=dry_run
         ):
             number += notes.lines
-            told += (f"{notes.program}: {one}" for one in notes.refused)
+            parts += (f"{notes.program}: {one}" for one in notes.refused)
             if notes.plan and not self._is_rehearsal:
-                told.append(
+                parts.append(
                     f"{counted(notes.lines, 'memory', 'memories')} of {notes.program}: decide with "
                     f"`familiar review show {notes.plan} --familiar {character.id}`"
                 )
@@ -441,7 +441,7 @@ class _FolderImport:
                 reason = f"its memories; its lore, if it has any, comes with {command}"
                 outcome: sillytavern.Outcome = "imported" if number else "unchanged"
                 self._register.note(book, outcome, reason, familiar=character.id)
-        return number, tuple(told)
+        return number, tuple(parts)
 
     def _chats(
         self, familiar: Familiar, history: HistoryStore, character: _Character
@@ -512,10 +512,10 @@ def _below(root: Path, name: str) -> Path | None:
     return path if path.is_relative_to(root.resolve()) and path.is_file() else None
 
 
-def _free_id(wanted: str, taken: Collection[str]) -> str:
-    """Return an unused id: `wanted`, or that with a number."""
-    numbered = (f"{wanted}-{number}" for number in count(2))
-    return next(name for name in chain([wanted], numbered) if name not in taken)
+def _free_id(target: str, taken: Collection[str]) -> str:
+    """Return an unused id: `target`, or that with a number."""
+    numbered = (f"{target}-{number}" for number in count(2))
+    return next(name for name in chain([target], numbered) if name not in taken)
 
 
 def _read_card_file(file: sillytavern.FoundFile) -> Card:
@@ -535,14 +535,14 @@ def _import_book(
     into, _ = place_for(book, familiar.memory)
     is_new = not familiar.memory.exists(f"{into}/.lorebook.json")
     try:
-        done = _import_newest(familiar, book, dry_run=dry_run)
+        lorebook = _import_newest(familiar, book, dry_run=dry_run)
     except errors.ConflictError:
         return "skipped", (
             f"the book has changed, and so have your files in {into!r}, which are kept; "
             f"`familiar import-lorebook {typed(str(file.path))} --force "
             f"--familiar {familiar.paths.id}` replaces them"
         )
-    if not done.written:
+    if not lorebook.written:
         return "unchanged", ""
     return ("imported" if is_new else "updated"), ""
 
@@ -569,7 +569,7 @@ def _names_of(file: sillytavern.FoundFile) -> set[str]:
 
 def _of_chat(chat: import_chat.ImportedChat) -> tuple[sillytavern.Outcome, str, bool]:
     """Return the outcome for a chat, the reason, and whether lines were left out."""
-    told = [
+    parts = [
         f"{counted(number, what)} {deed}"
         for number, what, deed in (
             (chat.corrected, "turn", "corrected"),
@@ -582,13 +582,13 @@ def _of_chat(chat: import_chat.ImportedChat) -> tuple[sillytavern.Outcome, str, 
         if number
     ]
     if chat.is_copy:
-        told.insert(0, f"the same as channel {chat.channel!r}")
+        parts.insert(0, f"the same as channel {chat.channel!r}")
     outcome: sillytavern.Outcome = "unchanged"
     if chat.is_new and (chat.imported or chat.branch_of):
         outcome = "imported"
     elif chat.imported or chat.corrected or chat.withdrawn or chat.doubles:
         outcome = "updated"
-    return outcome, ", ".join(told), bool(chat.damaged or chat.changed or chat.inserted)
+    return outcome, ", ".join(parts), bool(chat.damaged or chat.changed or chat.inserted)
 
 
 def _strongest_outcome(outcomes: Iterable[sillytavern.Outcome]) -> sillytavern.Outcome:

@@ -81,11 +81,11 @@ OLDEST_PYTHON = (3, 11)
 def python(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check the Python version."""
     del target
-    found = f"{platform.python_version()} on {platform.system()}"
+    version = f"{platform.python_version()} on {platform.system()}"
     if sys.version_info < OLDEST_PYTHON:
-        yield fail(found, "Install Python 3.11 or newer.")
+        yield fail(version, "Install Python 3.11 or newer.")
     else:
-        yield ok(found)
+        yield ok(version)
 
 
 def sqlite(target: CheckTarget) -> Iterator[Diagnosis]:
@@ -153,9 +153,9 @@ def tokenizer(target: CheckTarget) -> Iterator[Diagnosis]:
     from familiar_cli.llm import tokens
     from familiar_cli.llm.models.store import TOKEN_ENCODING, encoding_path
 
-    found = encoding_path(target.cache)
-    counter = tokens.load(found)
-    if found is None:
+    path = encoding_path(target.cache)
+    counter = tokens.load(path)
+    if path is None:
         detail = "tokens are estimated, to within 25%"
         yield warn(detail, f"`familiar model pull {TOKEN_ENCODING}`")
     elif counter.name == tokens.heuristic().name:
@@ -163,7 +163,7 @@ def tokenizer(target: CheckTarget) -> Iterator[Diagnosis]:
         command = environment.install_command(packages=["tiktoken"])
         yield warn(detail, f"`{command}`, where there is a wheel for this machine")
     else:
-        yield ok(f"{counter.name} in {found}")
+        yield ok(f"{counter.name} in {path}")
 
 
 def local(target: CheckTarget) -> Iterator[Diagnosis]:
@@ -275,14 +275,14 @@ def _from_catalog(name: str, target: CheckTarget) -> Diagnosis:
     from familiar_cli.llm.models.store import path_of
 
     try:
-        found = path_of(name, target.cache)
+        path = path_of(name, target.cache)
     except NotFoundError as error:
         mend = "`familiar config unset llm.model` uses the default model."
         return fail(str(error), mend)
-    if found is None:
+    if path is None:
         mend = f"`familiar model pull {name}`"
         return warn(f"{name} is not on this machine, so no reply is possible", mend)
-    return ok(f"{name} in {found}")
+    return ok(f"{name} in {path}")
 
 
 # Each check by the part it looks at, in the order in which the findings are shown.
@@ -307,10 +307,10 @@ def examine(home: str | None = None, familiar: str | None = None) -> list[Diagno
     """Run all checks. Works also without a familiar, and with broken settings."""
     target = _find_target(home, familiar)
     return [
-        replace(found, name=name)
+        replace(diagnosis, name=name)
         for name, check in CHECKS.items()
         if target.found or name not in doctor_checks.FAMILIAR_CHECKS
-        for found in _run_check(check, target)
+        for diagnosis in _run_check(check, target)
     ]
 
 

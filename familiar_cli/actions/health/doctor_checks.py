@@ -224,10 +224,10 @@ def privacy(target: CheckTarget) -> Iterator[Diagnosis]:
     with Familiar(target.paths) as here:
         me, rules = here.me(), here.privacy.rules()
         alone = only_speakers(here.history)
-        named = {fold(one.name): one for one in me.owners if one.name}
-        known = {one.author.slug: one.author for one in here.history.speakers(OWNER)}
+        mes = {fold(one.name): one for one in me.owners if one.name}
+        authors = {one.author.slug: one.author for one in here.history.speakers(OWNER)}
         for channel_id, author in sorted(alone.items()):
-            owner = named.get(fold(known.get(author.slug, author).label))
+            owner = mes.get(fold(authors.get(author.slug, author).label))
             if author.slug not in rules.own and channel_id in rules.one_to_one and owner:
                 account = f"{author.platform}:{author.user_id}"
                 whose, as_ = "your name and is not you", ""
@@ -419,8 +419,8 @@ def _language_of(target: CheckTarget) -> str:
     if not is_plain(target.paths.history):
         return ENGLISH.code
     with closing(HistoryStore(target.paths.history)) as store:
-        said = [turn.content for turn in store.after(0, FIRST_TURNS)]
-    return language_in(said, lambda: ())[0]
+        contents = [turn.content for turn in store.after(0, FIRST_TURNS)]
+    return language_in(contents, lambda: ())[0]
 
 
 def traces(target: CheckTarget) -> Iterator[Diagnosis]:
@@ -442,18 +442,18 @@ def clock(target: CheckTarget) -> Iterator[Diagnosis]:
     from familiar_cli.actions.health.job_schedule import read_jobs, read_state
     from familiar_cli.store.passes import Failures
 
-    found: list[tuple[str, datetime]] = []
+    items: list[tuple[str, datetime]] = []
     with Familiar(target.paths) as opened:
         for job in read_jobs(opened):
             last = read_state(opened, job).last or job.added
-            found.append((f"the last run of job {job.id!r}", parse_iso(last)))
+            items.append((f"the last run of job {job.id!r}", parse_iso(last)))
         if newest := opened.history.last_turn():
-            found.append((f"turn {newest.id}", newest.at))
-    found += [
+            items.append((f"turn {newest.id}", newest.at))
+    items += [
         (f"the failure of `{failure.command}`", parse_iso(failure.at))
         for failure in Failures(target.paths.failures).all()
     ]
-    wrong = [f"{what} ({iso(at)})" for what, at in found if elapsed_s(at) == math.inf]
+    wrong = [f"{what} ({iso(at)})" for what, at in items if elapsed_s(at) == math.inf]
     if wrong:
         detail = f"stored with a time in the future: {shorten_list(wrong, MOST_NAMED)}"
         yield warn(detail, "Check this machine's clock.")
@@ -552,18 +552,18 @@ _MEND: Final = "Restore the line: `familiar memory diff` and `memory undo` know 
 def marks(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check front matter, records and comments; each unreadable one is a finding."""
     store = MemoryStore(target.paths.memory)
-    found: list[str] = []
+    items: list[str] = []
     for entry in store.walk().files:
         if entry.rel_path.lower().endswith((".md", ".markdown")):
             try:
                 text = store.read_file(entry.rel_path)
             except errors.FamiliarError:
                 continue  # the check `memory` reports it
-            found += [f"{entry.rel_path}:{line}: {what}" for line, what in damage_in(text)]
-    for one in found[:_MOST]:
+            items += [f"{entry.rel_path}:{line}: {what}" for line, what in damage_in(text)]
+    for one in items[:_MOST]:
         yield warn(one, _MEND)
-    if len(found) > _MOST:
-        yield warn(f"{len(found) - _MOST} more damaged marks", _MEND)
+    if len(items) > _MOST:
+        yield warn(f"{len(items) - _MOST} more damaged marks", _MEND)
 
 
 # In the order in which the findings are shown.

@@ -123,8 +123,8 @@ def read_jobs(familiar: Familiar) -> list[Job]:
     """
     path = familiar.paths.jobs
     try:
-        told = tomllib.loads(read_plain(path).decode("utf-8-sig")).get("job", [])
-        return [_check_job(Job(**one)) for one in told]
+        job = tomllib.loads(read_plain(path).decode("utf-8-sig")).get("job", [])
+        return [_check_job(Job(**one)) for one in job]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, TypeError) as error:
@@ -289,8 +289,8 @@ async def _run_due(familiar: Familiar, job: Job, tell: Callable[[Event], None]) 
             return
         turn = await _run_job(familiar, job, due)
         _write_state(familiar, job, JobState(iso(due), "done", turn))
-        said = f", turn {turn}" if turn else ""
-        tell(Event("note", f"Job {job.id}: {job.what}{said}", data={"job": job.id, "turn": turn}))
+        text = f", turn {turn}" if turn else ""
+        tell(Event("note", f"Job {job.id}: {job.what}{text}", data={"job": job.id, "turn": turn}))
 
     await running.run(work, wait_s=0)
 
@@ -305,13 +305,13 @@ async def run_job_now(familiar: Familiar, job_id: str) -> int | None:
     job = next((job for job in read_jobs(familiar) if job.id == job_id), None)
     if job is None:
         raise NotFoundError(f"There is no job {job_id!r}", hint="List them: `familiar job list`.")
-    made: list[int | None] = []
+    items: list[int | None] = []
 
     async def work() -> None:
-        made.append(await _run_job(familiar, job, now()))
+        items.append(await _run_job(familiar, job, now()))
 
     await familiar.passes.job(job.id).run(work)
-    return made[0]
+    return items[0]
 
 
 async def _run_job(familiar: Familiar, job: Job, due: datetime) -> int | None:
@@ -434,13 +434,13 @@ _CRON_DAYS: Final = ("sunday", "monday", "tuesday", "wednesday", "thursday", "fr
 
 def rule_of_cron(schedule: str) -> str:
     """Convert a cron expression such as `0 8 * * 1-5` to a recurrence; empty if there is none."""
-    found = _CRON.fullmatch(" ".join(schedule.split()))
-    if found is None:
+    match = _CRON.fullmatch(" ".join(schedule.split()))
+    if match is None:
         return schedule if parse_recurrence(schedule) else ""
-    hour, minute, weekdays = int(found[2]), int(found[1]), found[4].lower()
+    hour, minute, weekdays = int(match[2]), int(match[1]), match[4].lower()
     at = f"{hour}:{minute:02}"
-    if found[3] != "*":
-        days = f"month on the {int(found[3])}" if weekdays == "*" else ""
+    if match[3] != "*":
+        days = f"month on the {int(match[3])}" if weekdays == "*" else ""
     elif weekdays == "*":
         days = "day"
     else:

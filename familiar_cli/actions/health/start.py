@@ -70,8 +70,8 @@ async def find_models() -> list[ServedModel]:
 
 async def find_embedders() -> list[ServedModel]:
     """Ask the same servers for models that embed texts, multilingual ones first."""
-    found = [one for one in await _find_served() if _is_among(_EMBEDDING, one)]
-    return sorted(found, key=lambda one: not speaks_many_languages(one.model))
+    models = [one for one in await _find_served() if _is_among(_EMBEDDING, one)]
+    return sorted(models, key=lambda one: not speaks_many_languages(one.model))
 
 
 def embedding_commands(served: ServedModel) -> tuple[str, str]:
@@ -82,8 +82,8 @@ def embedding_commands(served: ServedModel) -> tuple[str, str]:
 
 async def _find_served() -> list[ServedModel]:
     asked = (_ask_server(name, *place, has_key=False) for name, place in SERVERS.items())
-    found = await asyncio.gather(*asked)
-    return [model for models in found for model in models]
+    matches = await asyncio.gather(*asked)
+    return [model for models in matches for model in models]
 
 
 def _is_among(words: tuple[str, ...], served: ServedModel) -> bool:
@@ -133,8 +133,8 @@ def _check_pulled(told: dict[str, Any]) -> None:
 
 async def models_at(base_url: str) -> list[ServedModel]:
     """Ask a server for its models; none if it does not answer."""
-    found = await _ask_server(base_url, "custom", base_url)
-    return [one for one in found if not _is_among(_NOT_TALKING, one)]
+    models = await _ask_server(base_url, "custom", base_url)
+    return [one for one in models if not _is_among(_NOT_TALKING, one)]
 
 
 async def _ask_server(

@@ -271,9 +271,9 @@ def damage_notice(path: Path, limit_s: float) -> str:
         damage = str(error)
     if not damage:
         return ""
-    told = one_line(damage, 200)
+    text = one_line(damage, 200)
     return (
-        f"{path.name} is damaged ({told}): run `familiar doctor`, then `familiar history salvage`"
+        f"{path.name} is damaged ({text}): run `familiar doctor`, then `familiar history salvage`"
     )
 
 
@@ -349,8 +349,8 @@ def _count_unindexed(familiar: Familiar, walk: FileListing) -> int:
 
 def list_of(home: Path) -> list[ListedFamiliar]:
     """List the familiars in `home`, sorted by id; a broken one has a problem."""
-    chosen, names = chosen_familiar(home), list_familiars(home)
-    return [_list_familiar(FamiliarPaths(home / name), chosen == name) for name in names]
+    choice, names = chosen_familiar(home), list_familiars(home)
+    return [_list_familiar(FamiliarPaths(home / name), choice == name) for name in names]
 
 
 def _list_familiar(paths: FamiliarPaths, chosen: bool) -> ListedFamiliar:  # noqa: FBT001
@@ -380,10 +380,10 @@ def _history_of(path: Path) -> _Past:
     with closing(HistoryStore(path)) as store:
         mark = store.watermark(WRITER)
         turn = store.turn(mark)
-        written = WrittenStatus(mark or None, iso(turn.at) if turn else None)
+        status = WrittenStatus(mark or None, iso(turn.at) if turn else None)
         waiting = count_unread_turns(store)
         imported = waiting - count_unread_turns(store, SAID_HERE)
-        return _Past(store.count(), waiting, imported, store.latest_turn(), written)
+        return _Past(store.count(), waiting, imported, store.latest_turn(), status)
 
 
 def _summary_of(familiar: Familiar) -> SummaryStatus:
@@ -398,8 +398,8 @@ def _summary_of(familiar: Familiar) -> SummaryStatus:
         scopes = [PUBLIC, *(s for s in others if summaries.scope_of(s, rules) == s)]
         newest = {scope: summaries.latest(scope, rules) for scope in scopes}
         behind = 0
-        for scope, found in newest.items():
-            last_id = found.last_turn_id if found else 0
+        for scope, summary in newest.items():
+            last_id = summary.last_turn_id if summary else 0
             behind += summaries.count(scope, last_id, summaries.wanted(scope), -1, rules)
     finally:
         familiar.history.close()

@@ -63,8 +63,8 @@ def scope_named(familiar: Familiar, name: str) -> str:
     """
     from familiar_cli.actions.people.people import find_person
 
-    known = {channel.channel_id for channel in familiar.history.channels()}
-    if name in known:
+    channel_ids = {channel.channel_id for channel in familiar.history.channels()}
+    if name in channel_ids:
         rules = familiar.privacy.rules()
         return told_to(rules.private.get(name) or rules.one_to_one.get(name, channel_scope(name)))
     with closing(familiar.names()) as names:

@@ -151,20 +151,22 @@ class Consolidating:
             return await self.distiller(how).make(name, again=again)
 
         distilling = self._familiar.passes.named(DISTILLING.format(name=name))
-        made = await (make() if how.dry_run else distilling.run(make, on_wait=how.on_wait))
+        digest = await (make() if how.dry_run else distilling.run(make, on_wait=how.on_wait))
         problem = ""
         set_to = self._familiar.config.distill
         if self._shelf:
-            return replace(made, rel_path=path_in_scope(made.rel_path, self._shelf.scope)), problem
-        if made.outcome in {"made", "held"} and name != "short" and not how.dry_run:
-            what = "awaits review" if made.outcome == "held" else f"{made.tokens:,} tokens"
+            return replace(
+                digest, rel_path=path_in_scope(digest.rel_path, self._shelf.scope)
+            ), problem
+        if digest.outcome in {"made", "held"} and name != "short" and not how.dry_run:
+            what = "awaits review" if digest.outcome == "held" else f"{digest.tokens:,} tokens"
             problem = await asyncio.to_thread(
                 digests.run_notifier,
                 set_to.notify,
                 f"{self._familiar.name}: the {name} digest was made ({what})",
                 timeout_s=set_to.notify_timeout_s,
             )
-        return made, problem
+        return digest, problem
 
     def private(self) -> list[Consolidating]:
         """Return an instance for each private scope."""
@@ -215,14 +217,14 @@ class Consolidating:
         report = await self.consolidate(how)
         retry_in_s = self._familiar.passes.named(CONSOLIDATING).retry_in_s
         made = [
-            Event("made", f"made {done.rel_path}", CONSOLIDATING, {"rel_path": done.rel_path})
-            for done in report.done
+            Event("made", f"made {file.rel_path}", CONSOLIDATING, {"rel_path": file.rel_path})
+            for file in report.done
         ]
-        held = [
+        events = [
             _held_event(CONSOLIDATING, f"{period} awaits review: {plan}", plan)
             for period, plan in report.held.items()
         ]
-        return [*made, *held, *(failed(CONSOLIDATING, e, retry_in_s) for e in report.failed)]
+        return [*made, *events, *(failed(CONSOLIDATING, e, retry_in_s) for e in report.failed)]
 
     async def _all_distilled(self, name: digests.Name, how: ConsolidationOptions) -> list[Event]:
         events = await self._distilled(name, how)
@@ -235,13 +237,13 @@ class Consolidating:
         with self._familiar.passes.named(command).recording():
             if name not in self.distiller().due():
                 return []
-        made, problem = await self.distill(name, how)
-        message = f"{made.outcome} {made.rel_path}"
+        digest, problem = await self.distill(name, how)
+        message = f"{digest.outcome} {digest.rel_path}"
         notes = [Event("note", problem, command)] if problem else []
-        if made.outcome == "made":
-            return [Event("made", message, command, {"rel_path": made.rel_path}), *notes]
-        if made.outcome == "held":
-            return [_held_event(command, message, made.plan_id), *notes]
+        if digest.outcome == "made":
+            return [Event("made", message, command, {"rel_path": digest.rel_path}), *notes]
+        if digest.outcome == "held":
+            return [_held_event(command, message, digest.plan_id), *notes]
         return [Event("note", message, command), *notes]
 
     def _states(
@@ -379,6 +381,6 @@ async def consolidate_memories(
     report = await Consolidating(familiar).consolidate(
         ConsolidationOptions(review=not may_write), tiers=tiers, only=only, again=bool(only)
     )
-    public = [done.rel_path for done in report.done if not scope_of_path(done.rel_path)]
+    public = [file.rel_path for file in report.done if not scope_of_path(file.rel_path)]
     held = {period: plan for period, plan in report.held.items() if periods.read_period(period)}
     return Consolidated(tuple(public), held, tuple(map(str, report.failed)))

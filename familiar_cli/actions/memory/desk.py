@@ -122,7 +122,7 @@ def mark_todo(
         NotFoundError: There is no such item.
         RefusedError: The file was changed meanwhile; it stays as it was.
     """
-    marked = desk.mark_item(
+    change = desk.mark_item(
         familiar.memory,
         rel_path,
         number,
@@ -131,7 +131,7 @@ def mark_todo(
         zone=familiar.zone,
         dry_run=dry_run,
     )
-    return _finish_item(familiar, marked)
+    return _finish_item(familiar, change)
 
 
 def fire_reminders(familiar: Familiar, face: str) -> list[ListedItem]:

@@ -195,7 +195,7 @@ def _replace_once(rel_path: str, text: str, span: tuple[int, int], edit: TextEdi
     within = text[span[0] : span[1]]
     if old not in within:
         old = old.strip()
-    places = [found.start() for found in re.finditer(re.escape(old), within)] if old else []
+    places = [match.start() for match in re.finditer(re.escape(old), within)] if old else []
     if len(places) == 1:
         at = span[0] + places[0]
         new = harmless(edit.new_text or "").replace("\r", "\n")
@@ -218,26 +218,26 @@ def _replace_once(rel_path: str, text: str, span: tuple[int, int], edit: TextEdi
     )
 
 
-def _section_span(rel_path: str, text: str, wanted: str) -> tuple[int, int] | None:
+def _section_span(rel_path: str, text: str, target: str) -> tuple[int, int] | None:
     """Return the range of a section with its subsections, or None.
 
     Raises:
         RefusedError: The heading is ambiguous.
     """
-    if not wanted:
+    if not target:
         return None
-    name = fold(wanted.lstrip("# ").strip())
+    name = fold(target.lstrip("# ").strip())
     every = [section for section in sections(text) if section.level]
-    found = [n for n, section in enumerate(every) if fold(section.title) == name]
-    if len(found) > 1:
+    items = [n for n, section in enumerate(every) if fold(section.title) == name]
+    if len(items) > 1:
         raise RefusedError(
-            f"{len(found)} sections of {rel_path!r} are called {wanted!r}; nothing was changed",
+            f"{len(items)} sections of {rel_path!r} are called {target!r}; nothing was changed",
             hint="Replace the text itself, with `old_text` and `new_text`.",
         )
-    if not found:
+    if not items:
         return None
-    first = every[found[0]]
-    after = (one.start for one in every[found[0] + 1 :] if one.level <= first.level)
+    first = every[items[0]]
+    after = (one.start for one in every[items[0] + 1 :] if one.level <= first.level)
     return first.start, next(after, len(text))
 
 
@@ -253,8 +253,8 @@ def _lacking_items(text: str, words: str) -> str:
     items = bullet_items(words)
     if not all(bullet(item) for item in items):
         return words
-    known = {key_of(item) for item in bullet_items(text)}
-    return "".join(item for item in items if key_of(item) not in known).strip("\n")
+    keys = {key_of(item) for item in bullet_items(text)}
+    return "".join(item for item in items if key_of(item) not in keys).strip("\n")
 
 
 def _insert(text: str, at: int, words: str) -> str:

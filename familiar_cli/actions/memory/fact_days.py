@@ -151,9 +151,9 @@ def _read_facts(familiar: Familiar, rel_path: str) -> Iterable[DatedFact]:
     if "<!--" not in text:
         return ()
     lines = [one.text.rstrip("\r\n") for one, _, _ in fact_lines(text, rel_path)]
-    cited = [line for line in lines if citations_in(line)]
-    newest = familiar.numbering.newest_days(cited, OWNER)
-    pairs = zip(cited, newest, strict=True)
+    citations = [line for line in lines if citations_in(line)]
+    newest = familiar.numbering.newest_days(citations, OWNER)
+    pairs = zip(citations, newest, strict=True)
     return [DatedFact(rel_path, line, day) for line, day in pairs if day is not None]
 
 

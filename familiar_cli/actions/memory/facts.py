@@ -119,9 +119,9 @@ def fact_words(line: str) -> str:
 
 def facts_in(familiar: Familiar, rel_path: str, text: str, viewer: Viewer) -> list[KnownFact]:
     """List the facts of a page that a viewer may see, in order."""
-    found = [one for one in fact_lines(text, rel_path) if viewer.sees(one[2])]
-    lines = [line.text.rstrip("\r\n") for line, _, _ in found]
-    cited = familiar.numbering.cited_days(lines, viewer)
+    items = [one for one in fact_lines(text, rel_path) if viewer.sees(one[2])]
+    lines = [line.text.rstrip("\r\n") for line, _, _ in items]
+    citations = familiar.numbering.cited_days(lines, viewer)
     return [
         KnownFact(
             rel_path,
@@ -130,7 +130,7 @@ def facts_in(familiar: Familiar, rel_path: str, text: str, viewer: Viewer) -> li
             days if citations_in(line) else None,
             is_private=bool(scopes),
         )
-        for line, days, (_, section, scopes) in zip(lines, cited, found, strict=True)
+        for line, days, (_, section, scopes) in zip(lines, citations, items, strict=True)
     ]
 
 
@@ -143,10 +143,10 @@ def find_fact(familiar: Familiar, rel_path: str, key: str) -> str:
     lines = {
         one.text.rstrip("\r\n") for one, _, _ in fact_lines(familiar.memory.read_file(rel_path))
     }
-    found = [line for line in lines if sha256_of(line.encode())[:_KEY_CHARS] == key]
-    if len(found) != 1:
+    items = [line for line in lines if sha256_of(line.encode())[:_KEY_CHARS] == key]
+    if len(items) != 1:
         raise _line_changed(rel_path)
-    return found[0]
+    return items[0]
 
 
 def known_people(familiar: Familiar, viewer: Viewer, most: int) -> list[tuple[str, str]]:
@@ -168,12 +168,12 @@ def known_people(familiar: Familiar, viewer: Viewer, most: int) -> list[tuple[st
 def pinned_pages(familiar: Familiar) -> list[tuple[str, str]]:
     """Return the pinned pages that are neither lore nor character, with their texts."""
     index = familiar.index
-    found = (
+    pins = (
         find_pins(index, refresh_s=_REFRESH_S, within_s=_PINS_S)
         if index.directory.is_dir()
         else pins_in_files(familiar.memory, within_s=_PINS_S)
     )
-    own = [path for path in found.rel_paths if path.partition("/")[0] not in _NOT_KNOWN]
+    own = [path for path in pins.rel_paths if path.partition("/")[0] not in _NOT_KNOWN]
     return [(path, text) for path in own if (text := _readable(familiar.memory, path))]
 
 
@@ -189,11 +189,11 @@ def best_facts(facts: Sequence[KnownFact], most: int) -> list[KnownFact]:
 
     No single day fills the list with new ones.
     """
-    said: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     new, repeated = list[KnownFact](), list[KnownFact]()
     for fact in newest_facts(facts):
-        said[fact.day] += 1
-        (new if said[fact.day] <= _MOST_OF_DAY else repeated).append(fact)
+        counts[fact.day] += 1
+        (new if counts[fact.day] <= _MOST_OF_DAY else repeated).append(fact)
     often = sorted((one for one in facts if one.times_said > 1), key=lambda one: -one.times_said)
     mixed = [one for pair in zip_longest(new, often) for one in pair if one]
     confirmed = [one for one in facts if one.is_confirmed]
@@ -222,8 +222,8 @@ def correct_fact(familiar: Familiar, rel_path: str, line: str, words: str) -> No
     """
     marker = bullet(line)
     new = f"{line[: marker.text_at] if marker else '- '}{as_line(words)}" if words.strip() else ""
-    told = f"corrected: {_short(line)}" if new else f"taken out: {_short(line)}"
-    _change_line(familiar, rel_path, line, new, told)
+    text = f"corrected: {_short(line)}" if new else f"taken out: {_short(line)}"
+    _change_line(familiar, rel_path, line, new, text)
 
 
 def forget_fact(familiar: Familiar, rel_path: str, line: str) -> tuple[int, ...]:
@@ -242,8 +242,8 @@ def forget_fact(familiar: Familiar, rel_path: str, line: str) -> tuple[int, ...]
     for entry in memory.walk().files:
         if is_page(entry.rel_path) and entry.rel_path != rel_path and said:
             text = _readable(memory, entry.rel_path)
-            found = [one.text.rstrip("\r\n") for one, _, _ in fact_lines(text)]
-            same[entry.rel_path] = [one for one in found if normal_line(one) == said]
+            matches = [one.text.rstrip("\r\n") for one, _, _ in fact_lines(text)]
+            same[entry.rel_path] = [one for one in matches if normal_line(one) == said]
     withdrawn = withdraw_turns(familiar.history, held)
     try:
         with memory.transaction("human", f"forgot a line of {rel_path}") as tx:
@@ -366,12 +366,12 @@ def change_sentences(
     """
     pages = [file for file in files if is_page(file.rel_path)]
     begins = [file for file in pages if source not in _LEARNED and _is_character(file)]
-    told = [one for file in pages if file not in begins
+    sentences = [one for file in pages if file not in begins
             for one in _sentences_of_file(source, file, title)]  # fmt: skip
     if begins:
         words = f"with a character of {counted(len(begins), 'page')}"
-        told.insert(0, ChangeSentence("began", words, begins[0].rel_path))
-    return sorted(told, key=lambda one: one.kind in _COUNTED)
+        sentences.insert(0, ChangeSentence("began", words, begins[0].rel_path))
+    return sorted(sentences, key=lambda one: one.kind in _COUNTED)
 
 
 def _is_character(file: FileDiff) -> bool:
@@ -391,20 +391,20 @@ def _sentences_of_file(
         return
     gone, new = _changed_lines(file.diff)
     known = {normal_line(line): line for line in gone}
-    lost = [key for key in known if key not in {normal_line(line) for line in new}]
+    keys = [key for key in known if key not in {normal_line(line) for line in new}]
     for line in new:
         old = known.get(normal_line(line), "")
         if ended_on(line):
             yield ChangeSentence("no longer holds", _short(line), path, line)
         elif old and is_confirmed(line) and not is_confirmed(old):
             yield ChangeSentence("confirmed by you", _short(line), path, line)
-        elif not old and lost and source == "human":
-            words = f"{_short(known[lost.pop(0)])} → {_short(line)}"
+        elif not old and keys and source == "human":
+            words = f"{_short(known[keys.pop(0)])} → {_short(line)}"
             yield ChangeSentence("corrected by you", words, path, line)
         elif not old:
             yield ChangeSentence(_LEARNED.get(source, "added"), _short(line), path, line)
     # A summary that a newer one replaced is no loss.
-    for key in lost if source == "human" or not new else ():
+    for key in keys if source == "human" or not new else ():
         yield ChangeSentence("taken out", _short(known[key]), path, known[key])
     if not (gone or new):
         yield ChangeSentence("new page" if file.kind == "added" else "changed", title(path), path)

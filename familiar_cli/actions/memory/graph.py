@@ -89,8 +89,8 @@ def read_graph(path: Path) -> EntityGraph:
     if raw.startswith(_SQLITE):
         return _from_database(path)
     try:
-        found = json.loads(raw)
-        return _build_graph(found["nodes"], found["edges"])
+        value = json.loads(raw)
+        return _build_graph(value["nodes"], value["edges"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _no_graph(path, "it holds no nodes and edges") from error
 
@@ -134,8 +134,8 @@ def _build_graph(nodes: Iterable[Any], edges: Iterable[Any]) -> EntityGraph:
             unread += 1
         elif not node.get("deleted"):
             kind, about = _read_word(node, "type"), node.get("description")
-            told = one_line(about, 2_000) if isinstance(about, str) else ""
-            held[node["id"]] = EntityNode(node["id"], kind, _read_word(node, "label"), told)
+            text = one_line(about, 2_000) if isinstance(about, str) else ""
+            held[node["id"]] = EntityNode(node["id"], kind, _read_word(node, "label"), text)
     for edge in edges:
         if not isinstance(edge, dict) or not _read_word(edge, "type"):
             unread += 1
@@ -309,29 +309,29 @@ class Cluster(Struct, frozen=True):
         return f"{first} and {counted(others, 'other')}" if others else first
 
 
-def neighbours_in(found: Around) -> Neighbours:
+def neighbours_in(graph: Around) -> Neighbours:
     """Return the pages that each page is related to, in the order of the edges."""
-    near: Neighbours = {node.path: {} for node in found.nodes}
-    for edge in found.edges:
+    near: Neighbours = {node.path: {} for node in graph.nodes}
+    for edge in graph.edges:
         near[edge.source][edge.target] = near[edge.target][edge.source] = None
     return near
 
 
-def clusters_of(found: Around, most: int = _MOST_OF_CLUSTER) -> list[Cluster]:
+def clusters_of(graph: Around, most: int = _MOST_OF_CLUSTER) -> list[Cluster]:
     """Group the pages of a graph into clusters of at most `most`, the largest first.
 
     Small ones are put together, so that there are few.
     """
-    near = neighbours_in(found)
+    near = neighbours_in(graph)
     order = sorted(near, key=lambda path: (-len(near[path]), path))
     groups = _joined_groups(_related_groups(order, near, most), near, most)
     groups.sort(key=lambda group: (-len(group), group[0]))
     small = [path for group in groups[_MOST_CLUSTERS:] for path in group]
     packed = [small[start : start + most] for start in range(0, len(small), most)]
-    held, nodes = [*groups[:_MOST_CLUSTERS], *packed], {node.path: node for node in found.nodes}
+    held, nodes = [*groups[:_MOST_CLUSTERS], *packed], {node.path: node for node in graph.nodes}
     first_of = {path: group[0] for group in held for path in group}
     beside: dict[str, Counter[str]] = {group[0]: Counter() for group in held}
-    for edge in found.edges:
+    for edge in graph.edges:
         one, other = first_of[edge.source], first_of[edge.target]
         if one != other:
             beside[one][other] += 1
@@ -418,12 +418,12 @@ def _find_page(familiar: Familiar, graph: RelationIndex, name: str, *, thorough:
     try:
         return _find_person(familiar, name, thorough=thorough)
     except NotFoundError:
-        found = graph.named(name)
-    if len(found) == 1:
-        return found[0]
-    if found:
+        items = graph.named(name)
+    if len(items) == 1:
+        return items[0]
+    if items:
         raise UsageError(
-            f"{name!r} may be {', '.join(found)}", hint=f"Choose one: `familiar graph {found[0]}`."
+            f"{name!r} may be {', '.join(items)}", hint=f"Choose one: `familiar graph {items[0]}`."
         )
     raise NotFoundError(
         f"No person, place or topic is called {name!r}",
@@ -478,15 +478,15 @@ def import_graph(familiar: Familiar, path: Path, *, dry_run: bool = False) -> Im
     graph = read_graph(path)
     nodes = {node.id: node for node in graph.nodes}
     draft, done = Draft(familiar.memory), ImportedGraph(left_out=graph.unread, dry_run=dry_run)
-    with closing(familiar.relations()) as known:
-        known.refresh(thorough=True)
+    with closing(familiar.relations()) as index:
+        index.refresh(thorough=True)
         places: dict[str, str] = {}
         for edge in graph.edges:
             ends = nodes[edge.source], nodes[edge.target]
             if any(node.type == _OWN for node in ends) or edge.source == edge.target:
                 done.left_out += 1
                 continue
-            one, other = (_page_of(node, places, known, draft, done) for node in ends)
+            one, other = (_page_of(node, places, index, draft, done) for node in ends)
             if one and other and one != other:
                 made = Relation(edge.relation, other, ends[1].label, edge.since, edge.until)
                 is_new = _add_item(draft, one, made, familiar.phrases.heading("relations"))
@@ -504,8 +504,8 @@ def import_graph(familiar: Familiar, path: Path, *, dry_run: bool = False) -> Im
 
 def export_graph(familiar: Familiar) -> EntityGraph:
     """Return all public relations as nodes and edges."""
-    found = overview(familiar, viewer=NOBODY, most=100_000)
-    nodes = [EntityNode(node.id, node.kind, node.title) for node in found.nodes]
+    graph = overview(familiar, viewer=NOBODY, most=100_000)
+    nodes = [EntityNode(node.id, node.kind, node.title) for node in graph.nodes]
     edges = [
         EntityEdge(
             edge.source.removesuffix(".md"),
@@ -514,7 +514,7 @@ def export_graph(familiar: Familiar) -> EntityGraph:
             edge.since,
             edge.until,
         )
-        for edge in found.edges
+        for edge in graph.edges
     ]
     return EntityGraph(tuple(nodes), tuple(edges))
 
@@ -522,22 +522,22 @@ def export_graph(familiar: Familiar) -> EntityGraph:
 def _page_of(
     node: EntityNode,
     places: dict[str, str],
-    known: RelationIndex,
+    index: RelationIndex,
     draft: Draft,
-    done: ImportedGraph,
+    graph: ImportedGraph,
 ) -> str:
     """Find or create the page of a node; empty if the name is ambiguous or invalid."""
     if node.id in places:
         return places[node.id]
-    found = known.named(node.label)
-    path = found[0] if len(found) == 1 else ""
+    items = index.named(node.label)
+    path = items[0] if len(items) == 1 else ""
     stem = slugify(node.label)
-    if not found and stem:
+    if not items and stem:
         path = f"{_DIRS.get(node.type, f'{TOPICS_DIR}/')}{stem}.md"
         if draft.text(path) is None:
             about = f"\n{as_paragraph(node.description)}\n" if node.description else ""
             draft.put(path, f"# {node.label}\n{about}")
-            done.pages.append(path)
+            graph.pages.append(path)
     places[node.id] = path
     return path
 
@@ -554,13 +554,13 @@ def _add_item(draft: Draft, rel_path: str, made: Relation, heading: str) -> bool
     return True
 
 
-def as_json(done: ImportedGraph) -> dict[str, Any]:
+def as_json(graph: ImportedGraph) -> dict[str, Any]:
     """Convert an import to plain values."""
     return {
-        "relations": done.relations,
-        "known": done.known,
-        "left_out": done.left_out,
-        "pages": done.pages,
-        "files": list(done.files),
-        "dry_run": done.dry_run,
+        "relations": graph.relations,
+        "known": graph.known,
+        "left_out": graph.left_out,
+        "pages": graph.pages,
+        "files": list(graph.files),
+        "dry_run": graph.dry_run,
     }

@@ -153,13 +153,13 @@ async def tidy_up(
     repairs = [plan_of(finding) for finding in looked.findings]
     new = _new_plans(repairs, plans) if propose else {}
     _propose_plans(familiar.memory, new.values(), run)
-    found, waiting = [], {*plans.waiting, *new}
+    items, waiting = [], {*plans.waiting, *new}
     for number, (finding, repair) in enumerate(zip(looked.findings, repairs, strict=True)):
         plan_id = repair.id if repair and repair.id in waiting else None
         rejected = repair is not None and plans.is_rejected(repair.id, repair.grounds)
-        found.append(FindingWithPlan(finding, plan_id, rejected, judged.get(number)))
+        items.append(FindingWithPlan(finding, plan_id, rejected, judged.get(number)))
     skipped = (*looked.skipped, *past.skipped)
-    return Tidied(tuple(found), looked.checks, looked.files, tuple(new), skipped, problem)
+    return Tidied(tuple(items), looked.checks, looked.files, tuple(new), skipped, problem)
 
 
 class _Past:
@@ -213,8 +213,8 @@ def plan_of(finding: Finding) -> ReviewPlan | None:
     """
     if not finding.repair:
         return None
-    told = json.dumps([[f.rel_path, f.before, f.after] for f in finding.repair])
-    digest = sha256_of(told)[:_ID_CHARS]
+    text = json.dumps([[f.rel_path, f.before, f.after] for f in finding.repair])
+    digest = sha256_of(text)[:_ID_CHARS]
     return ReviewPlan(
         id=f"{HOUSEKEEPING}-{finding.check}-{digest}",
         run=HOUSEKEEPING,

@@ -107,8 +107,8 @@ def search_everything(
         except FamiliarError as error:
             problems.append(f"{error}. {error.hint or ''}".strip())
     made = _rank_moments(familiar, lines.hits, turns, options.viewer)
-    found = tuple(_with_neighbours(familiar, made, options))
-    return FoundMoments(found, lines.named, lines, turns, tuple(dict.fromkeys(problems)))
+    moments = tuple(_with_neighbours(familiar, made, options))
+    return FoundMoments(moments, lines.named, lines, turns, tuple(dict.fromkeys(problems)))
 
 
 def _search_turns(familiar: Familiar, query: str, options: SearchOptions) -> PastFound:
@@ -141,8 +141,8 @@ def _rank_moments(
              for key, hit in facts.items()}  # fmt: skip
     turns = kept_turns(familiar.history, {*scores, *(key for key in facts if isinstance(key, int))})
     moments = [Moment(hit.score, hit) for key, hit in facts.items() if isinstance(key, str)]
-    for number, kept in turns.items():
-        turn, fact = kept.turn, facts.get(number)
+    for number, selection in turns.items():
+        turn, fact = selection.turn, facts.get(number)
         if turn.stands and viewer.sees_turn(turn):
             score = scores.get(number, 0.0) + (_OF_FACT * fact.score if fact else 0.0)
             moments.append(Moment(score, fact, turn))
@@ -165,8 +165,10 @@ def _with_neighbours(
         if (one.turn and one.turn.id in shown) or key in shown:
             continue
         if one.turn:
-            kept = turns_around(familiar.history, one.turn, _BEFORE, _AFTER, viewer=options.viewer)
-            around = tuple(each.turn for each in kept)
+            selections = turns_around(
+                familiar.history, one.turn, _BEFORE, _AFTER, viewer=options.viewer
+            )
+            around = tuple(each.turn for each in selections)
             shown |= {turn.id for turn in around}
             one = replace(one, around=around, also_found=ids)  # noqa: PLW2901
         shown |= {key} - {None}

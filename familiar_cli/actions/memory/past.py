@@ -308,13 +308,13 @@ def timeline(familiar: Familiar, at: str = "", span: str = "") -> Timeline:
         span = next((s for s in SPANS if _is_light(familiar, *_span_ends(day, s))), SPANS[-1])
     first, last = _span_ends(day, span)
     whole_hours = _whole_hours(first, zone) and _whole_hours(last, zone)
-    said = statistics.said_between(
+    hours = statistics.said_between(
         familiar.history, *_span_moments(first, last, zone), whole_hours=whole_hours
     )
     per_day: Counter[date] = Counter()
     first_of: dict[date, int] = {}
     spoken: dict[tuple[str, str], list[tuple[date, int, int]]] = defaultdict(list)
-    for one in said:
+    for one in hours:
         on = to_zone(one.at, zone).date()
         per_day[on] += one.turns
         first_of[on] = min(one.first, first_of.get(on, one.first))
@@ -335,12 +335,12 @@ def timeline(familiar: Familiar, at: str = "", span: str = "") -> Timeline:
     )
 
 
-def _turns_by_year(familiar: Familiar, begun: date, ended: date) -> tuple[tuple[int, int], ...]:
-    found = []
-    for year in range(max(begun.year, ended.year - _MOST_YEARS, 2), ended.year + 1):
+def _turns_by_year(familiar: Familiar, day: date, ended: date) -> tuple[tuple[int, int], ...]:
+    items = []
+    for year in range(max(day.year, ended.year - _MOST_YEARS, 2), ended.year + 1):
         span = _span_moments(*_span_ends(date(year, 1, 1), "year"), familiar.zone)
-        found.append((year, statistics.count_up_to(familiar.history, *span, MOST_OF_YEAR)))
-    return tuple((year, turns) for year, turns in found if turns)
+        items.append((year, statistics.count_up_to(familiar.history, *span, MOST_OF_YEAR)))
+    return tuple((year, turns) for year, turns in items if turns)
 
 
 def _last_day(familiar: Familiar, years: tuple[tuple[int, int], ...]) -> date | None:
@@ -393,8 +393,8 @@ def diary_day(familiar: Familiar, day: date | None, viewer: Viewer) -> DiaryDay:
         day = to_zone(ends[1] if ends else now(), zone).date()
     start, end = _span_moments(day, day, zone)
     ids = statistics.ids_between(familiar.history, start, end, MOST_OF_DAY + 1)
-    kept = kept_turns(familiar.history, ids[:MOST_OF_DAY])
-    turns = (kept[number].turn for number in ids if number in kept)
+    selections = kept_turns(familiar.history, ids[:MOST_OF_DAY])
+    turns = (selections[number].turn for number in ids if number in selections)
     before, after = statistics.turns_beside(familiar.history, start, end)
     rows = _daily_rows(familiar, day, day)
     files = (*rows[layout.SIGNIFICANT_DIR], *rows["daily"], *rows[layout.SESSIONS_DIR])
@@ -420,7 +420,7 @@ def _speaker_lanes(
     known = {speaker.author.slug: speaker.author for speaker in familiar.history.speakers(OWNER)}
     authors = [known.get(author.slug, author) for author in authors]
     labels = familiar.labels(authors)
-    found = []
+    lanes = []
     for author, account in zip(authors, most, strict=False):
         days: dict[date, DayCount] = {}
         for on, turns, first in spoken[account]:
@@ -430,23 +430,23 @@ def _speaker_lanes(
         has_file = familiar.memory.exists(path)
         turns = sum(day.turns for day in days.values())
         listed = tuple(days[on] for on in sorted(days))
-        found.append(Lane(labels.of(author), path if has_file else "", listed, turns))
-    return tuple(found)
+        lanes.append(Lane(labels.of(author), path if has_file else "", listed, turns))
+    return tuple(lanes)
 
 
 def _daily_rows(familiar: Familiar, first: date, last: date) -> dict[str, tuple[DatedFile, ...]]:
-    found: dict[str, tuple[DatedFile, ...]] = {}
+    result: dict[str, tuple[DatedFile, ...]] = {}
     for directory in (layout.SESSIONS_DIR, *TIERS, layout.SIGNIFICANT_DIR):
         files = familiar.memory.walk(directory, missing_ok=True).files
         marks = (_dated_file(entry.rel_path) for entry in files)
         inside = [m for m in marks if m and m.first <= last and m.last >= first]
-        found[directory] = tuple(sorted(inside, key=lambda m: (m.first, m.rel_path)))
-    return found
+        result[directory] = tuple(sorted(inside, key=lambda m: (m.first, m.rel_path)))
+    return result
 
 
 def _dated_file(rel_path: str) -> DatedFile | None:
-    if named := period_in(rel_path):
-        return DatedFile(rel_path, named[0].first, named[0].last)
+    if period := period_in(rel_path):
+        return DatedFile(rel_path, period[0].first, period[0].last)
     if placed := session_day(rel_path):
         return DatedFile(rel_path, placed[0], placed[0])
     directory, _, name = rel_path.partition("/")
@@ -502,11 +502,11 @@ def learned_from(
         For each turn that is the newest one of these that a line rests on: the commit, the file and
         the line.
     """
-    found: dict[int, list[tuple[str, str, str]]] = {}
+    result: dict[int, list[tuple[str, str, str]]] = {}
     wanted, numbering = {turn.id for turn in turns}, familiar.numbering
     texts: dict[str, frozenset[str]] = {}
     if not turns or not familiar.paths.journal.is_dir():
-        return found
+        return result
     since = min(turn.at for turn in turns).replace(microsecond=0)  # as commits tell the time
     for change in familiar.past.log(source=layout.MEMORY_WRITER, since=since, limit=_MOST_WRITTEN):
         for file in familiar.past.differences(change.commit):
@@ -517,10 +517,10 @@ def learned_from(
                 if file.rel_path not in texts:
                     texts[file.rel_path] = _visible_lines(familiar, file.rel_path, viewer)
                 if line[1:] in texts[file.rel_path]:
-                    said = without_marker(readable_text(line[1:]))
-                    learned = (change.commit.id, file.rel_path, said)
-                    found.setdefault(max(named), []).append(learned)
-    return found
+                    text = without_marker(readable_text(line[1:]))
+                    learned = (change.commit.id, file.rel_path, text)
+                    result.setdefault(max(named), []).append(learned)
+    return result
 
 
 def _visible_lines(familiar: Familiar, rel_path: str, viewer: Viewer) -> frozenset[str]:
@@ -555,11 +555,11 @@ def undo(
         NotFoundError: No such commit or run, or nothing to revert.
         RefusedError: It merges changes from other machines, and `merges` is not set.
     """
-    done = familiar.past.undo(word, run=run, dry_run=dry_run, merges=merges)
+    result = familiar.past.undo(word, run=run, dry_run=dry_run, merges=merges)
     notices: tuple[str, ...] = ()
-    if done.changes and any(commit.source == layout.MEMORY_WRITER for commit in done.commits):
+    if result.changes and any(commit.source == layout.MEMORY_WRITER for commit in result.commits):
         notices = (_NOT_READ_AGAIN,)
-    if not dry_run and any(c.rel_path.startswith(f"{layout.PEOPLE_DIR}/") for c in done.changes):
+    if not dry_run and any(c.rel_path.startswith(f"{layout.PEOPLE_DIR}/") for c in result.changes):
         with closing(familiar.names()) as names:
             notices += publish_names(names)
-    return done, notices
+    return result, notices

@@ -104,11 +104,11 @@ def kept_back(
     channel_id = last.channel_id if last else ""
     setup = turn_setup(familiar, channel_id)
     request = request_now(familiar, setup, channel_id, query, viewer=viewer)
-    sight, found = sight_of(familiar, setup, request), {}
+    sight, result = sight_of(familiar, setup, request), {}
     for path in paths:
         with suppress(FamiliarError):  # deleted since it was found
-            found[path] = sight.kept_back(path, familiar.memory.read_file(path))
-    return {path: why for path, why in found.items() if why}
+            result[path] = sight.kept_back(path, familiar.memory.read_file(path))
+    return {path: why for path, why in result.items() if why}
 
 
 def cited_turns(familiar: Familiar, hit: Hit, viewer: Viewer) -> tuple[int, ...]:
@@ -123,12 +123,12 @@ def cited_turns(familiar: Familiar, hit: Hit, viewer: Viewer) -> tuple[int, ...]
 
 
 def _result_notes(results: Sequence[SearchResult]) -> tuple[str, ...]:
-    told = (
+    parts = (
         note
         for result in results
         for note in (*result.notes, result.hint and hint_sentence(result.hint))
     )
-    return tuple(dict.fromkeys(filter(None, told)))
+    return tuple(dict.fromkeys(filter(None, parts)))
 
 
 METHODS: Final = ("auto", "hybrid", "lexical")
@@ -212,7 +212,7 @@ def search_past(
         raise EmbedderError(
             "Turns cannot be searched by meaning yet", hint="Run `familiar index build`."
         )
-    found = recall(
+    recollection = recall(
         familiar.history,
         query,
         near=near,
@@ -220,7 +220,7 @@ def search_past(
         viewer=viewer,
         limit=_BEFORE_DAYS if since or until or unwritten else max(k, _LOOKED_AT),
     )
-    turns = found.turns
+    turns = recollection.turns
     if unwritten:  # beside memory, what only stands next to a match is noise
         ids = familiar.history.unsummarised_among(one.turn.id for one in turns)
         turns = tuple(
@@ -340,7 +340,7 @@ def search_sessions(
     looked_at = _SESSIONS_LOOKED_AT if user else limit
     hits = fulltext.search(familiar.history, query, span, limit=looked_at, neighbours=0)
     labels = familiar.labels(hit.turn.author for hit in hits)
-    found: dict[str, list[SaidHit]] = {}
+    result: dict[str, list[SaidHit]] = {}
     for hit in hits:
         turn = hit.turn
         speaker = labels.of(turn.author) if turn.author else familiar.name
@@ -348,11 +348,11 @@ def search_sessions(
             continue
         day = to_zone(turn.at, familiar.zone).date().isoformat()
         excerpt, marks = excerpt_of(turn.content, query)
-        found.setdefault(day, []).append(SaidHit(turn, speaker, excerpt, marks))
+        result.setdefault(day, []).append(SaidHit(turn, speaker, excerpt, marks))
         limit -= 1
         if not limit:
             break
-    return {day: sorted(found[day], key=lambda h: h.turn.id) for day in sorted(found)[::-1]}
+    return {day: sorted(result[day], key=lambda h: h.turn.id) for day in sorted(result)[::-1]}
 
 
 def excerpt_of(text: str, query: str) -> tuple[str, tuple[tuple[int, int], ...]]:
@@ -360,16 +360,16 @@ def excerpt_of(text: str, query: str) -> tuple[str, tuple[tuple[int, int], ...]]
 
     A word matches if it starts like one in the query: a crude stem, good enough for highlighting.
     """
-    wanted = fts.content_words(query)
-    stems = {w[: max(_STEM_CHARS, len(w) - _ENDING_CHARS)] if w.isascii() else w for w in wanted}
+    targets = fts.content_words(query)
+    stems = {w[: max(_STEM_CHARS, len(w) - _ENDING_CHARS)] if w.isascii() else w for w in targets}
     marks = [
-        found.span()
-        for found in _WORD.finditer(text)
-        if any(_fits_stem(fold_word(found[0]), stem) for stem in stems)
+        match.span()
+        for match in _WORD.finditer(text)
+        if any(_fits_stem(fold_word(match[0]), stem) for stem in stems)
     ]
     if not marks:
         marks = sorted(
-            (at, at + len(w)) for w in wanted if not w.isascii() and (at := text.find(w)) >= 0
+            (at, at + len(w)) for w in targets if not w.isascii() and (at := text.find(w)) >= 0
         )
     if len(text) <= _EXCERPT_CHARS:
         return text, _without_overlaps(marks)

@@ -25,8 +25,8 @@ def last_visit(root: Path) -> datetime | None:
     path, key, at = cache_dir() / "visits.json", str(root), now()
     with _VISITS_LOCK, suppress(OSError):
         visits = read_object(path)
-        kept = visits.get(key)
-        pair = kept if isinstance(kept, list) and len(kept) == 2 else [None, None]  # noqa: PLR2004
+        value = visits.get(key)
+        pair = value if isinstance(value, list) and len(value) == 2 else [None, None]  # noqa: PLR2004
         since, last = map(_read_moment, pair)
         if last and last - at > _VISIT_NOTED:  # the clock was wrong then
             last = since = None

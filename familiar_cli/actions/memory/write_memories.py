@@ -313,8 +313,8 @@ def take_back(familiar: Familiar, writer: Writer, *, everything: bool = False) -
         raise errors.NotFoundError("This session has no change that can be undone")
     rel_paths: list[str] = []
     for commit in commits if everything else commits[:1]:
-        done = familiar.past.undo(commit.id)
-        rel_paths += [c.rel_path for c in done.changes if not c.rel_path.startswith(".")]
+        result = familiar.past.undo(commit.id)
+        rel_paths += [c.rel_path for c in result.changes if not c.rel_path.startswith(".")]
     for rel_path in rel_paths:
         writer.reads.forget(writer.session, rel_path)
     return SessionUndo(tuple(dict.fromkeys(rel_paths)), tuple(plan.id for plan in plans))
@@ -395,10 +395,10 @@ def propose_changes(
         held: A rule requires a person's approval.
         instead: The pending plan to extend.
     """
-    told = "\0".join(f"{f.rel_path}\0{f.before}\0{f.after}\0{f.deletes}" for f in files)
-    told = f"{writer.source}\0{writer.session}\0{told}"
+    text = "\0".join(f"{f.rel_path}\0{f.before}\0{f.after}\0{f.deletes}" for f in files)
+    text = f"{writer.source}\0{writer.session}\0{text}"
     plan = pending.ReviewPlan(
-        id=f"{_PLAN}{what.partition(' ')[0]}-{sha256_of(told)[:_ID_CHARS]}",
+        id=f"{_PLAN}{what.partition(' ')[0]}-{sha256_of(text)[:_ID_CHARS]}",
         run=writer.session,
         created=clock.iso(clock.now()),
         why="held" if held else "review",
@@ -424,7 +424,7 @@ def write_or_plan(
     writer: Writer,
     rel_path: str,
     what: str,
-    made: Callable[[str | None], str | None],
+    result: Callable[[str | None], str | None],
     *,
     by: str = "",
 ) -> WriteOutcome:
@@ -434,11 +434,11 @@ def write_or_plan(
         familiar: Whose memory.
         writer: Who writes.
         what: `create`, `update`, `edit` or `delete`.
-        made: Returns its new text, given the old; None deletes it.
+        result: Returns its new text, given the old; None deletes it.
         by: Who edited it, where that is not the writer's instance.
     """
     return retry_on_conflict(
-        lambda: _write_once(familiar, writer, rel_path, what, made, by=by), _TRIES
+        lambda: _write_once(familiar, writer, rel_path, what, result, by=by), _TRIES
     )
 
 
@@ -447,12 +447,12 @@ def _write_once(
     writer: Writer,
     rel_path: str,
     what: str,
-    made: Callable[[str | None], str | None],
+    result: Callable[[str | None], str | None],
     *,
     by: str,
 ) -> WriteOutcome:
-    store, named = familiar.memory, rel_path
-    rel_path = _spelling_of(store, writer, named)
+    store, name = familiar.memory, rel_path
+    rel_path = _spelling_of(store, writer, name)
     before = read_if_there(store, rel_path)
     waiting = None
     if not writer.may_write and what != "delete":
@@ -460,12 +460,12 @@ def _write_once(
         waiting = _waiting_plan(store, writer, rel_path, before, is_addition=is_addition)
     start = waiting.files[0].after if waiting else before
     if start is not None and what != "create" and not writer.sees(rel_path, start):
-        raise not_found(named)
-    after = made(start)
+        raise not_found(name)
+    after = result(start)
     if after == start:
         return WriteOutcome(
             "planned" if waiting else "unchanged",
-            named,
+            name,
             waiting.id if waiting else "",
             checksum=_checksum_for(writer, rel_path, after),
         )
@@ -477,13 +477,13 @@ def _write_once(
             stage_change(tx, rel_path, before, after)
         plan = propose_changes(familiar, writer, [file], what, held=held, instead=waiting)
         sum_ = _checksum_for(writer, rel_path, after)
-        return WriteOutcome("held" if held else "planned", named, plan, checksum=sum_)
+        return WriteOutcome("held" if held else "planned", name, plan, checksum=sum_)
     instance = by or writer.instance
     trailers = {layout.RUN_ID: writer.session} | ({EMBODIMENT: instance} if instance else {})
     with store.transaction(writer.source, f"{what} {rel_path}", trailers=trailers) as tx:
         stage_change(tx, rel_path, before, after)
     done: Outcome = "deleted" if after is None else "written"
-    return WriteOutcome(done, named, checksum=_checksum_for(writer, rel_path, after))
+    return WriteOutcome(done, name, checksum=_checksum_for(writer, rel_path, after))
 
 
 def _checksum_for(writer: Writer, rel_path: str, after: str | None) -> str:
@@ -604,8 +604,8 @@ def _new_front_matter(
 ) -> str:
     """Build the front matter of a new memory; a day's file name states its instance."""
     lines = []
-    if told := source or (instance if directory != layout.DAILY_DIR else ""):
-        lines.append(f"sourceInstance: {json.dumps(told, ensure_ascii=False)}")
+    if text := source or (instance if directory != layout.DAILY_DIR else ""):
+        lines.append(f"sourceInstance: {json.dumps(text, ensure_ascii=False)}")
     others = [one for one in dict.fromkeys(participating) if one != instance]
     if others:
         lines.append(f"participating: {json.dumps(others, ensure_ascii=False)}")
@@ -673,12 +673,12 @@ def plans_of(store: MemoryStore, writer: Writer) -> Iterator[pending.ReviewPlan]
 def _own_commits(familiar: Familiar, writer: Writer) -> list[Commit]:
     """Return the session's changes that are in effect, newest first."""
     undone: set[str] = set()
-    found = []
+    commits = []
     for change in familiar.past.log():
         commit = change.commit
         undone.update(commit.undoes)
         touches = any(not t.rel_path.startswith(layout.PENDING_DIR) for t in change.touched)
         is_own = commit.run_id == writer.session and commit.source == writer.source
         if is_own and touches and commit.id not in undone:
-            found.append(commit)
-    return found
+            commits.append(commit)
+    return commits

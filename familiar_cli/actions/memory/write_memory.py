@@ -84,9 +84,9 @@ def of_channels(familiar: Familiar, channels: Sequence[str]) -> UnreadFilter:
     """
     if not channels:
         return ALL
-    known = {channel.channel_id for channel in familiar.history.channels()}
+    channel_ids = {channel.channel_id for channel in familiar.history.channels()}
     for channel in channels:
-        if channel not in known:
+        if channel not in channel_ids:
             raise NotFoundError(
                 f"There are no turns in channel {channel!r}; nothing was written",
                 hint="Run `familiar history list`.",

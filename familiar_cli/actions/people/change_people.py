@@ -102,20 +102,20 @@ def remove_alias(
         return _change_alias(familiar, names, slug, name, draft, dry_run=dry_run)
 
 
-def merge(familiar: Familiar, kept: str, other: str, *, dry_run: bool = False) -> PeopleChange:
-    """Merge the file of `other` into that of `kept`.
+def merge(familiar: Familiar, text: str, other: str, *, dry_run: bool = False) -> PeopleChange:
+    """Merge the file of `other` into that of `text`.
 
     Raises:
         NotFoundError: Nobody has this name; `other` has neither a file nor turns.
         UsageError: Several people have the name, or they are merged already.
         RefusedError: A file is protected; nothing was changed.
     """
-    with _find_person(familiar, kept) as (names, slug):
-        gone = find_person(familiar, names, other)
+    with _find_person(familiar, text) as (names, slug):
+        person = find_person(familiar, names, other)
         titles = _person_titles(familiar)
-        draft = merge_files(familiar.memory, slug, gone, familiar.phrases, titles)
-        message = f"merge {gone} into {slug}"
-        return _carry_out(familiar, names, draft, slug, gone, message=message, dry_run=dry_run)
+        draft = merge_files(familiar.memory, slug, person, familiar.phrases, titles)
+        message = f"merge {person} into {slug}"
+        return _carry_out(familiar, names, draft, slug, person, message=message, dry_run=dry_run)
 
 
 def split(familiar: Familiar, other: str, *, dry_run: bool = False) -> PeopleChange:
@@ -166,10 +166,10 @@ def _change_alias(
     familiar: Familiar, names: Aliases, slug: str, name: str, draft: PeopleDraft, *, dry_run: bool
 ) -> AliasChange:
     message = f"alias {name!r} of {slug}"
-    done = _carry_out(familiar, names, draft, slug, name, message=message, dry_run=dry_run)
+    change = _carry_out(familiar, names, draft, slug, name, message=message, dry_run=dry_run)
     shared = () if dry_run else shared_names(names, slug)
-    changed, path = bool(done.files), people_path(slug)
-    return AliasChange(slug, path, name, changed, done.diff, shared, done.notices, dry_run)
+    changed, path = bool(change.files), people_path(slug)
+    return AliasChange(slug, path, name, changed, change.diff, shared, change.notices, dry_run)
 
 
 def _carry_out(

@@ -155,13 +155,13 @@ def split_draft(
     """
     draft = Draft(store)
     theirs = _person_text(draft, other, titles.get(other, ""))
-    kept = main_account(theirs)
-    if kept is None:
+    text = main_account(theirs)
+    if text is None:
         raise UsageError(
             f"{other!r} has not been merged into anybody; nothing was changed",
             hint="`familiar people merge` merges two people.",
         )
-    ours = _person_text(draft, kept)
+    ours = _person_text(draft, text)
     own = page_text.new_file(title_of(theirs) or other)
     for name in names_of(theirs):
         if name in aliases_of(theirs):
@@ -169,14 +169,14 @@ def split_draft(
         if key_of(name) != key_of(title_of(ours)):
             ours = _without_alias(ours, name)
     moved = 0
-    for heading, said in _split_sections(ours, phrases):
-        lines = [line for line in said if heading and _rests_on(line, other, said_by, numbering)]
+    for heading, texts in _split_sections(ours, phrases):
+        lines = [line for line in texts if heading and _rests_on(line, other, said_by, numbering)]
         if lines:
             own = page_text.with_bullets(own, heading, [line.rstrip("\r\n") for line in lines])
             moved += len(lines)
             for line in lines:
                 ours = ours.replace(line, "", 1)
-    draft.put(people_path(kept), ours)
+    draft.put(people_path(text), ours)
     draft.put(people_path(other), own)
     return PeopleDraft(draft, moved)
 
@@ -229,19 +229,19 @@ def _join_texts(ours: str, theirs: str, phrases: Phrases) -> tuple[str, int]:
         moved += len(split_lines(summary))
     for name in names_of(theirs):
         after = with_alias(after, name, phrases.heading("aliases"))
-    for heading, said in _split_sections(theirs, phrases):
+    for heading, texts in _split_sections(theirs, phrases):
         if heading_in(heading.lstrip("# ")) == "aliases":
             continue
         fresh = [
             line.text.rstrip()
-            for line in markdown.scan("".join(said))
+            for line in markdown.scan("".join(texts))
             if line.in_code or line.is_fence or memory_lines.normal_line(line.text) not in known
         ]
         if heading and fresh:
             after = page_text.with_bullets(after, heading, fresh)
         elif not heading:
-            rest.append("".join(said).strip("\r\n") + "\n")
-        moved += len(fresh if heading else said)
+            rest.append("".join(texts).strip("\r\n") + "\n")
+        moved += len(fresh if heading else texts)
     return "\n".join([after, *rest]), moved
 
 

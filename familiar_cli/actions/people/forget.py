@@ -172,11 +172,11 @@ def forget_person(
             hint=f"To remove all of it, delete {str(familiar.paths.root)!r}.",
         )
     others = [familiar.turn_number(name) for name in turns]
-    named = [
+    names = [
         name if ":" in name else f"{familiar.instance.id}:{number}"
         for number, name in familiar.numbering.turn_names(others).items()
     ]
-    forgetting = _forgetting(familiar, ForgetOrder.for_accounts(accounts, named))
+    forgetting = _forgetting(familiar, ForgetOrder.for_accounts(accounts, names))
     is_known = any(o.covers(a) for o in orders_of(familiar.history) for a in accounts)
     if not (forgetting.found.turns or forgetting.changes() or is_known):
         raise NotFoundError(
@@ -258,10 +258,10 @@ def export_person(
             write_whole(place, seen)
         kept = set(bare_lines((after or b"").decode(errors="replace")))
         gone = [line for line in bare_lines(content) if line.strip() and line not in kept]
-        told = set(bare_lines(seen))
-        if after is not None and (shown := [line for line in gone if line in told]):
+        parts = set(bare_lines(seen))
+        if after is not None and (shown := [line for line in gone if line in parts]):
             lines += [f"## {rel_path}", "", *shown, ""]
-        if hidden := [line for line in gone if line not in told]:
+        if hidden := [line for line in gone if line not in parts]:
             private += [f"## {rel_path}", "", *hidden, ""]
     about = f"# What {familiar.name} has noted\n\nLines of files about others and of days.\n\n"
     if for_owner:

@@ -90,9 +90,9 @@ def show_me(
     else:
         channel = familiar.channel(channel_id)
         sources = {
-            held.key.removeprefix("me."): held.source
-            for held in channel.held
-            if held.key.startswith("me.") and held.key != "me.also"
+            value.key.removeprefix("me."): value.source
+            for value in channel.held
+            if value.key.startswith("me.") and value.key != "me.also"
         }
         own = familiar.me_in(channel)
         me, label, account = channel.me, own.name_of(own.author), own.account
@@ -178,13 +178,13 @@ def change_me(
 
 def _imported_accounts(home: Path, name: str) -> list[str]:
     """List the accounts of imported chats that have a name and do not belong to an owner."""
-    found = set[Author]()
+    authors = set[Author]()
     for familiar_id in list_familiars(home):
         with suppress(FamiliarError), Familiar.load_from_disk(home, familiar_id) as familiar:
             me = familiar.me()
             accounts = imported_accounts(familiar.history, fold(name))
-            found.update(one for one in accounts if me.owner(one) is None)
-    return sorted(f"{one.platform}:{one.user_id}" for one in found)
+            authors.update(one for one in accounts if me.owner(one) is None)
+    return sorted(f"{one.platform}:{one.user_id}" for one in authors)
 
 
 def with_accounts(home: Path, place: MePlace, accounts: Sequence[str]) -> str:
@@ -193,16 +193,16 @@ def with_accounts(home: Path, place: MePlace, accounts: Sequence[str]) -> str:
     Raises:
         UsageError: One of them is not an account, or another owner's.
     """
-    named = [parse_author(account) for account in accounts if account]
+    authors = [parse_author(account) for account in accounts if account]
     for owner in other_owners(load_written(home / ME_FILE, HomeSettings).settings):
-        if place.prefix != f"owners.{owner.account.user_id}." and any(map(owner.is_me, named)):
+        if place.prefix != f"owners.{owner.account.user_id}." and any(map(owner.is_me, authors)):
             raise UsageError(
                 f"{owner.name} has one of these accounts already; nothing was changed",
                 hint=f"Look: `familiar me --as {owner.account.user_id}`.",
             )
     there = () if "" in accounts else _source_of(place).get("also", ())
-    found = dict.fromkeys([*there, *(f"{a.platform}:{a.user_id}" for a in named)])
-    return json.dumps(list(found), ensure_ascii=False)
+    result = dict.fromkeys([*there, *(f"{a.platform}:{a.user_id}" for a in authors)])
+    return json.dumps(list(result), ensure_ascii=False)
 
 
 def forget_me(place: MePlace, *, dry_run: bool = False) -> Edit:
@@ -224,8 +224,8 @@ def forget_me(place: MePlace, *, dry_run: bool = False) -> Edit:
 
 
 def _source_of(place: MePlace) -> Any:  # noqa: ANN401  # a table of TOML
-    written: FileSettings[Any] = load_written(place.path, place.root)
-    tables: Any = written.tables
+    settings: FileSettings[Any] = load_written(place.path, place.root)
+    tables: Any = settings.tables
     for part in filter(None, place.prefix.split(".")):
         tables = tables.get(part, {})
     return tables

@@ -90,10 +90,10 @@ def people_of(familiar: Familiar, *, thorough: bool = True, viewer: Viewer = OWN
         names.refresh(thorough=thorough)
         files = {person.slug: person for person in names.people()}
         collisions = tuple(names.collisions())
-    said = speakers_of(familiar, viewer)
+    speakers = speakers_of(familiar, viewer)
     known = []
-    for slug in [*said, *sorted(files.keys() - said.keys())]:
-        person, speaker = files.get(slug), said.get(slug)
+    for slug in [*speakers, *sorted(files.keys() - speakers.keys())]:
+        person, speaker = files.get(slug), speakers.get(slug)
         label = speaker.author.label if speaker else slug
         known.append(
             KnownPerson(
@@ -174,23 +174,29 @@ def find_person(
         NotFoundError: Nobody matches.
         UsageError: Several people match.
     """
-    said = speakers_of(familiar, viewer)
-    known = names.slugs() | said.keys()
+    speakers = speakers_of(familiar, viewer)
+    known = names.slugs() | speakers.keys()
     slug = _slug_of(person)
     if person in known or slug in known:
         return person if person in known else str(slug)
-    wanted = fold_word(one_line(person))
-    called = {found for found in known if fold_word(found) == wanted}.union(
+    target = fold_word(one_line(person))
+    called = {match for match in known if fold_word(match) == target}.union(
         names.called(person),
-        (main_slug(familiar.memory, s) for s in said if wanted in _names_of(said[s].author)),
+        (
+            main_slug(familiar.memory, s)
+            for s in speakers
+            if target in _names_of(speakers[s].author)
+        ),
     )
     if loosely and not called and not slug:
         bare = without_honorific(person)
         called = {
             entry.slug for entry in names.people() if bare in map(without_honorific, entry.names)
-        }.union(s for s in said if bare in map(without_honorific, _names_of(said[s].author)))
+        }.union(
+            s for s in speakers if bare in map(without_honorific, _names_of(speakers[s].author))
+        )
     own = familiar.me().slugs
-    if not called and viewer.sees_everything and wanted in _private_names(familiar, own):
+    if not called and viewer.sees_everything and target in _private_names(familiar, own):
         return NEUTRAL.slug
     if called & own and called <= own:
         return NEUTRAL.slug if NEUTRAL.slug in called else min(called)
@@ -202,7 +208,7 @@ def find_person(
     if called or slug:
         return next(iter(called), slug or "")
     everyone = [name for entry in names.people() for name in (entry.slug, *entry.names)]
-    guess = nearest(person, [*everyone, *(speaker.author.label for speaker in said.values())])
+    guess = nearest(person, [*everyone, *(speaker.author.label for speaker in speakers.values())])
     hint = f"Did you mean {guess!r}?" if guess else "Run `familiar people list`."
     raise NotFoundError(f"No person is called {person!r}", hint=hint)
 

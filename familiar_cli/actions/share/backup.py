@@ -266,9 +266,9 @@ def manifest_names(names: Iterable[str]) -> list[str]:
 
     Those from the future come before all others: the clock was wrong, and they retire none.
     """
-    found = [name for name in names if name.removesuffix(SEALED).endswith(MANIFEST)]
+    items = [name for name in names if name.removesuffix(SEALED).endswith(MANIFEST)]
     present = f"{now() + _SKEW:{_STAMP}}"
-    return sorted(found, key=lambda name: (name <= present, name))
+    return sorted(items, key=lambda name: (name <= present, name))
 
 
 class BackupReport(Struct, frozen=True):
@@ -353,11 +353,11 @@ def back_up(
         packs = _PackWriter(target, paths.id, stamp)
         packs.known = _known_pieces(state, frozenset(target.names(paths.id)))
         with hold_lock(paths.lock, _LOCK_S):
-            found = list(_read_files(paths, packs, progress))
+            items = list(_read_files(paths, packs, progress))
         packs.flush()
         files = tuple(
             BackedUpFile(path, size, whole, tuple(packs.known[one] for one in digests))
-            for path, size, whole, digests in found
+            for path, size, whole, digests in items
         )
         at, is_moved = now().isoformat(timespec="seconds"), paths.moved.exists()
         if is_moved:  # the manifest decides: from here on, a crash no longer undoes the move
@@ -416,10 +416,10 @@ def _read_files(
 ) -> Iterator[tuple[str, int, str, list[str]]]:
     """Read all files into packs; yield each path with its size, its hash and its pieces."""
     # The history first: pictures of turns that come meanwhile do no harm.
-    chosen = sorted(_files_in(paths.root), key=lambda path: (path != _HISTORY, path))
-    for done, rel_path in enumerate(chosen):
+    files = sorted(_files_in(paths.root), key=lambda path: (path != _HISTORY, path))
+    for done, rel_path in enumerate(files):
         if progress:
-            progress("Reading", done, len(chosen))
+            progress("Reading", done, len(files))
         if rel_path == _HISTORY:
             with _copied_history(paths) as copy, copy.open("rb") as file:
                 yield (rel_path, *_add_file(file, packs))
@@ -463,8 +463,11 @@ def _copied_history(paths: FamiliarPaths) -> Iterator[Path]:
     """Copy the history as of one moment, by SQLite's backup API."""
     copy = Path(temp_in(str(paths.root), ".db"))
     try:
-        with closing(connect(paths.history, 10.0)) as source, closing(connect(copy, 10.0)) as made:
-            source.backup(made, pages=4096)
+        with (
+            closing(connect(paths.history, 10.0)) as source,
+            closing(connect(copy, 10.0)) as connection,
+        ):
+            source.backup(connection, pages=4096)
         yield copy
     finally:
         for suffix in ("", "-wal", "-shm", "-journal"):
@@ -613,10 +616,10 @@ def restore(
             hint="Restore into another home: `--home DIR`.",
         )
     manifests = manifest_names(target.names(familiar_id))
-    found = [name for name in manifests if not backup or name.partition(".")[0] == backup]
-    if not found:
+    items = [name for name in manifests if not backup or name.partition(".")[0] == backup]
+    if not items:
         raise _no_backup(target, [f"{familiar_id}/{backup}" if backup else familiar_id])
-    manifest = Manifest.from_bytes(target.read(familiar_id, found[-1]))
+    manifest = Manifest.from_bytes(target.read(familiar_id, items[-1]))
     home.mkdir(parents=True, exist_ok=True)
     for left in home.glob(f"{TEMP_PREFIX}*{_RESTORING}"):  # of a process that was killed
         pid = left.name.removeprefix(TEMP_PREFIX).partition("-")[0]
@@ -636,17 +639,17 @@ def restore(
     has_me = me is not None and not paths.me.exists()
     if me is not None and has_me and with_me:
         write_own(paths.me, me)
-    name = found[-1].partition(".")[0]
+    name = items[-1].partition(".")[0]
     left_out = has_me and not with_me
     return Restored(familiar_id, name, len(manifest.files), str(home), left_out)
 
 
-def _settle(made: FamiliarPaths, tell: Callable[[str], None], *, is_moved: bool) -> None:
+def _settle(paths: FamiliarPaths, tell: Callable[[str], None], *, is_moved: bool) -> None:
     """Make restored files an instance of their own, and carry out the home's forget orders."""
-    journal = Repository(str(made.journal))
+    journal = Repository(str(paths.journal))
     if journal.exists:
         journal.write_settings()
-    with Familiar(made, tell) as familiar:
+    with Familiar(paths, tell) as familiar:
         familiar.settle_instance(is_restored=not is_moved)
         carry_out_known_orders(familiar)
 
@@ -716,12 +719,12 @@ def _is_ours(rel_path: str) -> bool:
     return directory.casefold() != "journal.git" or bool(_OF_JOURNAL.fullmatch(rest))
 
 
-def _no_backup(target: BackupTarget, wanted: Sequence[str]) -> errors.NotFoundError:
+def _no_backup(target: BackupTarget, targets: Sequence[str]) -> errors.NotFoundError:
     there = target.familiars()
     if there:
-        named = ", ".join(wanted) or "any familiar"
-        told = f"{target.address!r} has no backup of {named}"
-        return errors.NotFoundError(told, hint=f"It has backups of {', '.join(there)}.")
+        name = ", ".join(targets) or "any familiar"
+        text = f"{target.address!r} has no backup of {name}"
+        return errors.NotFoundError(text, hint=f"It has backups of {', '.join(there)}.")
     return errors.NotFoundError(
         f"There are no backups in {target.address!r}",
         hint=f"Make one: `familiar backup {typed(target.address)}`.",
@@ -751,20 +754,20 @@ def _time_of(name: str) -> str:
 
 def words_of(report: BackupReport) -> str:
     """Describe the result of a backup in one line."""
-    written = f"{report.written_bytes / 1e6:,.1f} MB of {report.bytes / 1e6:,.1f} MB written"
+    text = f"{report.written_bytes / 1e6:,.1f} MB of {report.bytes / 1e6:,.1f} MB written"
     removed = f"; {counted(len(report.removed), 'older backup')} removed" if report.removed else ""
-    return f"{report.familiar}: {report.name}, {counted(report.files, 'file')}, {written}{removed}"
+    return f"{report.familiar}: {report.name}, {counted(report.files, 'file')}, {text}{removed}"
 
 
-def familiars_to_back_up(home: Path, given: str | None) -> list[FamiliarPaths]:
+def familiars_to_back_up(home: Path, value: str | None) -> list[FamiliarPaths]:
     """List the selected familiar, or all of a home.
 
     Raises:
         NotFoundError: There is none.
     """
-    ids = [given] if given else list_familiars(home)
+    ids = [value] if value else list_familiars(home)
     missing = [one for one in ids if one not in list_familiars(home)]
     if missing or not ids:
-        named = f"no familiar {missing[0]!r}" if missing else "no familiar"
-        raise errors.NotFoundError(f"There is {named} in {str(home)!r}; nothing was backed up")
+        name = f"no familiar {missing[0]!r}" if missing else "no familiar"
+        raise errors.NotFoundError(f"There is {name} in {str(home)!r}; nothing was backed up")
     return [FamiliarPaths(home / one) for one in ids]

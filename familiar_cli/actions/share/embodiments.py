@@ -163,13 +163,13 @@ def pull(
         familiar.file_pasts.read_on()
     else:
         _read_past(familiar)
-    known = _version_of(familiar, since)
+    version = _version_of(familiar, since)
     devices = shared_files.Devices(familiar.paths.embodiments)
     old = devices.all().get(device_id, shared_files.Device(device_id) if registers else None)
-    if old and (not goes_on or old.seen != known):
-        devices.put(replace(old, last_sync=iso(now()), seen=known))
+    if old and (not goes_on or old.seen != version):
+        devices.put(replace(old, last_sync=iso(now()), seen=version))
     pasts = familiar.file_pasts
-    found = pasts.kept((pasts.hash, known), lambda: _collect_changes(pasts, known))
+    found = pasts.kept((pasts.hash, version), lambda: _collect_changes(pasts, version))
     return replace(found, is_known=old is not None)
 
 
@@ -300,7 +300,7 @@ class _Push(Struct):
 
     def take(self, changes: Sequence[Sent]) -> list[Received]:
         """Check, merge and write changes; refused ones do not affect the others."""
-        read = [self._read_change(sent) for sent in changes]
+        read = [self._read_change(change) for change in changes]
         texts, copies = self._merge()
         wanted = self._wanted(texts)
         waiting = self._waiting(wanted)
@@ -361,9 +361,9 @@ class _Push(Struct):
 
         def tree(which: str) -> dict[str, str]:
             texts = copies | {path: getattr(one, which) for path, one in new.items()}
-            found = {path: text.encode() for path, text in texts.items() if text is not None}
-            blobs.update((blob_id(content), content) for content in found.values())
-            return {path: blob_id(content) for path, content in found.items()}
+            result = {path: text.encode() for path, text in texts.items() if text is not None}
+            blobs.update((blob_id(content), content) for content in result.values())
+            return {path: blob_id(content) for path, content in result.items()}
 
         def our_hands(path: str) -> tuple[Editor, ...]:
             since = new[path].since if path in new else ()
@@ -499,11 +499,11 @@ def _shareable_text(text: str) -> str:
 
 def _conflict_copies(store: MemoryStore) -> dict[str, str]:
     """Return the texts of the files in `conflicts/`; others are left out."""
-    found = {}
+    result = {}
     for entry in store.walk(CONFLICTS_DIR, missing_ok=True).files:
         with suppress(errors.BadInputError, errors.NotFoundError):
-            found[entry.rel_path] = store.read_file(entry.rel_path)
-    return found
+            result[entry.rel_path] = store.read_file(entry.rel_path)
+    return result
 
 
 def _read_past(familiar: Familiar) -> FilePasts:

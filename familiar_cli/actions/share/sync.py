@@ -106,9 +106,9 @@ class SyncReport(Struct, frozen=True):
     @property
     def notes(self) -> list[str]:
         """User-facing notes."""
-        told = [note for one in self.done for note in one.notes]
+        parts = [note for one in self.done for note in one.notes]
         kept = [f"{n.path}: {n.text}" for one in self.done for n in one.outcome.notes]
-        return list(dict.fromkeys([*told, *kept]))
+        return list(dict.fromkeys([*parts, *kept]))
 
     @property
     def error(self) -> FamiliarError | None:
@@ -118,8 +118,8 @@ class SyncReport(Struct, frozen=True):
         problems = []
         if self.conflicts:
             count = len({one.path for one in self.conflicts})
-            named = shorten_list(sorted({one.path for one in self.conflicts}), _MOST_NAMED)
-            problems.append(f"{count} file{'s' * (count != 1)} in conflict: {named}")
+            name = shorten_list(sorted({one.path for one in self.conflicts}), _MOST_NAMED)
+            problems.append(f"{count} file{'s' * (count != 1)} in conflict: {name}")
         if self.refused:
             problems.append(f"skipped: {shorten_list(sorted(self.refused), _MOST_NAMED)}")
         if self.pending.is_open:
@@ -265,12 +265,12 @@ async def sync(
         NotFoundError: No remotes, or none with that name.
         LockedError: Another process syncs this familiar for longer than `wait_s`.
     """
-    chosen = remotes_of(familiar).chosen(name)
+    addresses = remotes_of(familiar).chosen(name)
     work = familiar.passes.named(SYNCING)
     async with exclusive(work.lock_path, wait_s, progress, WAITING):
         if not how.dry_run:
             familiar.settle_instance()
-        report = _sync_all(familiar, chosen, how, engine_of(familiar, progress, secret, trust))
+        report = _sync_all(familiar, addresses, how, engine_of(familiar, progress, secret, trust))
         if not how.dry_run:
             failed = next((error for _, error in report.failed.values()), None)
             if failed:
@@ -282,15 +282,15 @@ async def sync(
 
 def _sync_all(
     familiar: Familiar,
-    chosen: dict[str, Address],
+    addresses: dict[str, Address],
     how: SyncOptions,
     engine: SyncEngine,
 ) -> SyncReport:
-    done: list[Synced] = []
+    outcomes: list[Synced] = []
     failed: dict[str, tuple[Address, FamiliarError]] = {}
     try:
         engine.exchange.clear_leftovers()
-        for name, address in chosen.items():
+        for name, address in addresses.items():
             try:
                 synced = engine.sync(name, address, how)
             except FamiliarError as error:
@@ -298,16 +298,16 @@ def _sync_all(
             except Exception as error:  # one remote that breaks stops no other  # noqa: BLE001
                 failed[name] = (address, as_failure(error))
             else:
-                done.append(synced)
+                outcomes.append(synced)
                 if not how.dry_run:
                     _record_sync(familiar, synced)
     finally:
         familiar.journal.repository.close()
     conflicts = tuple(conflicts_in(familiar.memory))
     missing = refused_files(familiar.journal.repository)
-    pending = pending_decisions(familiar, chosen)
+    pending = pending_decisions(familiar, addresses)
     return SyncReport(
-        familiar.instance.id, tuple(done), failed, conflicts, missing, how.dry_run, pending
+        familiar.instance.id, tuple(outcomes), failed, conflicts, missing, how.dry_run, pending
     )
 
 
@@ -416,15 +416,15 @@ def rekey(familiar: Familiar, engine: SyncEngine, *, new_signing_key: bool = Fal
     if new_signing_key:
         signing_key_of(familiar).replace()
     try:
-        done = [name for name, address in folders.items() if engine.rekey(name, address)]
+        names = [name for name, address in folders.items() if engine.rekey(name, address)]
     finally:
         familiar.journal.repository.close()
-    if not done:
+    if not names:
         raise NotFoundError(
             "This machine keeps nothing in an encrypted folder; nothing was changed",
             hint="Add one: `familiar sync remote add NAME dir:PATH`, then `familiar sync`.",
         )
-    return done
+    return names
 
 
 def status(familiar: Familiar) -> SyncStatus:
@@ -529,7 +529,7 @@ def begin(
     from familiar_cli.imports.import_plan import new_familiar
 
     meant = read_address(address)
-    wanted = check_familiar_id(familiar_id) if familiar_id else None
+    target = check_familiar_id(familiar_id) if familiar_id else None
 
     def fill(paths: FamiliarPaths) -> str:
         familiar = Familiar(paths, tell)
@@ -545,16 +545,16 @@ def begin(
             ask=ask,
         )
         repository = familiar.journal.repository
-        known = SeenRefs(repository, HUB)
-        told_id, told_name = _told_names(read_abouts(repository, known.all()), meant.text)
+        refs = SeenRefs(repository, HUB)
+        told_id, told_name = _told_names(read_abouts(repository, refs.all()), meant.text)
         try:
             remotes_of(familiar).add(told_name or HUB, meant.text)
         except UsageError:  # not a valid name
             told_name = HUB
             remotes_of(familiar).add(HUB, meant.text)
         if told_name not in {"", HUB}:
-            SeenRefs(repository, told_name).note(known.all())
-            known.forget()
+            SeenRefs(repository, told_name).note(refs.all())
+            refs.forget()
         for order in memory_orders(repository.objects.read, str(repository.head())):
             note_order(familiar.history, order)
         if familiar.config.sync.turns == "on":
@@ -565,11 +565,11 @@ def begin(
         familiar.close()
         put_values(paths.config, {"name": name}, CharacterConfig)
         with suppress(FamiliarError):
-            if told_id and not wanted:
+            if told_id and not target:
                 return check_familiar_id(told_id)
-        return wanted or check_familiar_id(slugify(name) or "familiar")
+        return target or check_familiar_id(slugify(name) or "familiar")
 
-    made = new_familiar(home, fill, wanted or "familiar")
+    made = new_familiar(home, fill, target or "familiar")
     familiar = Familiar(made, tell)
     return made.id, familiar.instance
 
@@ -610,12 +610,12 @@ def _note_path(familiar: Familiar, remote: str) -> Path:
 
 
 def _count_ahead(past: Any, head: str | None, seen: dict[str, str]) -> int:  # noqa: ANN401
-    known = [id_ for ref, id_ in seen.items() if ref.startswith(MEMORY_REFS)]
+    id_s = [id_ for ref, id_ in seen.items() if ref.startswith(MEMORY_REFS)]
     if head is None:
         return 0
-    if not known:
+    if not id_s:
         return sum(1 for _ in walk_ancestors([head], past.parents))
-    return len(AncestryWalk(past.parents, [[head], known]).only(0))
+    return len(AncestryWalk(past.parents, [[head], id_s]).only(0))
 
 
 def _instance_statuses(

@@ -85,21 +85,21 @@ class PendingDecisions(Struct, frozen=True):
 
     def lines(self) -> list[str]:
         """Describe each in one line."""
-        told = [f"new machine: {name} (`familiar sync devices`)" for name in self.unseen]
-        told += [
+        parts = [f"new machine: {name} (`familiar sync devices`)" for name in self.unseen]
+        parts += [
             f"waiting: {name} is not allowed yet; nothing was accepted" for name in self.waiting
         ]
-        told += [
+        parts += [
             f"waiting: {counted(count, 'fact')} from {name} about turns or channels of others"
             for name, count in self.held.items()
         ]
-        told += [
+        parts += [
             f"waiting: merging {one.instance} would delete {one.deleted:,} of {one.files:,} files"
             for one in self.deletions
         ]
-        told += [f"set aside: {ref.name} at {remote}: {ref.reason}" for remote, ref in self.aside]
-        told += [f"skipped ({why}): {file} at {remote}" for remote, file, why in self.bundles]
-        return [*told, *self.here]
+        parts += [f"set aside: {ref.name} at {remote}: {ref.reason}" for remote, ref in self.aside]
+        parts += [f"skipped ({why}): {file} at {remote}" for remote, file, why in self.bundles]
+        return [*parts, *self.here]
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields for `--json`."""
@@ -196,8 +196,10 @@ def _own_problems(familiar: Familiar) -> Iterator[str]:
             f"not synced: {path} has {size:,} bytes, over the limit of {MOST_RECORDED_BYTES:,};"
             " it stays here"
         )
-    for lost in lost_turns(history):
-        yield f"lost: turns {lost.instance}:{lost.first}-{lost.last} are in no history any more"
+    for losses in lost_turns(history):
+        yield (
+            f"lost: turns {losses.instance}:{losses.first}-{losses.last} are in no history any more"
+        )
 
 
 def list_devices(familiar: Familiar) -> tuple[DeviceTrust, ...]:
@@ -210,9 +212,9 @@ def list_devices(familiar: Familiar) -> tuple[DeviceTrust, ...]:
     unseen, trust = set(participants.unseen()), participants.all()
     names = {*trust, *instances_seen(familiar.journal.repository)} - {own}
     others = (DeviceTrust(n, trust.get(n, Trust.known), new=n in unseen) for n in sorted(names))
-    found = (DeviceTrust(own, Trust.known, is_own=True), *others)
+    items = (DeviceTrust(own, Trust.known, is_own=True), *others)
     participants.mark_seen()
-    return found
+    return items
 
 
 def block_device(familiar: Familiar, instance: str) -> None:
@@ -264,8 +266,8 @@ async def accept_deletions(
     if not chosen and instance is None and forget_lost_turns(familiar.history):
         return (), Outcome()
     if not chosen:
-        told = f"No merge of {instance!r} waits" if instance else "No merge waits"
-        raise NotFoundError(f"{told}; nothing was changed", hint="See `familiar sync status`.")
+        text = f"No merge of {instance!r} waits" if instance else "No merge waits"
+        raise NotFoundError(f"{text}; nothing was changed", hint="See `familiar sync status`.")
     lock_path = familiar.passes.named(SYNCING).lock_path
     async with exclusive(lock_path, wait_s, progress, WAITING):
         try:
@@ -343,8 +345,8 @@ class _Sides(Struct, frozen=True):
 
 def open_conflicts(familiar: Familiar) -> tuple[OpenConflict, ...]:
     """List the conflicts of the memory with both versions, sorted by path."""
-    found = conflicts_in(familiar.memory)
-    return tuple(_open_conflict(_read_sides(familiar.memory, one)) for one in found)
+    conflicts = conflicts_in(familiar.memory)
+    return tuple(_open_conflict(_read_sides(familiar.memory, one)) for one in conflicts)
 
 
 def resolve(
@@ -380,8 +382,8 @@ def resolve(
     if not settled:
         raise next(iter(errors.values()))
     sides, contents = zip(*settled, strict=True)
-    done = _settle_all(familiar.memory, sides, contents, choice, dry_run=dry_run)
-    return replace(done, skipped={copy: str(error) for copy, error in errors.items()})
+    conflicts = _settle_all(familiar.memory, sides, contents, choice, dry_run=dry_run)
+    return replace(conflicts, skipped={copy: str(error) for copy, error in errors.items()})
 
 
 def to_edit(familiar: Familiar, path: str | None) -> tuple[str, str]:
@@ -406,8 +408,8 @@ def resolve_by_hand(
             f"The text is empty; {path!r} is as it was and still in conflict",
             hint=f"Run `familiar sync resolve {typed(path)} --edit` again.",
         )
-    found = _one(_select_conflicts(familiar.memory, path, "merged"))
-    return _settle_all(familiar.memory, found, [text.encode()], "edit", dry_run=dry_run)
+    sides = _one(_select_conflicts(familiar.memory, path, "merged"))
+    return _settle_all(familiar.memory, sides, [text.encode()], "edit", dry_run=dry_run)
 
 
 def _select_conflicts(
@@ -422,33 +424,33 @@ def _select_conflicts(
     """
     known = conflicts_in(store)
     if path is None:
-        found = known
+        conflicts = known
     else:
         clean = path.removeprefix("./")
-        found = [one for one in known if clean in {one.path, one.copy}]
-    if not found:
-        told = f"{path!r} is not in conflict" if path else "No file is in conflict"
+        conflicts = [one for one in known if clean in {one.path, one.copy}]
+    if not conflicts:
+        text = f"{path!r} is not in conflict" if path else "No file is in conflict"
         raise NotFoundError(
-            f"{told}; nothing was changed", hint="List conflicts: `familiar sync resolve`."
+            f"{text}; nothing was changed", hint="List conflicts: `familiar sync resolve`."
         )
-    paths = [one.path for one in (known if among_all else found)]
-    twice = next((one.path for one in found if paths.count(one.path) > 1), None)
+    paths = [one.path for one in (known if among_all else conflicts)]
+    twice = next((one.path for one in conflicts if paths.count(one.path) > 1), None)
     if twice and choice != "ours":
         copies = ", ".join(one.copy for one in known if one.path == twice)
         raise UsageError(
             f"{twice!r} has several other versions: {copies}; nothing was changed",
-            hint=f"Name one of them: `familiar sync resolve {typed(found[0].copy)} --{choice}`.",
+            hint=f"Name one: `familiar sync resolve {typed(conflicts[0].copy)} --{choice}`.",
         )
-    return [_read_sides(store, one) for one in found]
+    return [_read_sides(store, one) for one in conflicts]
 
 
-def _one(found: list[_Sides]) -> list[_Sides]:
-    if len(found) > 1:
+def _one(sides: list[_Sides]) -> list[_Sides]:
+    if len(sides) > 1:
         raise UsageError(
-            f"There are {counted(len(found), 'conflict')}; nothing was changed",
+            f"There are {counted(len(sides), 'conflict')}; nothing was changed",
             hint="Name one file: `familiar sync resolve PATH --edit`.",
         )
-    return found
+    return sides
 
 
 def _read_sides(store: MemoryStore, conflict: Conflict) -> _Sides:
@@ -492,17 +494,17 @@ def _base_content(familiar: Familiar, blob: str) -> bytes | None:
 
 def _settle_all(
     store: MemoryStore,
-    found: Sequence[_Sides],
+    sides: Sequence[_Sides],
     after: Sequence[bytes | None],
     how: str,
     *,
     dry_run: bool,
 ) -> SettledConflicts:
-    gone = {one.conflict.copy for one in found}
+    gone = {one.conflict.copy for one in sides}
     left = [one for one in conflicts_in(store) if one.copy not in gone]
-    named = found[0].conflict.path if len(found) == 1 else counted(len(found), "conflict")
-    with store.transaction("human", f"resolve {named}: {how}", dry_run=dry_run) as tx:
-        for one, content in zip(found, after, strict=True):
+    name = sides[0].conflict.path if len(sides) == 1 else counted(len(sides), "conflict")
+    with store.transaction("human", f"resolve {name}: {how}", dry_run=dry_run) as tx:
+        for one, content in zip(sides, after, strict=True):
             if content is not None and content != one.ours:
                 expect = MISSING if one.ours is None else sha256_of(one.ours)
                 tx.write(one.conflict.path, content, expect=expect)
@@ -518,7 +520,7 @@ def _settle_all(
             content != one.ours,
             _side_diff(one.ours or b"", content or b"", one.conflict.path, one.conflict.path),
         )
-        for one, content in zip(found, after, strict=True)
+        for one, content in zip(sides, after, strict=True)
     )
     return SettledConflicts(tuple(files), len(left), dry_run)
 

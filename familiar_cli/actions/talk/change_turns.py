@@ -189,8 +189,8 @@ def alternatives(familiar: Familiar, channel_id: str) -> Alternatives:
         )
     reply = exchange.replies[-1]
     ids = marks.turn_statuses(familiar.history, [reply.id])[reply.id].alternatives or (reply.id,)
-    found = [turn for turn in map(familiar.history.turn, ids) if turn is not None]
-    return Alternatives(tuple(found), ids.index(reply.id) + 1)
+    turns = [turn for turn in map(familiar.history.turn, ids) if turn is not None]
+    return Alternatives(tuple(turns), ids.index(reply.id) + 1)
 
 
 def choose_reply(familiar: Familiar, channel_id: str, number: int) -> Turn:
@@ -210,17 +210,17 @@ def choose_reply(familiar: Familiar, channel_id: str, number: int) -> Turn:
             f"There is no reply {number}; nothing was changed",
             hint=f"Choose a number from 1 to {len(replies)}.",
         )
-    chosen = replies[number - 1]
-    marks.select_alternative(familiar.history, chosen.id)
-    return chosen
+    turn = replies[number - 1]
+    marks.select_alternative(familiar.history, turn.id)
+    return turn
 
 
-def swipes_in(kept: Kept) -> tuple[str, ...]:
+def swipes_in(selection: Kept) -> tuple[str, ...]:
     """Return the swipes of an imported turn."""
     from familiar_cli.imports.cast import SILLY_TAVERN
     from familiar_cli.imports.conversation import swipes_of
 
-    return swipes_of(json.loads(kept.raw)) if kept.format == SILLY_TAVERN else ()
+    return swipes_of(json.loads(selection.raw)) if selection.format == SILLY_TAVERN else ()
 
 
 def choose_swipe(familiar: Familiar, turn_id: int, number: int) -> tuple[int, tuple[int, ...]]:
@@ -244,7 +244,9 @@ def choose_swipe(familiar: Familiar, turn_id: int, number: int) -> tuple[int, tu
             f"There is no turn {turn_id}; nothing was changed", hint="Run `familiar history show`."
         )
     group = kept_turns(history, became.alternatives or (turn_id,))
-    swipes = next((found for kept in group.values() if (found := swipes_in(kept))), ())
+    swipes = next(
+        (matches for selection in group.values() if (matches := swipes_in(selection))), ()
+    )
     if not 1 <= number <= len(swipes):
         there = f"there are {len(swipes)}" if swipes else "it has none"
         raise NotFoundError(
@@ -322,17 +324,17 @@ def forget_last(said: Said) -> Said:
     Raises:
         NotFoundError: There is none.
     """
-    heard = said.remembered
-    at = max((n for n, spoken in enumerate(heard) if spoken.role == "user"), default=None)
+    messages = said.remembered
+    at = max((n for n, spoken in enumerate(messages) if spoken.role == "user"), default=None)
     if at is None:
         raise NotFoundError("Nothing has been said off the record yet")
-    return replace(said, text=heard[at].text, remembered=heard[:at])
+    return replace(said, text=messages[at].text, remembered=messages[:at])
 
 
-def with_exchange(heard: tuple[Spoken, ...], said: Said, reply: str) -> tuple[Spoken, ...]:
+def with_exchange(messages: tuple[Spoken, ...], said: Said, reply: str) -> tuple[Spoken, ...]:
     """Append an exchange to the off-the-record memory; the reply may be empty."""
     spoken = (Spoken("user", said.text, said.author), Spoken("assistant", reply))
-    return (*heard, *(spoken if reply.strip() else spoken[:1]))
+    return (*messages, *(spoken if reply.strip() else spoken[:1]))
 
 
 _ASKED: Final = (

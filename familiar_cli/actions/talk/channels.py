@@ -80,7 +80,7 @@ class ShownChannel(Struct, frozen=True):
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain values."""
-        settings = [asdict(held) for held in self.channel.held]
+        settings = [asdict(value) for value in self.channel.held]
         budget = {"total": self.total_tokens, "layers": self.layers, "reason": self.reason}
         return {**asdict(self.listed), "path": self.path, "budget": budget, "settings": settings}
 
@@ -117,13 +117,13 @@ def shown_channel(familiar: Familiar, channel_id: str, modality: str = "text") -
     if modality not in {"text", "voice"}:
         raise UsageError(f"No such modality: {modality!r}", hint="Use text or voice.")
     channel = channel_in(familiar, channel_id, modality)
-    found = next((c for c in familiar.history.channels() if c.channel_id == channel_id), None)
+    summary = next((c for c in familiar.history.channels() if c.channel_id == channel_id), None)
     branches = {branch.channel_id: branch for branch in familiar.history.branches()}
     allowed = allowance_in(familiar, channel)
     listed = _list_channel(
         familiar,
         channel_id,
-        found,
+        summary,
         branches.get(channel_id),
         out=withdrawn_channels(familiar.history),
         private=familiar.channels.private(),
@@ -198,8 +198,8 @@ def hear(familiar: Familiar, said: Said, at: datetime | None = None) -> KeptMess
         modality=str(said.modality),
         source=HEARD,
     )
-    kept = keep_once(familiar.history, turn, said.message_id)
-    return replace(kept, notices=notices if kept.is_new else ())
+    message = keep_once(familiar.history, turn, said.message_id)
+    return replace(message, notices=notices if message.is_new else ())
 
 
 def audiences_of(familiar: Familiar, channels: Iterable[str]) -> dict[str, str]:

@@ -220,8 +220,8 @@ class ServedLog:
 
     def newest(self, limit: int) -> list[ServedLine]:
         """Return the newest `limit` turns, oldest first."""
-        found = sorted(self._read_changed(limit), key=lambda line: line.turn.at)
-        return found[len(found) - limit :] if limit < len(found) else found
+        lines = sorted(self._read_changed(limit), key=lambda line: line.turn.at)
+        return lines[len(lines) - limit :] if limit < len(lines) else lines
 
     def follow(self) -> Iterator[ServedLine]:
         """Yield each turn that comes after `newest`, until the caller stops asking."""
@@ -289,14 +289,14 @@ def note_unkept(root: Path, reason: str) -> None:
 
 def _read_unkept(path: Path, since: str) -> list[tuple[str, str]]:
     """List the times and reasons of requests that were not kept after a time."""
-    found = []
+    items = []
     with suppress(OSError):
         for line in bare_lines(read_plain(path).decode("utf-8", "replace")):
             with suppress(ValueError, LookupError, TypeError):
                 record = json.loads(line)
                 parse_iso(record["at"])
-                found.append((record["at"], str(record["reason"])))
-    return [one for one in found if one[0] > since]
+                items.append((record["at"], str(record["reason"])))
+    return [one for one in items if one[0] > since]
 
 
 def _mtime_ns(path: Path) -> int:

@@ -39,15 +39,15 @@ def with_effective(familiar: Familiar, rows: list[Effective]) -> list[Effective]
     Args:
         rows: The value of each setting, from `config.settings`.
     """
-    found: dict[str, tuple[Value, str]] = {}
+    result: dict[str, tuple[Value, str]] = {}
     for prefixes, resolve in _RESOLVERS:
         if not any(row.setting.key.startswith(prefixes) for row in rows):
             continue
         try:
-            found |= {key: (value, source) for key, value, source in resolve(familiar, rows)}
+            result |= {key: (value, source) for key, value, source in resolve(familiar, rows)}
         except FamiliarError:  # errors are reported where settings are used
             continue
-    return [_with_resolved(row, found.get(row.setting.key)) for row in rows]
+    return [_with_resolved(row, result.get(row.setting.key)) for row in rows]
 
 
 def _with_resolved(row: Effective, resolved: tuple[Value, str] | None) -> Effective:
@@ -59,16 +59,16 @@ def _with_resolved(row: Effective, resolved: tuple[Value, str] | None) -> Effect
 
 
 def _of_budget(familiar: Familiar, _: list[Effective]) -> Resolved:
-    found = allowance_in(familiar, familiar.channel(""))
-    yield "budget.total", found.total, found.source
-    for layer, tokens in found.layers.items():
-        source = f"{percent_of(layer, found.total)} % of budget.total"
+    allowance = allowance_in(familiar, familiar.channel(""))
+    yield "budget.total", allowance.total, allowance.source
+    for layer, tokens in allowance.layers.items():
+        source = f"{percent_of(layer, allowance.total)} % of budget.total"
         if getattr(familiar.config.budget, layer):
             source = "budget.total"
-        elif found.widened_tokens and layer is types.Layer.character:
+        elif allowance.widened_tokens and layer is types.Layer.character:
             source = "the character's size"
         yield f"budget.{layer}", tokens, source
-    yield "recall.tokens", found.most_content, "budget.content"
+    yield "recall.tokens", allowance.most_content, "budget.content"
 
 
 def _of_window(familiar: Familiar, _: list[Effective]) -> Resolved:

@@ -55,14 +55,14 @@ class Why(Struct, frozen=True):
     since: str = ""
 
 
-def explain_piece(familiar: Familiar, trace: Trace, asked: str, *, viewer: Viewer) -> Why:
-    """Explain why `asked` was in the prompt of `trace`, or was not.
+def explain_piece(familiar: Familiar, trace: Trace, question: str, *, viewer: Viewer) -> Why:
+    """Explain why `question` was in the prompt of `trace`, or was not.
 
     Of a page that is hidden in part, it only tells whether what is visible was sent: a reason may
     rest on the rest.
 
     Args:
-        asked: A path below `memory/`, or `turn:12`, or `turn:laptop-7f3a:12`.
+        question: A path below `memory/`, or `turn:12`, or `turn:laptop-7f3a:12`.
         viewer: Who asks.
 
     Raises:
@@ -70,7 +70,7 @@ def explain_piece(familiar: Familiar, trace: Trace, asked: str, *, viewer: Viewe
         UsageError: It is neither.
         UnsafePathError: The path leads outside the memory.
     """
-    subject = _find_subject(familiar, asked)
+    subject = _find_subject(familiar, question)
     hides_some = not viewer.sees_everything and _check_visible(familiar, subject, viewer)
     pieces = _pieces_of(familiar, trace, subject)
     pieces = [piece for piece in pieces if is_piece_visible(familiar, piece, viewer)]
@@ -121,12 +121,12 @@ def is_piece_visible(familiar: Familiar, piece: types.Fragment, viewer: Viewer) 
         return False
 
 
-def _find_subject(familiar: Familiar, asked: str) -> types.Subject:
+def _find_subject(familiar: Familiar, question: str) -> types.Subject:
 
-    found = _TURN.fullmatch(asked.strip())
-    if found:
-        return types.Subject(turn_id=familiar.turn_number(found[1]))
-    rel_path = parse_path(asked)
+    match = _TURN.fullmatch(question.strip())
+    if match:
+        return types.Subject(turn_id=familiar.turn_number(match[1]))
+    rel_path = parse_path(question)
     if not rel_path:
         raise UsageError(
             "--why requires a memory file or a turn",
@@ -162,7 +162,7 @@ def _without_number(familiar: Familiar, trace: Trace, subject: types.Subject) ->
 def _explain_offered(
     familiar: Familiar, trace: Trace, subject: types.Subject, pieces: list[types.Fragment]
 ) -> Why:
-    lost = [piece for piece in pieces if piece.reason and piece.offered_tokens]
+    fragments = [piece for piece in pieces if piece.reason and piece.offered_tokens]
     verdict: Verdict = "cut" if any(piece.reason for piece in pieces) else "kept"
     if not any(piece.kept for piece in pieces):
         verdict = "out"
@@ -172,7 +172,7 @@ def _explain_offered(
         verdict=verdict,
         contributions=tuple(pieces),
         layers=_paid_from(trace, pieces),
-        rivals=tuple(_served_before(trace, lost)),
+        rivals=tuple(_served_before(trace, fragments)),
         reasons=tuple(dict.fromkeys(piece.reason for piece in pieces if piece.reason)),
         since=_file_change(familiar, trace, subject, pieces),
     )
@@ -194,18 +194,18 @@ def _served_before(trace: Trace, lost: list[types.Fragment]) -> list[types.Fragm
         return []
     full = _full_layers(trace, lost)
     lowest = min(piece.priority for piece in lost)
-    found = [
+    fragments = [
         piece
         for piece in trace.contributions
         if piece.kept and piece.priority >= lowest and piece not in lost
     ]
-    found = [piece for piece in found if piece.layer in full] if full else found
-    return sorted(found, key=lambda piece: -piece.priority)
+    fragments = [piece for piece in fragments if piece.layer in full] if full else fragments
+    return sorted(fragments, key=lambda piece: -piece.priority)
 
 
-def _full_layers(trace: Trace, lost: list[types.Fragment]) -> set[str]:
+def _full_layers(trace: Trace, fragments: list[types.Fragment]) -> set[str]:
     left = {layer.name: layer.budget_tokens - layer.used_tokens for layer in trace.layers}
-    wanted = ((str(piece.layer), piece.offered_tokens - piece.tokens) for piece in lost)
+    wanted = ((str(piece.layer), piece.offered_tokens - piece.tokens) for piece in fragments)
     return {name for name, tokens in wanted if tokens > left.get(name, 0)}
 
 
@@ -256,24 +256,24 @@ def _verdict_text(verdict: str) -> str:
 
 def _failed_parts(trace: Trace, providers: list[Explains]) -> list[str]:
     """Describe each provider that failed and whose sources are unknown."""
-    known = {provider.name for provider in providers}
+    names = {provider.name for provider in providers}
     return [
         f"{report.name}: it {_verdict_text(report.verdict)},"
         " and what it would have offered is unknown."
         for report in trace.providers
-        if report.verdict != "answered" and report.name not in known
+        if report.verdict != "answered" and report.name not in names
     ]
 
 
 def _restore_request(familiar: Familiar, trace: Trace) -> ContextRequest:
     """Rebuild the request, as far as trace and history allow."""
     turn = familiar.history.turn(trace.turn) if trace.turn is not None else None
-    said = [piece.text for piece in trace.contributions if piece.source == "utterance"]
+    texts = [piece.text for piece in trace.contributions if piece.source == "utterance"]
     return ContextRequest(
         familiar_id=trace.familiar,
         channel_id=trace.channel_id,
         author=turn.author if turn else None,
-        utterance=turn.content if turn else "".join(said),
+        utterance=turn.content if turn else "".join(texts),
         modality=types.Modality(trace.modality),
         at=trace.at,
         budget_tokens=trace.budget_tokens,

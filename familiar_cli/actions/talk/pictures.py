@@ -46,12 +46,12 @@ class PictureModel:
 
     def prepare(self, messages: Sequence[Message], **how: Any) -> PreparedRequest:  # noqa: ANN401
         """Build the request, including the pictures."""
-        sent = self._model.prepare(messages, **how)
+        request = self._model.prepare(messages, **how)
         if not self._pictures and self._earlier is None:
-            return sent
-        body = json.loads(sent.body)
+            return request
+        body = json.loads(request.body)
         body["messages"] = self._with_pictures(body["messages"])
-        return replace(sent, body=encode_body(body))
+        return replace(request, body=encode_body(body))
 
     def _with_pictures(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Add pictures to the users' messages that mention them, newest first."""

@@ -65,19 +65,19 @@ class Replayed(Struct, frozen=True):
     @property
     def differences(self) -> tuple[str, ...]:
         """Differences between the two requests; empty if there are none."""
-        found = []
+        items = []
         if self.sent_model != self.model_then:
-            found.append(f"model: {self.model_then!r} became {self.sent_model!r}")
+            items.append(f"model: {self.model_then!r} became {self.sent_model!r}")
         if self.now.url != self.url_then:
-            found.append(f"server: {self.url_then} became {self.now.url}")
-        return tuple(found)
+            items.append(f"server: {self.url_then} became {self.now.url}")
+        return tuple(items)
 
     @property
     def diff(self) -> str:
         """The unified diff of the replies; empty if they are equal or one is missing."""
         if self.then is None:
             return ""
-        before, after = (f"{said.text.rstrip()}\n" for said in (self.then, self.now))
+        before, after = (f"{reply.text.rstrip()}\n" for reply in (self.then, self.now))
         return unified(before, after, "then", "now").rstrip("\n")
 
     def to_json(self) -> dict[str, Any]:
@@ -158,11 +158,11 @@ async def _send_again(
 
 
 def _recorded_reply(
-    familiar: Familiar, trace: Trace, sent: PreparedRequest
+    familiar: Familiar, trace: Trace, request: PreparedRequest
 ) -> ReplayedReply | None:
     turn = familiar.history.turn(trace.reply_turn) if trace.reply_turn is not None else None
     if turn is None:
         return None
     return ReplayedReply(
-        sent.url, trace.model, turn.content, trace.reply_ms, trace.finish_reason, trace.usage
+        request.url, trace.model, turn.content, trace.reply_ms, trace.finish_reason, trace.usage
     )

@@ -76,9 +76,9 @@ def _why_missing(familiar: Familiar, turn: int) -> str:
         return f"Turn {turn} was imported ({found.source}), so nothing was sent for it"
     if found.source == GREETING:
         return f"Turn {turn} is the greeting, so nothing was sent for it"
-    written = origins(familiar.history, [turn]).get(turn)
-    if written:
-        return f"Turn {turn} was written down on {written.instance!r}, and what it sent is there"
+    name = origins(familiar.history, [turn]).get(turn)
+    if name:
+        return f"Turn {turn} was written down on {name.instance!r}, and what it sent is there"
     keep = familiar.config.context.keep_traces
     oldest = min(trace_ids(familiar.paths.traces), default=None)
     if keep and oldest is not None and turn < oldest:
@@ -107,8 +107,10 @@ def _find_turn(familiar: Familiar, turn: int) -> Turn | None:
 
 def oldest_in_prompt(trace: Trace) -> int:
     """Return the oldest turn in a prompt; 0 if there is none."""
-    sent = (p.turn_id for p in trace.contributions if p.kept and p.place is types.PromptSpan.chat)
-    return min(filter(None, (*sent, trace.turn)), default=0)
+    turn_ids = (
+        p.turn_id for p in trace.contributions if p.kept and p.place is types.PromptSpan.chat
+    )
+    return min(filter(None, (*turn_ids, trace.turn)), default=0)
 
 
 _OF_MEMORY: Final = frozenset(

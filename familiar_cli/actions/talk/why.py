@@ -151,12 +151,12 @@ def _sentence_of(memories: Sequence[UsedMemory]) -> str:
         return "I used nothing from memory, only my character and this conversation."
     # One more is named instead of counted.
     most = _MOST_NAMED if len(memories) > _MOST_NAMED + 1 else len(memories)
-    named = [one.phrase for one in memories[:most]]
+    phrases = [one.phrase for one in memories[:most]]
     if left := len(memories) - most:
-        named.append(f"{left} more")
-    if len(named) == 1:
-        return f"I used {named[0]}."
-    return f"I used {', '.join(named[:-1])}, and {named[-1]}."
+        phrases.append(f"{left} more")
+    if len(phrases) == 1:
+        return f"I used {phrases[0]}."
+    return f"I used {', '.join(phrases[:-1])}, and {phrases[-1]}."
 
 
 class _Describer:
@@ -165,8 +165,8 @@ class _Describer:
     def __init__(self, familiar: Familiar, trace: Trace) -> None:
         self._familiar = familiar
         asked = familiar.history.turn(trace.turn) if trace.turn is not None else None
-        said = [piece.text for piece in trace.contributions if piece.source == UTTERANCE]
-        self._question = "\n".join(said) or (asked.content if asked else "")
+        texts = [piece.text for piece in trace.contributions if piece.source == UTTERANCE]
+        self._question = "\n".join(texts) or (asked.content if asked else "")
         self._topics = _Topics(self._question, (piece.text for piece in trace.contributions))
         self._me = familiar.me(trace.channel_id)
         self._asker = asked.author if asked else self._me.author
@@ -209,8 +209,8 @@ class _Describer:
         )
 
     def _past(self, piece: Fragment, text: str) -> UsedMemory:
-        found = _DATE.findall(piece.origin)
-        day = found[-1] if found else ""
+        items = _DATE.findall(piece.origin)
+        day = items[-1] if items else ""
         when = _day_words(day)
         turn = self._best_turn(piece, text)
         topic = self._topics.topic_in(turn.content if turn else text)
@@ -324,7 +324,7 @@ class _Topics:
         nothing of the kind.
         """
         shared = self._content & set(fts.words(text)) - _VAGUE
-        found: list[tuple[bool, int, int, str]] = []
+        items: list[tuple[bool, int, int, str]] = []
         for match in _WORD.finditer(self._question):
             folded = fts.words(match[0])
             if not folded or fts.is_unspaced(match[0]) or not shared.issuperset(folded):
@@ -333,8 +333,8 @@ class _Topics:
             shown = match[0] if is_name else self._noun(match, text, shared)
             if shown:
                 spread = max(self._spread[word] for word in folded)
-                found.append((not is_name, spread, -match.start(), shown))
-        return min(found)[-1] if found else ""
+                items.append((not is_name, spread, -match.start(), shown))
+        return min(items)[-1] if items else ""
 
     def _noun(self, match: re.Match[str], text: str, shared: set[str]) -> str:
         """Return a noun with its article or possessive, or alone after a preposition."""
@@ -358,13 +358,13 @@ def _is_name(word: str, *texts: str) -> bool:
     """Tell whether a word has a capital inside a sentence, and nowhere a small letter."""
     if len(word) == 1 or not word[0].isupper() or word.startswith(("I'", "I’")):
         return False
-    found = [
+    items = [
         (match[0][0].isupper(), bool(_SENTENCE_START.search(text[: match.start()])))
         for text in texts
         for match in re.finditer(rf"\b{re.escape(word)}\b", text, re.IGNORECASE)
     ]
-    is_upper = all(upper for upper, _ in found)
-    return is_upper and any(not starts for _, starts in found)
+    is_upper = all(upper for upper, _ in items)
+    return is_upper and any(not starts for _, starts in items)
 
 
 def _day_words(day: str) -> str:
