@@ -126,8 +126,8 @@ def match_spans(query: str, text: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of each occurrence in `text` of a word of `query`, in any form."""
     import sqlite3  # noqa: PLC0415  # who only builds queries needs none
 
-    wanted = match_any(query)
-    if wanted is None:
+    target = match_any(query)
+    if target is None:
         return
     spans = [match.span() for match in re.finditer(_WORD, text)]
     with closing(sqlite3.connect(":memory:")) as connection:  # FTS knows the forms of a word
@@ -135,8 +135,8 @@ def match_spans(query: str, text: str) -> Iterator[tuple[int, int]]:
         bodies = ((n, indexable(text[a:b])) for n, (a, b) in enumerate(spans))
         connection.executemany("INSERT INTO words (rowid, body) VALUES (?, ?)", bodies)
         sql = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid"
-        found = connection.execute(sql, (wanted,)).fetchall()
-    for (number,) in found:
+        items = connection.execute(sql, (target,)).fetchall()
+    for (number,) in items:
         yield from _narrow_run(query, text, *spans[number])
 
 
@@ -203,14 +203,14 @@ def choose(
     if not telling:
         return Choice(match, match, is_ranked=False)
     counted, room = " OR ".join(telling), most_rows
-    chosen: list[str] = []
+    selection: list[str] = []
     for term in sorted(telling, key=lambda term: held[term][0]):
         count, share = held[term]
         if count > room:
-            is_enough = 2 * room < most_rows or (bool(chosen) and share > _COMMON)
+            is_enough = 2 * room < most_rows or (bool(selection) and share > _COMMON)
             newest = 0 if is_enough else asked.newest(room // len(telling), counted)
-            return Choice(counted, " OR ".join(chosen), newest)
-        chosen.append(term)
+            return Choice(counted, " OR ".join(selection), newest)
+        selection.append(term)
         room -= count
     return Choice(counted, counted)
 
@@ -234,12 +234,12 @@ def frequencies(
         visible: Count only these rows; None: all.
     """
     matches = {word: match_any(word) for word in words}
-    wanted = {match for match in matches.values() if match}
+    targets = {match for match in matches.values() if match}
     if visible:
-        found = visible.count_terms(connection, table, wanted, most_rows)
-        held = {term: (count, count / max(visible.rows, 1)) for term, count in found.items()}
+        result = visible.count_terms(connection, table, targets, most_rows)
+        held = {term: (count, count / max(visible.rows, 1)) for term, count in result.items()}
     else:
-        held = _Table(connection, table, most_rows, "", counts).held(wanted)
+        held = _Table(connection, table, most_rows, "", counts).held(targets)
     return {word: held.get(match or "", (0, 0.0)) for word, match in matches.items()}
 
 
@@ -266,7 +266,7 @@ class _Table(NamedTuple):
         docsize = f"FROM {self.name}_docsize"
         oldest = self._number(f"SELECT id {docsize} ORDER BY id DESC LIMIT 1 OFFSET {_SAMPLE - 1}")
         since, sample = f" AND rowid >= {oldest}", _SAMPLE if oldest else self.size(_SAMPLE)
-        found = {}
+        result = {}
         for term in terms:
             count = self._count(term, since, most_sampled if oldest else self.most_rows)
             share = count / sample
@@ -274,8 +274,8 @@ class _Table(NamedTuple):
                 count = self._count(term) if share <= _COMMON else self.most_rows + 1
             if self.only and 0 < count <= _FEW:
                 count = self._count(term, self.only)
-            found[term] = count, share
-        return found
+            result[term] = count, share
+        return result
 
     def newest(self, count: int, match: str) -> int:
         """Return the lowest rowid of the newest `count` rows that match."""
@@ -435,8 +435,8 @@ def _stems(term: str) -> tuple[str, str] | None:
         connection.execute(_WORDS_TABLE)
         connection.execute("CREATE VIRTUAL TABLE held USING fts5vocab(words, row)")
         connection.execute("INSERT INTO words (body) VALUES (?)", (term.strip('"'),))
-        found = connection.execute("SELECT term FROM held WHERE cnt = 1").fetchall()
-    return (found[0][0], found[0][0]) if len(found) == 1 else None
+        items = connection.execute("SELECT term FROM held WHERE cnt = 1").fetchall()
+    return (items[0][0], items[0][0]) if len(items) == 1 else None
 
 
 def match_all(text: str) -> str | None:
@@ -452,8 +452,8 @@ def is_unspaced(text: str) -> bool:
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of `text` that contain a word, in order."""
-    found = (part.strip() for part in _SENTENCE_END.split(text))
-    return [part for part in found if _split(part)]
+    items = (part.strip() for part in _SENTENCE_END.split(text))
+    return [part for part in items if _split(part)]
 
 
 def holds_word(folded: str, word: str) -> bool:
@@ -463,18 +463,18 @@ def holds_word(folded: str, word: str) -> bool:
 
 def wanted_words(query: str) -> list[str]:
     """Return the words to search for; pairs of characters in scripts without spaces."""
-    found = []
+    items = []
     for word in content_words(query):
         pairs = [word[n : n + 2] for n in range(len(word) - 1)] if is_unspaced(word) else []
-        found += pairs or [word]
-    return list(dict.fromkeys(found))
+        items += pairs or [word]
+    return list(dict.fromkeys(items))
 
 
 def matching_words(texts: Iterable[str], query: str) -> list[float]:
     """Weigh the words of `query` that each text holds; words in fewer texts weigh more."""
-    wanted = wanted_words(query)[:MAX_WORDS]
+    targets = wanted_words(query)[:MAX_WORDS]
     folded = list(map(fold_word, texts))
-    held = [[word for word in wanted if holds_word(one, word)] for one in folded]
+    held = [[word for word in targets if holds_word(one, word)] for one in folded]
     texts_with = Counter(word for one in held for word in one)
     return [sum(texts_with[word] ** -0.5 for word in one) for one in held]
 
@@ -544,7 +544,7 @@ def _in_word(char: str) -> str:
     return char if char.isalnum() or unicodedata.category(char)[0] == "M" else " "
 
 
-def _pairs(found: re.Match[str]) -> str:
+def _pairs(match: re.Match[str]) -> str:
     """Return a run of characters as overlapping pairs, plus its last character."""
-    run = found.group()
+    run = match.group()
     return " " + " ".join(run[at : at + 2] for at in range(len(run))) + " "

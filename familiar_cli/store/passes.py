@@ -95,7 +95,7 @@ class Failures:
 
     def all(self) -> tuple[PassFailure, ...]:
         """Return the failures of the passes that a person can run."""
-        return tuple(found for name in COMMANDS if (found := self.of(name)))
+        return tuple(failure for name in COMMANDS if (failure := self.of(name)))
 
     def of(self, name: str) -> PassFailure | None:
         """Return the last failure of a pass; None if there is none or the file is damaged."""
@@ -195,13 +195,13 @@ class PassCosts:
 
     def add(self, name: str, read: int = 0, written: int = 0, *, turns: int = 0) -> None:
         """Add an answered request, or turns that a pass went through."""
-        known = self.of(name)
+        cost = self.of(name)
         made = replace(
-            known,
-            calls=known.calls + (not turns),
-            tokens_read=known.tokens_read + read,
-            tokens_written=known.tokens_written + written,
-            turns=known.turns + turns,
+            cost,
+            calls=cost.calls + (not turns),
+            tokens_read=cost.tokens_read + read,
+            tokens_written=cost.tokens_written + written,
+            turns=cost.turns + turns,
         )
         with suppress(OSError, UnsafePathError):
             check_own(self._directory.parent)
@@ -286,8 +286,8 @@ async def _acquired(
         except LockedError as error:
             who = lock_holder(lock_path) or "another process"
             if stopwatch_s() >= until:
-                told = waiting.refused.format(who=who)
-                raise waiting.error(told, hint=waiting.hint) from error
+                text = waiting.refused.format(who=who)
+                raise waiting.error(text, hint=waiting.hint) from error
             if not notified:
                 on_wait(waiting.notice.format(who=who))
                 notified = True

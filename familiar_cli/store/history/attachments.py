@@ -45,8 +45,8 @@ _SIGNATURES: Final = {
 
 def media_type(content: bytes) -> str:
     """Return the media type of a picture by how it begins; empty for anything else."""
-    found = (kind for start, kind in _SIGNATURES.items() if re.match(start, content, re.DOTALL))
-    return next(found, "")
+    kinds = (kind for start, kind in _SIGNATURES.items() if re.match(start, content, re.DOTALL))
+    return next(kinds, "")
 
 
 def picture_mark(url: str) -> str:
@@ -99,8 +99,8 @@ def put_picture(path: Path, data: bytes) -> None:
 def stored_pictures(root: Path) -> dict[str, Path]:
     """Return all stored pictures by their path below the familiar's directory, sorted."""
     directory = root / DIRECTORY
-    found = sorted(directory.iterdir()) if directory.is_dir() else []
-    return {f"{DIRECTORY}/{path.name}": path for path in found if FILE.fullmatch(path.name)}
+    paths = sorted(directory.iterdir()) if directory.is_dir() else []
+    return {f"{DIRECTORY}/{path.name}": path for path in paths if FILE.fullmatch(path.name)}
 
 
 def picture_files(root: Path, names: Iterable[str]) -> list[Path]:

@@ -310,10 +310,10 @@ def branch_off(
     made = Branch(channel_id, parent, turn.id, place_of(turn), is_new=True)
     if not channel_id.strip():
         raise UsageError("The new channel has no name; nothing was changed")
-    known = branch_of(connection, channel_id)
-    if known and (known.parent, known.turn_id) == (parent, turn.id):
-        return known
-    if known or has_turns(connection, channel_id):
+    branch = branch_of(connection, channel_id)
+    if branch and (branch.parent, branch.turn_id) == (parent, turn.id):
+        return branch
+    if branch or has_turns(connection, channel_id):
         raise ConflictError(
             f"Channel {channel_id!r} exists already; nothing was changed",
             hint="Choose another name for the branch; `familiar channel list` lists all.",
@@ -343,10 +343,10 @@ def begin_branch(
     Raises:
         ConflictError: The channel has turns already, or is another branch.
     """
-    known = branch_of(connection, channel_id)
-    if known and (known.parent, known.turn_id) == (parent, turn_id):
+    branch = branch_of(connection, channel_id)
+    if branch and (branch.parent, branch.turn_id) == (parent, turn_id):
         return
-    if known or has_turns(connection, channel_id):
+    if branch or has_turns(connection, channel_id):
         raise ConflictError(
             f"Channel {channel_id!r} was made in the meantime; nothing was changed",
             hint="Run the same command again.",
@@ -380,24 +380,24 @@ def parts_of(connection: sqlite3.Connection, channel_id: str) -> list[BranchPart
     one is then treated as the root.
     """
     parts, end = [BranchPart(channel_id)], END
-    while found := branch_of(connection, parts[-1].channel_id):
-        if any(part.channel_id == found.parent for part in parts):
+    while branch := branch_of(connection, parts[-1].channel_id):
+        if any(part.channel_id == branch.parent for part in parts):
             break
-        end = min(end, found.place + 1)
-        parts.append(BranchPart(found.parent, end))
+        end = min(end, branch.place + 1)
+        parts.append(BranchPart(branch.parent, end))
     return parts
 
 
 def parts_condition(parts: Sequence[BranchPart]) -> tuple[str, list[Any]]:
     """Build an SQL condition for the turns of a past, and its values."""
-    found, values = [], list[Any]()
+    items, values = [], list[Any]()
     for part in parts:
         values.append(pack(part.channel_id))
-        found.append("turns.channel_id = ?")
+        items.append("turns.channel_id = ?")
         if part.end < END:
-            found[-1] += f" AND {PLACED} < ?"
+            items[-1] += f" AND {PLACED} < ?"
             values.append(part.end)
-    return f"({' OR '.join(found)})", values
+    return f"({' OR '.join(items)})", values
 
 
 def family_of(connection: sqlite3.Connection, channel_id: str) -> frozenset[str]:

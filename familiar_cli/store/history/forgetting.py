@@ -73,10 +73,10 @@ class ForgetOrder(Struct, frozen=True):
         Raises:
             BadInputError: The line is not a valid order.
         """
-        found = _LINE.fullmatch(line.strip())
-        if not found:
+        match = _LINE.fullmatch(line.strip())
+        if not match:
             raise BadInputError("A request to forget a person is invalid; nothing was changed")
-        return cls(found[1], found[2], frozenset(found[3].split(",")), tuple(found[4].split()))
+        return cls(match[1], match[2], frozenset(match[3].split(",")), tuple(match[4].split()))
 
     def to_line(self) -> str:
         """Encode the order as one line, for storage and synchronisation."""
@@ -235,8 +235,8 @@ def find_forgotten(
         said |= set(others.values())
         replies = _replies_to(connection, said, accounts)
         replies |= _alternatives(connection, replies) - said
-        found = _read_traces(connection, said, replies, names, common)
-        quoted, to_others = _others_affected(connection, said | replies, found)
+        traces = _read_traces(connection, said, replies, names, common)
+        quoted, to_others = _others_affected(connection, said | replies, traces)
         before = own or own_instance(connection)
         turns = said | replies
         return Forgotten(
@@ -244,17 +244,17 @@ def find_forgotten(
             frozenset(replies),
             to_others,
             tuple(quoted),
-            _channels_to_rename(connection, order, accounts, found),
+            _channels_to_rename(connection, order, accounts, traces),
             frozenset(turn_names(connection, before, turns).values()),
-            found,
+            traces,
         )
 
 
 def _turn_name(text: str) -> TurnName | None:
     from familiar_cli.store.memory.pages.lines import parse_turn_name  # noqa: PLC0415  # rarely needed
 
-    cited = parse_turn_name(text)
-    return TurnName(cited.instance, cited.first) if cited else None
+    citation = parse_turn_name(text)
+    return TurnName(citation.instance, citation.first) if citation else None
 
 
 def _said_by(
@@ -275,7 +275,7 @@ def _replies_to(
 ) -> set[int]:
     """Return the familiar's turns that reply to these turns, or were addressed to nobody else."""
     rows = rows_among(connection, "SELECT turn_id FROM replies WHERE reply_to IN", said)
-    found = {row[0] for row in rows}
+    items = {row[0] for row in rows}
     for platform, user_id in accounts:
         # The owner may have spoken there, too.
         sql = (
@@ -285,7 +285,7 @@ def _replies_to(
         alone = {r[0] for r in connection.execute(sql, (pack(platform), pack(user_id)))}
         sql = "SELECT turn_id, reply_to FROM replies WHERE turn_id IN"
         to_others = {t for t, to in rows_among(connection, sql, alone) if to not in said}
-        found |= alone - to_others
+        items |= alone - to_others
     sql = (  # an imported chat records only the order
         "SELECT (SELECT next.id FROM turns AS next WHERE next.channel_id = turns.channel_id "
         "AND next.id > turns.id AND next.role = 'assistant' AND NOT EXISTS (SELECT 1 FROM turns AS "
@@ -293,8 +293,8 @@ def _replies_to(
         "other.id < next.id AND other.role != 'assistant') AND NOT EXISTS (SELECT 1 FROM replies "
         "WHERE replies.turn_id = next.id) ORDER BY next.id LIMIT 1) FROM turns WHERE id IN"
     )
-    found.update(row[0] for row in rows_among(connection, sql, said) if row[0])
-    return found - said
+    items.update(row[0] for row in rows_among(connection, sql, said) if row[0])
+    return items - said
 
 
 def _alternatives(connection: sqlite3.Connection, turns: AbstractSet[int]) -> set[int]:
@@ -322,14 +322,14 @@ def _read_traces(
     }
     counted = Counter[str](dict.fromkeys((w for t in texts.values() for w in t), 0))
     own = {run for turn in said & texts.keys() for run in runs_of(texts[turn])}
-    told = Counter[tuple[str, ...]]()
+    counts = Counter[tuple[str, ...]]()
     for text in common:
         counted.update(dict.fromkeys(counted.keys() & set(words_of(text)), _RARE_TURNS + 1))
         names = names.without_ordinary(text)
     for _, _, content in _other_turns(connection, said | replies):
         words = words_of(content)
         counted.update(counted.keys() & set(words))
-        told.update(own.intersection(runs_of(words)))
+        counts.update(own.intersection(runs_of(words)))
         names = names.without_ordinary(content)
     rare = {w for w, n in counted.items() if n <= _RARE_TURNS and len(w) >= _RARE_CHARS}
     runs = {r for t in texts.values() for r in runs_of(t) if not rare.isdisjoint(r)}
@@ -337,7 +337,7 @@ def _read_traces(
         names,
         frozenset(word for word in rare if not counted[word]),
         frozenset(runs),
-        frozenset(run for run in own & runs if told[run] <= _RARE_TURNS),
+        frozenset(run for run in own & runs if counts[run] <= _RARE_TURNS),
     )
 
 
@@ -375,15 +375,15 @@ def _channels_to_rename(
     people: dict[str, set[tuple[str, str]]] = {}
     sql = "SELECT DISTINCT channel_id, author_platform, author_user_id FROM turns"
     for channel, platform, user_id in connection.execute(sql):
-        found = people.setdefault(unpack(channel), set())
+        matches = people.setdefault(unpack(channel), set())
         if platform is not None:
-            found.add((unpack(platform), unpack(user_id)))
-    named = (
+            matches.add((unpack(platform), unpack(user_id)))
+    channels = (
         channel
         for channel, found in people.items()
         if (found and found <= accounts) or traces.is_named_in(channel)
     )
-    return {channel: f"{PLATFORM}-{order.keyed_hash(channel)[:16]}" for channel in named}
+    return {channel: f"{PLATFORM}-{order.keyed_hash(channel)[:16]}" for channel in channels}
 
 
 _CHANNEL_COLUMNS: Final = (
@@ -407,7 +407,7 @@ _CHANNEL_COLUMNS: Final = (
 )
 
 
-def bury_turns(history: HistoryFile, order: ForgetOrder, found: Forgotten) -> None:
+def bury_turns(history: HistoryFile, order: ForgetOrder, result: Forgotten) -> None:
     """Replace turns with tombstones, leaving no trace of their words in the file.
 
     The order is stored as well, so turns of anyone it covers are refused from then on.
@@ -420,10 +420,10 @@ def bury_turns(history: HistoryFile, order: ForgetOrder, found: Forgotten) -> No
     with history.change() as connection:
         connection.execute("INSERT OR REPLACE INTO sync_state VALUES (?, ?)", _row_of(order))
         with _unguarded(connection):
-            _remember_words(connection, order, found)
-            _bury(connection, order, found)
-            _rename_channels(connection, found)
-            _scrub_sources(connection, order, found.traces)
+            _remember_words(connection, order, result)
+            _bury(connection, order, result)
+            _rename_channels(connection, result)
+            _scrub_sources(connection, order, result.traces)
         connection.execute("DROP TABLE IF EXISTS turns_fts")
     with history.use(create=True) as connection:
         connection.execute("VACUUM")
@@ -462,18 +462,18 @@ class _unguarded:  # noqa: N801  # reads as what it does
                 self._connection.execute(sql)
 
 
-def _remember_words(connection: sqlite3.Connection, order: ForgetOrder, found: Forgotten) -> None:
+def _remember_words(connection: sqlite3.Connection, order: ForgetOrder, result: Forgotten) -> None:
     """Store a keyed hash of each turn, so that clients cannot bring it back."""
     sql = "SELECT content FROM turns WHERE id IN"
-    for (content,) in list(rows_among(connection, sql, found.changed)):
+    for (content,) in list(rows_among(connection, sql, result.changed)):
         words = _bare_words(unpack(content))
         if words and content != TOMBSTONE:
             name = _LOST + order.keyed_hash(words)
             connection.execute("INSERT OR REPLACE INTO sync_state VALUES (?, '')", (name,))
 
 
-def _bury(connection: sqlite3.Connection, order: ForgetOrder, found: Forgotten) -> None:
-    buried = [(turn_id,) for turn_id in found.turns]
+def _bury(connection: sqlite3.Connection, order: ForgetOrder, result: Forgotten) -> None:
+    buried = [(turn_id,) for turn_id in result.turns]
     connection.executemany(
         f"UPDATE turns SET content = '{TOMBSTONE}', hidden = 1 WHERE id = ?",  # noqa: S608
         buried,
@@ -482,17 +482,17 @@ def _bury(connection: sqlite3.Connection, order: ForgetOrder, found: Forgotten) 
     connection.executemany(
         "UPDATE turns SET content = ? WHERE id = ?",
         [
-            (pack(found.traces.redacted(unpack(content))), turn_id)
-            for turn_id, content in list(rows_among(connection, sql, found.to_others))
+            (pack(result.traces.redacted(unpack(content))), turn_id)
+            for turn_id, content in list(rows_among(connection, sql, result.to_others))
         ],
     )
     who = (order.pseudonym.platform, order.pseudonym.user_id)
     connection.executemany(
         "UPDATE turns SET author_platform = ?, author_user_id = ?, author_username = NULL, "
         "author_display_name = NULL WHERE id = ? AND author_platform IS NOT NULL",
-        [(*who, turn_id) for turn_id in found.turns],
+        [(*who, turn_id) for turn_id in result.turns],
     )
-    changed = [(turn_id,) for turn_id in found.changed]
+    changed = [(turn_id,) for turn_id in result.changed]
     for sql in (
         "UPDATE turn_extras SET raw = '{}', identity = randomblob(16) WHERE turn_id = ?",
         "UPDATE elsewhere SET more = '' WHERE turn_id = ?",
@@ -533,16 +533,16 @@ def uncount_forgotten(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM speakers WHERE author_platform = ?", (PLATFORM,))
 
 
-def _rename_channels(connection: sqlite3.Connection, found: Forgotten) -> None:
+def _rename_channels(connection: sqlite3.Connection, result: Forgotten) -> None:
     for table, column in _CHANNEL_COLUMNS:
         unless = " AND kind IN ('channel', 'branch')" if table == "events" else ""
         connection.executemany(
             f"UPDATE OR IGNORE {table} SET {column} = ? WHERE {column} = ?{unless}",  # noqa: S608
-            [(new, pack(old)) for old, new in found.channels.items()],
+            [(new, pack(old)) for old, new in result.channels.items()],
         )
     connection.executemany(
         "UPDATE chats SET name = '', head = '{}' WHERE channel_id = ?",
-        [(new,) for new in found.channels.values()],
+        [(new,) for new in result.channels.values()],
     )
 
 

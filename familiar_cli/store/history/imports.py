@@ -209,8 +209,8 @@ def _last_turn(
         "SELECT id, at_ms, chat_id FROM shown LEFT JOIN turn_extras ON id = turn_id "
         "WHERE channel_id = ? ORDER BY id DESC LIMIT 1"
     )
-    found = connection.execute(sql, (pack(channel_id),)).fetchone()
-    return tuple(found) if found else None
+    value = connection.execute(sql, (pack(channel_id),)).fetchone()
+    return tuple(value) if value else None
 
 
 def _chat_id(connection: sqlite3.Connection, channel_id: str, origin: ChatOrigin) -> int:
@@ -243,8 +243,8 @@ def _by_id(connection: sqlite3.Connection, batch: Sequence[IncomingLine]) -> lis
         if is_forgotten(connection, turn):
             verdicts.append(LineMatch.there)
             continue
-        known = find_message(connection, turn.channel_id, key)
-        earlier = known or seen.get(key)
+        message = find_message(connection, turn.channel_id, key)
+        earlier = message or seen.get(key)
         if key:
             seen.setdefault(key, turn)
         verdicts.append(LineMatch.of_known(earlier, turn) if earlier else LineMatch.new)
@@ -334,22 +334,22 @@ class Reconciliation:
         self._changed = chat.changed
         self._lines = [_source_line(line) for line in chat.lines]
         self.verdicts = bytearray([LineMatch.new]) * len(self._lines)
-        shown = list(_past_turns(history, place))
+        selections = list(_past_turns(history, place))
         self._of_chat = _turns_of_chat(history, place.channel_id, chat.name)
-        ids = {one.turn.id for one in shown}
+        ids = {one.turn.id for one in selections}
         self._set_aside = _lines_set_aside(history, place, ids)
-        self._compare(by_time(shown, lambda one: one.turn))
+        self._compare(by_time(selections, lambda one: one.turn))
 
-    def _compare(self, shown: Sequence[Kept]) -> None:
-        keys = [wording_of(one.turn) for one in shown]
-        turns = [one.turn for one in shown]
+    def _compare(self, selections: Sequence[Kept]) -> None:
+        keys = [wording_of(one.turn) for one in selections]
+        turns = [one.turn for one in selections]
         lines = [line.key for line in self._lines]
         i = j = 0
         for start, other, size in matching_blocks(keys, lines):
             after = turns[start] if start < len(turns) else None
             self._close(_Gap(turns[i:start], range(j, other), after))
             for k in range(size):
-                one = shown[start + k]
+                one = selections[start + k]
                 self._note(other + k, LineMatch.there, one.turn)
                 if not one.format and one.turn.channel_id == self._channel_id:
                     self.bare.add(other + k)
@@ -386,11 +386,11 @@ class Reconciliation:
 
     def _alternatives(self, turns: Iterable[int]) -> dict[int, dict[Wording, int]]:
         """Return the alternatives of each turn, by wording."""
-        found: dict[int, dict[Wording, int]] = {}
+        result: dict[int, dict[Wording, int]] = {}
         for turn_id, state in turn_statuses(self._history, turns).items():
             others = [self._history.turn(i) for i in state.alternatives if i != turn_id]
-            found[turn_id] = {wording_of(other): other.id for other in others if other}
-        return found
+            result[turn_id] = {wording_of(other): other.id for other in others if other}
+        return result
 
     def _rewords(self, line: _SourceLine, turn: Turn, *, is_alone: bool) -> bool:
         """Tell whether a line is another wording of a turn."""
@@ -503,10 +503,10 @@ def withdraw_doubles(
     Raises:
         ConflictError: A turn no longer duplicates its original; none was withdrawn.
     """
-    kept = kept_turns(history, {*originals, *originals.values()})
-    states = turn_statuses(history, kept)
+    selections = kept_turns(history, {*originals, *originals.values()})
+    states = turn_statuses(history, selections)
     for double, original in originals.items():
-        one, other = kept.get(double), kept.get(original)
+        one, other = selections.get(double), selections.get(original)
         is_double = one and other and _is_repeat(one.turn, other.turn) and not one.format
         became = states.get(original)
         if not is_double or not became or became.superseded_by or became.withdrawn:
@@ -523,17 +523,17 @@ def _lines_by_channel(history: HistoryStore) -> list[list[_Line]]:
     """Return the lines of each channel: imported channels first, each group oldest first."""
     channels: defaultdict[str, list[_Line]] = defaultdict(list)
     imported = set[str]()
-    for kept in select_turns(history, TurnFilter(OWNER)):
-        channels[kept.turn.channel_id].append(_known_line(kept))
-        if kept.format:
-            imported.add(kept.turn.channel_id)
+    for selection in select_turns(history, TurnFilter(OWNER)):
+        channels[selection.turn.channel_id].append(_known_line(selection))
+        if selection.format:
+            imported.add(selection.turn.channel_id)
     # A dict keeps the channels in the order of their first turns.
     return [channels[name] for name in sorted(channels, key=lambda name: name not in imported)]
 
 
-def _known_line(kept: Kept) -> _Line:
-    turn = kept.turn
-    is_live = not kept.format and turn.source in _LIVE
+def _known_line(selection: Kept) -> _Line:
+    turn = selection.turn
+    is_live = not selection.format and turn.source in _LIVE
     return _Line(hash(wording_of(turn)), turn.id, is_live, account_of(turn), turn.channel_id)
 
 

@@ -115,14 +115,14 @@ class NameForms(Struct, frozen=True, dict=True):
         if not self._pattern.search(fold(text)):
             return
         folded, places = _fold_in_place(text)
-        found: re.Match[str] | None = self._pattern.search(folded)
-        while found:
-            start, at = places[found.start()], found.start() + 1
-            end = _end_of_name(text, places[found.end()])
+        match: re.Match[str] | None = self._pattern.search(folded)
+        while match:
+            start, at = places[match.start()], match.start() + 1
+            end = _end_of_name(text, places[match.end()])
             if end and _is_edge(text, start):
-                at = found.end()
+                at = match.end()
                 yield start, end
-            found = self._pattern.search(folded, at)
+            match = self._pattern.search(folded, at)
 
     def may_be_in(self, text: str) -> bool:
         """Tell whether a text has a word like a name of theirs, whoever is meant."""

@@ -501,14 +501,14 @@ def local_ids(
     by_instance: defaultdict[str, set[int]] = defaultdict(set)
     for instance, there in names:
         by_instance[instance].add(there)
-    found = _current_ids(connection, own, by_instance)
+    result = _current_ids(connection, own, by_instance)
     for old in by_instance:
-        wanted = {n for n in by_instance[old] if TurnName(old, n) not in found}
+        wanted = {n for n in by_instance[old] if TurnName(old, n) not in result}
         for new, through in former_names(connection, own, old).items() if wanted else ():
             some = {new: {number for number in wanted if number <= through}}
             renamed = _current_ids(connection, own, some).items()
-            found |= {TurnName(old, name.id): turn_id for name, turn_id in renamed}
-    return found
+            result |= {TurnName(old, name.id): turn_id for name, turn_id in renamed}
+    return result
 
 
 def former_names(
@@ -543,19 +543,19 @@ def own_former_names(connection: sqlite3.Connection) -> dict[str, int]:
 def _current_ids(
     connection: sqlite3.Connection, own: str, by_instance: Mapping[str, Collection[int]]
 ) -> dict[TurnName, int]:
-    found: dict[TurnName, int] = {}
+    result: dict[TurnName, int] = {}
     for instance, wanted in by_instance.items():
         sql = "SELECT id_there, turn_id FROM elsewhere WHERE instance = ? AND id_there IN"
         rows = rows_among(connection, sql, sorted(wanted), (instance,))
-        found |= {TurnName(instance, there): turn_id for there, turn_id in rows}
+        result |= {TurnName(instance, there): turn_id for there, turn_id in rows}
     if own in by_instance:
         sql = (
             "SELECT id FROM turns WHERE NOT EXISTS (SELECT 1 FROM elsewhere WHERE turn_id = id) "
             "AND id IN"
         )
         rows = rows_among(connection, sql, sorted(by_instance[own]))
-        found |= {TurnName(own, row[0]): row[0] for row in rows}
-    return found
+        result |= {TurnName(own, row[0]): row[0] for row in rows}
+    return result
 
 
 _LAST: Final = 2**63 - 1
@@ -618,8 +618,8 @@ def replaced_stand_with(connection: sqlite3.Connection, slots: Iterable[int]) ->
 def place_in(connection: sqlite3.Connection, turn_id: int) -> int:
     """Return the place of a turn; 0 for turn 0."""
     sql = "SELECT place FROM places WHERE turn_id = ?"
-    found = connection.execute(sql, (turn_id,)).fetchone()
-    return int(found[0]) if found else turn_id
+    value = connection.execute(sql, (turn_id,)).fetchone()
+    return int(value[0]) if value else turn_id
 
 
 def _find_followed(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict[int, int]:
@@ -655,8 +655,8 @@ def _turns_after(connection: sqlite3.Connection, start: int, end: int) -> dict[i
 
 def _turn_at(connection: sqlite3.Connection, place: int) -> int:
     """Return the turn at a place; 0 for place 0."""
-    found = connection.execute(f"{_MOVED} AND place = ?", (place,)).fetchone()
-    return int(found[0]) if found else place
+    value = connection.execute(f"{_MOVED} AND place = ?", (place,)).fetchone()
+    return int(value[0]) if value else place
 
 
 def _previous_turns(connection: sqlite3.Connection, before: Mapping[int, int]) -> dict[int, int]:

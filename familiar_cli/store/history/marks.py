@@ -61,15 +61,15 @@ def supersede_turn(history: HistoryStore, old: Turn, new: Turn) -> Turn:
         _check_shown(connection, old.id)
         if new.channel_id != old.channel_id:
             _leave_before(connection, new.channel_id, old)
-        made = insert_turn(connection, new)
-        selection.inherit_privacy(connection, made.id, old.id)
+        turn = insert_turn(connection, new)
+        selection.inherit_privacy(connection, turn.id, old.id)
         if new.channel_id != old.channel_id:
-            return made
-        events.stand_at(connection, made.id, old.id)
-        events.mark_turns(connection, (old.id,), "superseded", made.id)
+            return turn
+        events.stand_at(connection, turn.id, old.id)
+        events.mark_turns(connection, (old.id,), "superseded", turn.id)
         if old.hidden:
-            events.mark_turns(connection, (made.id,), "hidden", 1)
-    return replace(made, place=place_of(old), stands=not old.hidden)
+            events.mark_turns(connection, (turn.id,), "hidden", 1)
+    return replace(turn, place=place_of(old), stands=not old.hidden)
 
 
 def _leave_before(connection: sqlite3.Connection, channel_id: str, turn: Turn) -> None:
@@ -93,19 +93,19 @@ def select_alternative(history: HistoryStore, turn_id: int) -> tuple[int, ...]:
         RefusedError: It has no alternatives, or it was withdrawn.
     """
     with history.change() as connection:
-        found = standing_of(connection, (turn_id,)).get(turn_id)
-        if found is None:
+        status = standing_of(connection, (turn_id,)).get(turn_id)
+        if status is None:
             raise _no_turn(turn_id)
-        if not found.alternatives:
+        if not status.alternatives:
             raise RefusedError(
                 f"Turn {turn_id} has no alternatives; nothing was changed",
                 hint="Run `familiar history show --all` to see what was replaced.",
             )
         _check_not_withdrawn(connection, turn_id)
-        others = standing_of(connection, found.alternatives)
+        others = standing_of(connection, status.alternatives)
         gone = tuple(i for i, other in others.items() if i != turn_id and not other.superseded_by)
         events.mark_turns(connection, gone, "superseded", turn_id)
-        if found.superseded_by:
+        if status.superseded_by:
             events.mark_turns(connection, (turn_id,), "superseded", 0)
     return gone
 
@@ -171,12 +171,12 @@ def marked_count(history: HistoryStore) -> int:
 
 def removed_turns(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, str]:
     """Describe in words what became of those turns that were replaced or withdrawn."""
-    found = turn_statuses(history, turn_ids)
+    status = turn_statuses(history, turn_ids)
     return {
         turn_id: f"turn {turn_id} was replaced by turn {became.superseded_by}"
         if became.superseded_by
         else f"turn {turn_id} was withdrawn"
-        for turn_id, became in found.items()
+        for turn_id, became in status.items()
         if became.superseded_by or became.withdrawn
     }
 
@@ -238,10 +238,10 @@ def _check_shown(connection: sqlite3.Connection, turn_id: int) -> None:
 
 def _check_not_replaced(connection: sqlite3.Connection, turn_ids: Collection[int]) -> None:
     """Check that each turn's replacement is among them, or withdrawn."""
-    for turn_id, found in standing_of(connection, turn_ids).items():
-        if not found.superseded_by:
+    for turn_id, status in standing_of(connection, turn_ids).items():
+        if not status.superseded_by:
             continue
-        others = standing_of(connection, found.alternatives)
+        others = standing_of(connection, status.alternatives)
         for other, became in others.items():
             if not became.superseded_by and not became.withdrawn and other not in turn_ids:
                 raise RefusedError(

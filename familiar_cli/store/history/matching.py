@@ -59,10 +59,10 @@ class LineMatch(IntEnum):
     inserted = 4
 
     @classmethod
-    def of_known(cls, stored: Turn, said: Turn) -> LineMatch:
+    def of_known(cls, stored: Turn, turn: Turn) -> LineMatch:
         """Classify a message whose id is already stored."""
-        same = (stored.role, stored.content) == (said.role, said.content)
-        by_one = not (stored.author and said.author) or account_of(stored) == account_of(said)
+        same = (stored.role, stored.content) == (turn.role, turn.content)
+        by_one = not (stored.author and turn.author) or account_of(stored) == account_of(turn)
         return cls.there if same and by_one else cls.edited
 
 
@@ -107,10 +107,10 @@ class Matching:
     def verdict(self, line: IncomingLine) -> LineMatch:
         """Match the next line with the channel; an inserted line counts as new."""
         for part in self._parts:
-            named = find_message(self._connection, part.channel_id, line.message_id)
-            if named and part.holds(named):
-                self._pass_to(named.id)
-                return LineMatch.of_known(named, line.turn)
+            message = find_message(self._connection, part.channel_id, line.message_id)
+            if message and part.holds(message):
+                self._pass_to(message.id)
+                return LineMatch.of_known(message, line.turn)
         for part in reversed(self._parts):
             raw = self._known(part, line, is_ahead=True) or self._known(part, line, is_ahead=False)
             if raw is not None:
@@ -150,8 +150,8 @@ class Matching:
     def _message_id(self, turn_id: int, raw: str) -> str:
         """Return an imported message's id; early imports have it only in the raw line."""
         sql = "SELECT message_id FROM message_ids WHERE turn_id = ?"
-        found = self._connection.execute(sql, (turn_id,)).fetchone()
-        return unpack(found[0]) if found else stated_id(json.loads(raw))
+        value = self._connection.execute(sql, (turn_id,)).fetchone()
+        return unpack(value[0]) if value else stated_id(json.loads(raw))
 
     def _pass_to(self, turn_id: int) -> None:
         """Advance past a turn; if it lies behind, only mark it as matched."""
@@ -266,22 +266,22 @@ def doubles_of(history: HistoryStore, channel_id: str, lines: Sequence[IncomingL
     If another channel is duplicated entirely, all of its turns are returned, even those that the
     source withdrew.
     """
-    found: list[int] = []
+    items: list[int] = []
     others = [name for name in live_channels(history, lines) if name != channel_id]
     if not others:
-        return found
+        return items
     past = TurnFilter(OWNER, channel_id, everything=True)
-    here = [wording_of(kept.turn) for kept in select_turns(history, past)]
+    here = [wording_of(selection.turn) for selection in select_turns(history, past)]
     for name in others:
         turns = [kept.turn for kept in select_turns(history, TurnFilter(OWNER, name))]
         turns = [turn for turn in turns if turn.channel_id == name]
         words = [wording_of(turn) for turn in turns]
         if set(words) <= set(here):
-            found += [turn.id for turn in turns]
+            items += [turn.id for turn in turns]
             continue
         for i, _, size in matching_blocks(words, here):
-            found += [turn.id for turn in turns[i : i + size] if size >= _TRUSTED_LINES]
-    return found
+            items += [turn.id for turn in turns[i : i + size] if size >= _TRUSTED_LINES]
+    return items
 
 
 def shared_run(history: HistoryStore, channel_id: str, lines: Sequence[IncomingLine]) -> int:
@@ -289,17 +289,20 @@ def shared_run(history: HistoryStore, channel_id: str, lines: Sequence[IncomingL
 
     Greetings do not count, since many chats begin with the same one.
     """
-    kept = [wording_of(kept.turn) for kept in select_turns(history, TurnFilter(OWNER, channel_id))]
-    there = set(kept)
+    wordings = [
+        wording_of(selection.turn)
+        for selection in select_turns(history, TurnFilter(OWNER, channel_id))
+    ]
+    there = set(wordings)
     words = []
     for line in lines:
         own = wording_of(line.turn)
         others = ((own[0], normal_words(text)) for text in line.others)
         words.append(next((one for one in (own, *others) if one in there), own))
     best = 0
-    for i, j, size in matching_blocks(kept, words):
+    for i, j, size in matching_blocks(wordings, words):
         counted = size - (j == 0 and size > 0 and words[0][0])
-        needed = _NEWEST_LINES if i + size == len(kept) else _TRUSTED_LINES
+        needed = _NEWEST_LINES if i + size == len(wordings) else _TRUSTED_LINES
         best = max(best, counted if counted >= needed else 0)
     return best
 
@@ -497,8 +500,8 @@ def _deepest_beginning(connection: sqlite3.Connection, lines: _Lines) -> _Beginn
     channels = sorted(unpack(row[0]) for row in connection.execute(sql, (first,)))
     roots = [channel for channel in channels if _may_begin(connection, channel, first)]
     branches = events.all_branches(connection) if roots else []
-    found = [_follow_branches(connection, lines, branches, root) for root in roots]
-    return max(found, key=lambda beginning: len(beginning.turn_ids), default=None)
+    beginnings = [_follow_branches(connection, lines, branches, root) for root in roots]
+    return max(beginnings, key=lambda beginning: len(beginning.turn_ids), default=None)
 
 
 def _follow_branches(
@@ -529,13 +532,13 @@ def _walk_channel(connection: sqlite3.Connection, lines: _Lines, start: _Beginni
         "SELECT turn_id, identity FROM turns JOIN turn_extras ON id = turn_id "
         "WHERE channel_id = ? ORDER BY id"
     )
-    found = list(start.turn_ids)
+    items = list(start.turn_ids)
     for turn_id, identity in connection.execute(sql, (pack(start.channel_id),)):
-        said = lines.fingerprint(len(found))
+        said = lines.fingerprint(len(items))
         if said is None or identity_of(start.channel_id, said) != identity:
-            return _Beginning(start.channel_id, tuple(found), is_whole=False)
-        found.append(turn_id)
-    return _Beginning(start.channel_id, tuple(found), is_whole=True)
+            return _Beginning(start.channel_id, tuple(items), is_whole=False)
+        items.append(turn_id)
+    return _Beginning(start.channel_id, tuple(items), is_whole=True)
 
 
 def _may_begin(connection: sqlite3.Connection, channel_id: str, fingerprint: bytes) -> bool:
@@ -554,7 +557,7 @@ def _has_any(connection: sqlite3.Connection, channel_id: str, sample: list[Incom
     sql = "SELECT 1 FROM turn_extras WHERE identity = ?"
     parts = events.parts_of(connection, channel_id)
     identities = (identity_of(p.channel_id, line.fingerprint) for line in sample for p in parts)
-    return any(connection.execute(sql, (found,)).fetchone() for found in identities)
+    return any(connection.execute(sql, (identity,)).fetchone() for identity in identities)
 
 
 def _source_names(connection: sqlite3.Connection, channel_id: str) -> frozenset[str]:

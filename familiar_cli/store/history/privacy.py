@@ -58,8 +58,8 @@ class _OneToOne(Mapping[str, str]):
 
     def __getitem__(self, channel_id: str) -> str:
         if channel_id not in self._known and "_all" not in self.__dict__:
-            found = self._read(channel_id).get(channel_id, PUBLIC)
-            self._known[channel_id] = found
+            match = self._read(channel_id).get(channel_id, PUBLIC)
+            self._known[channel_id] = match
         if scope := self._known.get(channel_id):
             return scope
         raise KeyError(channel_id)
@@ -306,7 +306,7 @@ class Privacy(Struct, frozen=True):
 
 def _past(channel_id: str, parents: Mapping[str, str]) -> list[str]:
     """Return a channel, its parent and so on."""
-    found = [channel_id]
-    while (parent := parents.get(found[-1])) and parent not in found:
-        found.append(parent)
-    return found
+    items = [channel_id]
+    while (parent := parents.get(items[-1])) and parent not in items:
+        items.append(parent)
+    return items

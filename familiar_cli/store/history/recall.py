@@ -81,12 +81,12 @@ def search(
         neighbours: Number of turns to return before and after each hit.
         on_progress: Called with the number of new turns indexed and their total, if there are many.
     """
-    wanted = fts.match_any(query)
-    if wanted is None:
+    target = fts.match_any(query)
+    if target is None:
         return []
     with history.use(create=False) as connection:
         catch_up(connection, on_progress)
-        rows = _ranked_rows(connection, wanted, span, max(limit, 0)) if is_ready(connection) else []
+        rows = _ranked_rows(connection, target, span, max(limit, 0)) if is_ready(connection) else []
     turns = [(to_turn(row[:-1]), -row[-1]) for row in rows]
     return [
         TurnHit(
@@ -175,8 +175,8 @@ def is_ready(connection: sqlite3.Connection) -> bool:
 def _last_indexed(connection: sqlite3.Connection) -> int:
     sql = "SELECT turn_id FROM watermarks WHERE name = ?"
     ready = is_ready(connection)
-    found = connection.execute(sql, (WATERMARK,)).fetchone() if ready else None
-    return int(found[0]) if found else 0
+    value = connection.execute(sql, (WATERMARK,)).fetchone() if ready else None
+    return int(value[0]) if value else 0
 
 
 def _turn_body(row: tuple[int, object]) -> tuple[int, str]:
@@ -185,18 +185,18 @@ def _turn_body(row: tuple[int, object]) -> tuple[int, str]:
 
 
 def _ranked_rows(
-    connection: sqlite3.Connection, wanted: str, span: TurnFilter, limit: int
+    connection: sqlite3.Connection, target: str, span: TurnFilter, limit: int
 ) -> list[tuple[Any, ...]]:
-    match, oldest, is_ranked = affordable_query(connection, wanted)
+    match, oldest, is_ranked = affordable_query(connection, target)
     where, values = span.where_all(connection)
     if visible := _visible_turns(connection, span.viewer):
-        found = _visible_scores(
-            connection, wanted, visible, (f"{span.view} AS turns", where, values)
+        result = _visible_scores(
+            connection, target, visible, (f"{span.view} AS turns", where, values)
         )
-        best = sorted(found, key=lambda turn_id: (-found[turn_id], turn_id))[:limit]
+        best = sorted(result, key=lambda turn_id: (-result[turn_id], turn_id))[:limit]
         select = f"SELECT {SELECTED} FROM turns WHERE id IN"  # noqa: S608
         rows = {row[0]: row for row in rows_among(connection, select, best)}
-        return [(*rows[turn_id], -found[turn_id]) for turn_id in best]
+        return [(*rows[turn_id], -result[turn_id]) for turn_id in best]
     rank, order = ("rank", "rank") if is_ranked else ("0.0", "turns_fts.rowid DESC")
     sql = (
         f"SELECT {SELECTED}, {rank} FROM turns_fts JOIN {span.view} AS turns "  # noqa: S608
@@ -228,7 +228,7 @@ def _has_others(connection: sqlite3.Connection, viewer: Viewer) -> bool:
 
 def _visible_scores(
     connection: sqlite3.Connection,
-    wanted: str,
+    target: str,
     visible: fts.Visible,
     among: tuple[str, str, list[object]],
 ) -> dict[int, float]:
@@ -238,7 +238,7 @@ def _visible_scores(
     return fts.visible_scores(
         connection,
         "turns_fts",
-        wanted,
+        target,
         most_rows=MOST_RANKED,
         visible=visible,
         only=only,
@@ -246,13 +246,13 @@ def _visible_scores(
     )
 
 
-def affordable_query(connection: sqlite3.Connection, wanted: str) -> tuple[str, int, bool]:
+def affordable_query(connection: sqlite3.Connection, target: str) -> tuple[str, int, bool]:
     """Return the query for the turns to rank, the oldest such turn, and whether it is ranked.
 
     The words that select turns occur twice in it: that is faster than checking each of a million
     turns for whether it was selected.
     """
-    choice = fts.choose(connection, "turns_fts", wanted, MOST_RANKED)
+    choice = fts.choose(connection, "turns_fts", target, MOST_RANKED)
     if choice.rows in {"", choice.match}:
         return choice.match, choice.newest, choice.is_ranked
     return f"({choice.rows}) AND ({choice.match})", 0, True
@@ -414,8 +414,8 @@ def recall(
         limit: Maximum number of turns.
         within_s: Time limit in seconds for indexing new turns.
     """
-    wanted = fts.match_any(fts.bounded_query(query))
-    if wanted is None and near is None and not wide and not cited:
+    target = fts.match_any(fts.bounded_query(query))
+    if target is None and near is None and not wide and not cited:
         return Recollection()
     with history.use(create=False) as connection:
         missing = catch_up(connection, within_s=within_s)
@@ -423,8 +423,8 @@ def recall(
         condition = _narrowed(condition, between_ms, only_people=only_people)
         visible = _visible_turns(connection, viewer) if is_ready(connection) else None
         own = {}
-        if wanted and is_ready(connection):
-            own = _by_words(connection, wanted, condition, visible)
+        if target and is_ready(connection):
+            own = _by_words(connection, target, condition, visible)
         spread, is_all = _evenly(connection, condition) if wide else ([], False)
         alike: dict[int, float] = {}
         if near and not is_all:  # turns examined anyway need no search
@@ -455,7 +455,7 @@ def recall(
         ranked = sorted((-score - lifts.get(i, 0.0), i) for i, score in scores.items())
         best = [i for _, i in ranked if i in early and i not in leave_out][:limit]
         turns = _read_turns(connection, [*best, *(places[i].before for i in best)])
-    found = (
+    matches = (
         Recalled(
             turns[turn_id],
             scores[turn_id],
@@ -465,7 +465,7 @@ def recall(
         for turn_id in best
         if turn_id in turns
     )
-    return Recollection(tuple(found), missing)
+    return Recollection(tuple(matches), missing)
 
 
 def newest_saying(
@@ -486,7 +486,7 @@ def newest_saying(
         before_id: Only turns placed before this one.
         limit: Maximum number of turns.
     """
-    wanted = _match_phrases(phrases)
+    target = _match_phrases(phrases)
     with history.use(create=False) as connection:
         if not is_ready(connection):
             return []
@@ -497,14 +497,14 @@ def newest_saying(
             " (SELECT rowid FROM turns_fts WHERE turns_fts MATCH ? ORDER BY rowid DESC LIMIT ?)"
             " ORDER BY id DESC LIMIT ?"
         )
-        found = connection.execute(sql, (*values, wanted, _HELD_BY * limit, limit)).fetchall()
-    return [to_turn(row) for row in found]
+        items = connection.execute(sql, (*values, target, _HELD_BY * limit, limit)).fetchall()
+    return [to_turn(row) for row in items]
 
 
 @lru_cache(maxsize=4)  # the same ones for every message
 def _match_phrases(phrases: tuple[str, ...]) -> str:
-    wanted = (fts.indexable(phrase).join('""') for phrase in phrases if '"' not in phrase)
-    return " OR ".join(wanted)
+    targets = (fts.indexable(phrase).join('""') for phrase in phrases if '"' not in phrase)
+    return " OR ".join(targets)
 
 
 _Around: TypeAlias = list[tuple[int, float]]
@@ -578,29 +578,29 @@ def _evenly(
     gap = max(last // MOST_SAMPLED, 1)
     sql = f"SELECT id FROM standing AS turns WHERE {where}"  # noqa: S608
     if gap > 1:
-        found = [
+        items = [
             i for (i,) in rows_among(connection, f"{sql} AND id IN", range(1, last, gap), values)
         ]
     else:
-        found = [i for (i,) in connection.execute(f"{sql} ORDER BY at_ms, id", values)]
-    step = max(len(found) / DEPTH, 1.0)
-    is_all = gap == 1 and len(found) <= DEPTH
-    return [found[int(n * step)] for n in range(int(len(found) / step))], is_all
+        items = [i for (i,) in connection.execute(f"{sql} ORDER BY at_ms, id", values)]
+    step = max(len(items) / DEPTH, 1.0)
+    is_all = gap == 1 and len(items) <= DEPTH
+    return [items[int(n * step)] for n in range(int(len(items) / step))], is_all
 
 
 def _by_words(
     connection: sqlite3.Connection,
-    wanted: str,
+    target: str,
     condition: tuple[str, list[object]],
     visible: fts.Visible | None,
 ) -> dict[int, float]:
     """Return the best matches by words, with their scores."""
     if visible:
         among = "standing AS turns", f" AND {condition[0]}", condition[1]
-        scores = _visible_scores(connection, wanted, visible, among)
+        scores = _visible_scores(connection, target, visible, among)
         best = sorted(scores.items(), key=lambda one: (-one[1], one[0]))
         return dict(best[:DEPTH])
-    match, oldest, is_ranked = affordable_query(connection, wanted)
+    match, oldest, is_ranked = affordable_query(connection, target)
     rank, order = ("-rank", "rank") if is_ranked else ("1.0", "rowid DESC")
     where, values = condition
     # Rank before reading turns: a turn is a hundred times larger than its rank.
@@ -612,12 +612,12 @@ def _by_words(
     )
     depth = _FIRST_LOOK
     while True:
-        found = dict(connection.execute(sql, (match, oldest, depth, *values)))
+        result = dict(connection.execute(sql, (match, oldest, depth, *values)))
         # Those that may not be found could hide all others from the first look.
-        if len(found) >= DEPTH or depth > _LAST_LOOK:
-            return found
+        if len(result) >= DEPTH or depth > _LAST_LOOK:
+            return result
         if not _has_more(connection, match, oldest, depth):
-            return found
+            return result
         depth *= _DEEPER
 
 
@@ -636,12 +636,12 @@ def _by_meaning(
     depth = NEAR_DEPTH
     while True:
         nearest = near.nearest(depth)
-        found = _allowed(connection, nearest, condition)
+        matches = _allowed(connection, nearest, condition)
         # Those that may not be found could hide all others from the first look.
-        if len(found) >= NEAR_DEPTH or len(nearest) < depth:
+        if len(matches) >= NEAR_DEPTH or len(nearest) < depth:
             break
         depth *= _DEEPER
-    some = [i for i in nearest if i in found][:NEAR_DEPTH]
+    some = [i for i in nearest if i in matches][:NEAR_DEPTH]
     return {i: value for i, value in near.of(sorted({*some, *own})).items() if value >= NEAR_FLOOR}
 
 
@@ -731,16 +731,16 @@ def _strips(
             continue
         given = (channel, turn[2], *values) * (2 if some_moved else 1)
         strip = [*connection.execute(above, given).fetchall()[::-1], turn]
-        found = [len(strip) - 1]
+        items = [len(strip) - 1]
         for row in connection.execute(below, given):
             if row[0] in left:
-                found.append(len(strip))
+                items.append(len(strip))
             strip.append(row)
-            if len(strip) - found[-1] > 2 * reach:
+            if len(strip) - items[-1] > 2 * reach:
                 break
         there = [row[0] for row in strip]
-        left.difference_update(there[at] for at in found)
-        beside_them = {at + step for at in found for step in range(-reach, reach + 1)}
+        left.difference_update(there[at] for at in items)
+        beside_them = {at + step for at in items for step in range(-reach, reach + 1)}
         for at in beside_them.intersection(range(len(strip))):
             places[there[at]] = _Place(
                 (channel, strip[at][1]),
@@ -752,8 +752,8 @@ def _strips(
 
 def _places_alone(connection: sqlite3.Connection, ids: Collection[int]) -> dict[int, _Place]:
     select = f"SELECT id, channel_id, at_ms / {_SESSION_MS} FROM turns WHERE id IN"  # noqa: S608
-    found = rows_among(connection, select, sorted(ids))
-    return {id_: _Place((channel, session), (), ()) for id_, channel, session in found}
+    items = rows_among(connection, select, sorted(ids))
+    return {id_: _Place((channel, session), (), ()) for id_, channel, session in items}
 
 
 def _word_scores(
@@ -785,13 +785,13 @@ def _word_scores(
 def _turns_around(turn_id: int, places: dict[int, _Place]) -> _Around:
     """Return a turn and its neighbours in one session, each with its weight."""
     session, *sides = places[turn_id]
-    found, get = [(turn_id, BESIDE[0])], places.get
+    items, get = [(turn_id, BESIDE[0])], places.get
     for side in sides:
         for other, weight in zip(side, _NEIGHBOURS, strict=False):
             there = get(other)
             if there and there[0] == session:  # a name takes as long as the comparison
-                found.append((other, weight))
-    return found
+                items.append((other, weight))
+    return items
 
 
 def _speakers(connection: sqlite3.Connection, ids: Iterable[int]) -> set[str]:

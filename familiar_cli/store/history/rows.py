@@ -309,10 +309,10 @@ def to_number(stored: object) -> int:
 
 
 def _to_role(stored: object) -> Role:
-    found = unpack(stored)
-    if found in _ROLES:
-        return found  # type: ignore[return-value]
-    raise DamagedRowError(f"unknown role {found!r:.40}")
+    value = unpack(stored)
+    if value in _ROLES:
+        return value  # type: ignore[return-value]
+    raise DamagedRowError(f"unknown role {value!r:.40}")
 
 
 def _unpack_some(stored: object) -> str | None:

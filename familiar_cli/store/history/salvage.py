@@ -71,15 +71,15 @@ class Pages:
     def free(self) -> set[int]:
         """Return the free pages, as far as the freelist is readable."""
         head = self.page(1)
-        found: set[int] = set()
+        items: set[int] = set()
         trunk = int.from_bytes(head[32:36], "big") if head.startswith(_MAGIC) else 0
-        while 0 < trunk <= self.count and trunk not in found:
-            found.add(trunk)
+        while 0 < trunk <= self.count and trunk not in items:
+            items.add(trunk)
             page = self.page(trunk)
             trunk, listed = (int.from_bytes(page[at : at + 4], "big") for at in (0, 4))
             leaves = page[8 : 8 + 4 * min(listed, self._usable // 4 - 2)]
-            found.update(number for (number,) in struct.iter_unpack(">I", leaves))
-        return found
+            items.update(number for (number,) in struct.iter_unpack(">I", leaves))
+        return items
 
     def records(self, root: int) -> Iterator[tuple[int, Record]]:
         """Yield rowid (0 in an index) and values of the records reachable from a root page."""
@@ -108,11 +108,11 @@ class Pages:
         """
         page = self.page(number)
         kind, cells, _ = _page_cells(page, number)
-        found = [self._cell(page, at, is_table=True) for at in cells] if kind == _TABLE_LEAF else []
+        items = [self._cell(page, at, is_table=True) for at in cells] if kind == _TABLE_LEAF else []
         is_long_text = not kind and int.from_bytes(page[:4], "big") <= self.count
-        if not any(found) and kind in {0, _TABLE_LEAF} and (number == 1 or not is_long_text):
-            found = [self._cell(page, at, is_table=True) for at in range(len(page) - _LEAST_CELL)]
-        yield from filter(None, found)
+        if not any(items) and kind in {0, _TABLE_LEAF} and (number == 1 or not is_long_text):
+            items = [self._cell(page, at, is_table=True) for at in range(len(page) - _LEAST_CELL)]
+        yield from filter(None, items)
 
     def _page_size(self, wal: bytes) -> int:
         if self._file.startswith(_MAGIC):
@@ -365,13 +365,13 @@ def _loose_rows(pages: Pages) -> tuple[list[Record], list[tuple[int, Record]]]:
 
 def _read_schema(pages: Pages, loose: Iterable[Record]) -> dict[str, tuple[int, str]]:
     """Return root page and SQL of every table with a readable definition."""
-    found: dict[str, tuple[int, str]] = {}
+    result: dict[str, tuple[int, str]] = {}
     for row in (*(row for _, row in pages.records(1)), *loose):
         if len(row) == _SCHEMA_COLUMNS and row[0] == "table":
             _, name, _, root, sql = row
             if isinstance(name, str) and isinstance(root, int) and isinstance(sql, str):
-                found.setdefault(name, (root, sql))
-    return found
+                result.setdefault(name, (root, sql))
+    return result
 
 
 def _read_turns(pages: Pages, root: int, loose: Iterable[tuple[int, Record]]) -> dict[int, Record]:
@@ -414,8 +414,8 @@ def _fill_history(
         for name, (root, sql) in tables.items():
             if not _table_columns(connection, name):
                 continue
-            found = _named_rows(pages, root, name, sql)
-            if count := _insert_rows(connection, name, found):
+            matches = _named_rows(pages, root, name, sql)
+            if count := _insert_rows(connection, name, matches):
                 result.tables[name] = count
         _follow_turns(connection, result)
         _keep_private(connection)
@@ -490,10 +490,10 @@ def _named_rows(pages: Pages, root: int, name: str, sql: str) -> Iterator[dict[s
     order = names if has_rowid else [*keys, *(n for n in names if n not in keys)]
     is_number = {row[1]: row[2].upper() == "INTEGER" for row in info}
     for rowid, row in pages.records(root):
-        found = dict(zip(order, row, strict=False))
-        if alias and is_number[alias] and found.get(alias) is None:
-            found[alias] = rowid
-        yield found
+        result = dict(zip(order, row, strict=False))
+        if alias and is_number[alias] and result.get(alias) is None:
+            result[alias] = rowid
+        yield result
 
 
 def _table_columns(connection: sqlite3.Connection, table: str) -> list[str]:

@@ -36,8 +36,8 @@ def compare_ids(one: str, other: Callable[[], str]) -> bool | None:
         one: An id, or an empty string.
         other: Returns the other id; called only if there is `one`.
     """
-    named = one and other()
-    return one == named if named else None
+    name = one and other()
+    return one == name if name else None
 
 
 def is_same_message(one: Turn, other: Turn) -> bool:

@@ -130,9 +130,9 @@ def imported_accounts(history: HistoryFile, name: str) -> list[Author]:
         "AND said.author_user_id = turns.author_user_id)"
     )
     rows = history.rows(sql, (IMPORTED,))
-    found = {to_author((*who, None, None)) for *who, shown in rows if fold(unpack(shown)) == name}
-    platforms = Counter(one.platform for one in found)
-    return [one for one in found if platforms[one.platform] == 1]
+    authors = {to_author((*who, None, None)) for *who, shown in rows if fold(unpack(shown)) == name}
+    platforms = Counter(one.platform for one in authors)
+    return [one for one in authors if platforms[one.platform] == 1]
 
 
 def only_speaker(history: HistoryFile, channel_id: str) -> tuple[bool, Author | None]:
@@ -155,7 +155,7 @@ def only_speakers(history: HistoryFile, channel_id: str | None = None) -> dict[s
         rows = history.rows(sql)
     else:
         rows = history.rows(f"{sql} AND channel_id = ?", (pack(channel_id),))
-    return {unpack(found): to_author((*who, None, None)) for found, *who in rows}
+    return {unpack(value): to_author((*who, None, None)) for value, *who in rows}
 
 
 def speakers_stamp(history: HistoryFile) -> tuple[int, ...]:
@@ -180,15 +180,15 @@ def arrivals_stamp(history: HistoryFile) -> tuple[int, ...]:
 
 def people_in(history: HistoryFile, channels: Iterable[str]) -> dict[str, set[str]]:
     """Return the slugs of all past speakers, by channel."""
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     sql = "SELECT channel_id, author_platform, author_user_id FROM speakers WHERE channel_id IN"
     with history.use(create=False) as connection:
         rows = rows_among(connection, sql, map(pack, channels))
         for channel_id, *who in rows:
             author = _to_author(who)
             if author:
-                found.setdefault(unpack(channel_id), set()).add(author.slug)
-    return found
+                result.setdefault(unpack(channel_id), set()).add(author.slug)
+    return result
 
 
 def spoken_in(history: HistoryFile) -> list[str]:
@@ -207,20 +207,20 @@ def visible_condition(viewer: Viewer) -> tuple[str, list[Any]]:
     parts, values = list[str](), list[Any]()
     hidden = [pack(channel_id) for channel_id in sorted(viewer.hidden_channels)]
     if hidden:
-        sql, found = _channels_condition(hidden)
+        sql, items = _channels_condition(hidden)
         parts.append(f"NOT {sql}")
-        values += found
+        values += items
     if not viewer.sees_everything and not viewer.rules.shares:
         declared = [pack(one) for one in sorted({*viewer.rules.private, *viewer.rules.public})]
         people = [part for slug in sorted(viewer.visible_people) for part in _split_account(slug)]
-        sql, found = _channels_condition(declared)
+        sql, items = _channels_condition(declared)
         pairs = ", ".join(["(?, ?)"] * (len(people) // 2))
         of_others = f" AND (platform, user_id) NOT IN (VALUES {pairs})" if people else ""
         parts.append(
             f"({sql} OR NOT EXISTS (SELECT 1 FROM one_to_one "  # noqa: S608
             f"WHERE turn_id = turns.id{of_others}))"
         )
-        values += [*found, *people]
+        values += [*items, *people]
     return " AND ".join(parts) or "TRUE", values
 
 
@@ -538,10 +538,10 @@ def _newest_rows(connection: sqlite3.Connection, select: str, span: _Span, limit
     low = rows[-1][0] if len(rows) == limit else 0
     moved, given = replace(span, start=low).moved
     cursor = connection.execute(f"{moved} ORDER BY place DESC, turn_id DESC", given)
-    found = 0
-    while found < limit and (some := cursor.fetchmany(max(limit, _FEW))):
+    position = 0
+    while position < limit and (some := cursor.fetchmany(max(limit, _FEW))):
         more = _rows_of(connection, select, (turn_id for turn_id, _ in some), span.where)
-        found += len(more)
+        position += len(more)
         rows += more
     return sorted(rows, key=_row_place)[-limit:]
 
@@ -590,9 +590,9 @@ def turns_from(
 
     Turns that do not stand are included. Without a `source`, all sources are.
     """
-    chosen = "" if source is None else "AND source = ? "
+    choice = "" if source is None else "AND source = ? "
     sql = (
-        f"SELECT id, channel_id, role, content FROM turns WHERE id > ? {chosen}"  # noqa: S608
+        f"SELECT id, channel_id, role, content FROM turns WHERE id > ? {choice}"  # noqa: S608
         "ORDER BY id LIMIT ?"
     )
     values = [after_id, *([] if source is None else [pack(source)]), limit]
@@ -615,13 +615,15 @@ def imported_from(history: HistoryFile, channel_id: str) -> list[ImportedFrom]:
     return [ImportedFrom(*map(unpack, row)) for row in history.rows(sql, (pack(channel_id),))]
 
 
-def _kept_turn(kept: Kept) -> Turn:
-    return kept.turn
+def _kept_turn(selection: Kept) -> Turn:
+    return selection.turn
 
 
 def _to_kept(row: tuple[Any, ...]) -> Kept:
     *turn, stated_id, source, estimated, raw = row
-    kept = Kept(to_turn(tuple(turn)), message_id="" if stated_id is None else unpack(stated_id))
+    selection = Kept(
+        to_turn(tuple(turn)), message_id="" if stated_id is None else unpack(stated_id)
+    )
     if source is None:
-        return kept
-    return replace(kept, format=unpack(source), estimated=bool(estimated), raw=unpack(raw))
+        return selection
+    return replace(selection, format=unpack(source), estimated=bool(estimated), raw=unpack(raw))

@@ -137,9 +137,11 @@ def _author_counts(
     ]
     if viewer.sees_everything:
         return tuple(counts)
-    named = {speaker.author.slug: speaker.author for speaker in history.speakers(viewer)}
+    authors = {speaker.author.slug: speaker.author for speaker in history.speakers(viewer)}
     return tuple(
-        replace(count, author=named.get(count.author.slug, count.author)) if count.author else count
+        replace(count, author=authors.get(count.author.slug, count.author))
+        if count.author
+        else count
         for count in counts
     )
 
@@ -203,10 +205,10 @@ def said_between(
         (part, *account): turns
         for part, *account, turns, _ in history.rows(_COUNTS.format(_NOT_SHOWN), values)
     }
-    found = history.rows(_COUNTS.format(""), values)
+    items = history.rows(_COUNTS.format(""), values)
     return [
         SpokenHour(from_ms(part * part_ms), _account_key(platform, user_id), stand, first)
-        for part, platform, user_id, turns, first in found
+        for part, platform, user_id, turns, first in items
         if (stand := turns - less.get((part, platform, user_id), 0))
     ]
 

@@ -74,11 +74,11 @@ def insert_turn(connection: sqlite3.Connection, turn: Turn, message_id: str = ""
     Raises:
         ConflictError: The channel has another turn with that message id.
     """
-    known = find_message(connection, turn.channel_id, message_id, turn.author)
-    if known:
+    message = find_message(connection, turn.channel_id, message_id, turn.author)
+    if message:
         raise ConflictError(
             f"Message {message_id!r} of channel {turn.channel_id!r} is already kept as turn "
-            f"{known.id}; nothing was added"
+            f"{message.id}; nothing was added"
         )
     if find_message(connection, turn.channel_id, message_id):
         message_id = _qualified_id(message_id, turn.author)
@@ -140,9 +140,9 @@ def keep_once(history: HistoryFile, turn: Turn, message_id: str = "") -> KeptMes
         FamiliarError: As `HistoryStore.append`.
     """
     with history.change() as connection:
-        known = find_message(connection, turn.channel_id, message_id, turn.author)
-        if known:
-            return KeptMessage(known, is_new=False)
+        message = find_message(connection, turn.channel_id, message_id, turn.author)
+        if message:
+            return KeptMessage(message, is_new=False)
         check_may_speak(connection, turn.author)
         return KeptMessage(insert_turn(connection, turn, message_id), is_new=True)
 
@@ -437,14 +437,14 @@ class HistoryStore(HistoryFile):
         The cost does not grow with the history or the number of people. Only the end of what a
         branch shares with its parent is examined.
         """
-        found = self._rows(RECENT, (pack(channel_id), max(limit, 0)), to_author)
+        authors = self._rows(RECENT, (pack(channel_id), max(limit, 0)), to_author)
         with self.use(create=False) as connection:
             parts = events.parts_of(connection, channel_id)[1:]
-        if not parts or len(found) >= limit:
-            return found
+        if not parts or len(authors) >= limit:
+            return authors
         shared = self.recent(parts[0].channel_id, _SHARED, parts[0].end, viewer=OWNER)
         distinct: dict[str, Author] = {}
-        for author in (*found, *(turn.author for turn in reversed(shared))):
+        for author in (*authors, *(turn.author for turn in reversed(shared))):
             if author:
                 distinct.setdefault(author.slug, author)
         return list(distinct.values())[:limit]

@@ -50,8 +50,8 @@ def list_absent(repository: Repository) -> dict[str, files.AbsentVersion]:
     An entry is stale when its content is not what the journal has now.
     """
     try:
-        found = json.loads(read_plain(os.path.join(repository.path, ABSENT_FILE)))
-        return {str(path): _absent_version(row) for path, row in found.items()}
+        value = json.loads(read_plain(os.path.join(repository.path, ABSENT_FILE)))
+        return {str(path): _absent_version(row) for path, row in value.items()}
     except (OSError, ValueError, AttributeError, KeyError, RecursionError):
         return {}
 
@@ -101,11 +101,11 @@ def too_large_files(repository: Repository) -> dict[str, int]:
     return read_record(os.path.join(repository.path, _LARGE_FILE), dict[str, int]) or {}
 
 
-def note_too_large(repository: Repository, found: Mapping[str, int]) -> None:
+def note_too_large(repository: Repository, result: Mapping[str, int]) -> None:
     """Record them, if possible."""
-    if found != too_large_files(repository):
+    if result != too_large_files(repository):
         with suppress(OSError):
-            text = json.dumps(found, sort_keys=True)
+            text = json.dumps(result, sort_keys=True)
             write_whole(os.path.join(repository.path, _LARGE_FILE), text, durable=False)
 
 
@@ -217,21 +217,21 @@ class Edits:
 
     def _out_of_sight(self) -> tuple[str, ...]:
         """Return path prefixes under which files may exist although the scan missed them."""
-        found = []
+        items = []
         for skipped in self._scan[1]:
             path = os.path.join(self._root, *skipped.rel_path.split("/"))
             if os.path.isdir(path) and not os.path.islink(path):
-                found.append("" if skipped.rel_path == "." else skipped.rel_path)
+                items.append("" if skipped.rel_path == "." else skipped.rel_path)
                 self.unreadable.append(skipped.rel_path)
-        return tuple(found) or ("\0",)  # no path starts with it
+        return tuple(items) or ("\0",)  # no path starts with it
 
     def _load(self, state: str | None) -> tuple[dict[str, tuple[str, list[int] | None]], bool]:
         """Return the id and signature of each file for the state `tree`."""
         read = self._repository.tree
         try:
-            found = json.loads(read_plain(self._table))
-            known = {path: (id_, seen) for path, (id_, seen) in found["files"].items()}
-            changes = list(changed_files(read, found["tree"], state))
+            value = json.loads(read_plain(self._table))
+            known = {path: (id_, seen) for path, (id_, seen) in value["files"].items()}
+            changes = list(changed_files(read, value["tree"], state))
         except Exception:  # noqa: BLE001  # a table that is damaged in any way is made anew
             return {path: (id_, None) for path, id_ in tree_files(read, state)}, False
         for path, _, new in changes:

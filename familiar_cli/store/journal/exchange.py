@@ -510,14 +510,14 @@ def compact_journal(repository: Repository, *, dry_run: bool = False) -> Compact
     if dry_run or not ids:
         objects.close()
         return Compacted(len(ids), before, None if dry_run else before)
-    written: set[str] = set()
+    lines: set[str] = set()
     for batch in git_objects.object_batches(map(objects.get, _in_order(repository, ids))):
-        written.add(_write_pack(objects, batch))
+        lines.add(_write_pack(objects, batch))
     objects.close()
     for id_ in loose:
         objects.forget_loose(id_)
     for pack in old:
-        if pack not in written:
+        if pack not in lines:
             for suffix in (".idx", ".pack"):
                 repository.disk.unlink(pack + suffix)
     _drop_empty(objects.directory)

@@ -58,8 +58,8 @@ class Pending(Struct, frozen=True):
 def read_mark(directory: str) -> Pending | None:
     """Return the marker, or None when every commit is on disk."""
     try:
-        found = json.loads(read_plain(os.path.join(directory, PENDING_MARK)))
-        mark = Pending(found["base"], found["commit"], bool(found.get("is_forward")))
+        value = json.loads(read_plain(os.path.join(directory, PENDING_MARK)))
+        mark = Pending(value["base"], value["commit"], bool(value.get("is_forward")))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -235,17 +235,17 @@ class _Recovery:
 
     def _asides(self) -> set[str]:
         """Return the paths of conflict copies and their list."""
-        found = {
+        items = {
             f"{CONFLICTS_DIR}/{path}"
             for tree in (self._old, self._new)
             if (entry := find_entry(self._repository.tree, tree, CONFLICTS_DIR)) and entry.is_dir
             for path, _ in tree_files(self._repository.tree, entry.id)
         }
         with suppress(NotFoundError):
-            found.update(
+            items.update(
                 path for path, _ in scan_files(self._memory, CONFLICTS_DIR, hidden=True)[0]
             )
-        return {path for path in found if is_in_conflicts(path)}
+        return {path for path in items if is_in_conflicts(path)}
 
     def _id_after(self, rel_path: str, theirs: Mapping[str, str]) -> str | None:
         """Return a file's id once the unmerged changes are applied."""
@@ -338,14 +338,14 @@ def _check_name(rel_path: str, *, is_new: bool) -> None:
 
 def _find_leftovers(root: str, rel_paths: Iterable[str]) -> list[str]:
     """Return the temporary files (real paths) in the directories of `rel_paths`."""
-    found = []
+    items = []
     for directory in {os.path.dirname(_real_path(root, rel_path)) for rel_path in rel_paths}:
         try:
             names = os.listdir(directory)
         except OSError:
             continue
-        found += [os.path.join(directory, n) for n in names if n.startswith(TEMP_PREFIX)]
-    return found
+        items += [os.path.join(directory, n) for n in names if n.startswith(TEMP_PREFIX)]
+    return items
 
 
 def _set_aside(repository: Repository, mark: Pending, tell: Callable[[str], None]) -> None:

@@ -171,10 +171,10 @@ class GitJournal:
     def applied(self, changes: Sequence[StoredChange]) -> None:
         """Finish a transaction whose changes are all on disk. A leftover marker is harmless."""
         self.repository.objects.keep()
-        written = [c.rel_path for c in changes if c.after is not None]
+        rel_paths = [c.rel_path for c in changes if c.after is not None]
         with suppress(OSError):
             finish.clear_mark(self.path, self._disk)
-            forget_absent(self.repository, written)
+            forget_absent(self.repository, rel_paths)
 
     def abandoned(self, changes: Sequence[StoredChange]) -> None:
         """Roll back the commit, unless a file could not be restored: then it stays decided.

@@ -110,10 +110,10 @@ def _find_similar(repository: Repository, old: str | None, new: str, rel_path: s
         changes = RenameDetector(store).changes_with_renames(
             ObjectID(old.encode()), ObjectID(new.encode())
         )
-        found = [
+        items = [
             one for one in changes if one.type == "rename" and _entry_path(one.new) == rel_path
         ]
-        return _entry_path(found[0].old) if found else None
+        return _entry_path(items[0].old) if items else None
     finally:
         with suppress(BufferError):  # a pack found damaged while reading stays mapped
             store.close()
@@ -214,17 +214,17 @@ class History:
                 f"{word!r} is not a commit id",
                 hint="Give the start of an id from `familiar memory log`.",
             )
-        found = [id_ for id_ in self._ids() if id_.startswith(word.lower())]
-        if not found:
+        id_s = [id_ for id_ in self._ids() if id_.startswith(word.lower())]
+        if not id_s:
             raise NotFoundError(
                 f"No commit begins with {word!r}", hint="List them: `familiar memory log`."
             )
-        if len(found) > 1:
-            shown = ", ".join(id_[: max(SHORT, len(word) + 4)] for id_ in found[:_MOST_LISTED])
+        if len(id_s) > 1:
+            text = ", ".join(id_[: max(SHORT, len(word) + 4)] for id_ in id_s[:_MOST_LISTED])
             raise UsageError(
-                f"{len(found)} commits begin with {word!r}: {shown}", hint="Give more digits."
+                f"{len(id_s)} commits begin with {word!r}: {text}", hint="Give more digits."
             )
-        return self._repository.commit(found[0])
+        return self._repository.commit(id_s[0])
 
     def _back(self, word: str, steps: int) -> Commit:
         for n, commit in enumerate(self.commits()):
@@ -246,8 +246,8 @@ class History:
         changed: dict[tuple[str, str], bool] = {}
 
         def before(commit: Commit, at: str) -> list[tuple[str, str]]:
-            changed[commit.id, at], found = self.before(commit, at)
-            return found
+            changed[commit.id, at], items = self.before(commit, at)
+            return items
 
         for commit, at in self._newest_first(rel_path, before):
             if changed[commit.id, at]:
@@ -281,8 +281,8 @@ class History:
         return former_path(self._repository, commit, parent, rel_path) or rel_path
 
     def _entry(self, tree: str | None, rel_path: str) -> str | None:
-        found = find_entry(self._repository.tree, tree, rel_path)
-        return found.id if found else None
+        entry = find_entry(self._repository.tree, tree, rel_path)
+        return entry.id if entry else None
 
     def _newest_first(
         self, rel_path: str, before: Callable[[Commit, str], list[tuple[str, str]]]

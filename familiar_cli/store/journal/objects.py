@@ -173,14 +173,14 @@ class Objects:
             if self._reader and self._reader.knows(id_):
                 return self._checked_id(id_, self._read_packed(id_))
             header, _, content = self._inflated(self._path(id_)).partition(b"\0")
-            found = git_object(_KINDS[header.split(b" ")[0].decode()], content)
+            packed = git_object(_KINDS[header.split(b" ")[0].decode()], content)
         except FileNotFoundError:
-            found = self._read_packed(id_)
+            packed = self._read_packed(id_)
         except OSError as error:
             raise self._unreadable(f"object {id_}", error) from error
         except (zlib.error, EOFError, ValueError, KeyError) as error:
             raise self._damaged(f"object {id_} cannot be read: {error}") from error
-        return self._checked_id(id_, found)
+        return self._checked_id(id_, packed)
 
     def _checked_id(self, id_: str, found: GitObject) -> GitObject:
         if found.id != id_:

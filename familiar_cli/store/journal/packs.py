@@ -45,10 +45,10 @@ def tree_rows(tree: bytes) -> list[tuple[bytes, bytes, bytes]]:
     Raises:
         RefLimitError: Not a tree object.
     """
-    found = _ENTRY.findall(tree)
-    if sum(len(mode) + len(name) + _AROUND_BYTES for mode, name, _ in found) != len(tree):
+    items = _ENTRY.findall(tree)
+    if sum(len(mode) + len(name) + _AROUND_BYTES for mode, name, _ in items) != len(tree):
         raise RefLimitError("a directory has an entry without a name, or cannot be read")
-    return found
+    return items
 
 
 class TreeShape(NamedTuple):
@@ -75,10 +75,10 @@ def shape_of(content: bytes) -> TreeShape:
     """
     if len(content) > MOST_TREE_BYTES:
         raise too_wide()
-    found = tree_rows(content)
-    directories = tuple((id_, len(name)) for mode, name, id_ in found if mode == DIR_MODE)
-    names = [len(name) for mode, name, _ in found if mode != DIR_MODE]
-    ids = frozenset(id_ for mode, _, id_ in found if mode != SUBMODULE_MODE)
+    items = tree_rows(content)
+    directories = tuple((id_, len(name)) for mode, name, id_ in items if mode == DIR_MODE)
+    names = [len(name) for mode, name, _ in items if mode != DIR_MODE]
+    ids = frozenset(id_ for mode, _, id_ in items if mode != SUBMODULE_MODE)
     return TreeShape(len(names), sum(names), directories, ids)
 
 
@@ -111,9 +111,9 @@ def check_trees(roots: Iterable[bytes], shape: Callable[[bytes], TreeShape]) -> 
             waiting.pop()
 
 
-def _size_bytes(found: TreeShape, sizes: dict[bytes, tuple[int, int, int]]) -> tuple[int, int, int]:
-    levels, files, path_bytes = 0, found.files, found.name_bytes
-    for id_, name_bytes in found.directories:
+def _size_bytes(shape: TreeShape, sizes: dict[bytes, tuple[int, int, int]]) -> tuple[int, int, int]:
+    levels, files, path_bytes = 0, shape.files, shape.name_bytes
+    for id_, name_bytes in shape.directories:
         below = sizes[id_]
         levels = max(levels, below[0])
         files += below[1]
@@ -129,9 +129,9 @@ def _size_bytes(found: TreeShape, sizes: dict[bytes, tuple[int, int, int]]) -> t
 
 def too_large(size: int | None) -> RefLimitError:
     """Return the error for a received object over the size limit."""
-    shown = f" of {size:,} bytes" if size is not None else ""
+    text = f" of {size:,} bytes" if size is not None else ""
     return RefLimitError(
-        f"The remote sent a file{shown}, over the limit of {MOST_OBJECT_BYTES:,}; nothing was "
+        f"The remote sent a file{text}, over the limit of {MOST_OBJECT_BYTES:,}; nothing was "
         "merged",
         hint="Find out who pushed it: `git log --stat` at the remote.",
     )

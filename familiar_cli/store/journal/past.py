@@ -148,10 +148,10 @@ class MemoryPast:
         """
         clean = parse_path(rel_path)
         with self._history(rel_path=clean) as history:
-            found = list(history.log(clean, source=source, since=since, limit=limit))
-            if not found and clean and not any(history.log(clean, limit=1)):
+            changes = list(history.log(clean, source=source, since=since, limit=limit))
+            if not changes and clean and not any(history.log(clean, limit=1)):
                 raise self._unknown(clean)
-            return found
+            return changes
 
     def show(self, word: str) -> tuple[LoggedChange, tuple[FileDiff, ...]]:
         """Return one change and its diffs.
@@ -170,12 +170,12 @@ class MemoryPast:
         key = (commit.id, rel_path, most)
         if key not in _DIFFERENCES:
             old = self._repository.tree_of(commit.parent)
-            found = tuple(islice(diff_trees(self._repository, old, commit.tree, rel_path), most))
-            if sum(len(file.diff) for file in found) > _MOST_CHARS_KEPT:
-                return found
+            diffs = tuple(islice(diff_trees(self._repository, old, commit.tree, rel_path), most))
+            if sum(len(file.diff) for file in diffs) > _MOST_CHARS_KEPT:
+                return diffs
             if len(_DIFFERENCES) >= _MOST_KEPT:
                 _DIFFERENCES.clear()
-            _DIFFERENCES[key] = found
+            _DIFFERENCES[key] = diffs
         return _DIFFERENCES[key]
 
     def came_from_elsewhere(self, commit: Commit) -> bool:
@@ -194,10 +194,10 @@ class MemoryPast:
             UsageError: The words are not valid commits and path.
         """
         with self._history() as history:
-            named, rel_path = _parse_words(history, words)
-            if named:
-                old: Commit | None = named[0]
-                new = named[1] if len(named) > 1 else history.find("HEAD")
+            commits, rel_path = _parse_words(history, words)
+            if commits:
+                old: Commit | None = commits[0]
+                new = commits[1] if len(commits) > 1 else history.find("HEAD")
             else:
                 newest = next(iter(history.log(rel_path, limit=1)), None)
                 if newest is None:
@@ -352,7 +352,7 @@ class MemoryPast:
         Raises:
             ConflictError: Later changes touch the same lines.
         """
-        found: dict[str, bytes | None] = {}
+        result: dict[str, bytes | None] = {}
         left: dict[str, bytes | None] = {}
         clashes: list[tuple[str, Clash, Commit]] = []
         absent = list_absent(self._repository)
@@ -365,8 +365,8 @@ class MemoryPast:
                     continue
                 if rel_path in absent and absent[rel_path].id in {was, became}:
                     continue
-                if rel_path not in found:
-                    found[rel_path] = left[rel_path] = self._content_now(rel_path)
+                if rel_path not in result:
+                    result[rel_path] = left[rel_path] = self._content_now(rel_path)
                 before, after = (
                     self._repository.objects.read(i) if i else None for i in (was, became)
                 )
@@ -376,7 +376,7 @@ class MemoryPast:
             raise _undo_conflict(clashes, commits)
         return [
             StoredChange(rel_path, now, left[rel_path])
-            for rel_path, now in sorted(found.items())
+            for rel_path, now in sorted(result.items())
             if left[rel_path] != now
         ]
 
@@ -437,8 +437,8 @@ class MemoryPast:
         """Tell whether a file differs from the journal."""
         if not rel_path or not self._store.exists(rel_path):
             return False
-        known = self._repository.file_at(self._repository.head(), rel_path)
-        return known != self._store.read_bytes(rel_path)
+        file = self._repository.file_at(self._repository.head(), rel_path)
+        return file != self._store.read_bytes(rel_path)
 
     def _unknown(self, rel_path: str) -> errors.NotFoundError:
         if not rel_path or not self._repository.exists:
@@ -455,18 +455,18 @@ class MemoryPast:
 def _parse_words(history: History, words: Sequence[str]) -> tuple[list[Commit], str]:
     """Resolve `words` to commits and a path; only the last may be a path."""
     *first, last = words or ("",)
-    named = [history.find(word) for word in first]
-    if last and len(named) < _MOST_COMMITS:
+    commits = [history.find(word) for word in first]
+    if last and len(commits) < _MOST_COMMITS:
         try:
-            return [*named, history.find(last)], ""
+            return [*commits, history.find(last)], ""
         except errors.NotFoundError:  # a file may be named like an id: `cafe`
             pass
         except errors.UsageError:
             if is_id_prefix(last):
                 raise
-    if len(named) > _MOST_COMMITS:
+    if len(commits) > _MOST_COMMITS:
         raise errors.UsageError("Too many arguments: expected at most two commits and a path")
-    return named, parse_path(last)
+    return commits, parse_path(last)
 
 
 def _blame_lines(
@@ -517,13 +517,13 @@ def _is_plan(rel_path: str) -> bool:
 
 def _of_run(history: History, run: str) -> tuple[Commit, ...]:
     """Return the commits of a run, newest first."""
-    found = tuple(c for c in history.all_commits() if c.run_id == run and not c.undoes)
-    if not found:
+    commits = tuple(c for c in history.all_commits() if c.run_id == run and not c.undoes)
+    if not commits:
         raise errors.NotFoundError(
             f"No change belongs to the run {run!r}",
             hint="Look its id up: `familiar memory log --json` gives it as `run_id`.",
         )
-    return found
+    return commits
 
 
 def _undone_ids(commits: Iterable[Commit]) -> set[str]:

@@ -122,8 +122,8 @@ class Commit(Struct, frozen=True):
 
         For a commit made with git itself, its author stands in for the instance.
         """
-        told = self.trailers.get(INSTANCE, "")
-        return told if told or self.is_ours else slugify(self.source) or "git"
+        text = self.trailers.get(INSTANCE, "")
+        return text if text or self.is_ours else slugify(self.source) or "git"
 
     @property
     def undoes(self) -> tuple[str, ...]:
@@ -211,12 +211,12 @@ def tree_and_parent(content: bytes) -> tuple[str, str | None]:
 
 def parents_of(content: bytes) -> tuple[str, ...]:
     """Return the ids of all parents, the first parent first."""
-    found = []
+    items = []
     at = 46  # skip `tree <40 digits>`
     while content[at : at + 7] == b"parent ":
-        found.append(content[at + 7 : at + 47].decode("ascii", errors="replace"))
+        items.append(content[at + 7 : at + 47].decode("ascii", errors="replace"))
         at += 48
-    return tuple(found)
+    return tuple(items)
 
 
 def walk_ancestors(
@@ -237,9 +237,9 @@ def walk_ancestors(
 
 
 def _read_touched(pairs: list[tuple[str, str]]) -> tuple[Touched, ...] | None:
-    found = tuple(Touched(_KINDS[k], value) for k, value in pairs if k in _KINDS)  # type: ignore[arg-type]
+    items = tuple(Touched(_KINDS[k], value) for k, value in pairs if k in _KINDS)  # type: ignore[arg-type]
     promised = dict(pairs).get("Files")
-    return found if promised is not None and promised == str(len(found)) else None
+    return items if promised is not None and promised == str(len(items)) else None
 
 
 def _flatten_value(value: str) -> str:
@@ -429,19 +429,19 @@ def encode_tree(entries: Mapping[str, Entry]) -> bytes:
 
 def entry_of(content: bytes, name: str) -> Entry | None:
     """Return one entry of an encoded tree, or None."""
-    found = _find_row(content, _encode_name(name))
-    if found is None:
+    row = _find_row(content, _encode_name(name))
+    if row is None:
         return None
-    begin, end = found
+    begin, end = row
     is_dir = content.startswith(_DIR + b" ", begin)
     return Entry(is_dir, content[end - _ID_BYTES : end].hex())
 
 
 def with_entry(content: bytes, name: str, entry: Entry | None) -> bytes:
     """Return an encoded tree with `name` set to `entry`; None removes it."""
-    found = _find_row(content, _encode_name(name))
-    if found:
-        begin, end = found
+    row = _find_row(content, _encode_name(name))
+    if row:
+        begin, end = row
         is_dir = content.startswith(_DIR + b" ", begin)
         if entry and not entry.mode and entry.is_dir == is_dir:
             return content[: end - _ID_BYTES] + bytes.fromhex(entry.id) + content[end:]

@@ -88,7 +88,7 @@ def with_alias(markdown: str, name: str, title: str = TITLE) -> str:
         UsageError: `name` is not a valid name.
     """
     shown = check_alias(name)
-    if key_of(shown) in {key_of(known) for known in aliases_of(markdown)}:
+    if key_of(shown) in {key_of(aliase) for aliase in aliases_of(markdown)}:
         return markdown
     section = _alias_section(markdown)
     newline = newline_of(markdown)
@@ -112,13 +112,13 @@ def without_alias(markdown: str, name: str) -> str:
     """
     key, gone = key_of(check_alias(name)), list[tuple[int, int, str]]()
     for line in _alias_lines(markdown):
-        said = {key_of(known) for known in _names_in(line.text)}
-        if key in said and len(said) > 1:
+        keys = {key_of(known) for known in _names_in(line.text)}
+        if key in keys and len(keys) > 1:
             raise UsageError(
                 f"The line {line.text.strip()!r} contains more than {name!r}; nothing was changed",
                 hint="Edit the file, and put each name on its own line.",
             )
-        if key in said:
+        if key in keys:
             gone.append((line.start, line.end, ""))
     return replace_spans(markdown, gone)
 
@@ -129,14 +129,14 @@ def check_alias(name: str) -> str:
     Raises:
         UsageError: Not a valid name.
     """
-    shown = " ".join(harmless(name).split())
-    if not key_of(shown) or not is_visible(shown):
+    text = " ".join(harmless(name).split())
+    if not key_of(text) or not is_visible(text):
         raise UsageError(
-            f"{shown[:MOST_NAME_CHARS]!r} cannot be a name: a name has a letter, a digit or a "
+            f"{text[:MOST_NAME_CHARS]!r} cannot be a name: a name has a letter, a digit or a "
             f"sign, at most {MOST_WORDS} words and {MOST_NAME_CHARS} characters",
             hint='Use the name as people say it: `familiar people alias discord:42 "Anna Bell"`.',
         )
-    return shown
+    return text
 
 
 def _quoted_name(name: str) -> str:
@@ -154,8 +154,8 @@ def _names_in(line: str) -> tuple[str, ...]:
     return tuple(_clean_name(part) for part in _COMMAS.split(line) if part.strip())
 
 
-def _clean_name(written: str) -> str:
-    item = written[:_MOST_CHARS]
+def _clean_name(text: str) -> str:
+    item = text[:_MOST_CHARS]
     exact = _CODE.match(item)
     if exact:
         return harmless(exact[2])
@@ -208,8 +208,8 @@ _SAME: Final = re.compile(r"<!-- same person as ([^\s<>]{1,255}) -->")
 
 def main_account(text: str) -> str | None:
     """Return the slug of the main account if this file is a secondary account's, or None."""
-    found = _SAME.search(text)
-    return found[1] if found else None
+    match = _SAME.search(text)
+    return match[1] if match else None
 
 
 def stub_page(
@@ -219,8 +219,8 @@ def stub_page(
     listed = "".join(f"- {alias}\n" for alias in aliases)
     names = f"\n{phrases.heading('aliases')}\n\n{listed}" if listed else ""
     link = f"[{name}]({quote(slug + '.md')})"
-    said = phrases.same_person.format(link)
-    return f"# {title}\n\n{said} <!-- same person as {slug} -->\n{names}"
+    text = phrases.same_person.format(link)
+    return f"# {title}\n\n{text} <!-- same person as {slug} -->\n{names}"
 
 
 def main_slug(store: MemoryStore, slug: str) -> str:
@@ -294,8 +294,8 @@ class Aliases(PageIndex[NamedPerson]):
 
     def find(self, text: str) -> list[Named]:
         """Return the people named in `text`, in order, each name once; see `memory.mentions`."""
-        found = find_mentions(text, self._heads, self._known) if self._exists() else []
-        keys = dict.fromkeys(mention.key for mention in found)
+        mentions = find_mentions(text, self._heads, self._known) if self._exists() else []
+        keys = dict.fromkeys(mention.key for mention in mentions)
         slugs = self._slugs(keys)
         return [Named(key, slugs[key]) for key in keys]
 
@@ -303,8 +303,8 @@ class Aliases(PageIndex[NamedPerson]):
         """Return the slugs of everyone with the name `name`."""
         key = key_of(name)
         bare = without_accents(key)
-        found = self._slugs([key, bare])
-        return found.get(key) or found.get(bare, ())
+        result = self._slugs([key, bare])
+        return result.get(key) or result.get(bare, ())
 
     def people(self) -> list[NamedPerson]:
         """Return everyone who has a file, sorted by slug."""
@@ -322,8 +322,8 @@ class Aliases(PageIndex[NamedPerson]):
         """Return each name that several people share."""
         shared = "SELECT key FROM names GROUP BY key HAVING count(*) > 1 ORDER BY key"
         rows = [row for row in self._rows(shared) if not row[0].startswith(BARE)]
-        found = self._slugs([key for (key,) in rows])
-        return [Named(key, found[key]) for (key,) in rows]
+        result = self._slugs([key for (key,) in rows])
+        return [Named(key, result[key]) for (key,) in rows]
 
     def refresh(self, *, thorough: bool = False) -> None:
         """Read changed files in `people/`. Progress is kept if interrupted.
@@ -384,14 +384,14 @@ class Aliases(PageIndex[NamedPerson]):
     def _lost(self) -> list[str] | None:
         """Return the names that only `_aliases.json` has, or None if it is damaged."""
         try:
-            found = json.loads(self._published() or b"{}")
+            value = json.loads(self._published() or b"{}")
         except (ValueError, RecursionError, FamiliarError):
             return None
-        if not isinstance(found, dict):
+        if not isinstance(value, dict):
             return None
-        keys = {name: key_of(name) for name in found}
+        keys = {name: key_of(name) for name in value}
         known = self._slugs(set(keys.values()))
-        pairs = ((name, slug) for name, slugs in found.items() for slug in _slugs_of(slugs))
+        pairs = ((name, slug) for name, slugs in value.items() for slug in _slugs_of(slugs))
         lost = [(name, slug) for name, slug in pairs if slug not in known.get(keys[name], ())]
         select = "SELECT slug FROM people WHERE slug IN"
         there = {slug for (slug,) in self._among(select, {slug for _, slug in lost})}
@@ -407,7 +407,9 @@ class Aliases(PageIndex[NamedPerson]):
         keys = dict(sorted(spelled.items()))
         slugs = self._slugs(set(keys.values()))
         named = {name: slugs[key] for name, key in keys.items() if key in slugs}
-        plain = {name: found[0] if len(found) == 1 else found for name, found in named.items()}
+        plain = {
+            name: matches[0] if len(matches) == 1 else matches for name, matches in named.items()
+        }
         return (json.dumps(plain, ensure_ascii=False, indent=1) + "\n").encode()
 
     def _published(self) -> bytes | None:
@@ -436,16 +438,16 @@ class Aliases(PageIndex[NamedPerson]):
 
     def _scan(self) -> dict[str, str]:
         """Return the signature of each person's file."""
-        found, looked_ns = {}, wall_ns()
+        result, looked_ns = {}, wall_ns()
         try:
             with os.scandir(os.path.join(self._root, PEOPLE_DIR)) as entries:
                 for entry in entries:
                     slug = slug_in(f"{PEOPLE_DIR}/{entry.name}")
                     if slug and not unreadable_name(entry.name) and entry.is_file():
-                        found[slug] = page_signature(entry.stat(), looked_ns)
+                        result[slug] = page_signature(entry.stat(), looked_ns)
         except OSError as error:
             raise _unreadable_people(error) from error
-        return found
+        return result
 
     def _read_page(self, page: str, signature: str) -> NamedPerson:
         try:
@@ -472,8 +474,8 @@ class Aliases(PageIndex[NamedPerson]):
     def _known(self, keys: Collection[str]) -> set[str]:
         """Return which of `keys` are names, or names without their accents."""
         asked = {*keys, *(f"{BARE}{key}" for key in keys)}
-        found = self._among("SELECT key FROM names WHERE key IN", asked)
-        return {key.removeprefix(BARE) for (key,) in found}
+        items = self._among("SELECT key FROM names WHERE key IN", asked)
+        return {key.removeprefix(BARE) for (key,) in items}
 
     def _slugs(self, keys: Collection[str]) -> dict[str, tuple[str, ...]]:
         """Return the sorted slugs of everyone with a name, by key.
@@ -481,10 +483,10 @@ class Aliases(PageIndex[NamedPerson]):
         Where nobody has a name, whoever has it with accents is meant.
         """
         asked = {*keys, *(f"{BARE}{key}" for key in keys)}
-        found: dict[str, list[str]] = {}
+        result: dict[str, list[str]] = {}
         for key, slug in self._among("SELECT key, slug FROM names WHERE key IN", asked):
-            found.setdefault(key, []).append(slug)
-        either = {key: found.get(key) or found.get(f"{BARE}{key}") for key in keys}
+            result.setdefault(key, []).append(slug)
+        either = {key: result.get(key) or result.get(f"{BARE}{key}") for key in keys}
         return {key: tuple(sorted(slugs)) for key, slugs in either.items() if slugs}
 
 
@@ -524,8 +526,8 @@ def _insert_people(database: sqlite3.Connection, people: Sequence[NamedPerson]) 
     database.executemany("INSERT OR IGNORE INTO names VALUES (?, ?)", named)
     heads: dict[str, NamePrefix] = {}
     for head, length in (head_of(key.removeprefix(BARE)) for key, _ in named):
-        known = heads.get(head, length)
-        heads[head] = NamePrefix(max(known.words, length.words), max(known.chars, length.chars))
+        prefix = heads.get(head, length)
+        heads[head] = NamePrefix(max(prefix.words, length.words), max(prefix.chars, length.chars))
     database.executemany(
         "INSERT INTO heads VALUES (?, ?, ?) ON CONFLICT (head) DO UPDATE SET"
         " words = max(words, excluded.words), chars = max(chars, excluded.chars)",

@@ -121,15 +121,15 @@ def due_in(words: str) -> FoundDue | None:
 
 def _find_rule(words: str) -> FoundDue | None:
     """Return the rule of a line without a date: `@every monday 9:00`, `(every monday 9:00)`."""
-    for found in reversed([*_RULE_ALONE.finditer(words)]):
-        said = (found[1] or found[2]).split(" ")
-        shortest = 2 if found[1] else len(said)  # an `@` may precede other words
+    for match in reversed([*_RULE_ALONE.finditer(words)]):
+        said = (match[1] or match[2]).split(" ")
+        shortest = 2 if match[1] else len(said)  # an `@` may precede other words
         for count in range(len(said), shortest - 1, -1):
             text = " ".join(said[:count])
             if rule := parse_recurrence(text):
                 due = Due(text, None, has_time=rule.hour is not None, rule=rule)
-                end = found.start(1) + len(text) if found[1] else found.end()
-                return FoundDue(due, found.start(), end)
+                end = match.start(1) + len(text) if match[1] else match.end()
+                return FoundDue(due, match.start(), end)
     return None
 
 
@@ -144,11 +144,11 @@ def parse_due(text: str, now: datetime, zone: tzinfo | None) -> Due:
     if rule := parse_recurrence(text):
         today = to_zone(now, zone).date()
         return _due_by(rule.anchored(today), now, zone, now if rule.is_counted else today)
-    found = read_when(text, now, zone, ahead=True)
-    moment = found.moment
-    if found.is_counted:
+    result = read_when(text, now, zone, ahead=True)
+    moment = result.moment
+    if result.is_counted:
         return due_of(moment, zone)
-    if not found.has_time:
+    if not result.has_time:
         return Due(moment.date().isoformat(), moment, has_time=False)
     shown = moment.isoformat(" ", "seconds" if moment.second else "minutes")
     return Due(shown, moment, has_time=True)
@@ -173,20 +173,20 @@ def due_of(moment: datetime, zone: tzinfo | None) -> Due:
     utc = whole if whole == utc else whole + _MINUTE
     local = to_zone(utc, zone)
     plain = local.replace(tzinfo=None, fold=0)
-    shown = plain.isoformat(" ", "minutes")
+    text = plain.isoformat(" ", "minutes")
     if to_utc(plain, zone) == utc:
-        return Due(shown, plain, has_time=True)
-    return Due(f"{shown}{local.isoformat()[-6:]}", local, has_time=True)
+        return Due(text, plain, has_time=True)
+    return Due(f"{text}{local.isoformat()[-6:]}", local, has_time=True)
 
 
 def _due_from(date: str, time: str | None, offset: str | None) -> Due:
-    shown = f"{date} {time}{offset or ''}" if time else date
+    text = f"{date} {time}{offset or ''}" if time else date
     padded = time if time is None or time.index(":") == 2 else f"0{time}"  # noqa: PLR2004
     iso = f"{date}T{padded}{(offset or '').upper()}" if padded else date
     try:
-        return Due(shown, datetime.fromisoformat(iso), has_time=time is not None)
+        return Due(text, datetime.fromisoformat(iso), has_time=time is not None)
     except ValueError:
-        return Due(shown, None, has_time=time is not None)
+        return Due(text, None, has_time=time is not None)
 
 
 MAX_CHARS: Final = 2000

@@ -145,12 +145,12 @@ _DAY_OF: Final = {WEEKLY_DIR: "-1", MONTHLY_DIR: "-01", YEARLY_DIR: "-01-01"}
 def dated_name(rel_path: str) -> tuple[str, str, str] | None:
     """Return the tier of a memory of some date, that date, and whose it is or what it is called."""
     tier, _, name = rel_path.partition("/")
-    found = re.fullmatch(rf"{_DATED.get(tier, '(?!)')}\.md", name, re.ASCII)
+    match = re.fullmatch(rf"{_DATED.get(tier, '(?!)')}\.md", name, re.ASCII)
     try:
-        date.fromisoformat(found[1] + _DAY_OF.get(tier, "") if found else "")
+        date.fromisoformat(match[1] + _DAY_OF.get(tier, "") if match else "")
     except ValueError:
         return None
-    return (tier, found[1], found[2] or "") if found else None
+    return (tier, match[1], match[2] or "") if match else None
 
 
 def digest_path(name: str) -> str:

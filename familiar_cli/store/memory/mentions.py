@@ -179,10 +179,10 @@ class _Candidate(NamedTuple):
 
 def _longest_mentions(candidates: Iterable[_Candidate]) -> Iterator[Mention]:
     end = 0
-    for found in sorted(candidates, key=lambda c: (c.start, -c.end)):
-        if found.start >= end:
-            yield Mention(found.key, found.start)
-            end = found.end
+    for candidate in sorted(candidates, key=lambda c: (c.start, -c.end)):
+        if candidate.start >= end:
+            yield Mention(candidate.key, candidate.start)
+            end = candidate.end
 
 
 def _heads_in(word: _Word) -> Iterable[str]:
@@ -264,11 +264,11 @@ def _stamp_words(written: str) -> list[_Word]:
     text = unicodedata.normalize("NFKC", written)
     spans = list(_word_spans(text))
     ends = [0, *(end for _, end, _ in spans)]
-    made = [
+    words = [
         _make_word(text[start:end], start, runs_on, text[last:start], is_first=not last)
         for (start, end, runs_on), last in zip(spans, ends, strict=False)
     ]
-    return [word for word in made if word.forms[0]]
+    return [word for word in words if word.forms[0]]
 
 
 def _folded_words(written: str) -> list[tuple[str, bool]]:
@@ -290,7 +290,7 @@ def _make_word(text: str, start: int, runs_on: bool, before: str, *, is_first: b
 def _word_spans(text: str) -> Iterator[tuple[int, int, bool]]:
     """Yield the start and end of each word, and whether its script has no spaces."""
     if text.isascii():
-        yield from ((*found.span(), False) for found in _ASCII_WORD.finditer(text))
+        yield from ((*match.span(), False) for match in _ASCII_WORD.finditer(text))
         return
     kinds = [_character_kind(character) for character in text]
     for at, character in enumerate(text):

@@ -114,10 +114,10 @@ class PageIndex(ABC, Generic[PageT]):
             Number of pages still to read.
         """
         began_s = stopwatch_s()
-        gone = [page for page in known if page not in there]
+        pages = [page for page in known if page not in there]
         changed = [page for page, signature in there.items() if known.get(page) != signature]
-        if gone:
-            self._replace(gone, ())
+        if pages:
+            self._replace(pages, ())
         self._read_head = self._store.head_reader()
         size = _BATCH if within_s == inf else _SMALL_BATCH
         for at in range(0, len(changed), size):

@@ -92,10 +92,10 @@ def is_edge_visible(edge: Edge, viewer: Viewer) -> bool:
     evidence = viewer.rules.evidence
     if viewer.is_owner or not evidence:
         return viewer.sees(edge.private)
-    (cited,) = evidence.cited([f"<!-- turns {'; '.join(edge.evidence)} -->"])
+    (citations,) = evidence.cited([f"<!-- turns {'; '.join(edge.evidence)} -->"])
     if not edge.evidence and evidence.imported(edge.source, ""):
         return False
-    return not edge.is_link and viewer.sees(edge.private | cited)
+    return not edge.is_link and viewer.sees(edge.private | citations)
 
 
 class GraphPage(Struct, frozen=True):
@@ -413,7 +413,7 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
 
     def _scan(self) -> tuple[dict[str, str], dict[str, str]]:
         """Return the signatures of all pages and of their directories."""
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         directories: dict[str, str] = {}
         for name in DIRS:
             looked_ns = wall_ns()
@@ -424,13 +424,13 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
             for path, status in self._store.stat_files(name).items():
                 if not path.endswith(_SUFFIX):
                     continue
-                found[path] = page_signature(status, looked_ns)
+                result[path] = page_signature(status, looked_ns)
                 below = path.rpartition("/")[0]
                 if below not in directories:
                     with suppress(OSError):
                         look = os.stat(os.path.join(self._root, *below.split("/")))
                         directories[below] = page_signature(look, looked_ns)
-        return found, directories
+        return result, directories
 
 
 def _is_fresh(root: str, state: Mapping[str, str], kinds: str) -> bool:

@@ -449,9 +449,9 @@ def _take_out(connection: sqlite3.Connection, rel_paths: Sequence[str]) -> None:
 
 def has_vectors_of(connection: sqlite3.Connection, embedder: Embedder) -> bool:
     """Tell whether the index holds vectors comparable with those of `embedder`."""
-    held, wanted = _index_signature(connection), _signature_of(embedder)
+    held, targets = _index_signature(connection), _signature_of(embedder)
     # A server says how long its vectors are when it first answers.
-    same = held == wanted or (not embedder.dimension and held[0] == wanted[0])
+    same = held == targets or (not embedder.dimension and held[0] == targets[0])
     return same and bool(
         connection.execute("SELECT 1 FROM chunks WHERE vector_seq > 0 LIMIT 1").fetchone()
     )
@@ -465,8 +465,8 @@ def count_waiting(connection: sqlite3.Connection) -> int:
 
 def count_lines(connection: sqlite3.Connection) -> int:
     """Count the lines by their full-text table, which is fast."""
-    found = connection.execute("SELECT COUNT(*) FROM lines_fts_docsize").fetchone()
-    return int(found[0])
+    value = connection.execute("SELECT COUNT(*) FROM lines_fts_docsize").fetchone()
+    return int(value[0])
 
 
 def _index_signature(connection: sqlite3.Connection) -> list[str]:
@@ -483,8 +483,8 @@ def _agree_on_model(connection: sqlite3.Connection, embedder: Embedder, director
     """Prepare the index for vectors of `embedder`; return the model whose vectors were deleted."""
     from familiar_cli.store.search import token_vectors
 
-    held, wanted = _index_signature(connection), _signature_of(embedder)
-    if held == wanted and not token_vectors.are_lost(connection, directory):
+    held, targets = _index_signature(connection), _signature_of(embedder)
+    if held == targets and not token_vectors.are_lost(connection, directory):
         return ""
     with transaction(connection):
         connection.execute(
@@ -493,15 +493,15 @@ def _agree_on_model(connection: sqlite3.Connection, embedder: Embedder, director
         )
         schema.set_meta(
             connection,
-            model=wanted[0],
-            dimension=wanted[1],
-            token_version=wanted[2],
+            model=targets[0],
+            dimension=targets[1],
+            token_version=targets[2],
             matrix="",
             matrix_rows="0",
             matrix_seq="0",
             **token_vectors.NONE,
         )
-    return held[0] if held[0] != wanted[0] else ""
+    return held[0] if held[0] != targets[0] else ""
 
 
 def _waiting_batches(
@@ -512,17 +512,17 @@ def _waiting_batches(
 
     last = _AFTER_ALL
     while total > 0:
-        found = connection.execute(
+        matches = connection.execute(
             "SELECT c.id, embed_key, c.text, heading_path, title, day FROM chunks c"
             " JOIN documents d ON d.id = document_id"
             " WHERE vector_seq IS NULL AND level = ? AND c.id < ? ORDER BY c.id DESC LIMIT ?",
             (schema.LINE, last, min(total, _FETCH)),
         ).fetchall()
-        if not found:
+        if not matches:
             return
-        last, total = found[-1][0], total - len(found)
+        last, total = matches[-1][0], total - len(matches)
         waiting: dict[bytes, tuple[str, list[int]]] = {}
-        for id_, key, text, heading, title, day in found:
+        for id_, key, text, heading, title, day in matches:
             if key not in waiting:
                 above = index_label(title, heading, day_in(day))
                 waiting[key] = (embedding_text(above, text), [])
@@ -541,23 +541,23 @@ def _embed_batch(
     from familiar_cli.store.search import rows, token_vectors, vectors
     from familiar_cli.store.search.embedder import read_passages
 
-    made = read_passages(embedder, [text for text, _ in batch.values()])
+    encoding = read_passages(embedder, [text for text, _ in batch.values()])
     # The rows are on disk before anything says where they are, so a crash loses a batch at most.
-    extents = token_vectors.put_tokens(connection, directory, made)
-    found = [
+    extents = token_vectors.put_tokens(connection, directory, encoding)
+    items = [
         (vectors.encode_vector(row), *extent, id_)
-        for row, extent, (_, ids) in zip(made.pooled, extents, batch.values(), strict=True)
+        for row, extent, (_, ids) in zip(encoding.pooled, extents, batch.values(), strict=True)
         for id_ in ids
     ]
     with transaction(connection):
-        first = rows.next_seq(connection, len(found))
+        first = rows.next_seq(connection, len(items))
         connection.executemany(
             "UPDATE chunks SET vector = ?, rows_from = ?, rows_count = ?, vector_seq = ?"
             " WHERE id = ? AND vector_seq IS NULL",
-            [(*values, first + n, id_) for n, (*values, id_) in enumerate(found)],
+            [(*values, first + n, id_) for n, (*values, id_) in enumerate(items)],
         )
         token_vectors.note_extents(connection, extents)
-    return len(found)
+    return len(items)
 
 
 def _note_of_rebuild(connection: sqlite3.Connection) -> str:
@@ -673,10 +673,10 @@ def _note_pins(
     connection: sqlite3.Connection, looked: dict[str, bool], left: Collection[str]
 ) -> None:
     """Record the pins found in files that the index holds unchanged."""
-    found = [(pinned, path) for path, pinned in looked.items() if path not in left]
+    matches = [(pinned, path) for path, pinned in looked.items() if path not in left]
     with transaction(connection):
         connection.executemany(
-            "UPDATE documents SET pinned = ? WHERE rel_path = ? AND pinned IS NULL", found
+            "UPDATE documents SET pinned = ? WHERE rel_path = ? AND pinned IS NULL", matches
         )
 
 

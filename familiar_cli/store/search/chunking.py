@@ -209,8 +209,8 @@ def cut_text(text: str, rel_path: str) -> Cut:
 def index_label(title: str, heading: str, day: date | None) -> str:
     """Return the label under which a piece is indexed: title, heading, day."""
     above = heading if heading.startswith(title) else f"{title} {heading}".strip()
-    said = day_words(day) if day else ""
-    return above if said in above else f"{above}, {said}"
+    text = day_words(day) if day else ""
+    return above if text in above else f"{above}, {text}"
 
 
 def embedding_text(above: str, text: str) -> str:
@@ -269,7 +269,7 @@ def _best_end(text: str, start: int, end: int) -> int:
         return end
     half = start + (stop - start) // 2
     for pattern in (_SENTENCE_END, _SPACE):
-        ends = [found.end() for found in pattern.finditer(text, half, stop)]
+        ends = [match.end() for match in pattern.finditer(text, half, stop)]
         if ends:
             return ends[-1]
     return stop
@@ -292,8 +292,8 @@ def _passage_ranges(lines: Sequence[_Line], text: str) -> Iterator[tuple[int, in
 
 def _speaker_names(lines: Sequence[_Line]) -> tuple[str, ...]:
     """Return the speakers of a conversation, each once."""
-    named = (line.speaker for line in lines if line.speaker)
-    return tuple(dict.fromkeys(named)) if _is_conversation(lines) else ()
+    speakers = (line.speaker for line in lines if line.speaker)
+    return tuple(dict.fromkeys(speakers)) if _is_conversation(lines) else ()
 
 
 def _is_conversation(lines: Sequence[_Line]) -> bool:

@@ -86,13 +86,13 @@ class Encoded(NamedTuple):
         """Leave out the tokens of some words, unless there are no others."""
         import numpy as np  # noqa: PLC0415
 
-        kept = [place for place, word in enumerate(self.words) if word not in words]
-        if self.tokens is None or not kept or len(kept) == len(self.words):
+        places = [place for place, word in enumerate(self.words) if word not in words]
+        if self.tokens is None or not places or len(places) == len(self.words):
             return self
-        owners = np.repeat(np.arange(len(self.counts)), self.counts)[kept]
+        owners = np.repeat(np.arange(len(self.counts)), self.counts)[places]
         counts = np.bincount(owners, minlength=len(self.counts)).tolist()
-        told = tuple(self.words[place] for place in kept)
-        return Encoded(self.pooled, self.tokens[kept], tuple(counts), told)
+        told = tuple(self.words[place] for place in places)
+        return Encoded(self.pooled, self.tokens[places], tuple(counts), told)
 
 
 class TokenEmbedder(Protocol):
@@ -272,7 +272,7 @@ class Encoder:
         self._session: Any = onnxruntime.InferenceSession(
             str(directory / spec.file), options, providers=["CPUExecutionProvider"]
         )
-        self._inputs = {given.name for given in self._session.get_inputs()}
+        self._inputs = {value.name for value in self._session.get_inputs()}
         outputs = self._session.get_outputs()
         self._output = next((o for o in outputs if len(o.shape) == _BY_TOKEN), outputs[0]).name
         self._tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
@@ -449,9 +449,9 @@ class OnnxEmbedder:
     def _query_rows(self, texts: tuple[str, ...]) -> Encoded:
         prefix = self.spec.query_prefix
         asked = [prefix + text for text in texts]
-        found = self._encoded(asked, optimised=False, skip_chars=len(prefix))
-        found.pooled.flags.writeable = False
-        return found
+        encoding = self._encoded(asked, optimised=False, skip_chars=len(prefix))
+        encoding.pooled.flags.writeable = False
+        return encoding
 
     def _encoded(self, texts: Sequence[str], *, optimised: bool, skip_chars: int = 0) -> Encoded:
         import numpy as np  # noqa: PLC0415  # 0.1 s
@@ -477,12 +477,12 @@ class OnnxEmbedder:
         words = tuple(word for one in found for word in one.words)
         return Encoded(normalise(rows), self._tokens(found), tuple(counts), words)
 
-    def _tokens(self, found: Sequence[ReadTexts]) -> Matrix | None:
+    def _tokens(self, texts: Sequence[ReadTexts]) -> Matrix | None:
         """Return the projected vectors of all tokens; None if the model has none."""
         import numpy as np  # noqa: PLC0415
 
-        rows = [one.tokens for one in found if one.tokens is not None]
-        if len(rows) != len(found) or not rows:
+        rows = [one.tokens for one in texts if one.tokens is not None]
+        if len(rows) != len(texts) or not rows:
             return None
         matrix = load_projection(self.model)
         return normalise(np.concatenate([r if matrix is None else r @ matrix for r in rows]))
@@ -597,14 +597,14 @@ def open_embedder(
     if lacking := lacking_libraries(*_RUNTIME):
         return lacking
     by_hub_id = {spec.hub_id: spec.name for spec in SPECS.values()}
-    wanted = AUTO if setting == "auto" else (by_hub_id.get(setting, setting),)
-    for name in wanted:
+    target = AUTO if setting == "auto" else (by_hub_id.get(setting, setting),)
+    for name in target:
         directory = _directory_of(name, cache_dir)
         if directory is not None and name in SPECS:
             return EmbedderChoice(_cached_embedder(SPECS[name], directory))
         if directory is not None:
             return _beyond_catalog(name, directory, prefixes)
-    missing = wanted[-1] if setting == "auto" else wanted[0]
+    missing = target[-1] if setting == "auto" else target[0]
     if missing not in SPECS and "/" not in missing:
         reason = f"there is no embedding model {missing!r}; known are {', '.join(SPECS)}"
         return EmbedderChoice(None, reason, "familiar config set embedding.model auto")

@@ -133,10 +133,10 @@ class Finder:
         from familiar_cli.store.search.question_kinds import weights_for  # noqa: PLC0415
         from familiar_cli.store.search.search import asked_apart  # noqa: PLC0415  # as above
 
-        embedder, made = self.embedder.embedder, self.turn_vectors
-        if embedder is None or not made.through_id(embedder, self._turn_texts):
+        embedder, vectors = self.embedder.embedder, self.turn_vectors
+        if embedder is None or not vectors.through_id(embedder, self._turn_texts):
             return None
-        near = made.near(embedder, asked_apart(query))
+        near = vectors.near(embedder, asked_apart(query))
         share = weights_for(query).maxsim
         return near and replace(near, query=query, familiar=familiar, tokens_share=share)
 

@@ -188,16 +188,16 @@ def first_word(text: str, place: CharRange) -> int:
 def _grow_range(text: str, best: CharRange, outer: CharRange, most: int) -> CharRange:
     if _count_tokens(text[best.start : best.end]) > most:
         return CharRange(best.start, _end_within(text, best, most))
-    found = best
+    result = best
     for end in _line_ends(text, best.end, outer.end):
-        if _count_tokens(text[found.start : end]) > most:
+        if _count_tokens(text[result.start : end]) > most:
             break
-        found = CharRange(found.start, end)
+        result = CharRange(result.start, end)
     for start in _line_starts(text, outer.start, best.start):
-        if _count_tokens(text[start : found.end]) > most:
+        if _count_tokens(text[start : result.end]) > most:
             break
-        found = CharRange(start, found.end)
-    return found
+        result = CharRange(start, result.end)
+    return result
 
 
 def _end_within(text: str, place: CharRange, most: int) -> int:
@@ -353,9 +353,9 @@ def linked_with(connection: sqlite3.Connection, named: AbstractSet[int]) -> Abst
 @lru_cache(maxsize=512)  # of one prompt; what stands before a turn was often found as well
 def query_coverage(text: str, query: str) -> float:
     """Return the share of the content words of `query` that occur in `text` in the same form."""
-    wanted, held = fts.content_words(query), _words_held(text)
-    found = sum(word in held or _is_in_run(word, text) for word in wanted)
-    return found / len(wanted) if wanted else 0.0
+    targets, held = fts.content_words(query), _words_held(text)
+    position = sum(word in held or _is_in_run(word, text) for word in targets)
+    return position / len(targets) if targets else 0.0
 
 
 @lru_cache(maxsize=2048)  # a memory's lines are found again, by one question after another
@@ -405,12 +405,12 @@ def _load_files(
     columns = "id, rel_path, title, day, instance, mtime_ns, sha256"
     rows = rows_among(connection, f"SELECT {columns} FROM documents WHERE id IN", ids)  # noqa: S608
     today = now()
-    found: dict[int, _File] = {}
+    result: dict[int, _File] = {}
     for id_, rel_path, title, day, instance, mtime_ns, sha256 in rows:
         age = age_days(day or last_day(rel_path), mtime_ns, today, options.viewer)
         same_instance = bool(options.instance) and instance == options.instance
-        found[id_] = _File(id_, rel_path, title, day, age, id_ in linked, same_instance, sha256)
-    return found
+        result[id_] = _File(id_, rel_path, title, day, age, id_ in linked, same_instance, sha256)
+    return result
 
 
 class _Writer:
@@ -562,12 +562,12 @@ def find_in_files(
             break
         if len(hits) >= options.k * (_FILES_A_HIT if options.lines else 1):
             break
-        made = _cut_page(file.seen, file.rel_path)
-        day = made.day.isoformat() if made.day else ""
+        cut = _cut_page(file.seen, file.rel_path)
+        day = cut.day.isoformat() if cut.day else ""
         about = day_of_file(file.rel_path, day, file.mtime_ns, options)
         if is_wanted(file.rel_path, about, options):
             hits += _hits_that_count(
-                _Cutter(file, made, day, query, options).hits(words), file, options
+                _Cutter(file, cut, day, query, options).hits(words), file, options
             )
     hits = [hit for hit in hits if hit.score >= options.min_score]
     hits.sort(key=lambda hit: -hit.score)

@@ -163,11 +163,11 @@ class Scorer:
         of_words = 1 - share
         speakers = {speaker: weights.speaker * is_one for speaker, is_one in self._named.items()}
         people = {document: weights.people * part for document, part in self._people.items()}
-        found: list[float | None] = []
+        matches: list[float | None] = []
         nearness, times, asking = self._maxsim.get, self._times, self._asking
         for line, words in zip(self.lines, self._words, strict=True):
             if words <= 0 and (self._dense(line) or 0.0) < least_dense:
-                found.append(None)
+                matches.append(None)
                 continue
             id_, _, document, speaker, _, _, _, _ = line
             near = nearness(id_)
@@ -182,8 +182,8 @@ class Scorer:
                 besides += weights.time * times.get(id_, 0.0)
             if id_ in asking:
                 besides -= weights.asking
-            found.append(relevance + besides)
-        return found
+            matches.append(relevance + besides)
+        return matches
 
     def explain(self, number: int, relevance: float) -> Scored:
         """Return the line with this number, and the parts of its relevance."""
@@ -360,10 +360,10 @@ def seen_parts(connection: sqlite3.Connection, viewer: Viewer) -> SeenParts | No
         "passages_fts": fts.Visible(passages, in_passages, SEEN_PIECE),
         "lines_fts": fts.Visible(lines, in_lines, SEEN_PIECE),
     }
-    found = SeenParts(hidden, pieces, tables)
+    parts = SeenParts(hidden, pieces, tables)
     connection.create_function("is_seen_file", 1, lambda id_: id_ not in hidden)
-    connection.create_function("is_seen_piece", 1, found.sees_piece)
-    return found
+    connection.create_function("is_seen_piece", 1, parts.sees_piece)
+    return parts
 
 
 class Pieces:
@@ -408,8 +408,8 @@ class Pieces:
                 "SELECT id, level, document_id, speaker, part_first, part_last, rows_from,"
                 " rows_count FROM chunks INDEXED BY chunks_brief WHERE id IN"
             )
-            found = rows_among(self.connection, select, sorted(missing))
-            read.update((row[0], tuple.__new__(Candidate, row)) for row in found)
+            items = rows_among(self.connection, select, sorted(missing))
+            read.update((row[0], tuple.__new__(Candidate, row)) for row in items)
             pieces = list(map(read.get, ids))
         return list(filter(None, pieces))
 
@@ -445,8 +445,8 @@ def distinct_ids(ids: Numbers) -> Numbers:
     first = ids.min()
     are_there = np.zeros(ids.max() - first + 1, np.bool_)
     are_there[ids - first] = True
-    found: Numbers = are_there.nonzero()[0] + first
-    return found
+    result: Numbers = are_there.nonzero()[0] + first
+    return result
 
 
 def columns_of(pieces: Sequence[Candidate], *fields: str) -> Numbers:
@@ -505,15 +505,15 @@ def word_scores(pieces: Pieces, query: str, restricted: Restricted = "") -> Lexi
     )
 
 
-def _bm25_scores(pieces: Pieces, table: str, match: str, wanted: str) -> dict[int, float]:
+def _bm25_scores(pieces: Pieces, table: str, match: str, target: str) -> dict[int, float]:
     connection, parts = pieces.connection, pieces.parts
     if parts:
-        return parts.scores(connection, table, match, wanted and f" AND +{{row}} {wanted}")
+        return parts.scores(connection, table, match, target and f" AND +{{row}} {target}")
     # The plus keeps SQLite from asking the full-text table anew for each wanted row. `bm25` stands
     # where `rank` might, which would be worked out also for rows that are not wanted.
-    only = f" AND +rowid {wanted}" if wanted else ""
+    only = f" AND +rowid {target}" if target else ""
     choice = fts.Choice(match, match)
-    if not wanted.startswith("IN"):  # few rows are wanted then
+    if not target.startswith("IN"):  # few rows are wanted then
         choice = fts.choose(connection, table, match, MOST_RANKED, only, counts=pieces.counts)
     score, order = (f"-bm25({table})", "score") if choice.is_ranked else ("1.0", "rowid")
     rows = " AND rowid >= :newest"

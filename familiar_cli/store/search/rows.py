@@ -72,20 +72,20 @@ def put_file(
             return
         vectors = _vectors_of(connection, rel_path)
         _take_out(connection, rel_path)
-        for (part, said), made in zip(parts, cuts, strict=True):
+        for (part, said), cut in zip(parts, cuts, strict=True):
             document = _insert_document(
                 connection,
                 rel_path,
                 sha256,
                 seen,
-                made,
+                cut,
                 audience=_audience_key(part),
                 rules=split.stamp,
                 char_count=len(said),
                 pinned=is_pinned(text),
             )
-            _Chunks(connection, document, said, made, vectors, part.spans).write()
-            _put_references(connection, document, rel_path, said, made)
+            _Chunks(connection, document, said, cut, vectors, part.spans).write()
+            _put_references(connection, document, rel_path, said, cut)
 
 
 def _audience_key(part: AudiencePart) -> str:
@@ -101,17 +101,17 @@ def _is_split_alike(
     """Tell whether the same content is indexed in the same parts."""
     select = "SELECT audience, char_count FROM documents WHERE rel_path = ? AND sha256 = ?"
     held = dict(connection.execute(select, (rel_path, sha256)))
-    return held == {_audience_key(part): len(said) for part, said in parts}
+    return held == {_audience_key(part): len(text) for part, text in parts}
 
 
 def _put_references(
-    connection: sqlite3.Connection, document: int, rel_path: str, text: str, made: Cut
+    connection: sqlite3.Connection, document: int, rel_path: str, text: str, cut: Cut
 ) -> None:
     links = [(document, target) for target in link_targets(text, rel_path)]
     connection.executemany("INSERT OR IGNORE INTO links VALUES (?, ?)", links)
-    names = [(name, document) for name in names_of(rel_path, made.title, text)]
+    names = [(name, document) for name in names_of(rel_path, cut.title, text)]
     connection.executemany("INSERT OR IGNORE INTO names VALUES (?, ?)", names)
-    put_people(connection, document, rel_path=rel_path, text=text, speakers=made.speakers)
+    put_people(connection, document, rel_path=rel_path, text=text, speakers=cut.speakers)
 
 
 def put_problem(
@@ -172,12 +172,12 @@ def _take_out(connection: sqlite3.Connection, rel_path: str) -> None:
 
 
 def _vectors_of(connection: sqlite3.Connection, rel_path: str) -> dict[bytes, _Vectors]:
-    found = connection.execute(
+    cursor = connection.execute(
         f"SELECT embed_key, {_VECTORS} FROM chunks JOIN documents d ON d.id = document_id"  # noqa: S608
         " WHERE rel_path = ? AND vector_seq IS NOT NULL",
         (rel_path,),
     )
-    return {key: vectors for key, *vectors in found}
+    return {key: vectors for key, *vectors in cursor}
 
 
 def _insert_document(
@@ -185,7 +185,7 @@ def _insert_document(
     rel_path: str,
     sha256: str,
     seen: FileStamp,
-    made: Cut,
+    cut: Cut,
     *,
     audience: str = "[]",
     rules: str = "",
@@ -195,8 +195,8 @@ def _insert_document(
 ) -> int:
     """Write a row of `documents`, and return its id."""
     _count_change(connection)
-    day = made.day.isoformat() if made.day else ""
-    row = (rel_path, audience, rules, sha256, *seen, made.title, day, made.instance)
+    day = cut.day.isoformat() if cut.day else ""
+    row = (rel_path, audience, rules, sha256, *seen, cut.title, day, cut.instance)
     cursor = connection.execute(
         "INSERT INTO documents (rel_path, audience, rules, sha256, size_bytes, mtime_ns, ctime_ns,"
         " settled, title, day, instance, char_count, problem, pinned)"
@@ -217,25 +217,25 @@ class _Chunks(Struct, frozen=True):
     spans: tuple[tuple[int, int], ...]
 
     def write(self) -> None:
-        made, connection = self.made, self.connection
+        cut, connection = self.made, self.connection
         last = connection.execute(
             "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
         ).fetchone()
         first_passage = (int(last[0]) if last else 0) + 1
-        first_line = first_passage + len(made.passages)
-        spans = (*made.passages, *made.lines)
+        first_line = first_passage + len(cut.passages)
+        spans = (*cut.passages, *cut.lines)
         rows = [
             self._row(schema.PASSAGE, first_passage + n, span, first_line)
-            for n, span in enumerate(made.passages)
+            for n, span in enumerate(cut.passages)
         ]
         rows += [
             self._row(schema.LINE, first_line + n, span, first_passage)
-            for n, span in enumerate(made.lines)
+            for n, span in enumerate(cut.lines)
         ]
         connection.executemany(_INSERT, self._with_vectors(rows))
         connection.executemany("INSERT OR IGNORE INTO times VALUES (?, ?, ?)", self._times(rows))
         title, read = (
-            fts.indexable(chunking.index_label(made.title, "", made.day)),
+            fts.indexable(chunking.index_label(cut.title, "", cut.day)),
             blank_spans(self.text),
         )
         connection.execute(
@@ -258,12 +258,12 @@ class _Chunks(Struct, frozen=True):
         words = (
             self._words_in("documents_fts", self.document, self.document + 1),
             self._words_in("passages_fts", first_passage, first_line),
-            self._words_in("lines_fts", first_line, first_line + len(made.lines)),
+            self._words_in("lines_fts", first_line, first_line + len(cut.lines)),
         )
         connection.execute(
             "UPDATE documents SET words = ?, passages = ?, passage_words = ?, lines = ?,"
             " line_words = ? WHERE id = ?",
-            (words[0], len(made.passages), words[1], len(made.lines), words[2], self.document),
+            (words[0], len(cut.passages), words[1], len(cut.lines), words[2], self.document),
         )
 
     def _words_in(self, table: str, first: int, end: int) -> int:
@@ -323,8 +323,8 @@ class _Chunks(Struct, frozen=True):
 
     def _elsewhere(self, key: bytes) -> _Vectors | None:
         """Return the vectors of the same text in a moved file."""
-        found = self.connection.execute(
+        value = self.connection.execute(
             f"SELECT {_VECTORS} FROM chunks WHERE embed_key = ? AND vector_seq IS NOT NULL LIMIT 1",  # noqa: S608
             (key,),
         ).fetchone()
-        return list(found) if found else None
+        return list(value) if value else None

@@ -52,8 +52,8 @@ def scan_root(root: Path, connection: sqlite3.Connection) -> Scan:
     listing, digest = list_tree(real)
     if in_step and digest == known:
         return Scan({}, (), int(count), listing.closed)
-    found = _compare_listing(listing, connection)
-    return found._replace(digest=digest)
+    scan = _compare_listing(listing, connection)
+    return scan._replace(digest=digest)
 
 
 def note_scan(connection: sqlite3.Connection, seen: Scan) -> None:

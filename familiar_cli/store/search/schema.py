@@ -262,8 +262,8 @@ def read_metas(connection: sqlite3.Connection, *keys: str) -> list[str]:
     """Return the values stored under `keys`, each empty if there is none."""
     marks = ",".join("?" * len(keys))
     select = f"SELECT key, value FROM meta WHERE key IN ({marks})"  # noqa: S608
-    found = dict(connection.execute(select, keys))
-    return [str(found.get(key, "")) for key in keys]
+    result = dict(connection.execute(select, keys))
+    return [str(result.get(key, "")) for key in keys]
 
 
 def changes_of(connection: sqlite3.Connection) -> str:
@@ -305,14 +305,14 @@ def _open_usable(directory: Path, reason: str) -> sqlite3.Connection:
     check_own(directory)
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / FILE
-    found, _ = _open_checked(path)
-    if found is not None:
-        return found
+    connection, _ = _open_checked(path)
+    if connection is not None:
+        return connection
     try:
         with locked(directory / "making.lock", BUSY_S):
-            found, why = _open_checked(path)
-            if found is not None:
-                return found
+            connection, why = _open_checked(path)
+            if connection is not None:
+                return connection
             if why in (_OTHER_VERSION, _OTHER_RULES):
                 with suppress(sqlite3.Error):  # an index that resists is made from nothing
                     return _create_tables(_connect_to(path), why)
@@ -329,7 +329,7 @@ def _open_checked(path: Path) -> tuple[sqlite3.Connection | None, str]:
     connection = None
     try:
         connection = _connect_to(path)
-        found = _read_all_meta(connection)
+        result = _read_all_meta(connection)
     except sqlite3.DatabaseError as error:
         if connection is not None:
             connection.close()
@@ -337,7 +337,7 @@ def _open_checked(path: Path) -> tuple[sqlite3.Connection | None, str]:
             raise
         broken = sqlite.fault_of(error) is sqlite.Fault.damaged
         return None, "it was damaged" if broken else "it was not an index of this program"
-    reason = _why_old(found)
+    reason = _why_old(result)
     if reason:
         connection.close()
         return None, reason
@@ -348,10 +348,10 @@ def _read_all_meta(connection: sqlite3.Connection) -> dict[str, str]:
     return dict(connection.execute("SELECT key, value FROM meta"))
 
 
-def _why_old(found: dict[str, str]) -> str:
-    if found.get("schema") != VERSION:
+def _why_old(result: dict[str, str]) -> str:
+    if result.get("schema") != VERSION:
         return _OTHER_VERSION
-    if found.get("chunker") != CHUNKER or found.get("tokenizer") != TOKENIZER:
+    if result.get("chunker") != CHUNKER or result.get("tokenizer") != TOKENIZER:
         return _OTHER_RULES
     return ""
 

@@ -85,10 +85,10 @@ def search_memory(
     _check_within(index, options.within)
     shown = None if options.judge else ShownHits(query, options.viewer)
     options = replace(options, judge=shown.counts) if shown else options
-    found = _find_lines(index, query, options, opened, progress)
+    result = _find_lines(index, query, options, opened, progress)
     elapsed_ms = round((stopwatch_s() - start) * 1000, 3)
-    given = tuple(map(shown.of, found.hits)) if shown else found.hits
-    return replace(found, hits=given, elapsed_ms=elapsed_ms)
+    given = tuple(map(shown.of, result.hits)) if shown else result.hits
+    return replace(result, hits=given, elapsed_ms=elapsed_ms)
 
 
 def _find_lines(
@@ -108,8 +108,8 @@ def _find_lines(
         )
     except IndexUnusableError as error:
         told = (f"{error}. All files were read instead.",)
-        found = hits.find_in_files(index.store, query, options)
-        return SearchResult("grep", query, found, notes=told, hint=error.hint or "")
+        in_files = hits.find_in_files(index.store, query, options)
+        return SearchResult("grep", query, in_files, notes=told, hint=error.hint or "")
 
 
 def _answer_query(
@@ -142,13 +142,13 @@ def _answer_query(
 def _with_unindexed(
     index: EmbeddingIndex,
     connection: sqlite3.Connection,
-    found: SearchResult,
+    result: SearchResult,
     options: SearchOptions,
 ) -> SearchResult:
     """Add the hits of files that are not indexed yet, found by reading as many as time allows."""
     suspects = scan_root(index.store.root, connection).suspects
     files = [(path, stamp.mtime_ns) for path, stamp in suspects.items()]
-    done = options.exclude | {hit.rel_path for hit in found.hits}  # an older version is indexed
+    done = options.exclude | {hit.rel_path for hit in result.hits}  # an older version is indexed
     files = [one for one in files if one[0] not in done]
     until_s = stopwatch_s() + max(options.refresh_s or 0.0, LEAST_DIRECT_S)
     read = 0
@@ -161,22 +161,22 @@ def _with_unindexed(
             read += 1
             yield one
 
-    others = hits.find_in_files(index.store, found.query, options, while_there_is_time())
-    best = sorted((*found.hits, *others), key=lambda hit: -hit.score)[: options.k]
+    others = hits.find_in_files(index.store, result.query, options, while_there_is_time())
+    best = sorted((*result.hits, *others), key=lambda hit: -hit.score)[: options.k]
     if not options.viewer.is_owner:  # how many files there are is told to nobody else
-        return replace(found, hits=tuple(best))
-    known = {path for (path,) in connection.execute("SELECT rel_path FROM documents")}
-    total = len(known | suspects.keys())
+        return replace(result, hits=tuple(best))
+    paths = {path for (path,) in connection.execute("SELECT rel_path FROM documents")}
+    total = len(paths | suspects.keys())
     note = (
         f"{total - len(suspects):,} of {counted(total, 'file')} are indexed; "
         f"{read:,} of the others were searched for the words directly"
     )
     return replace(
-        found,
+        result,
         hits=tuple(best),
         unread=len(files) - read,
         direct=read,
-        notes=(*found.notes, note),
+        notes=(*result.notes, note),
         hint="familiar index build",
     )
 
@@ -306,7 +306,7 @@ class _IndexQuery(Struct):
             self._unread(embedder, needed=needed)
             return None
         try:
-            asked = read_queries(embedder, asked_apart(self.query))
+            encoding = read_queries(embedder, asked_apart(self.query))
         except EmbedderError as error:
             if needed:
                 raise
@@ -314,8 +314,8 @@ class _IndexQuery(Struct):
             self.hint = error.hint or ""
             self._failed = True
             return None
-        cosines = self.index.vectors(self.connection).cosines(asked.pooled)
-        return _Meaning(embedder, asked, cosines)
+        cosines = self.index.vectors(self.connection).cosines(encoding.pooled)
+        return _Meaning(embedder, encoding, cosines)
 
     def _without_model(self, *, needed: bool) -> None:
         reason = self.opened.reason if self.opened else "no model was given"
@@ -430,20 +430,20 @@ def _passages_of(pieces: Pieces, lines: PieceParts) -> PieceParts:
 def _cosines_of(near: Cosines, lines: PieceParts, passages: PieceParts) -> dict[int, float]:
     """Return the cosines of lines and passages; a passage has its nearest line's."""
     of_passages = near.largest(passages.firsts, passages.ends).tolist()
-    found = zip(passages.ids.tolist(), of_passages, strict=True)
+    result = zip(passages.ids.tolist(), of_passages, strict=True)
     cosines = near.of(lines.ids)
-    cosines.update((id_, cosine) for id_, cosine in found if cosine > vectors.NONE)
+    cosines.update((id_, cosine) for id_, cosine in result if cosine > vectors.NONE)
     return cosines
 
 
 def asked_apart(query: str) -> list[str]:
     """Return up to five sentences of a message, the most informative ones, in order."""
     query = fts.bounded_query(query)
-    found = fts.sentences(query)
-    if len(found) <= 1:
+    items = fts.sentences(query)
+    if len(items) <= 1:
         return [query]
-    telling = sorted(found, key=lambda s: -len(fts.content_words(s)))[:SENTENCES]
-    return [sentence for sentence in found if sentence in telling][:SENTENCES]
+    telling = sorted(items, key=lambda s: -len(fts.content_words(s)))[:SENTENCES]
+    return [sentence for sentence in items if sentence in telling][:SENTENCES]
 
 
 def _check_within(index: EmbeddingIndex, within: str) -> None:

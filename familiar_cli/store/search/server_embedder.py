@@ -125,12 +125,12 @@ class ServerEmbedder:
         import numpy as np  # noqa: PLC0415  # 0.1 s
 
         self.load()
-        found = [np.empty((0, self.dimension), np.float32)]
+        items = [np.empty((0, self.dimension), np.float32)]
         for start in range(0, len(texts), _MOST_TEXTS):
             check_work_limit()
             some = texts[start : start + _MOST_TEXTS]
-            found.append(self._rows(some, self.server.passage_prefix, is_patient=not hurried.get()))
-        return np.concatenate(found)
+            items.append(self._rows(some, self.server.passage_prefix, is_patient=not hurried.get()))
+        return np.concatenate(items)
 
     def queries(self, texts: Sequence[str]) -> Matrix:
         """Embed questions, one vector each; recent ones are cached."""
@@ -148,22 +148,22 @@ class ServerEmbedder:
 
         asked = [prefix + (text.strip() or "-") for text in texts]
         try:
-            found = self._ask(asked, is_patient=is_patient)
+            result = self._ask(asked, is_patient=is_patient)
         except _TooLongError as error:
             middle = len(texts) // 2
             parts = [texts[:middle], texts[middle:]] if middle else [_split_text(texts[0])]
             if not parts[0]:
                 raise EmbedderError(str(error), hint=error.hint) from error
-            found = np.concatenate([self._rows(p, prefix, is_patient=is_patient) for p in parts])
-            found = found if middle else found.mean(axis=0, keepdims=True)
-        if found.shape[1] != self.dimension:
-            before, now = self.dimension, found.shape[1]
+            result = np.concatenate([self._rows(p, prefix, is_patient=is_patient) for p in parts])
+            result = result if middle else result.mean(axis=0, keepdims=True)
+        if result.shape[1] != self.dimension:
+            before, now = self.dimension, result.shape[1]
             self._note(now, self.spec.far, self.spec.near)
             raise EmbedderError(
                 f"{self.server.name} now sends {now} numbers a vector instead of {before}.",
                 hint="Run `familiar index build`, which embeds everything anew.",
             )
-        return normalise(found)
+        return normalise(result)
 
     def _ask(self, texts: Sequence[str], *, is_patient: bool) -> Matrix:
         """Return the vectors that the server sends, float32[n, d], n >= 1.
@@ -174,7 +174,7 @@ class ServerEmbedder:
         if self._failed and stopwatch_s() < self._failed[0]:
             raise self._failed[1]
         try:
-            found: Matrix = _run_aside(
+            result: Matrix = _run_aside(
                 lambda: _request_patiently(self.server.slot, texts, is_patient)
             )
         except PromptTooLongError as error:
@@ -184,7 +184,7 @@ class ServerEmbedder:
             self._failed = (stopwatch_s() + SILENCE_S, failed)
             raise failed from error
         self._has_answered, self._failed = True, None
-        return found
+        return result
 
     def _note(self, dimension: int, far: float, near: float) -> None:
         """Remember the size of the vectors; write errors are ignored, as it can be asked again."""
@@ -219,12 +219,12 @@ def _split_text(text: str) -> list[str]:
 
 def _run_aside(make: Callable[[], Any]) -> Any:  # noqa: ANN401  # what the coroutine returns
     """Run a coroutine in a thread, and wait for it until the current work is cancelled."""
-    found: list[Any] = []
+    items: list[Any] = []
     failed: list[BaseException] = []
 
     def run() -> None:
         try:
-            found.append(asyncio.run(make()))
+            items.append(asyncio.run(make()))
         except BaseException as error:  # noqa: BLE001  # raised again below
             failed.append(error)
 
@@ -235,7 +235,7 @@ def _run_aside(make: Callable[[], Any]) -> Any:  # noqa: ANN401  # what the coro
         check_work_limit()
     if failed:
         raise failed[0]
-    return found[0]
+    return items[0]
 
 
 async def _request_patiently(slot: ResolvedSlot, texts: Sequence[str], is_patient: bool) -> Matrix:  # noqa: FBT001
@@ -260,12 +260,12 @@ async def _request_patiently(slot: ResolvedSlot, texts: Sequence[str], is_patien
 async def _request(slot: ResolvedSlot, texts: Sequence[str]) -> Matrix:
     body = json.dumps({"model": slot.model, "input": list(texts), "encoding_format": "float"})
     url = f"{slot.base_url}/embeddings"
-    asked = wire.open_answer(slot, "POST", url, accept="application/json", body=body.encode())
-    async with asked as response:
+    answer = wire.open_answer(slot, "POST", url, accept="application/json", body=body.encode())
+    async with answer as response:
         if response.status_code != wire.OK:
-            said = await wire.read_beginning(response)
+            beginning = await wire.read_beginning(response)
             status = response.status_code
-            raise wire.FailedError(wire.from_status(slot, status, response.headers, said))
+            raise wire.FailedError(wire.from_status(slot, status, response.headers, beginning))
         raw = await wire.read_whole(slot, response)
     return _parse_vectors(slot, raw, len(texts))
 

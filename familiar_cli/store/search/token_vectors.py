@@ -76,7 +76,7 @@ def token_maxima(rows: Rows, extents: Extents, question: Matrix) -> Matrix:
     """
     import numpy as np  # noqa: PLC0415
 
-    found = np.zeros((len(extents.counts), len(question)), np.float32)
+    result = np.zeros((len(extents.counts), len(question)), np.float32)
     columns = np.ascontiguousarray(question.T / np.float32(SCALE))
     at_once = block_rows(*columns.shape)
     (filled,) = extents.counts.nonzero()
@@ -88,26 +88,26 @@ def token_maxima(rows: Rows, extents: Extents, question: Matrix) -> Matrix:
         last = max(first + 1, int(ends.searchsorted(done + at_once, side="right")))
         some = rows.take(places[done : int(ends[last - 1])], axis=0)
         near = some.astype(np.float32) @ columns
-        found[filled[first:last]] = np.maximum.reduceat(near, begins[first:last] - done, axis=0)
+        result[filled[first:last]] = np.maximum.reduceat(near, begins[first:last] - done, axis=0)
         first = last
-    return np.maximum(found, 0.0, out=found)
+    return np.maximum(result, 0.0, out=result)
 
 
-def largest_maxima(found: Matrix, members: Places, sizes: Places) -> Matrix:
+def largest_maxima(result: Matrix, members: Places, sizes: Places) -> Matrix:
     """Return the largest `maxima` of groups of texts, float32[g, q].
 
     Args:
-        found: The result of `maxima`.
+        result: The result of `maxima`.
         members: Indexes of the texts, group by group.
         sizes: Size of each group, >= 1.
     """
     import numpy as np  # noqa: PLC0415
 
     begins = np.cumsum(sizes) - sizes
-    best: Matrix = found.take(members[begins], axis=0)
+    best: Matrix = result.take(members[begins], axis=0)
     for step in range(1, int(sizes.max())):  # groups are small; `reduceat` takes twice as long
         others = members[begins + np.minimum(step, sizes - 1)]
-        np.maximum(best, found.take(others, axis=0), out=best)
+        np.maximum(best, result.take(others, axis=0), out=best)
     return best
 
 
@@ -197,8 +197,8 @@ def map_rows(connection: sqlite3.Connection, directory: Path) -> Rows | None:
 
 def token_stamp(connection: sqlite3.Connection, directory: Path) -> tuple[CountedTokens, int]:
     """Return a stamp that changes with the rows, or when their file is truncated."""
-    found = token_file(connection)
-    return found, size_of(directory / Path(found.name).name) if found.name else 0
+    tokens = token_file(connection)
+    return tokens, size_of(directory / Path(tokens.name).name) if tokens.name else 0
 
 
 def are_lost(connection: sqlite3.Connection, directory: Path) -> bool:
@@ -206,18 +206,18 @@ def are_lost(connection: sqlite3.Connection, directory: Path) -> bool:
     return bool(token_file(connection).name) and map_rows(connection, directory) is None
 
 
-def put_tokens(connection: sqlite3.Connection, directory: Path, made: Encoded) -> list[Extent]:
+def put_tokens(connection: sqlite3.Connection, directory: Path, encoding: Encoded) -> list[Extent]:
     """Write the token vectors of some texts; return the rows of each text."""
-    if made.tokens is None:
-        return [(None, None)] * len(made.counts)
+    if encoding.tokens is None:
+        return [(None, None)] * len(encoding.counts)
     name, start, width = token_file(connection)
     if not name:
-        width, start = made.tokens.shape[1], 0
+        width, start = encoding.tokens.shape[1], 0
         name = new_name(TOKENS_PREFIX, ".i8")
         set_meta(connection, **{**NONE, "tokens": name, "token_width": str(width)})
-    _row_file(directory, name, width).append(start, quantise_vectors(made.tokens))
+    _row_file(directory, name, width).append(start, quantise_vectors(encoding.tokens))
     extents: list[Extent] = []
-    for count in made.counts:
+    for count in encoding.counts:
         extents.append((start, count))
         start += count
     return extents
@@ -264,7 +264,7 @@ def shrink_if_due(connection: sqlite3.Connection, directory: Path) -> bool:
 def token_nearness(
     pieces: Pieces,
     rows: Rows | None,
-    asked: Encoded,
+    encoding: Encoded,
     lines: PieceParts,
     made_of: PieceParts,
     *,
@@ -277,11 +277,11 @@ def token_nearness(
     Args:
         pieces: Reader of the index.
         rows: The vectors of all tokens.
-        asked: The question.
+        encoding: The question.
         made_of: All passages that contain them.
         count: Approximate number of lines in the index.
     """
-    if rows is None or asked.tokens is None or rows.shape[1] != asked.tokens.shape[1]:
+    if rows is None or encoding.tokens is None or rows.shape[1] != encoding.tokens.shape[1]:
         return {}
     import numpy as np  # noqa: PLC0415  # only by meaning
 
@@ -292,11 +292,11 @@ def token_nearness(
     there = ids[np.minimum(ids.searchsorted(windows.lines), len(ids) - 1)] == windows.lines
     if not there.any():
         return {}
-    found = token_maxima(rows, extents, asked.tokens)
+    result = token_maxima(rows, extents, encoding.tokens)
     shares = token_weights(
         pieces.connection,
         "lines_fts",
-        asked.words,
+        encoding.words,
         count,
         counts=pieces.counts,
         visible=pieces.lines_seen,
@@ -304,12 +304,12 @@ def token_nearness(
     windows = _Windows(*(column[there] for column in windows))
     firsts = ids.searchsorted(windows.firsts)
     sizes = ids.searchsorted(windows.ends) - firsts
-    around = weighted_sums(largest_maxima(found, number_runs(firsts, sizes), sizes), shares)
-    wanted, begins = np.unique(windows.lines, return_index=True)  # windows are sorted by line
-    own = scale_values(weighted_sums(found[ids.searchsorted(wanted)], shares))
+    around = weighted_sums(largest_maxima(result, number_runs(firsts, sizes), sizes), shares)
+    target, begins = np.unique(windows.lines, return_index=True)  # windows are sorted by line
+    own = scale_values(weighted_sums(result[ids.searchsorted(target)], shares))
     passage = scale_values(np.maximum.reduceat(around, begins))
     pairs = zip(own.tolist(), passage.tolist(), strict=True)
-    return dict(zip(wanted.tolist(), pairs, strict=True))
+    return dict(zip(target.tolist(), pairs, strict=True))
 
 
 class _Windows(NamedTuple):
@@ -332,8 +332,8 @@ def _line_windows(lines: PieceParts, made_of: PieceParts) -> _Windows:
 def _window_extents(pieces: Pieces, windows: _Windows) -> tuple[Places, Extents]:
     """Return the lines in `windows` with token vectors, ascending, and their rows."""
     wanted = distinct_ids(number_runs(windows.firsts, windows.ends - windows.firsts)).tolist()
-    found = [one for one in pieces.among(wanted) if one.rows_count is not None]
-    ids, starts, counts = columns_of(found, "id", "rows_from", "rows_count")
+    candidates = [one for one in pieces.among(wanted) if one.rows_count is not None]
+    ids, starts, counts = columns_of(candidates, "id", "rows_from", "rows_count")
     return ids, Extents(starts, counts)
 
 

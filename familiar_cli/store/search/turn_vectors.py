@@ -124,8 +124,8 @@ class NearTurns(Struct, frozen=True):
         asked = np.asarray(ids, np.int64)
         places = np.minimum(np.searchsorted(known, asked), len(known) - 1)
         there = known[places] == asked
-        found = zip(asked[there].tolist(), self._cosines(places[there]).tolist(), strict=True)
-        return {turn_id: cosine_nearness(cosine, self.spec) for turn_id, cosine in found}
+        result = zip(asked[there].tolist(), self._cosines(places[there]).tolist(), strict=True)
+        return {turn_id: cosine_nearness(cosine, self.spec) for turn_id, cosine in result}
 
     def by_tokens(
         self,
@@ -148,9 +148,9 @@ class NearTurns(Struct, frozen=True):
 
         if self.tokens is None or self.asked is None:
             return {}
-        named = people_among((*speakers, self.familiar), self.query)
-        asked = self.asked.without(named.words_among(self.asked.words))
-        if asked.tokens is None:
+        people = people_among((*speakers, self.familiar), self.query)
+        encoding = self.asked.without(people.words_among(self.asked.words))
+        if encoding.tokens is None:
             return {}
         ids, extents = self._extents({turn for turns in around.values() for turn in turns})
         order = {turn: place for place, turn in enumerate(ids)}
@@ -160,13 +160,13 @@ class NearTurns(Struct, frozen=True):
         groups = [[order[turn] for turn in around[one] if turn in order] for one in wanted]
         count = visible.rows if visible else int(self.keys["id"][-1])
         weights = token_vectors.token_weights(
-            connection, "turns_fts", asked.words, count, visible=visible
+            connection, "turns_fts", encoding.words, count, visible=visible
         )
-        found = token_vectors.token_maxima(self.tokens, extents, asked.tokens)
+        result = token_vectors.token_maxima(self.tokens, extents, encoding.tokens)
         members = np.array([place for group in groups for place in group])
-        passages = token_vectors.largest_maxima(found, members, np.array([len(g) for g in groups]))
+        passages = token_vectors.largest_maxima(result, members, np.array([len(g) for g in groups]))
         own = token_vectors.scale_values(
-            weighted_sums(found[[order[turn] for turn in wanted]], weights)
+            weighted_sums(result[[order[turn] for turn in wanted]], weights)
         )
         both = (own + token_vectors.scale_values(weighted_sums(passages, weights))) / 2
         return dict(zip(wanted, both.tolist(), strict=True))
@@ -223,15 +223,15 @@ class TurnVectors:
         """
         if size_of(self._path(embedder, ".keys")) <= 0:
             return None
-        asked = read_queries(embedder, questions)
+        encoding = read_queries(embedder, questions)
         found = self._mapped(embedder)  # late: others may truncate the files
         if found is None:
             return None
         tokens = None
-        if asked.tokens is not None:
-            file = self._tokens(embedder, asked.tokens.shape[1])
+        if encoding.tokens is not None:
+            file = self._tokens(embedder, encoding.tokens.shape[1])
             tokens = file.load(_last_token_row(found[0], len(found[0])))
-        return NearTurns(*found, asked.pooled, embedder.spec, tokens=tokens, asked=asked)
+        return NearTurns(*found, encoding.pooled, embedder.spec, tokens=tokens, asked=encoding)
 
     def embed(
         self,
@@ -421,11 +421,11 @@ def _embed_texts(
     )
     for start in range(0, len(by_length), BATCH):
         some = by_length[start : start + BATCH]
-        made = read_passages(embedder, [texts[n] for n in some])
-        rows[some] = made.pooled
-        if made.tokens is not None:
-            ends = np.cumsum(made.counts)
-            parts = np.split(token_vectors.quantise_vectors(made.tokens), ends[:-1])
+        encoding = read_passages(embedder, [texts[n] for n in some])
+        rows[some] = encoding.pooled
+        if encoding.tokens is not None:
+            ends = np.cumsum(encoding.counts)
+            parts = np.split(token_vectors.quantise_vectors(encoding.tokens), ends[:-1])
             for n, part in zip(some, parts, strict=True):
                 tokens[n] = part
     return rows, tokens

@@ -125,9 +125,9 @@ def options_from(
     Raises:
         UsageError: No such method.
     """
-    known = get_args(Wanted)
-    if method not in known:
-        raise UsageError(f"No such method: {method!r}", hint=f"Known: {', '.join(known)}.")
+    args = get_args(Wanted)
+    if method not in args:
+        raise UsageError(f"No such method: {method!r}", hint=f"Known: {', '.join(args)}.")
     return SearchOptions(
         k=k,
         method=cast("Wanted", method),

@@ -51,16 +51,16 @@ def each_to_each(rows: Matrix, others: Matrix) -> Matrix:
     """Return the dot products float32[n, m] of float32[n, d] and float32[m, d]; m is small."""
     import numpy as np  # noqa: PLC0415  # 0.1 s
 
-    found: Matrix = np.einsum("nd,md->nm", rows, others)
-    return found
+    result: Matrix = np.einsum("nd,md->nm", rows, others)
+    return result
 
 
 def weighted_sums(rows: Matrix, weights: Matrix) -> Matrix:
     """Return the sums float32[n] of float32[n, d], each number times its weight."""
     import numpy as np  # noqa: PLC0415
 
-    found: Matrix = np.einsum("nd,d->n", rows, weights)
-    return found
+    result: Matrix = np.einsum("nd,d->n", rows, weights)
+    return result
 
 
 def block_rows(width: int, columns: int) -> int:
@@ -122,10 +122,10 @@ class RowFile:
             if count * self.kind.itemsize > _READ_BYTES:
                 mapped = np.memmap(self.path, self.kind, "r", _HEADER.size, (count,))
                 return np.asarray(mapped)
-            found = np.fromfile(self.path, self.kind, count, offset=_HEADER.size)
+            result = np.fromfile(self.path, self.kind, count, offset=_HEADER.size)
         except (OSError, ValueError):
             return None
-        return found if len(found) == count else None
+        return result if len(result) == count else None
 
 
 def row_bytes(path: Path) -> int:
@@ -198,8 +198,8 @@ class Cosines(Struct, frozen=True):
             ids, values = ids[keep], values[keep]
         if len(ids) > count:
             ids = ids[np.argpartition(values, -count)[-count:]]
-        found: list[int] = ids.tolist()
-        return found
+        items: list[int] = ids.tolist()
+        return items
 
     def largest(self, firsts: Ids, ends: Ids) -> Matrix:
         """Return the largest cosine in each range of ids, float32[g]; `NONE` without vectors."""
@@ -221,8 +221,8 @@ class Cosines(Struct, frozen=True):
             return {}
         places = np.minimum(self.ids.searchsorted(wanted), len(self.ids) - 1)
         there = self.ids[places] == wanted
-        found = zip(wanted[there].tolist(), self.values[places[there]].tolist(), strict=True)
-        return dict(found)
+        result = zip(wanted[there].tolist(), self.values[places[there]].tolist(), strict=True)
+        return dict(result)
 
 
 def vectors_stamp(connection: sqlite3.Connection, directory: Path) -> tuple[str, str, str, int]:
@@ -234,10 +234,10 @@ def vectors_stamp(connection: sqlite3.Connection, directory: Path) -> tuple[str,
 
 def load_vectors(connection: sqlite3.Connection, directory: Path) -> Vectors:
     """Return all vectors of the index."""
-    kept = _read_copied(connection, directory)
-    since = 0 if kept is None else int(read_meta(connection, "matrix_seq"))
+    copied = _read_copied(connection, directory)
+    since = 0 if copied is None else int(read_meta(connection, "matrix_seq"))
     fresh = _to_records(connection, _new_vectors(connection, since).fetchall())
-    return Vectors(tuple(part for part in (kept, fresh) if part is not None and len(part)))
+    return Vectors(tuple(part for part in (copied, fresh) if part is not None and len(part)))
 
 
 def is_lost(connection: sqlite3.Connection, directory: Path) -> bool:
@@ -257,15 +257,17 @@ def write_if_due(
 ) -> bool:
     """Append vectors if too many are outside the file; rewrite it if too many are unused."""
     (total,) = connection.execute("SELECT COUNT(vector_seq) FROM chunks").fetchone()
-    kept = _read_copied(connection, directory)
-    since, held = (0, 0) if kept is None else (int(read_meta(connection, "matrix_seq")), len(kept))
+    copied = _read_copied(connection, directory)
+    since, held = (
+        (0, 0) if copied is None else (int(read_meta(connection, "matrix_seq")), len(copied))
+    )
     (outside,) = connection.execute(
         "SELECT COUNT(*) FROM chunks WHERE vector_seq > ?", (since,)
     ).fetchone()
     are_many_gone = held - (total - outside) > max(DELTA_ROWS, held // 10)
     if outside <= at_most_outside and not are_many_gone:
         return False
-    del kept
+    del copied
     _write_file(connection, directory, is_new=are_many_gone)
     return True
 
@@ -293,12 +295,12 @@ def _new_vectors(connection: sqlite3.Connection, since: int) -> sqlite3.Cursor:
     return connection.execute("SELECT id, vector FROM chunks WHERE vector_seq > ?", (since,))
 
 
-def _to_records(connection: sqlite3.Connection, found: list[tuple[int, bytes]]) -> Records:
+def _to_records(connection: sqlite3.Connection, items: list[tuple[int, bytes]]) -> Records:
     import numpy as np  # noqa: PLC0415
 
     kind = np.dtype(_vector_kind(connection))
     size = kind["vector"].itemsize
-    whole = b"".join(struct.pack("<q", id_) + row for id_, row in found if len(row) == size)
+    whole = b"".join(struct.pack("<q", id_) + row for id_, row in items if len(row) == size)
     return np.frombuffer(whole, kind)
 
 
@@ -311,8 +313,8 @@ def _write_file(connection: sqlite3.Connection, directory: Path, *, is_new: bool
         )
         name = new_name(VECTORS_PREFIX, ".f32") if kept is None else read_meta(connection, "matrix")
         del kept
-        file, found = _row_file(connection, directory, name), _new_vectors(connection, since)
-        while rows := found.fetchmany(_AT_ONCE):
+        file, cursor = _row_file(connection, directory, name), _new_vectors(connection, since)
+        while rows := cursor.fetchmany(_AT_ONCE):
             records = _to_records(connection, rows)
             file.append(count, records)
             count += len(records)

@@ -47,9 +47,9 @@ _PERIOD: Final = re.compile(
 
 def day_in(text: str) -> date | None:
     """Return the first day that `text` names as `2026-01-31`, or None."""
-    for found in _DAY.finditer(text):
+    for match in _DAY.finditer(text):
         try:
-            return date(*map(int, found.groups()))
+            return date(*map(int, match.groups()))
         except ValueError:
             continue
     return None
@@ -59,10 +59,10 @@ def period_of(rel_path: str) -> Span | None:
     """Return the week, month or year that a file is about; None for any other file."""
     if "ly/" not in rel_path:  # as of almost all
         return None
-    found = _PERIOD.fullmatch(path_without_scope(rel_path))
-    if found is None:
+    match = _PERIOD.fullmatch(path_without_scope(rel_path))
+    if match is None:
         return None
-    week_year, week, month_year, month, year = (int(part or 0) for part in found.groups())
+    week_year, week, month_year, month, year = (int(part or 0) for part in match.groups())
     try:
         if week:
             days = (date.fromisocalendar(week_year, week, day) for day in (1, 7))
@@ -88,14 +88,14 @@ def times_of(text: str, day: date | None) -> list[Span]:
         text: The line.
         day: The day it was written, from which `yesterday` counts; None if unknown.
     """
-    found = []
+    spans = []
     for one in times_in(folded(text), day):
         if isinstance(one.span, Span):
-            found.append(one.span)
+            spans.append(one.span)
         elif day:
             with suppress(ValueError):
-                found.append(one.span.beside(day, one.tense))
-    return [span for span in found if span != Span(day or date.min, day or date.min)]
+                spans.append(one.span.beside(day, one.tense))
+    return [span for span in spans if span != Span(day or date.min, day or date.min)]
 
 
 def day_span(day: date) -> Span:
@@ -117,27 +117,27 @@ def time_of(
     return max([of_file, *(time_closeness(wanted, span) for span in spoken_of)])
 
 
-def time_closeness(wanted: Sequence[Span | Yearly], held: Span) -> float:
+def time_closeness(wanted: Sequence[Span | Yearly], span: Span) -> float:
     """Return the closeness in time of something to what a question asks for, in [0, 1].
 
     It is 1 within the time. Later is closer than earlier, since things are told after they
     happened. A long period that includes a short time says little about it.
     """
-    return max((_span_closeness(one, held) for one in wanted), default=0.0)
+    return max((_span_closeness(one, span) for one in wanted), default=0.0)
 
 
-def _span_closeness(wanted: Span | Yearly, held: Span) -> float:
-    if isinstance(wanted, Yearly):
+def _span_closeness(target: Span | Yearly, span: Span) -> float:
+    if isinstance(target, Yearly):
         try:
-            wanted = wanted.near(held.first)
+            target = target.near(span.first)
         except ValueError:
             return 0.0
-    gap = days_between(wanted, held)
+    gap = days_between(target, span)
     if gap > 0:
         return exp(-gap / _AFTER_DAYS)
     if gap < 0:
         return _BEFORE * exp(gap / _BEFORE_DAYS)
-    days, asked = (held.last - held.first).days, (wanted.last - wanted.first).days
+    days, asked = (span.last - span.first).days, (target.last - target.first).days
     return 1.0 if days <= max(asked, _SHORT_DAYS) else max(asked, _SHORT_DAYS) / days
 
 
@@ -184,8 +184,8 @@ class NamedPeople(NamedTuple):
 
     def share(self, keys: Collection[str]) -> float:
         """Return the share of names in the question that stand for somebody in `keys`."""
-        found = sum(not names.isdisjoint(keys) for names in self.names)
-        return found / len(self.names) if self.names else 0.0
+        position = sum(not names.isdisjoint(keys) for names in self.names)
+        return position / len(self.names) if self.names else 0.0
 
 
 NOBODY: Final = NamedPeople()
@@ -210,13 +210,13 @@ def put_people(
     speakers: Iterable[str],
 ) -> None:
     """Record a file's speakers, and the person it is about."""
-    named = list(dict.fromkeys(speakers))
+    names = list(dict.fromkeys(speakers))
     if rel_path.startswith(f"{PEOPLE_DIR}/"):
         from familiar_cli.store.memory.aliases import names_of  # noqa: PLC0415
 
-        named += names_of(text)
+        names += names_of(text)
     keys: dict[str, bool] = {}
-    for name in named[:_MOST_NAMES]:
+    for name in names[:_MOST_NAMES]:
         for key, is_part in parts_of(name).items():
             keys[key] = is_part and keys.get(key, True)
     rows = []
@@ -236,35 +236,35 @@ def people_named(connection: sqlite3.Connection, query: str, seen: str = "TRUE")
     """
 
     # Ten thousand names may begin alike, or have the same word, so they are not all looked at.
-    def held(column: str, wanted: Collection[str]) -> list[str]:
+    def held(column: str, targets: Collection[str]) -> list[str]:
         there = f"EXISTS (SELECT 1 FROM people WHERE {column} = asked.value AND {seen})"  # noqa: S608
         select = f"SELECT value FROM json_each(?) AS asked WHERE {there}"  # noqa: S608
-        return [value for (value,) in connection.execute(select, (json.dumps(list(wanted)),))]
+        return [value for (value,) in connection.execute(select, (json.dumps(list(targets)),))]
 
     def heads(wanted: Collection[str]) -> Mapping[str, NamePrefix]:
         select = (
             f"SELECT words, chars FROM people WHERE head = ? AND words < ? AND {seen}"  # noqa: S608
             " ORDER BY words DESC, chars DESC LIMIT 1"
         )
-        found: dict[str, NamePrefix] = {}
+        result: dict[str, NamePrefix] = {}
         for head in held("head", wanted):
             words, sizes = sys.maxsize, list[tuple[int, int]]()
             while size := connection.execute(select, (head, words)).fetchone():
                 sizes.append(size)
                 words = size[0]
-            found[head] = NamePrefix(sizes[0][0], max(chars for _, chars in sizes))
-        return found
+            result[head] = NamePrefix(sizes[0][0], max(chars for _, chars in sizes))
+        return result
 
     def known(wanted: Collection[str]) -> Collection[str]:
         return set(held("name", wanted))
 
     def longer(short: str) -> set[str]:
         sql = f"SELECT DISTINCT name FROM people WHERE name > ? AND name < ? AND {seen} LIMIT ?"  # noqa: S608
-        found = connection.execute(sql, (short, short + _LAST, _MOST_NICKNAMES))
-        return {name for (name,) in found}
+        cursor = connection.execute(sql, (short, short + _LAST, _MOST_NICKNAMES))
+        return {name for (name,) in cursor}
 
-    found = _named_keys(query, heads, known, longer)
-    return NamedPeople(tuple(frozenset(_also_called(connection, keys, seen)) for keys in found))
+    items = _named_keys(query, heads, known, longer)
+    return NamedPeople(tuple(frozenset(_also_called(connection, keys, seen)) for keys in items))
 
 
 def people_among(labels: Iterable[str], query: str) -> NamedPeople:
@@ -274,13 +274,13 @@ def people_among(labels: Iterable[str], query: str) -> NamedPeople:
     for head, size in map(head_of, names):
         other = begun.get(head, NamePrefix(0, 0))
         begun[head] = NamePrefix(max(other.words, size.words), max(other.chars, size.chars))
-    found = _named_keys(
+    items = _named_keys(
         query,
         lambda heads: {head: begun[head] for head in heads if head in begun},
         names.intersection,
         lambda short: {name for name in names if name.startswith(short) and name != short},
     )
-    return NamedPeople(tuple(map(frozenset, found)))
+    return NamedPeople(tuple(map(frozenset, items)))
 
 
 def _named_keys(
@@ -290,41 +290,41 @@ def _named_keys(
     longer: Callable[[str], set[str]],
 ) -> list[set[str]]:
     """Return the keys that each name in `query` stands for; `longer` begin with it."""
-    found = {mention.key: {mention.key} for mention in find_mentions(query, heads, known)}
-    for short in sorted(_may_be_nicknames(query) - found.keys()):
+    result = {mention.key: {mention.key} for mention in find_mentions(query, heads, known)}
+    for short in sorted(_may_be_nicknames(query) - result.keys()):
         if names := longer(short):
-            found[short] = names
-    return list(found.values())
+            result[short] = names
+    return list(result.values())
 
 
 def named_shares(
-    connection: sqlite3.Connection, named: NamedPeople, documents: Collection[int]
+    connection: sqlite3.Connection, people: NamedPeople, documents: Collection[int]
 ) -> dict[int, float]:
     """Return the share of the people named who speak or are described in each document."""
-    if not named.names:
+    if not people.names:
         return {}
     # A file may have a hundred names, so only those that count are taken out of the index.
     select = (
         "SELECT DISTINCT document_id, CASE WHEN name IN (SELECT value FROM json_each(?)) THEN name"
         " END FROM people WHERE document_id IN"
     )
-    asked = json.dumps(sorted(set().union(*named.names)))
+    question = json.dumps(sorted(set().union(*people.names)))
     holding: dict[int, set[str]] = {}
-    for document, name in rows_among(connection, select, sorted(documents), [asked]):
+    for document, name in rows_among(connection, select, sorted(documents), [question]):
         holding.setdefault(document, set()).add(name)
-    found = {document: named.share(names) for document, names in holding.items()}
+    result = {document: people.share(names) for document, names in holding.items()}
     others = set(documents) - holding.keys()
-    for names in named.names if others else ():
+    for names in people.names if others else ():
         for document in others & _telling_of(connection, names):
-            found[document] = found.get(document, 0.0) + 1 / len(named.names)
-    return found
+            result[document] = result.get(document, 0.0) + 1 / len(people.names)
+    return result
 
 
 def _telling_of(connection: sqlite3.Connection, names: Iterable[str]) -> set[int]:
     """Return the documents that contain one of `names`."""
-    wanted = " OR ".join(filter(None, map(fts.match_all, sorted(names))))
+    target = " OR ".join(filter(None, map(fts.match_all, sorted(names))))
     sql = "SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?"
-    return {id_ for (id_,) in connection.execute(sql, (wanted,))} if wanted else set()
+    return {id_ for (id_,) in connection.execute(sql, (target,))} if target else set()
 
 
 def _also_called(connection: sqlite3.Connection, keys: set[str], seen: str) -> set[str]:
@@ -362,12 +362,12 @@ def names_of(rel_path: str, title: str, text: str) -> set[str]:
     top, _, below = rel_path.partition("/")
     if not below or top not in (*NAMED_DIRS, LORE_DIR):
         return set()
-    told = [title, re.sub(r"\([^)]*\)", "", title), *listed_aliases(text)]
+    parts = [title, re.sub(r"\([^)]*\)", "", title), *listed_aliases(text)]
     if top == LORE_DIR:
-        told += (key for key in parse_lore(text).keys if not is_expression(key))
-    named = {" ".join(fts.words(one)) or "".join(signs_in(one)) for one in told[:_MOST_TITLES]}
-    bare = {f"{BARE}{plain}" for name in named if (plain := without_accents(name)) != name}
-    return (named | bare) - {""}
+        parts += (key for key in parse_lore(text).keys if not is_expression(key))
+    names = {" ".join(fts.words(one)) or "".join(signs_in(one)) for one in parts[:_MOST_TITLES]}
+    bare = {f"{BARE}{plain}" for name in names if (plain := without_accents(name)) != name}
+    return (names | bare) - {""}
 
 
 def named_in(connection: sqlite3.Connection, text: str, seen: str = "TRUE") -> dict[int, int]:
@@ -382,17 +382,17 @@ def named_in(connection: sqlite3.Connection, text: str, seen: str = "TRUE") -> d
         for count in range(1, _NAME_WORDS + 1):
             if telling.intersection(asked[start : start + count]):
                 grams.setdefault(" ".join(asked[start : start + count]), start)
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     select = f"SELECT name, document_id FROM names WHERE {seen} AND name IN"  # noqa: S608
     named = [*rows_among(connection, select, grams), *_unspaced_names(connection, asked, seen)]
     named += rows_among(connection, select, signs_in(text))
-    said = {name for name, _ in named}
-    bare = {key: gram for gram in grams if gram not in said for key in _bare_keys(gram)}
+    names = {name for name, _ in named}
+    bare = {key: gram for gram in grams if gram not in names for key in _bare_keys(gram)}
     named += [(bare[key], document) for key, document in rows_among(connection, select, bare)]
     for name, document in named:
         place = grams.get(name, next((n for n, word in enumerate(asked) if name in word), 0))
-        found[document] = min(place, found.get(document, place))
-    return found
+        result[document] = min(place, result.get(document, place))
+    return result
 
 
 def _unspaced_names(
@@ -426,7 +426,7 @@ _SIGNS: Final = re.compile(rf"{_SIGN}(?:\u200d{_SIGN})*")
 
 def signs_in(text: str) -> list[str]:
     """Return the emoji in a text, however they are drawn."""
-    return [found.replace("\ufe0f", "") for found in _SIGNS.findall(text)]
+    return [value.replace("\ufe0f", "") for value in _SIGNS.findall(text)]
 
 
 def _bare_keys(gram: str) -> Iterator[str]:
@@ -523,19 +523,19 @@ def asked_by(query: str, today: date) -> QuestionKind:
     """Classify a question, in any of the languages."""
     text = folded(query[:_MOST_CHARS])
     patterns = _patterns(codes_for(text))
-    said = {kind for kind, pattern in patterns if pattern.search(text)}
+    texts = {kind for kind, pattern in patterns if pattern.search(text)}
     times = tuple(times_asked(query, today))
-    kinds, topic = frozenset(said) & _DATED, _topic_of(text, today)
+    kinds, topic = frozenset(texts) & _DATED, _topic_of(text, today)
     is_question = query.rstrip().endswith(("?", "？", "؟"))
     return QuestionKind(
-        kinds, times, "you" not in said, "myself" in said, topic, is_question, today
+        kinds, times, "you" not in texts, "myself" in texts, topic, is_question, today
     )
 
 
 def _topic_of(text: str, today: date) -> str:
     """Return a folded question without its times and the words that classify it."""
-    for found in reversed(times_in(text, today)):
-        text = f"{text[: found.start]} {text[found.end :]}"
+    for value in reversed(times_in(text, today)):
+        text = f"{text[: value.start]} {text[value.end :]}"
     for kind in (*sorted(_DATED), "frame"):
         text = _any_language(kind, *codes_for(text)).sub(" ", text)
     return " ".join(fts.words(text))
@@ -567,11 +567,11 @@ def wish_words(*codes: str) -> tuple[str, ...]:
 def is_standing_wish(text: str) -> bool:
     """Tell whether a text asks for something to be done, or not done, from now on."""
     said = folded(text[:_MOST_CHARS])
-    spoken = f" {' '.join(_ASKED_WORD.findall(said))} "
+    speech = f" {' '.join(_ASKED_WORD.findall(said))} "
     return any(
         _any_language("wishes", code).search(said)
         for code in CODES
-        if any(phrase in spoken for phrase in _wish_phrases(code))
+        if any(phrase in speech for phrase in _wish_phrases(code))
     )
 
 
@@ -634,12 +634,12 @@ def people_first_scores(turns: Sequence[Recalled], scores: Sequence[float]) -> l
 def _novelty(texts: Sequence[str], moments: Sequence[datetime]) -> list[float]:
     """Return the share of each text that is new compared with earlier ones, in [0, 1]."""
     words = [set(fts.content_words(text)) for text in texts]
-    held = Counter(word for some in words for word in some)
+    counts = Counter(word for some in words for word in some)
     seen: set[str] = set()
     raw = [0.0] * len(texts)
     for n in sorted(range(len(texts)), key=lambda n: moments[n]):
         new = words[n] - seen
-        raw[n] = fsum(log(1 + held[word]) for word in new if held[word] > 1)
+        raw[n] = fsum(log(1 + counts[word]) for word in new if counts[word] > 1)
         seen |= words[n]
     top = max(raw, default=0.0) or 1.0
     return [value / top for value in raw]

@@ -240,8 +240,8 @@ class MergeBlock:
         """Private channel of a section; empty if public."""
         if self.kind != "section" or not self.lines:
             return ""
-        found = private_scope(self.lines[0])
-        return found if found is not None else _NOBODY if is_damaged(self.lines[0]) else ""
+        scope = private_scope(self.lines[0])
+        return scope if scope is not None else _NOBODY if is_damaged(self.lines[0]) else ""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -252,9 +252,9 @@ class MergeBlock:
 
     def _made_key(self) -> tuple[str, ...]:
         if self.kind == "section":
-            said = self.lines[0].lstrip("#").rstrip(" \t\r#")
-            holds = heading_in(said.partition("<!--")[0])  # a scope may have its own wishes section
-            title = f"{self.channel} {holds}" if self.channel else normal_text(said)
+            text = self.lines[0].lstrip("#").rstrip(" \t\r#")
+            holds = heading_in(text.partition("<!--")[0])  # a scope may have its own wishes section
+            title = f"{self.channel} {holds}" if self.channel else normal_text(text)
             return "section", str(self.level), "private" if self.channel else "", title
         return "item" if self.kind == "item" else "text", normal_text(self.words)
 

@@ -125,14 +125,14 @@ def in_one_order(
 
 def _followers_of(side: Sequence[_T], both: set[_T]) -> dict[_T | None, list[_T]]:
     """Map the last common entry to the entries that only one side has after it."""
-    found: dict[_T | None, list[_T]] = {}
+    result: dict[_T | None, list[_T]] = {}
     anchor: _T | None = None
     for one in side:
         if one in both:
             anchor = one
         else:
-            found.setdefault(anchor, []).append(one)
-    return found
+            result.setdefault(anchor, []).append(one)
+    return result
 
 
 class _Blocks:
@@ -232,8 +232,8 @@ class _Blocks:
             return []
         self._findings.kept += 1
         if left.kind == "section" and left.lines == base.lines:
-            gone = MergeBlock("section", left.lines, level=left.level)
-            kept = self.section(base, left, gone)
+            block = MergeBlock("section", left.lines, level=left.level)
+            kept = self.section(base, left, block)
             if kept.inside or kept.sections:
                 return [kept.copy(left.gap, left.after)]
         return [left]
@@ -257,16 +257,16 @@ def _follow_blocks(
     base: Mapping[Key, MergeBlock], side: Mapping[Key, MergeBlock]
 ) -> dict[Key, Key]:
     """Map the blocks of `base` to their successors on one side."""
-    found = {key: key for key in base if key in side}
-    if len(found) == len(base) or len(found) == len(side):
-        return found
+    result = {key: key for key in base if key in side}
+    if len(result) == len(base) or len(result) == len(side):
+        return result
     before, after = list(base), list(side)
     for i, i_end, j, j_end in changed_blocks(before, after):
-        gone = [key for key in before[i:i_end] if key not in side]
+        keys = [key for key in before[i:i_end] if key not in side]
         new = [key for key in after[j:j_end] if key not in base]
-        if gone and new:
-            found.update(_match_edited(base, side, gone, new))
-    return found
+        if keys and new:
+            result.update(_match_edited(base, side, keys, new))
+    return result
 
 
 def _match_edited(
@@ -367,17 +367,17 @@ def _item_begin(block: MergeBlock | None) -> tuple[str, str]:
 def _with_evidence(base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock, text: str) -> str:
     """Return a text with the evidence of both sides, at the place of the first."""
     began, mine, other = (_cited_turns(block) if block else set() for block in (base, ours, theirs))
-    named = (mine | other) - (began - mine) - (began - other)
+    citations = (mine | other) - (began - mine) - (began - other)
     for block, has in ((ours, mine), (theirs, other)):
-        if has == named and memory_lines.without_references(block.words) == text:
+        if has == citations and memory_lines.without_references(block.words) == text:
             return block.words
-    if not named:
+    if not citations:
         return text
     at = next(
         (_evidence_place(block) for block in (ours, theirs) if _bare_words(block) == text),
         len(text),
     )
-    return " ".join((text[:at].rstrip(" \t"), memory_lines.citation_comment(named))) + text[at:]
+    return " ".join((text[:at].rstrip(" \t"), memory_lines.citation_comment(citations))) + text[at:]
 
 
 def _bare_words(block: MergeBlock) -> str:
@@ -466,18 +466,18 @@ def _front_entries(front: str) -> dict[str, str] | None:
     read = read_front_matter(front)
     if read is None or len({entry.key for entry in read.entries}) != len(read.entries):
         return None
-    found, at = dict[str, str](), read.start
+    result, at = dict[str, str](), read.start
     for entry in read.entries:
         if not at <= entry.start <= entry.end or entry.end - 1 >= len(front):
             return None
-        found[entry.key] = front[at : entry.end]
+        result[entry.key] = front[at : entry.end]
         at = entry.end
     rest = front[at : read.end]
-    if rest.strip() and not found:
+    if rest.strip() and not result:
         return None
     if rest:
-        found[""] = rest  # comments below the last key
-    return found
+        result[""] = rest  # comments below the last key
+    return result
 
 
 def _merge_key(
@@ -502,17 +502,17 @@ def _merge_key(
 
 def _values_of(*versions: str) -> list[str]:
     """Return the values of a key in several versions, each once; empty if one is not a value."""
-    found: list[str] = []
+    items: list[str] = []
     for text in versions:
         if flow := _FLOW.fullmatch(text):
-            found += (one.strip() for one in _SPLIT.findall(flow[2]) if one.strip())
+            items += (one.strip() for one in _SPLIT.findall(flow[2]) if one.strip())
         elif text and _is_block(text):
-            found += (line.strip()[1:].strip() for line in bare_lines(text)[1:])
+            items += (line.strip()[1:].strip() for line in bare_lines(text)[1:])
         elif scalar := _SCALAR.fullmatch(text):
-            found.append(scalar[1].strip())
+            items.append(scalar[1].strip())
         else:
             return []
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(items))
 
 
 def _merge_lists(base: str, ours: str, theirs: str) -> str | None:

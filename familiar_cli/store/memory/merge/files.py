@@ -82,21 +82,21 @@ def _settled_spellings(base: Files, ours: Files, theirs: Files) -> dict[str, str
     if not both:
         return {}
     before = _parts_by_fold(base)
-    found = {}
+    result = {}
     for folded in both:
         if len(first[folded]) == len(second[folded]) == 1:
             (one,), (other,) = first[folded], second[folded]
-            found[folded] = other if one in before.get(folded, ()) else one
-    return found
+            result[folded] = other if one in before.get(folded, ()) else one
+    return result
 
 
 def _parts_by_fold(paths: Iterable[str]) -> dict[str, set[str]]:
     """Return the last parts of all paths and their parents, by folded path."""
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for path in paths:
         for folded, part in _folded_parts(path):
-            found.setdefault(folded, set()).add(part)
-    return found
+            result.setdefault(folded, set()).add(part)
+    return result
 
 
 def _folded_parts(path: str) -> Iterator[tuple[str, str]]:
@@ -124,9 +124,9 @@ def _follow_renames(
     former: dict[str, set[str]],
 ) -> dict[str, str]:
     """Apply renames to the side that did not rename; return new and old names."""
-    found: dict[str, str] = {}
-    gone = {path for path in base if not layout.is_in_conflicts(path)}
-    gone_here, gone_there = gone - ours.keys(), gone - theirs.keys()
+    result: dict[str, str] = {}
+    paths = {path for path in base if not layout.is_in_conflicts(path)}
+    gone_here, gone_there = paths - ours.keys(), paths - theirs.keys()
     changed_there = {p for p in gone_here if p in theirs and theirs[p] != base[p]}
     changed_here = {p for p in gone_there if p in ours and ours[p] != base[p]}
     in_both = gone_here & gone_there
@@ -143,8 +143,8 @@ def _follow_renames(
             other[new] = other.pop(source)
             base[new] = base.pop(old)
             former.setdefault(new, set()).update({old, source})
-            found[new] = old
-    return found
+            result[new] = old
+    return result
 
 
 def _match_renames(
@@ -154,22 +154,22 @@ def _match_renames(
     if not gone or not new:
         return {}
     free = {path for path in new if not layout.is_in_conflicts(path)}
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for old in sorted(gone):
         same = [path for path in free if tree[path] == base[old]]
         if same:
-            found[old] = min(same, key=lambda path: (_file_name(path) != _file_name(old), path))
-            free.discard(found[old])
-    rest = [old for old in sorted(gone) if old not in found]
+            result[old] = min(same, key=lambda path: (_file_name(path) != _file_name(old), path))
+            free.discard(result[old])
+    rest = [old for old in sorted(gone) if old not in result]
     if not rest or not free or len(rest) * len(free) > _MOST_PAIRS:
-        return found
+        return result
     sums = _Contents(read)
     pairs = ((sums.likeness(base[old], tree[path]), old, path) for old in rest for path in free)
     for likeness, old, path in sorted(pairs, key=lambda pair: (-pair[0], *pair[1:])):
-        if likeness >= _ALIKE and old not in found and path in free:
-            found[old] = path
+        if likeness >= _ALIKE and old not in result and path in free:
+            result[old] = path
             free.discard(path)
-    return found
+    return result
 
 
 class _Contents:
@@ -257,8 +257,8 @@ def copy_path(rel_path: str, instance: str, is_taken: Callable[[str], bool]) -> 
 
 def listed_conflicts(text: str) -> list[Conflict]:
     """Parse the list of conflicts; damaged lines are skipped."""
-    found = (_parse_conflict(entry[1]) for entry in _ENTRY.finditer(text))
-    return [one for one in found if one is not None]
+    conflicts = (_parse_conflict(entry[1]) for entry in _ENTRY.finditer(text))
+    return [one for one in conflicts if one is not None]
 
 
 def conflicts_in(store: MemoryStore) -> list[Conflict]:
@@ -291,17 +291,17 @@ def open_conflicts(
     """
     before = (one for text in lists for one in listed_conflicts(text))
     known = {one.copy: one for one in (*before, *new)}
-    found = (
+    conflicts = (
         known.get(copy) or Conflict(copy.removeprefix(_BELOW), copy, "", "", "", ())
         for copy in paths
         if is_copy(copy)
     )
-    return sorted(found, key=lambda one: (one.path, one.copy))
+    return sorted(conflicts, key=lambda one: (one.path, one.copy))
 
 
 def _list_line(one: Conflict) -> str:
-    told = json.dumps(to_builtins(one), ensure_ascii=False)
-    data = told.replace("<", "\\u003c").replace(">", "\\u003e")
+    text = json.dumps(to_builtins(one), ensure_ascii=False)
+    data = text.replace("<", "\\u003c").replace(">", "\\u003e")
     link = f"[{_escape_name(one.path)}]({quote(one.copy.removeprefix(_BELOW))})"
     which = f": the version of {_escape_name(one.theirs)}" if one.theirs else ""
     return f"- {link}{which} <!-- conflict {data} -->\n"
@@ -529,10 +529,10 @@ class _Trees:
             pass
         elif mine is None or other is None:
             self._put(path, mine or other)
-            gone, kept = self._ours, self._theirs
+            side, kept = self._ours, self._theirs
             if other is None:
-                gone, kept = kept, gone
-            text = f"kept: deleted on {gone.instance}, changed on {kept.name(path)}"
+                side, kept = kept, side
+            text = f"kept: deleted on {side.instance}, changed on {kept.name(path)}"
             self._notes.append(MergeNote(path, text))
         else:
             self._both(path, was, mine, other)
@@ -541,9 +541,9 @@ class _Trees:
         """Merge a file that both sides changed differently."""
         first, second = self._ours, self._theirs
         if is_made(path) and POLICIES[kind := self._kind(path)].keeps_other is False:
-            kept = self._stands(POLICIES[kind], path)
-            self._put(path, mine if kept is first else other)
-            text = f"kept: the version of {kept.name(path)}, to be made again from both"
+            side = self._stands(POLICIES[kind], path)
+            self._put(path, mine if side is first else other)
+            text = f"kept: the version of {side.name(path)}, to be made again from both"
             self._notes.append(MergeNote(path, text))
             return
         from familiar_cli.store.memory.merge.content import merge_content
@@ -580,11 +580,11 @@ class _Trees:
                 return sides[says.index(True)]
         return self._ours
 
-    def _keep_copy(self, found: Conflict, blob: str) -> None:
-        """Store the other version of a file; sets the path of the copy in `found`."""
-        copy = copy_path(found.path, found.theirs, lambda one: self._is_taken(one, blob))
+    def _keep_copy(self, conflict: Conflict, blob: str) -> None:
+        """Store the other version of a file; sets the path of the copy in `conflict`."""
+        copy = copy_path(conflict.path, conflict.theirs, lambda one: self._is_taken(one, blob))
         self._put(copy, blob)
-        self._conflicts.append(replace(found, copy=copy))
+        self._conflicts.append(replace(conflict, copy=copy))
 
     def _is_taken(self, path: str, blob: str) -> bool:
         trees = (self._base, self._ours.files, self._theirs.files, self._files)

@@ -149,15 +149,15 @@ class PageEraser(Struct, frozen=True, dict=True):
         """Tell whether an item is based on them, or names or quotes them."""
         if not block.strip():
             return False
-        cited = citations_in(block)
-        if cited and all(self.cites(one.instance, n) for one in cited for n in one.ids):
+        citations = citations_in(block)
+        if citations and all(self.cites(one.instance, n) for one in citations for n in one.ids):
             return True
         directory = rel_path.removeprefix(f"{layout.CONFLICTS_DIR}/").partition("/")[0]
         if any(re.search(rf"(?<![\w-]){re.escape(slug)}(?![\w-])", block) for slug in self.slugs):
             return True
         if directory in _OF_THE_FAMILIAR:
             return False
-        if cited or directory in _ARCHIVES:
+        if citations or directory in _ARCHIVES:
             return self.resembles(block)
         return self.names(block)
 

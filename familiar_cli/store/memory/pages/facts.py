@@ -71,8 +71,8 @@ def days_shown(
             above = [*(one for one in above if one[0] < line.level), (line.level, line.title)]
         said = "\n".join([*(title for _, title in above), line.text])
         places += (
-            (line.start + found.start(), found[0], said)
-            for found in (() if line.in_code else _CITING.finditer(line.text))
+            (line.start + match.start(), match[0], said)
+            for match in (() if line.in_code else _CITING.finditer(line.text))
         )
     days = numbering.newest_days([comment for _, comment, _ in places], viewer)
     months: defaultdict[tuple[int, int], set[date]] = defaultdict(set)
@@ -96,8 +96,8 @@ LIMIT_DAYS: Final = re.compile(
 def limit_days(text: str, said: str) -> tuple[str, str] | None:
     """Return the days in the line of a page that says the same as `said`; None without such one."""
     same = (line for line in scan(text) if lines.normal_line(line.text) == lines.normal_line(said))
-    found = next(filter(None, (LIMIT_DAYS.search(line.text) for line in same)), None)
-    return (found[1], found[2]) if found else None
+    match = next(filter(None, (LIMIT_DAYS.search(line.text) for line in same)), None)
+    return (match[1], match[2]) if match else None
 
 
 def renew_limit(text: str, said: str, bullet_text: str) -> str:
@@ -119,9 +119,9 @@ def with_days(text: str, numbering: lines.Numbering, viewer: Viewer, phrases: Ph
     return replace_spans(text, [(at, at, f"{gaps[at]}{day}") for at, day in shown.items()])
 
 
-def _names_date(said: str, day: date, phrases: Phrases) -> bool:
+def _names_date(text: str, day: date, phrases: Phrases) -> bool:
     """Tell whether a line or its heading already names the day or month of its turn."""
-    return any(one in said for one in (phrases.month(day), phrases.day(day), f"{day:%Y-%m}"))
+    return any(one in text for one in (phrases.month(day), phrases.day(day), f"{day:%Y-%m}"))
 
 
 _ENDED: Final = re.compile(r"[ \t]{0,9}<!-- ended ([0-9]{4}-[0-9]{2}-[0-9]{2}) -->")
@@ -129,18 +129,18 @@ _ENDED: Final = re.compile(r"[ \t]{0,9}<!-- ended ([0-9]{4}-[0-9]{2}-[0-9]{2}) -
 
 def ended_on(line: str) -> str:
     """Return the ISO 8601 date on which a line was superseded; empty if current."""
-    found = _ENDED.search(line) if "<!-- ended " in line else None
-    return found[1] if found else ""
+    match = _ENDED.search(line) if "<!-- ended " in line else None
+    return match[1] if match else ""
 
 
 def with_end(line: str, day: date, phrases: Phrases) -> str:
     """Mark a line as ended on a day."""
     body = line.rstrip("\r\n")
-    said = lines.without_references(body).rstrip()
+    text = lines.without_references(body).rstrip()
     until = phrases.until_when.format(phrases.month(day))
     cited = lines.citation_comment(lines.citations_in(body))
     marks = " ".join(filter(None, (cited, f"<!-- ended {day.isoformat()} -->")))
-    return f"{said} ({until}) {marks}{line[len(body) :]}"
+    return f"{text} ({until}) {marks}{line[len(body) :]}"
 
 
 def holding_line(text: str, words: str, scope: str | None) -> TextLine | None:

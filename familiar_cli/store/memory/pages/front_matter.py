@@ -142,23 +142,23 @@ def _node_value(node: Any, known: dict[int, Value]) -> Value:  # noqa: ANN401  #
 def _by_line(text: str, start: int, end: int) -> Iterator[FrontKey]:
     """Yield the entries of nearly valid YAML: keys with their continuation lines."""
     at, indent = start, None
-    found: list[tuple[str, str, int]] = []
+    items: list[tuple[str, str, int]] = []
     more: dict[int, list[str]] = {}
     for line in split_lines(text[start:end]):
         bare = line.rstrip("\r\n")
         key = _KEY.fullmatch(bare)
         if key and indent in {None, key[1]}:
             indent = key[1]
-            found.append((key[2] or key[3] or key[4] or "", key[5] or "", at))
-        elif found and _COMMENT.sub("", bare).strip():
-            more.setdefault(len(found) - 1, []).append(bare.strip())
+            items.append((key[2] or key[3] or key[4] or "", key[5] or "", at))
+        elif items and _COMMENT.sub("", bare).strip():
+            more.setdefault(len(items) - 1, []).append(bare.strip())
         at += len(line)
-    ends = [*(place for _, _, place in found), end][1:]
-    for number, ((name, value, place), until) in enumerate(zip(found, ends, strict=True)):
+    ends = [*(place for _, _, place in items), end][1:]
+    for number, ((name, value, place), until) in enumerate(zip(items, ends, strict=True)):
         below = more.get(number)
-        said = [_unquote(item.removeprefix("- ")) for item in below or ()]
+        texts = [_unquote(item.removeprefix("- ")) for item in below or ()]
         single = text.find("\n", place) + 1 or end
-        told: Value = [*filter(None, [_unquote(value)]), *said] if below else _unquote(value)
+        told: Value = [*filter(None, [_unquote(value)]), *texts] if below else _unquote(value)
         yield FrontKey(name, told, place, until if below else single)
 
 
@@ -170,10 +170,10 @@ def _unquote(value: str) -> str:
 
 def listed_aliases(markdown: str) -> tuple[str, ...]:
     """Return the names in `aliases:` of the front matter, on one line or as a list."""
-    found = value_of(markdown, "aliases")
-    if isinstance(found, str):
-        found = found.strip("[]").split(",")
-    names = (name.strip(" \t\"'") for name in found or () if isinstance(name, str))
+    value = value_of(markdown, "aliases")
+    if isinstance(value, str):
+        value = value.strip("[]").split(",")
+    names = (name.strip(" \t\"'") for name in value or () if isinstance(name, str))
     return tuple(name for name in names if name)
 
 
@@ -367,7 +367,7 @@ def unquote_value(line: str) -> str:
 
 def _as_json(key: str) -> str:
     text = json.dumps(key, ensure_ascii=False)
-    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _read_unmarked(
@@ -376,9 +376,9 @@ def _read_unmarked(
     """Parse a file whose mark was moved, removed or never there."""
     marks = [n for n, line in enumerate(rest) if _MARK.fullmatch(_bare_title(line))]
     if marks:
-        found = _MARK.fullmatch(_bare_title(rest[marks[0]]))
-        assert found
-        return _make_page(title, bullets, found[1], rest[: marks[0]] + rest[marks[0] + 1 :])
+        match = _MARK.fullmatch(_bare_title(rest[marks[0]]))
+        assert match
+        return _make_page(title, bullets, match[1], rest[: marks[0]] + rest[marks[0] + 1 :])
     if not rest:  # a list with nothing below it is the text
         return _make_page(title, [], None, listed)
     return _make_page(title, bullets, None, rest)

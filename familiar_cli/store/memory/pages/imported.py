@@ -56,10 +56,10 @@ class ImportedPages:
         """Tell whether a page was imported, also if it was moved since and not edited."""
         if not self.may_have(rel_path):
             return False
-        known = self._read()
-        if not known.is_complete or fold(rel_path) in known.paths:
+        pages = self._read()
+        if not pages.is_complete or fold(rel_path) in pages.paths:
             return True
-        return bool(text and known.digests) and sha256_of(text) in known.digests
+        return bool(text and pages.digests) and sha256_of(text) in pages.digests
 
     def stamp(self) -> str:
         """Return a text that changes with the ledgers."""
@@ -71,9 +71,9 @@ class ImportedPages:
 
     def has_between(self, first: date, last: date) -> bool:
         """Tell whether a page of a period was imported that is about any of these days."""
-        known = self._read()
-        is_near = any(since <= last and first <= until for since, until in known.days)
-        return is_near or not known.is_complete
+        pages = self._read()
+        is_near = any(since <= last and first <= until for since, until in pages.days)
+        return is_near or not pages.is_complete
 
     def _read(self) -> _Pages:
         stamp = tuple(sorted(self._ledgers()))

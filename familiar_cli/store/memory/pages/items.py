@@ -60,18 +60,18 @@ def merge_day(there: str, new: str, *, via: str = "", chats: Sequence[str] = ())
     for item in bullet_items(there):
         said_in, _ = key_of(item)
         known |= {(said_in, normal_line(one)) for one in split_sentences(_TAG.sub(" ", item))}
-    found: list[str] = []
+    items: list[str] = []
     for item in _plain_items(_DOT.sub("- ", new)):
         sentences = split_sentences(item) if _is_paragraph(item) else []
         keys = [key if key[0] else (tags, key[1]) for key in map(key_of, sentences)]
         if len(set(keys)) == len(keys) and known.isdisjoint(keys):
-            found.append(_as_bullet(item))
+            items.append(_as_bullet(item))
             continue
         for sentence, key in zip(sentences, keys, strict=True):
             if key not in known:
                 known.add(key)
-                found.append(_as_bullet(sentence))
-    text = "".join(found)
+                items.append(_as_bullet(sentence))
+    text = "".join(items)
     return merge_bullets(there, tag_bullets(text, via=via, chats=chats) if via else text)
 
 
@@ -116,12 +116,12 @@ def _as_bullet(item: str) -> str:
 
 def merge_bullets(there: str, new: str) -> str:
     """Append the items of `new` that `there` lacks, without a second title."""
-    known = {key_of(item) for item in bullet_items(there)}
+    keys = {key_of(item) for item in bullet_items(there)}
     lacking: list[str] = []
     for item in bullet_items(new):
         key, is_heading = key_of(item), bool(_HEADING.match(item))
-        if key[1] and key not in known and not (there and item.startswith("# ")):
-            known.add(key)
+        if key[1] and key not in keys and not (there and item.startswith("# ")):
+            keys.add(key)
             ended = item if item.endswith("\n") else f"{item}\n"
             apart = "\n" if lacking and is_heading else ""
             lacking.append(f"{apart}{ended}{is_heading * chr(10)}")
@@ -164,18 +164,18 @@ def tag_bullets(
 
 def bare_items(text: str) -> dict[str, str]:
     """Map the untagged text of each bullet to the bullet with its newline."""
-    found = {}
+    result = {}
     for lines in _item_lines(text):
         item = "".join(line.text for line in lines)
         if _is_fact_item(lines[0].text):
-            found[_bare_item(item)] = item if item.endswith("\n") else f"{item}\n"
-    return found
+            result[_bare_item(item)] = item if item.endswith("\n") else f"{item}\n"
+    return result
 
 
 def _bare_item(item: str) -> str:
     """Return a bullet without instance tag and citations."""
-    told = _VIA.sub("", without_references(item))
-    return "\n".join(line.rstrip() for line in told.rstrip().split("\n"))
+    text = _VIA.sub("", without_references(item))
+    return "\n".join(line.rstrip() for line in text.rstrip().split("\n"))
 
 
 def chats_in(text: str) -> tuple[str, ...]:
@@ -205,5 +205,5 @@ def _item_lines(text: str) -> Iterator[list[TextLine]]:
 
 
 def _is_fact_item(line: str) -> bool:
-    found = bullet(line)
-    return found is not None and not found.indent and bool(line[found.text_at :].strip())
+    marker = bullet(line)
+    return marker is not None and not marker.indent and bool(line[marker.text_at :].strip())

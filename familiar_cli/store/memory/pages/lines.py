@@ -82,8 +82,8 @@ class Numbering(Struct, frozen=True):
         """Return the citations for local turns."""
         wanted = set(turn_ids)
         elsewhere = self.origins(wanted) if wanted else {}
-        found = (elsewhere.get(turn_id, (self.own, turn_id)) for turn_id in wanted)
-        return _join_citations(Cited(instance, number, number) for instance, number in found)
+        items = (elsewhere.get(turn_id, (self.own, turn_id)) for turn_id in wanted)
+        return _join_citations(Cited(instance, number, number) for instance, number in items)
 
     def local(self, cited: Cited) -> Mapping[int, int]:
         """Return the local ids of a citation's turns held here, by number."""
@@ -98,26 +98,26 @@ class Numbering(Struct, frozen=True):
         Each instance's turns and all days are looked up once for all texts. Of a long range only
         the last turns count, being the newest.
         """
-        cited = [
+        citations = [
             {(c.instance or self.began, n) for c in citations_in(t) for n in c.ids[-_NEWEST:]}
             for t in texts
         ]
         numbers: dict[str, set[int]] = {}
-        for instance, number in set().union(*cited):
+        for instance, number in set().union(*citations):
             numbers.setdefault(instance, set()).add(number)
         local: dict[tuple[str, int], int] = {}
         for instance, some in numbers.items():
             here = {n: n for n in some} if instance == self.own else self.find(instance, some)
             local |= {(instance, number): turn for number, turn in here.items()}
         days = self.days(set(local.values()), viewer) if local else {}
-        found: list[dict[date, list[int]]] = []
-        for one in cited:
+        matches: list[dict[date, list[int]]] = []
+        for one in citations:
             by_day: dict[date, list[int]] = {}
             for turn in sorted(local[name] for name in one if name in local):
                 if turn in days:
                     by_day.setdefault(days[turn], []).append(turn)
-            found.append(by_day)
-        return found
+            matches.append(by_day)
+        return matches
 
     def newest_days(self, texts: Iterable[str], viewer: Viewer) -> list[date | None]:
         """Return, per text, the day of the newest cited turn visible to a viewer."""
@@ -130,21 +130,21 @@ class Numbering(Struct, frozen=True):
             NotFoundError: That instance's turn is not stored here.
             UsageError: `name` is neither.
         """
-        wanted = parse_turn_name(str(name))
-        if wanted is None:
+        citation = parse_turn_name(str(name))
+        if citation is None:
             raise UsageError(
                 f"{str(name)[:60]!r} is not a turn",
                 hint="Use its number, CHANNEL:NUMBER or INSTANCE:NUMBER; `familiar history show` "
                 "lists turns.",
             )
-        if not wanted.instance:
-            return wanted.first
-        found = self.local(wanted).get(wanted.first)
-        if found is None:
+        if not citation.instance:
+            return citation.first
+        position = self.local(citation).get(citation.first)
+        if position is None:
             raise NotFoundError(
                 f"Turn {str(name)!r} does not exist here", hint="Run `familiar history show`."
             )
-        return found
+        return position
 
     def turn_names(self, numbers: Iterable[int]) -> dict[int, str]:
         """Return the global names of local turns, `instance:number`, by their numbers.
@@ -208,11 +208,11 @@ def rename_turns(text: str, old: Collection[str], new: str, numbers: Collection[
     """
 
     def replaced(comment: re.Match[str]) -> str:
-        cited = [Cited(c.instance, n, n) for c in citations_in(comment[0]) for n in c.ids]
-        meant = {one for one in cited if one.instance in old and one.first in numbers}
+        citations = [Cited(c.instance, n, n) for c in citations_in(comment[0]) for n in c.ids]
+        meant = {one for one in citations if one.instance in old and one.first in numbers}
         if not meant or turn_count(comment[0]) > _MOST_IN_RANGE:
             return comment[0]
-        named = (one._replace(instance=new) if one in meant else one for one in cited)
+        named = (one._replace(instance=new) if one in meant else one for one in citations)
         return comment[0][: comment[0].index("<")] + citation_comment(named)
 
     return _replace_comments(text, replaced)
@@ -259,19 +259,21 @@ def citation_comment(turns: Iterable[Cited | int]) -> str:
     Args:
         turns: A plain number refers to the original instance.
     """
-    named = _join_citations(one if isinstance(one, Cited) else Cited("", one, one) for one in turns)
+    citations = _join_citations(
+        one if isinstance(one, Cited) else Cited("", one, one) for one in turns
+    )
     groups = (
         (f"{instance}:" if instance else "") + ", ".join(map(_format_range, group))
-        for instance, group in groupby(named, key=lambda one: one.instance)
+        for instance, group in groupby(citations, key=lambda one: one.instance)
     )
     body = "; ".join(groups)
     return f"<!-- turns {body} -->" if body else ""
 
 
-def _join_citations(cited: Iterable[Cited]) -> list[Cited]:
+def _join_citations(citations: Iterable[Cited]) -> list[Cited]:
     """Merge citations into as few ranges as possible, sorted by instance and number."""
     found: list[Cited] = []
-    for one in sorted(cited):
+    for one in sorted(citations):
         last = found[-1] if found else None
         if last and last.instance == one.instance and one.first <= last.last + 1:
             found[-1] = last._replace(last=max(last.last, one.last))
@@ -291,8 +293,8 @@ def number_spans(turn_ids: Iterable[int]) -> str:
 
 def turn_ids(line: str, numbering: Numbering) -> tuple[int, ...]:
     """Return the local turns a text cites, sorted and unique."""
-    found = (numbering.local(one).values() for one in citations_in(line))
-    return tuple(sorted(set().union(*found)))
+    items = (numbering.local(one).values() for one in citations_in(line))
+    return tuple(sorted(set().union(*items)))
 
 
 def scopes_cited(
@@ -304,14 +306,14 @@ def scopes_cited(
 
     A turn that is not stored here might be private: it counts as the owner's.
     """
-    cited = [[(one, numbering.local(one)) for one in citations_in(text)] for text in texts]
-    known = scopes_of({n for some in cited for _, local in some for n in local.values()})
+    citations = [[(one, numbering.local(one)) for one in citations_in(text)] for text in texts]
+    known = scopes_of({n for some in citations for _, local in some for n in local.values()})
     return [
         frozenset(
             known.get(local.get(number, 0), OWNERS) for one, local in some for number in one.ids
         )
         - {PUBLIC}
-        for some in cited
+        for some in citations
     ]
 
 
@@ -393,7 +395,7 @@ def machine_spans(text: str) -> tuple[Span, ...]:
     spans = [(0, start)] if (start := markdown.body_start(text)) else []
     spans += markdown.comments(text)
     if "blocks:" in text or "made_" in text or "sources:" in text:
-        spans += (found.span() for found in _RECORD.finditer(text))
+        spans += (match.span() for match in _RECORD.finditer(text))
     if "[chat:" in text or "[via:" in text:
         spans += (found.span() for found in TAG.finditer(text))
     if "](" in text:
@@ -481,11 +483,11 @@ def _lists_in(lines: Sequence[markdown.TextLine]) -> Iterator[Span]:
         held = []
 
 
-def _goes_on(held: Sequence[markdown.TextLine], line: markdown.TextLine) -> bool:
+def _goes_on(lines: Sequence[markdown.TextLine], line: markdown.TextLine) -> bool:
     """Tell whether a line continues the list above it without starting an item."""
-    if not held or line.in_code:
+    if not lines or line.in_code:
         return False
-    return line.text[0] in " \t\r\n" or bool(held[-1].text.strip())
+    return line.text[0] in " \t\r\n" or bool(lines[-1].text.strip())
 
 
 def only_links(line: str) -> bool:
@@ -596,19 +598,19 @@ def main_script(text: str) -> str | None:
 
 def scripts_in(texts: Iterable[str]) -> frozenset[str]:
     """Return every script used in `texts`."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for text in texts:
-        found.update(_count_scripts(text))
-    return frozenset(found)
+        counts.update(_count_scripts(text))
+    return frozenset(counts)
 
 
 def _count_scripts(text: str) -> Counter[str]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for char, times in Counter(text).items():
         if char.isalpha():
             script = unicodedata.name(char, "?").split()[0]
-            found[_ONE_SCRIPT.get(script, script)] += times
-    return found
+            counts[_ONE_SCRIPT.get(script, script)] += times
+    return counts
 
 
 def _word_pieces(text: str) -> Iterable[str]:

@@ -103,7 +103,7 @@ def places_in(bare: str, rel_path: str) -> Iterator[LinkPlace]:
 def way_to(target: str, source: str) -> str:
     """Return the Markdown link address from the file `source` to `target`."""
     way = posixpath.relpath(target, posixpath.dirname(source) or ".")
-    return _UNSAFE.sub(lambda found: quote(found[0], safe=""), way)
+    return _UNSAFE.sub(lambda match: quote(match[0], safe=""), way)
 
 
 def unhidden_text(text: str) -> str:
@@ -176,18 +176,18 @@ def wiki_links(bare: str) -> Iterator[WikiLink]:
     """Yield the wiki links of a text with code and comments blanked."""
     if "[[" not in bare:
         return
-    for found in _WIKI.finditer(bare):
-        said = found[1].rstrip("\\") if found[3] is not None else found[1]  # `\|` in a table
+    for match in _WIKI.finditer(bare):
+        said = match[1].rstrip("\\") if match[3] is not None else match[1]  # `\|` in a table
         name = said.strip()
         if name:
-            start = found.start(1) + len(said) - len(said.lstrip())
-            place = (found[2] or "").rstrip("\\")
-            yield WikiLink(name, start, start + len(name), found.span(), place, found[3])
+            start = match.start(1) + len(said) - len(said.lstrip())
+            place = (match[2] or "").rstrip("\\")
+            yield WikiLink(name, start, start + len(name), match.span(), place, match[3])
 
 
 def words_of_links(text: str) -> str:
     """Return a text with each link replaced by what a reader sees of it."""
-    text = _WIKI.sub(lambda found: found[3] or found[1], text) if "[[" in text else text
+    text = _WIKI.sub(lambda match: match[3] or match[1], text) if "[[" in text else text
     return _INLINE.sub(r"\1", text) if "](" in text else text
 
 
@@ -225,11 +225,11 @@ class PageNames:
         here = posixpath.dirname(source)
         if name.startswith(_RELATIVE):
             name = "/" + posixpath.normpath(posixpath.join(here, name))
-        wanted = fold(name)
+        target = fold(name)
         fits = [
             (path, how)
-            for path in self._by_name.get(posixpath.basename(wanted), ())
-            for how in [_name_fit(wanted, path)]
+            for path in self._by_name.get(posixpath.basename(target), ())
+            for how in [_name_fit(target, path)]
             if how
         ]
         below = f"{here}/" if here else ""
@@ -267,21 +267,21 @@ class PageNames:
 
     @cached_property
     def _directories(self) -> frozenset[str]:
-        found: set[str] = set()
+        items: set[str] = set()
         for path in self._paths:
             above = posixpath.dirname(path)
-            while above and above not in found:
-                found.add(above)
+            while above and above not in items:
+                items.add(above)
                 above = posixpath.dirname(above)
-        return frozenset(found)
+        return frozenset(items)
 
     @cached_property
     def _by_name(self) -> dict[str, list[str]]:
         names: dict[str, list[str]] = {}
         for path in self._paths:
             last = posixpath.basename(path)
-            for said in dict.fromkeys((last, bare_of(last))):
-                names.setdefault(fold(said), []).append(path)
+            for text in dict.fromkeys((last, bare_of(last))):
+                names.setdefault(fold(text), []).append(path)
         return names
 
     @cached_property
@@ -293,12 +293,12 @@ class PageNames:
         return {fold(name): path for name, path in reversed(names)}
 
 
-def _name_fit(wanted: str, path: str) -> str:
+def _name_fit(target: str, path: str) -> str:
     """Tell how a folded name matches a path: `whole`, `end`, or an empty string."""
-    for said in (fold(path), fold(bare_of(path))):
-        if said == wanted.removeprefix("/"):
+    for text in (fold(path), fold(bare_of(path))):
+        if text == target.removeprefix("/"):
             return "whole"
-        if not wanted.startswith("/") and said.endswith(f"/{wanted}"):
+        if not target.startswith("/") and text.endswith(f"/{target}"):
             return "end"
     return ""
 
@@ -389,9 +389,9 @@ class Relinking(Struct, frozen=True, dict=True):
         way = way_to(wanted, is_at)
         yield *link.whole, _write_wiki_link(text, link, name, label, way, is_yaml=is_yaml)
 
-    def _shows_old(self, target: str, shown: str | None) -> bool:
+    def _shows_old(self, target: str, text: str | None) -> bool:
         change = self.relabel
-        return change is not None and (target, shown) == (change.rel_path, change.old)
+        return change is not None and (target, text) == (change.rel_path, change.old)
 
     def _canvas(self, text: str, was_at: str, is_at: str) -> str:
         def changed(found: Match[str]) -> str:
@@ -509,9 +509,9 @@ def move_with_links(store: MemoryStore, old: str, new: str, *, dry_run: bool) ->
     return MoveResult(tx.result, tuple(file.rel_path for file in changed), pages.skipped)
 
 
-def _anchor_of(written: str) -> str:
-    found = _ANCHOR.search(written)
-    return found[0] if found else ""
+def _anchor_of(text: str) -> str:
+    match = _ANCHOR.search(text)
+    return match[0] if match else ""
 
 
 def _write_wiki_link(

@@ -121,15 +121,15 @@ def _decorators(content: str) -> list[tuple[bool, str, str]]:
 
 def effective_decorators(content: str) -> dict[str, str]:
     """Return the decorators that count: the first of a name, a fallback only for an unknown one."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     is_unknown = False
     for is_fallback, name, value in _decorators(content):
         if is_fallback and not is_unknown:
             continue
         is_unknown = name not in _KNOWN
         if not is_unknown:
-            found.setdefault(name, value)
-    return found
+            result.setdefault(name, value)
+    return result
 
 
 class LoreSettings(Struct, frozen=True):
@@ -350,10 +350,10 @@ def _find_setting(shape: str, raw: Mapping[str, Any], name: str) -> Any:  # noqa
     extensions = raw.get("extensions")
     extensions = extensions if isinstance(extensions, dict) else {}
     packed = extensions.get("world_info")
-    snake = re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", name)
+    snake = re.sub("[A-Z]", lambda match: f"_{match[0].lower()}", name)
     places = (extensions, packed if isinstance(packed, dict) else {})
-    found = (place[key] for place in places for key in (name, snake) if place.get(key) is not None)
-    return next(found, None)
+    items = (place[key] for place in places for key in (name, snake) if place.get(key) is not None)
+    return next(items, None)
 
 
 def _texts(value: object, *, blanks: bool = False) -> tuple[str, ...]:

@@ -100,7 +100,7 @@ def relations_in(text: str, rel_path: str, known: Collection[str] = ()) -> Relat
         rel_path: Where it is.
         known: Folded relations that may be followed by a plain name.
     """
-    found: list[Relation] = []
+    relations: list[Relation] = []
     unread: list[int] = []
     lines = list(_relation_lines(text))
     if not lines:
@@ -115,18 +115,18 @@ def relations_in(text: str, rel_path: str, known: Collection[str] = ()) -> Relat
         turns = tuple(memory_lines.citations_in(line.text))
         if not read and not item.indent:
             unread.append(line.number)
-        found += (
+        relations += (
             replace(one, evidence=(*one.evidence, *turns), line=line.number, private=private)
             for one in read
         )
-    return RelationLines(tuple(found), tuple(unread))
+    return RelationLines(tuple(relations), tuple(unread))
 
 
 def line_of(one: Relation, way: str) -> str:
     """Format a relation as a line; `way` is its link address."""
-    told = [f"since {one.since}"] if one.since else []
-    told += [f"until {one.until}"] if one.until else []
-    when = f" ({', '.join(told)})" if told else ""
+    parts = [f"since {one.since}"] if one.since else []
+    parts += [f"until {one.until}"] if one.until else []
+    when = f" ({', '.join(parts)})" if parts else ""
     name = one_line(one.name, MOST_RELATION_CHARS).replace("[", "(").replace("]", ")")
     cited = memory_lines.citation_comment(one.evidence)
     return f"- {one.relation} [{name}]({way}){when} {cited}".rstrip()
@@ -167,7 +167,7 @@ def _linked_relations(words: str, rel_path: str, known: Collection[str]) -> Iter
 
 def _relation_ends(words: str, rel_path: str) -> Iterator[tuple[int, int, str, str]]:
     """Yield the targets on a line: their range, path and name."""
-    found = [
+    items = [
         (
             place.label[0] - 1,
             words.find(")", place.end) + 1,
@@ -177,18 +177,18 @@ def _relation_ends(words: str, rel_path: str) -> Iterator[tuple[int, int, str, s
         for place in page_links.places_in(words, rel_path)
         if place.label
     ]
-    found += (
+    items += (
         (*link.whole, "", link.name if link.label is None else f"{link.name}|{link.label}")
         for link in page_links.wiki_links(words)
     )
-    yield from sorted(found)
+    yield from sorted(items)
 
 
 def _named_relations(words: str, known: Collection[str]) -> Iterator[Relation]:
     """Yield the relation of a line without a link: a known relation followed by a name."""
     note = _NOTE.search(words)
-    said = words[: note.start()] if note else words
-    parts = said.split()
+    text = words[: note.start()] if note else words
+    parts = text.split()
     for count in range(len(parts) - 1, 0, -1):
         relation = " ".join(parts[:count]).strip(_AROUND)
         if fold(relation) in known:
@@ -200,9 +200,9 @@ def _named_relations(words: str, known: Collection[str]) -> Iterator[Relation]:
 
 
 def _relation_words(words: str) -> str:
-    said = one_line(words, MOST_RELATION_CHARS + 1).strip(_AROUND)
-    is_one = any(map(str.isalpha, said)) and len(said) <= MOST_RELATION_CHARS
-    return said if is_one else ""
+    text = one_line(words, MOST_RELATION_CHARS + 1).strip(_AROUND)
+    is_one = any(map(str.isalpha, text)) and len(text) <= MOST_RELATION_CHARS
+    return text if is_one else ""
 
 
 def _parse_span(rest: str) -> tuple[str, str, tuple[memory_lines.Cited, ...]]:
@@ -218,8 +218,8 @@ def _parse_span(rest: str) -> tuple[str, str, tuple[memory_lines.Cited, ...]]:
 
 
 def _field_date(rest: str, field: str) -> str:
-    found = _date_pattern(field).search(rest)
-    return next(filter(None, found.groups()), "") if found else ""
+    match = _date_pattern(field).search(rest)
+    return next(filter(None, match.groups()), "") if match else ""
 
 
 @cache
@@ -345,9 +345,9 @@ def build_graph(store: MemoryStore) -> Graph:
             (links if target in pages.paths else broken).append(link)
     for source, text in texts.items():
         for named in page_links.wiki_links(page_links.unhidden_text(text)) if "[[" in text else ():
-            found = pages.names.find(named.name, source)
-            if found != source:
-                (links if found else broken).append(Link(source, found or named.name, "link"))
+            match = pages.names.find(named.name, source)
+            if match != source:
+                (links if match else broken).append(Link(source, match or named.name, "link"))
     links, broken = list(dict.fromkeys(links)), list(dict.fromkeys(broken))
     pairs = {(link.source, link.target) for link in links}
     links += [m for m in _find_mentions(texts) if (m.source, m.target) not in pairs]

@@ -79,8 +79,8 @@ def _private_pattern() -> re.Pattern[str]:
 
 def private_heading(label: str, scope: str, phrases: Phrases = ENGLISH) -> str:
     """Return the H2 of a scope's private section."""
-    shown = one_line(label, _LABEL_CHARS).replace("<", "").replace(">", "")
-    return f"## {phrases.in_private}{phrases.colon}{shown} {_private_mark(scope)}"
+    text = one_line(label, _LABEL_CHARS).replace("<", "").replace(">", "")
+    return f"## {phrases.in_private}{phrases.colon}{text} {_private_mark(scope)}"
 
 
 def source_heading(program: str, phrases: Phrases = ENGLISH) -> str:
@@ -148,10 +148,10 @@ def with_audience(text: str, section: str, scope: str, title: str) -> str | None
     )
     if not section:
         return _with_mark(bare, mark, title)
-    found = [line for line in markdown.scan(bare) if _is_chosen(line, section)]
-    if not found:
+    lines = [line for line in markdown.scan(bare) if _is_chosen(line, section)]
+    if not lines:
         return None
-    at = found[0].start + len(found[0].text.rstrip())
+    at = lines[0].start + len(lines[0].text.rstrip())
     return f"{bare[:at]} {mark}{bare[at:]}"
 
 
@@ -189,8 +189,8 @@ def private_wishes_heading(scope: str, phrases: Phrases = ENGLISH) -> str:
 
 def private_scope(heading: str) -> str | None:
     """Return the private scope of a heading's section, or None."""
-    found = _PRIVATE.search(heading)
-    return _scope_of_mark(found[1]) if found else None
+    match = _PRIVATE.search(heading)
+    return _scope_of_mark(match[1]) if match else None
 
 
 def visible_in(text: str, viewer: Viewer, rel_path: str = "") -> str:
@@ -397,7 +397,7 @@ def owned_lines(
     lines = list(markdown.scan(text))
     rests_on = _scopes_of_lines(text, lines, rel_path, rules)
     opened: list[tuple[int, frozenset[str], bool]] = []
-    for line, found in zip(lines, rests_on, strict=True):
+    for line, items in zip(lines, rests_on, strict=True):
         if line.text.startswith("#") and line.level:
             opened = [
                 one
@@ -411,7 +411,7 @@ def owned_lines(
         elif line.level and not line.in_code and (mark := _PUBLISHED.search(line.text)):
             to = frozenset(told_to(_scope_of_mark(mark)) for mark in mark.groups() if mark)
             opened.append((line.level, to, True))
-        owners = found
+        owners = items
         for _, scopes, is_published in opened:
             owners = scopes if is_published else owners | scopes
         yield line, owners
@@ -431,19 +431,19 @@ def _scopes_of_lines(
         return [page] * len(lines)
     is_imported = _is_imported(rules, rel_path, text)
     blocks = list(_blocks(lines, markdown.body_start(text)))
-    cited = evidence.cited(["".join(line.text for line in block) for block in blocks])
+    citations = evidence.cited(["".join(line.text for line in block) for block in blocks])
     if rel_path.startswith(_OF_PERIODS):
-        page = page.union(*cited, _made_from(text, evidence), owners if is_imported else ())
+        page = page.union(*citations, _made_from(text, evidence), owners if is_imported else ())
         return [page] * len(lines)
     is_note = rules.notes_are_owners and not rel_path.startswith((f"{SELF_DIR}/", f"{LORE_DIR}/"))
     if is_note or is_imported:
-        cited = [
+        citations = [
             scopes if "<!-- turn" in "".join(line.text for line in block) else scopes | owners
-            for block, scopes in zip(blocks, cited, strict=True)
+            for block, scopes in zip(blocks, citations, strict=True)
         ]
     return [
         page if line.level else page | scopes
-        for block, scopes in zip(blocks, cited, strict=True)
+        for block, scopes in zip(blocks, citations, strict=True)
         for line in block
     ]
 
@@ -487,10 +487,10 @@ def _made_from(text: str, evidence: Evidence) -> frozenset[str]:
 
 def days_of_path(rel_path: str) -> tuple[date, ...]:
     """Return the first and last day that a source may be about; none if its path tells none."""
-    found = _DAY_IN_PATH.search(rel_path)
-    if found is None:
+    match = _DAY_IN_PATH.search(rel_path)
+    if match is None:
         return ()
-    year, week, month, day = (int(part or 0) for part in found.groups())
+    year, week, month, day = (int(part or 0) for part in match.groups())
     try:
         if week:
             return date.fromisocalendar(year, week, 1), date.fromisocalendar(year, week, 7)

@@ -292,8 +292,8 @@ def is_private(name: str) -> bool:
 
 def is_gits_own(name: str) -> bool:
     """Tell whether git, on some system, treats `name` as its own directory or settings."""
-    shown = "".join(c for c in name if unicodedata.category(c) != _INVISIBLE)
-    return bool(re.fullmatch(_GITS_OWN, fold(shown).partition(":")[0].rstrip(". ")))
+    text = "".join(c for c in name if unicodedata.category(c) != _INVISIBLE)
+    return bool(re.fullmatch(_GITS_OWN, fold(text).partition(":")[0].rstrip(". ")))
 
 
 def is_leftover(name: str) -> bool:
@@ -357,8 +357,8 @@ def path_inside(root: str, real: str) -> bool:
 
 def _is_private_twin(name: str) -> bool:
     """Tell whether some file system treats `name` as one of the program's own."""
-    shown = "".join(c for c in name if unicodedata.category(c) != _INVISIBLE)
-    return is_private(fold(shown))
+    text = "".join(c for c in name if unicodedata.category(c) != _INVISIBLE)
+    return is_private(fold(text))
 
 
 def _not_portable(name: str) -> str | None:
@@ -489,8 +489,8 @@ class Tree:
         """Build the error for a missing path, suggesting the name probably meant."""
 
         def hint() -> str:  # on demand: most of those who look for a file go on without it
-            meant = self._meant(rel_path)
-            return f"Did you mean {meant!r}?" if meant else "Run `familiar memory list`."
+            target = self._meant(rel_path)
+            return f"Did you mean {target!r}?" if target else "Run `familiar memory list`."
 
         return errors.NotFoundError(f"No memory {what} at {rel_path!r}", hint=hint)
 
@@ -501,15 +501,15 @@ class Tree:
         for name in directories:
             at += f"{_similar_name(name, self._names_in(at)) or name}/"
         names = self._names_in(at)
-        meant = _similar_name(last, names) or nearest(last, names)
-        return at + meant if meant else None
+        target = _similar_name(last, names) or nearest(last, names)
+        return at + target if target else None
 
     def _no_file(self, rel_path: str) -> errors.NotFoundError:
         if self.is_dir(rel_path):
-            shown = rel_path or "."
+            text = rel_path or "."
             return errors.NotFoundError(
-                f"{shown!r} is a directory, not a file",
-                hint=f"Run `familiar memory list {typed(shown)}`.",
+                f"{text!r} is a directory, not a file",
+                hint=f"Run `familiar memory list {typed(text)}`.",
             )
         return self.not_found(rel_path)
 

@@ -358,9 +358,9 @@ class MemoryStore:
         for _ in range(_TRIES):
             self._wait_for_pending()
             before = self._journal.state()
-            found = read()
+            result = read()
             if self._journal.state() == before and not self._journal.pending():
-                return found
+                return result
 
         with hold_lock(self.lock_path, self.lock_timeout_s):
             self._journal.begin()

@@ -338,11 +338,11 @@ class StagedTree:
     def _names_in(self, directory: str) -> _Names:
         if directory not in self._names:
             real = self._real(directory)
-            found = _list_names(real, directory)
-            dotted = [name for name in found if name.startswith(".")]
+            names = _list_names(real, directory)
+            dotted = [name for name in names if name.startswith(".")]
             self.leftovers += [os.path.join(real, n) for n in dotted if files.is_leftover(n)]
             private = {name for name in dotted if files.is_private(name)}
-            self._names[directory] = _Names(set(found) - private)
+            self._names[directory] = _Names(set(names) - private)
         return self._names[directory]
 
     def _on_disk(self, rel_path: str) -> bytes | None:

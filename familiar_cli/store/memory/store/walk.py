@@ -77,9 +77,9 @@ def scan_files(
 
 def list_files(tree: Tree, rel_path: str, *, hidden: bool) -> FileListing:
     """Implement `MemoryStore.walk`."""
-    found, skipped = scan_files(tree, rel_path, hidden=hidden)
+    items, skipped = scan_files(tree, rel_path, hidden=hidden)
     files, looked_ns = [], wall_ns()
-    for name, path in found:
+    for name, path in items:
         try:
             files.append(_memory_entry(name, os.lstat(path), looked_ns, is_dir=False))
         except OSError as error:
@@ -89,11 +89,11 @@ def list_files(tree: Tree, rel_path: str, *, hidden: bool) -> FileListing:
 
 def stat_files(tree: Tree, rel_path: str) -> dict[str, os.stat_result]:
     """Implement `MemoryStore.stat_files`."""
-    found: dict[str, os.stat_result] = {}
+    result: dict[str, os.stat_result] = {}
     for name, path in scan_files(tree, rel_path, hidden=False)[0]:
         with suppress(OSError):
-            found[name] = os.lstat(path)
-    return found
+            result[name] = os.lstat(path)
+    return result
 
 
 def list_dir(tree: Tree, rel_path: str, *, hidden: bool, limit: int) -> list[MemoryEntry]:
@@ -189,8 +189,8 @@ class _Finder:
         return False
 
     def _skip(self, rel_path: str, reason: str) -> None:
-        shown = os.fsencode(rel_path).decode("utf-8", errors="backslashreplace")
-        self.skipped.append(Skipped(shown, reason))
+        text = os.fsencode(rel_path).decode("utf-8", errors="backslashreplace")
+        self.skipped.append(Skipped(text, reason))
 
     def _where_to(self, path: str) -> str:
         real = os.path.realpath(path)
@@ -255,14 +255,14 @@ class Listing(NamedTuple):
 
     def digest(self) -> str:
         """Return a stamp of the tree's signatures."""
-        made = blake2b(digest_size=16)
+        result = blake2b(digest_size=16)
         for prefix, names, seen in self.folders:
-            made.update(marshal.dumps([prefix, *names], _FORMAT))
-            made.update(marshal.dumps([status.st_size for status in seen], _FORMAT))
-            made.update(marshal.dumps([status.st_mtime_ns for status in seen], _FORMAT))
-            made.update(marshal.dumps([status.st_ctime_ns for status in seen], _FORMAT))
-        made.update(marshal.dumps([one.rel_path for one in self.closed], _FORMAT))
-        return made.hexdigest()
+            result.update(marshal.dumps([prefix, *names], _FORMAT))
+            result.update(marshal.dumps([status.st_size for status in seen], _FORMAT))
+            result.update(marshal.dumps([status.st_mtime_ns for status in seen], _FORMAT))
+            result.update(marshal.dumps([status.st_ctime_ns for status in seen], _FORMAT))
+        result.update(marshal.dumps([one.rel_path for one in self.closed], _FORMAT))
+        return result.hexdigest()
 
     def files(self) -> Iterator[tuple[str, os.stat_result]]:
         """Yield path and signature of each plain file that can be part of a memory."""
@@ -309,8 +309,8 @@ def _stat_entries(entries: list[os.DirEntry[str]]) -> tuple[list[str], list[os.s
             pass
         else:
             return [entry.name for entry in entries], seen
-    found = [(entry.name, look) for entry in entries if (look := _stat_or_none(entry.path))]
-    return [name for name, _ in found], [look for _, look in found]
+    items = [(entry.name, look) for entry in entries if (look := _stat_or_none(entry.path))]
+    return [name for name, _ in items], [look for _, look in items]
 
 
 def _stat_or_none(path: str) -> os.stat_result | None:
@@ -367,14 +367,14 @@ def grep_files(
     return GrepResult(tuple(hits[: limits.max_results]), tuple(skipped), truncated)
 
 
-def all_hits(found: GrepResult, pattern: str) -> list[GrepHit]:
-    """Return the hits of `found`. Raises `TooManyResultsError` if it was truncated."""
-    if found.truncated:
+def all_hits(result: GrepResult, pattern: str) -> list[GrepHit]:
+    """Return the hits of `result`. Raises `TooManyResultsError` if it was truncated."""
+    if result.truncated:
         raise TooManyResultsError(
-            f"{pattern!r} matches more than {len(found.hits):,} lines",
+            f"{pattern!r} matches more than {len(result.hits):,} lines",
             hint="Narrow the pattern, search one directory, or raise `max_results`.",
         )
-    return list(found.hits)
+    return list(result.hits)
 
 
 class _Matcher:
@@ -521,13 +521,13 @@ def glob_files(tree: Tree, pattern: str, *, limit: int) -> list[str]:
     hidden = any(part.startswith(".") for part in parts)
     files, _ = scan_files(tree, start, hidden=hidden)
     shape = [_Part(part) for part in parts]
-    found = [rel_path for rel_path, _ in files if fits_shape(rel_path.split("/"), shape)]
-    if len(found) > limit:
+    rel_paths = [rel_path for rel_path, _ in files if fits_shape(rel_path.split("/"), shape)]
+    if len(rel_paths) > limit:
         raise TooManyResultsError(
-            f"{pattern!r} matches {len(found):,} files, more than the limit of {limit:,}",
+            f"{pattern!r} matches {len(rel_paths):,} files, more than the limit of {limit:,}",
             hint="Narrow the pattern, or raise `max_results` in [memory].",
         )
-    return found
+    return rel_paths
 
 
 class _Part:

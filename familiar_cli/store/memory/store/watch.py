@@ -139,9 +139,9 @@ def list_tree(root: str) -> tuple[Listing, str]:
 def stop_watching() -> None:
     """Stop all watches; the next scan of each memory starts over."""
     with _roots_lock:
-        for known in _roots.values():
-            with known.lock:
-                known.close()
+        for root in _roots.values():
+            with root.lock:
+                root.close()
         _roots.clear()
 
 
@@ -183,11 +183,11 @@ def _watch_folders(known: _Root, root: str, folders: frozenset[str]) -> None:
         known.close()
 
 
-def _is_quiet(known: _Root) -> bool:
+def _is_quiet(root: _Root) -> bool:
     """Tell whether no change was reported since the last call."""
     quiet, places = True, False
     with suppress(BlockingIOError):
-        while events := os.read(known.descriptor, _READ_BYTES):
+        while events := os.read(root.descriptor, _READ_BYTES):
             at = 0
             while at < len(events):
                 _, mask, _, size = _EVENT.unpack_from(events, at)
@@ -197,7 +197,7 @@ def _is_quiet(known: _Root) -> bool:
                 quiet = False
                 places = places or not size or bool(mask & _IS_DIR)
     if places:  # directories were replaced, or events were lost
-        known.close()
+        root.close()
     return quiet
 
 
@@ -211,13 +211,13 @@ def _root_identity(root: str) -> _Identity:
 
 def _is_local(device: int) -> bool:
     """Tell whether all writers of a file system go through this kernel."""
-    wanted = f"{os.major(device)}:{os.minor(device)}"
+    target = f"{os.major(device)}:{os.minor(device)}"
     try:
         with _MOUNTS.open(encoding="utf-8", errors="replace") as mounts:
             kinds = {
                 line.partition(" - ")[2].split(" ", 1)[0]
                 for line in mounts
-                if line.split(" ", 3)[2] == wanted
+                if line.split(" ", 3)[2] == target
             }
     except (OSError, IndexError):
         return False
