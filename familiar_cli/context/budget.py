@@ -171,8 +171,8 @@ def _total_tokens(
     usual = MODES[mode].total_tokens
     usual = min(usual, LOCAL_TOKENS) if window.is_local else usual
     half = min(window.context_tokens // 2, MODES[mode].most_tokens) if window.is_known else 0
-    wanted = settings.total or max(usual, half)
-    if wanted >= room:
+    target = settings.total or max(usual, half)
+    if target >= room:
         return room, "model's window", f"what the model reads beside a reply ({reads})"
     if half <= usual:
         return usual, f"mode {mode}", f"the default of mode {mode}"
@@ -575,12 +575,16 @@ class _Room(Struct):
         return self.total - self.frame - sum(self.used.values()) - self.held
 
 
-def _used_tokens(made: Filled, layer: Layer) -> int:
-    return next(use.used_tokens for use in made.layers if use.name == layer)
+def _used_tokens(filling: Filled, layer: Layer) -> int:
+    return next(use.used_tokens for use in filling.layers if use.name == layer)
 
 
 def _grant_more(
-    made: Filled, shares: Mapping[Layer, int], total: int, widened: Collection[Layer], content: int
+    filling: Filled,
+    shares: Mapping[Layer, int],
+    total: int,
+    widened: Collection[Layer],
+    content: int,
 ) -> tuple[Layer, int] | None:
     """Return the layer that gets more of the free room, and its new limit; or None.
 
@@ -589,17 +593,17 @@ def _grant_more(
     the conversation continues.
     """
     lacking: dict[Layer, int] = {}
-    for fragment in sorted(made.fragments, key=lambda f: -f.priority):
+    for fragment in sorted(filling.fragments, key=lambda f: -f.priority):
         missing = fragment.offered_tokens - fragment.tokens
         if missing > 0 and fragment.layer in shares:
             lacking[fragment.layer] = lacking.get(fragment.layer, 0) + missing
-    used = {Layer(use.name): use.used_tokens for use in made.layers}
-    offered = {Layer.content, *(f.layer for f in made.fragments if f.offered_tokens)}
+    used = {Layer(use.name): use.used_tokens for use in filling.layers}
+    offered = {Layer.content, *(f.layer for f in filling.fragments if f.offered_tokens)}
     waiting = sum(
         max(shares.get(layer, 0) - used[layer], 0) for layer in offered.intersection(_VOLATILE)
     )
     for layer, missing in lacking.items():
-        free = total - made.taken
+        free = total - filling.taken
         step = max(total // (_STEPS if layer not in _EARLY else EARLY_STEPS), 1)
         spare = free if layer in _VOLATILE else max(free - waiting, 0)
         extra = missing if missing <= free else spare // step * step

@@ -103,16 +103,16 @@ class Macros(Struct, frozen=True):
             return None
         others = {other: said for other, said in self.fields.items() if other != name}
         inner = replace(self, fields=others)
-        found = self.value(body) if text is None else inner.expand(text).strip()
-        spent[0] += len(found or "")
-        return None if found is None else _OWN.sub("\ufffd", found)
+        text_value = self.value(body) if text is None else inner.expand(text).strip()
+        spent[0] += len(text_value or "")
+        return None if text_value is None else _OWN.sub("\ufffd", text_value)
 
     def _fill_names(self, text: str) -> str:
         names = {_CHAR: framed(self.char), _USER: framed(self.user)}
         names |= {_CHAR_BACK: names[_CHAR][::-1], _USER_BACK: names[_USER][::-1]}
         if _PERSONA in text:
             names[_PERSONA] = replace(self, persona="").expand(self.persona).strip()
-        return _OWN.sub(lambda found: names[found[0]], text)
+        return _OWN.sub(lambda match: names[match[0]], text)
 
 
 class _Expansion:
@@ -158,8 +158,8 @@ class _Expansion:
         }
         if colon and name in known:
             return known[name]()
-        found = self._lookup(body)
-        return "{{" + body + "}}" if found is None else found
+        text = self._lookup(body)
+        return "{{" + body + "}}" if text is None else text
 
     def _pick(self, rest: str) -> str:
         self._picks += 1
@@ -167,10 +167,10 @@ class _Expansion:
         return chooser.choice(_choice_options(rest))
 
     def _roll(self, rest: str, unknown: str) -> str:
-        found = _DICE.fullmatch(rest.strip())
-        if not found:
+        match = _DICE.fullmatch(rest.strip())
+        if not match:
             return unknown
-        dice, sides = int(found[1] or 1), int(found[2] or found[3])
+        dice, sides = int(match[1] or 1), int(match[2] or match[3])
         if not sides or not 0 < dice <= MAX_DICE:
             return unknown
         return str(sum(self._random.randint(1, sides) for _ in range(dice)))
@@ -181,9 +181,9 @@ def _with_original(text: str, original: str) -> str:
     return pieces[0] + "".join([original, *pieces[1:]]) if len(pieces) > 1 else text
 
 
-def _escape_mark(found: re.Match[str]) -> str:
+def _escape_mark(match: re.Match[str]) -> str:
     marks = {"user": _USER, "persona": _PERSONA}
-    return marks.get((found[1] or found[2]).lower(), _CHAR)
+    return marks.get((match[1] or match[2]).lower(), _CHAR)
 
 
 def _choice_options(rest: str) -> list[str]:
@@ -389,15 +389,15 @@ def _as_greetings(value: object) -> tuple[str, ...]:
 
 
 def _depth_prompt(extensions: object) -> DepthPrompt | None:
-    found = extensions.get("depth_prompt") if isinstance(extensions, dict) else None
-    prompt = str_or_empty(found.get("prompt")) if isinstance(found, dict) else ""
-    if not isinstance(found, dict) or not prompt.strip():
+    value = extensions.get("depth_prompt") if isinstance(extensions, dict) else None
+    prompt = str_or_empty(value.get("prompt")) if isinstance(value, dict) else ""
+    if not isinstance(value, dict) or not prompt.strip():
         return None
     try:
-        depth = int(found.get("depth", DEFAULT_DEPTH))
+        depth = int(value.get("depth", DEFAULT_DEPTH))
     except (TypeError, ValueError, OverflowError):
         depth = DEFAULT_DEPTH
-    role = found.get("role")
+    role = value.get("role")
     named = role.lower() if isinstance(role, str) else role
     known = isinstance(named, str | int)
     return DepthPrompt(prompt, max(depth, 0), _ROLES.get(named, "system") if known else "system")
@@ -447,10 +447,10 @@ def _example_parts(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _example_lines(block: str, speaker: re.Pattern[str], macros: Macros) -> tuple[ExampleLine, ...]:
-    found = list(speaker.finditer(block))
-    ends = [match.start() for match in found[1:]] + [len(block)]
-    lines = [ExampleLine("system", block[: found[0].start()] if found else block)]
-    for match, end in zip(found, ends, strict=False):
+    matches = list(speaker.finditer(block))
+    ends = [match.start() for match in matches[1:]] + [len(block)]
+    lines = [ExampleLine("system", block[: matches[0].start()] if matches else block)]
+    for match, end in zip(matches, ends, strict=False):
         role: Role = "user" if match["user"] is not None else "assistant"
         lines.append(ExampleLine(role, block[match.end() : end]))
     expanded = (replace(line, text=macros.expand(line.text).strip()) for line in lines)

@@ -111,10 +111,10 @@ class LoreGates:
             return ""
         if rel_path not in self._reasons:
             try:
-                found = self._closed(rel_path, page.entry_id, page)
+                cause = self._closed(rel_path, page.entry_id, page)
             except FamiliarError as error:  # a damaged book, or a slow expression
-                found = str(error)
-            self._reasons[rel_path] = found and f"{KEPT_BACK}: {found}"
+                cause = str(error)
+            self._reasons[rel_path] = cause and f"{KEPT_BACK}: {cause}"
         return self._reasons[rel_path]
 
     def settings(self, rel_path: str, text: str) -> LoreSettings | None:
@@ -158,8 +158,8 @@ class LoreGates:
         walk = self._store.walk(LORE_DIR, hidden=True, missing_ok=True)
         paths = (entry.rel_path.rpartition("/") for entry in walk.files)
         others = sorted(where for where, _, name in paths if name == LORE_SETTINGS)
-        found = next((where for where in others if entry_id in self._book(where)), own)
-        return found, self._book(found)
+        place = next((where for where in others if entry_id in self._book(where)), own)
+        return place, self._book(place)
 
     def _book(self, directory: str) -> _Book:
         if directory not in self._books:
@@ -193,8 +193,8 @@ class LoreGates:
         named |= {fold(slugify(name)) for name in entry.characters}
         tags = {fold(tag) for tag in entry.tags}
         own_tags = {fold(str(tag)) for tag in self._card.get("tags") or ()} if tags else set()
-        for wanted, held in ((named, own), (tags, own_tags)):
-            if wanted and bool(wanted & held) == entry.excludes_characters:
+        for targets, held in ((named, own), (tags, own_tags)):
+            if targets and bool(targets & held) == entry.excludes_characters:
                 names = one_line(", ".join(entry.characters + entry.tags), 80)
                 return f"it is {'not ' if entry.excludes_characters else 'only '}for {names}"
         return ""
@@ -218,9 +218,9 @@ class LoreGates:
             return f"none of these was said: {words} (`@@additional_keys`){_until(entry)}"
         if entry.is_constant:
             return ""
-        held = [key for key in entry.secondary if self._keys.occurs(entry, key, place)]
-        lacked = [key for key in entry.secondary if key not in held]
-        why = _wrong_logic(entry.logic, held, lacked) if entry.secondary else ""
+        keys = [key for key in entry.secondary if self._keys.occurs(entry, key, place)]
+        lacked = [key for key in entry.secondary if key not in keys]
+        why = _wrong_logic(entry.logic, keys, lacked) if entry.secondary else ""
         is_not = entry.logic in {1, 2}
         return why and f"{why}{_until(entry, 'no longer ' if is_not else '')}"
 
@@ -280,13 +280,13 @@ class LoreGates:
         members = {key: one for key, one in members.items() if one.path}
         rests = {key: self._rest_at(directory, book, key, place) for key in members}
         members = {key: one for key, one in members.items() if not rests[key].is_on(one)}
-        named = {key: one for key, one in members.items() if self._is_named(one, place)}
+        settings = {key: one for key, one in members.items() if self._is_named(one, place)}
         if staying := [key for key in members if rests[key].stays_until]:
             return staying[0]
-        at_once = {key: one for key, one in named.items() if not one.recursion_level}
+        at_once = {key: one for key, one in settings.items() if not one.recursion_level}
         members = (
             at_once
-            or named
+            or settings
             or {k: e for k, e in members.items() if not self._wrong_words(e, place)}
         )
         scores = {key: self._score(one, place) for key, one in members.items()}
@@ -371,17 +371,17 @@ class LoreGates:
                 for n in listed or ()
             ]
             return sorted({place for first, last in spans for place in said[first:last]})
-        found: list[int] = []
+        items: list[int] = []
         for place in reversed(said):
             ended = next(iter(self._places[bisect_left(self._places, place + stays) :]), now)
-            if not is_for_good and (found[-1] if found else now) >= max(ended, place) + rests:
+            if not is_for_good and (items[-1] if items else now) >= max(ended, place) + rests:
                 break
             if any(
                 listed is None or _is_within(listed, place, depth)
                 for listed, depth in zip(numbers, depths, strict=True)
             ):
-                found.append(place)
-        return found[::-1]
+                items.append(place)
+        return items[::-1]
 
     def _was_shown(self, directory: str, book: _Book, entry_id: str, place: int) -> bool:
         entry, rest = book[entry_id], self._rests[directory, entry_id]
@@ -467,13 +467,13 @@ def _is_within(numbers: Sequence[int], place: int, depth: int) -> bool:
 
 def _related(book: _Book, entry_id: str) -> list[str]:
     """Return an entry with those that share a group with it, directly or through others."""
-    groups, found = set(book[entry_id].groups), {entry_id}
+    groups, matches = set(book[entry_id].groups), {entry_id}
     if not groups:
         return [entry_id]
-    while more := {key for key, one in book.items() if groups.intersection(one.groups)} - found:
-        found |= more
+    while more := {key for key, one in book.items() if groups.intersection(one.groups)} - matches:
+        matches |= more
         groups.update(*(book[key].groups for key in more))
-    return sorted(found, key=lambda key: (-book[key].order, book[key].place))
+    return sorted(matches, key=lambda key: (-book[key].order, book[key].place))
 
 
 def _wrong_logic(logic: int, held: list[str], lacked: list[str]) -> str:

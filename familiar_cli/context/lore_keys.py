@@ -49,11 +49,11 @@ class Messages:
     @cache  # noqa: B019
     def _vocabulary(self, is_case_sensitive: bool) -> tuple[str, dict[str, list[int]]]:  # noqa: FBT001  # cached
         """Return all words, a line each, and the numbers of the messages that have each."""
-        found: dict[str, list[int]] = {}
+        result: dict[str, list[int]] = {}
         for number, text in enumerate(self.texts, 1):
             for word in set(_WORD.findall(text if is_case_sensitive else text.lower())):
-                found.setdefault(word, []).append(number)
-        return "\n".join(["", *found, ""]), found
+                result.setdefault(word, []).append(number)
+        return "\n".join(["", *result, ""]), result
 
     @cache  # noqa: B019
     def numbers_with(self, key: str, is_case_sensitive: bool, is_whole_word: bool) -> list[int]:  # noqa: FBT001  # cached
@@ -68,14 +68,14 @@ class Messages:
                 n for n in among if _find(texts[n - 1], key, 0, is_whole_word=is_whole_word) >= 0
             ]
         text, numbers = self._vocabulary(is_case_sensitive)
-        found, at = set[int](), 0
+        items, at = set[int](), 0
         while (at := text.find(key, at)) >= 0:
             start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
             word = text[start:end]
             if _find(word, key, 0, is_whole_word=is_whole_word) >= 0:
-                found.update(numbers[word])
+                items.update(numbers[word])
             at = end
-        return sorted(found)
+        return sorted(items)
 
 
 class KeyMatcher:
@@ -162,10 +162,10 @@ class KeyMatcher:
 
         too_long = len(pattern) > _MOST_EXPRESSION_CHARS or self._left_s <= 0
         if not too_long and key not in self._slow:
-            wanted = sum(value for letter, value in _FLAGS.items() if letter in flags)
+            target = sum(value for letter, value in _FLAGS.items() if letter in flags)
             begin_s = stopwatch_s()
             try:
-                compiled = regex.compile(_for_python(pattern), wanted)
+                compiled = regex.compile(_for_python(pattern), target)
                 return compiled.search(text, timeout=_EXPRESSION_S) is not None
             except TimeoutError:
                 self._slow.add(key)
@@ -178,10 +178,10 @@ class KeyMatcher:
 
 def _expression_of(key: str) -> tuple[str, str] | None:
     """Return the pattern and the flags of a key that is a JavaScript regular expression."""
-    found = _EXPRESSION.fullmatch(key) if key.startswith("/") else None
-    if found is None or _BARE_SLASH.search(found[1]):
+    match = _EXPRESSION.fullmatch(key) if key.startswith("/") else None
+    if match is None or _BARE_SLASH.search(match[1]):
         return None
-    return found[1].replace("\\/", "/", 1), found[2]
+    return match[1].replace("\\/", "/", 1), match[2]
 
 
 def _for_python(pattern: str) -> str:

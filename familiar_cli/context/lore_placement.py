@@ -106,7 +106,7 @@ def settle_places(pieces: Sequence[Contribution]) -> list[Contribution]:
     note = next(notes, None)
     place = note.place if note else PromptSpan.depth
     depth, role = (note.depth, note.role) if note else (_DEPTH, "system")
-    asked = {
+    names = {
         name
         for piece in pieces
         if _may_have_outlets(piece)
@@ -117,7 +117,7 @@ def settle_places(pieces: Sequence[Contribution]) -> list[Contribution]:
     def settle(piece: Contribution) -> Contribution:
         if piece.place is PromptSpan.author_note:
             return replace(piece, place=place, depth=depth, role=role)
-        if piece.place is PromptSpan.outlet and piece.outlet not in asked and not piece.remark:
+        if piece.place is PromptSpan.outlet and piece.outlet not in names and not piece.remark:
             return replace(piece, remark=f"no text has `{{{{outlet::{piece.outlet}}}}}`")
         return piece
 
@@ -133,7 +133,7 @@ def fill_outlets(fragments: Iterable[Fragment]) -> tuple[Fragment, ...]:
             texts.setdefault(piece.outlet, []).append(piece.text.strip())
 
     def fill(text: str) -> str:
-        return _OUTLET.sub(lambda found: "\n".join(texts.get(found[1], ())), text)
+        return _OUTLET.sub(lambda match: "\n".join(texts.get(match[1], ())), text)
 
     return tuple(
         replace(

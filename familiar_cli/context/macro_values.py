@@ -116,7 +116,7 @@ def format_time(at: datetime, pattern: str) -> str:
         "a": "am" if at.hour < 12 else "pm",  # noqa: PLR2004
     }
     return _FORMAT.sub(
-        lambda found: found[1] if found[1] is not None else values[found[0]], pattern
+        lambda match: match[1] if match[1] is not None else values[match[0]], pattern
     )
 
 

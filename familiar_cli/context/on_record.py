@@ -82,7 +82,7 @@ class ReplySpool:
 
 def recover_replies(history: HistoryStore, directory: Path) -> list[Turn]:
     """Recover replies cut short by a killed process, as partial turns."""
-    found = []
+    turns = []
     try:
         check_own(directory)
         paths = sorted(path for path in directory.iterdir() if path.suffix == ".txt")
@@ -95,11 +95,11 @@ def recover_replies(history: HistoryStore, directory: Path) -> list[Turn]:
             if _is_under_way(said):
                 continue
             reply = _keep_partial(history, said, text.decode("utf-8", "surrogatepass"))
-            found += [reply] if reply else []
+            turns += [reply] if reply else []
             remove(path)
     with suppress(OSError):
         directory.rmdir()
-    return found
+    return turns
 
 
 def _is_under_way(head: dict[str, Any]) -> bool:
@@ -224,8 +224,8 @@ class OnRecord(TurnRunner):
         )
 
     def _what_is_kept(self, result: TurnResult) -> str:
-        kept = f"your message is saved as turn {self._question.id}"
-        return f"{kept}, the partial reply as turn {result.reply.id}" if result.reply else kept
+        text = f"your message is saved as turn {self._question.id}"
+        return f"{text}, the partial reply as turn {result.reply.id}" if result.reply else text
 
     def _kept_reply(self, text: str, *, partial: bool) -> Turn:
         reply = replace(self._reply, content=text, at=to_ms(now()), partial=partial)

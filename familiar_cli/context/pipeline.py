@@ -530,7 +530,7 @@ def _hides_private(assembled: Assembled) -> bool:
 
 def _newest_contributions(request: ContextRequest) -> list[Contribution]:
     """Return the newest contributions: the message, and a reply to be continued."""
-    said = Contribution(
+    contribution = Contribution(
         layer=Layer.recent_history,
         priority=UTTERANCE_PRIORITY,
         text=request.utterance,
@@ -541,9 +541,9 @@ def _newest_contributions(request: ContextRequest) -> list[Contribution]:
         fit=Fit.required,
     )
     if request.begun is None:
-        return [said]
+        return [contribution]
     reply = replace(
-        said,
+        contribution,
         priority=UTTERANCE_PRIORITY - 1,
         text=request.begun.text.rstrip(),  # servers refuse to continue after a space
         source="reply.begun",
@@ -552,7 +552,7 @@ def _newest_contributions(request: ContextRequest) -> list[Contribution]:
         role="assistant",
     )
     told = replace(reply, text=INSTRUCTION, source="reply.instruction", role="system")
-    return [said, reply] if request.begun.prefill else [said, reply, told]
+    return [contribution, reply] if request.begun.prefill else [contribution, reply, told]
 
 
 def _ms_since(start_s: float) -> float:

@@ -105,10 +105,10 @@ class RecastPostProcessor(SideModel):
         model = self._open_model()
         messages = recast_messages(self._char, reply, request.modality)
         self._check_fits(model, messages, reply)
-        done = await ask_side_model(request.side_calls, self.name, model, messages)
-        if done.finish_reason == "length":
+        completion = await ask_side_model(request.side_calls, self.name, model, messages)
+        if completion.finish_reason == "length":
             raise BadReplyError(f"the result was cut at {model.max_tokens} tokens; {STANDS}")
-        text = without_hidden(done.text).strip()
+        text = without_hidden(completion.text).strip()
         _check_length(reply.strip(), text)
         return text
 
@@ -228,8 +228,8 @@ class SteppedThinkingPreProcessor(SideModel):
 
     def _lines(self, request: ContextRequest, contributions: Sequence[Contribution]) -> list[str]:
         chat = [piece for piece in contributions if piece.place is PromptSpan.chat and piece.text]
-        shown = {piece.turn_id for piece in chat}
-        pending = [turn for turn in request.pending_turns if turn.id not in shown]
+        turn_ids = {piece.turn_id for piece in chat}
+        pending = [turn for turn in request.pending_turns if turn.id not in turn_ids]
         said = [(piece.role, piece.author, piece.text) for piece in chat]
         waiting = [(turn.role, turn.author, turn.content) for turn in pending]
         turns = [*said[:-1], *waiting, *said[-1:]][-MOST_TURNS:]
@@ -376,15 +376,15 @@ class ShortFramePreProcessor:
                 pieces[number] = self._left_out(piece)
                 continue
             text = title + plain_sentences(_LABEL.sub("", piece.text, count=1))
-            made = self._cut(piece, text, room)
-            if made.remark:
-                pieces[number] = made
+            contribution = self._cut(piece, text, room)
+            if contribution.remark:
+                pieces[number] = contribution
                 continue
-            room -= self._counter.count(made.text)
+            room -= self._counter.count(contribution.text)
             title = ""
             at_end = {"place": PromptSpan.world_after, "depth": 0, "role": "system", "order": 0}
-            own = {"outlet": "", "dialogue": (), "cause": made.cause.partition(PLACED)[0]}
-            pieces[number] = replace(made, **at_end, **own)
+            own = {"outlet": "", "dialogue": (), "cause": contribution.cause.partition(PLACED)[0]}
+            pieces[number] = replace(contribution, **at_end, **own)
 
     def _cut(self, offered: Contribution, text: str, most_tokens: int) -> Contribution:
         """Replace a piece by the derived `text`, truncated to a number of tokens."""
@@ -420,8 +420,8 @@ def plain_sentences(text: str) -> str:
 def _spoken_text(text: str) -> str:
     """Return the speech in a turn, without paragraphs of action alone."""
     paragraphs = [part.strip() for part in text.split("\n\n")]
-    said = [part for part in paragraphs if part and not _ACTION.match(part)]
-    return " ".join(said or paragraphs)
+    parts = [part for part in paragraphs if part and not _ACTION.match(part)]
+    return " ".join(parts or paragraphs)
 
 
 def _is_turn(piece: Contribution) -> bool:

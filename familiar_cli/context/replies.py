@@ -156,8 +156,8 @@ class ShortReply(Struct, frozen=True):
         is_cut = is_cut and not is_over
         whole = self._chosen(line, margin=1) if is_cut else self._chosen(line)
         # Half a sentence, or a label, is better than no reply.
-        shown = whole or self._chosen(line) or reply.strip().partition("\n")[0].rstrip()
-        return shown, is_cut and not whole
+        text = whole or self._chosen(line) or reply.strip().partition("\n")[0].rstrip()
+        return text, is_cut and not whole
 
     def shown_so_far(self, begun: str) -> str:
         """Return the part of an unfinished reply that is shown however it continues."""
@@ -185,14 +185,14 @@ class ShortReply(Struct, frozen=True):
             margin: Characters that must follow a sentence; 0 if `line` is complete.
         """
         end = 0
-        said: set[str] = set()
+        texts: set[str] = set()
         for start, stop in _find_sentences(line, margin):
             words = line[start:stop].casefold().split()
-            if " ".join(words) in said:
+            if " ".join(words) in texts:
                 break
             end = stop
-            said.add(" ".join(words))
-            if self.sentences and (len(said) == self.sentences or len(words) >= ENOUGH_WORDS):
+            texts.add(" ".join(words))
+            if self.sentences and (len(texts) == self.sentences or len(words) >= ENOUGH_WORDS):
                 break
         return line[:end].rstrip()
 
@@ -233,10 +233,10 @@ class ShortReplyFilter:
         """Pass on what is missing of `shown`, which is all of the reply that is shown."""
         self._pass_on(shown)
 
-    def _pass_on(self, shown: str) -> None:
-        more = shown[len(self._shown) :]
+    def _pass_on(self, text: str) -> None:
+        more = text[len(self._shown) :]
         if more:
-            self._shown = shown
+            self._shown = text
             self._on_text(more)
 
 

@@ -57,11 +57,11 @@ def summary_messages(
         name: What the familiar is called.
         words: Most words of the new summary.
     """
-    told = "\n".join(turns)
-    mark = _free_mark(summary + told)
+    text = "\n".join(turns)
+    mark = _free_mark(summary + text)
     body = (
         f"Summary so far:\n<<{mark}\n{summary.strip() or _NONE}\n{mark}>>\n\n"
-        f"Turns after it:\n<<{mark}\n{told}\n{mark}>>\n\n"
+        f"Turns after it:\n<<{mark}\n{text}\n{mark}>>\n\n"
         f"The new summary, in at most {words} words:"
     )
     return (
@@ -210,9 +210,9 @@ class Summariser:
             return is_same and self._summaries.latest(scope, rules) == old
 
         summary = Summary(scope, last, text, now(), completion.model, cut)
-        told = {turn.channel_id for turn in batch}
+        channel_ids = {turn.channel_id for turn in batch}
         inherited = self._summaries.channels(old.scope) if old and old.scope != scope else ()
-        self._summaries.keep(summary, told.union(inherited), is_current=is_current)
+        self._summaries.keep(summary, channel_ids.union(inherited), is_current=is_current)
 
     def _batch(self, before: str, turns: list[Turn]) -> tuple[list[str], list[Turn]]:
         """Return the texts of the first turns that fit, and those turns.
@@ -254,8 +254,8 @@ class Summariser:
 
     def _words(self, before: str, texts: list[str]) -> int:
         new = sum(self._counter.count(text) for text in texts)
-        wanted = max(self._counter.count(before) + new // RATIO, LEAST_TOKENS)
-        return max(int(min(wanted, self._most_tokens) * _WORDS_PER_TOKEN), 10)
+        target = max(self._counter.count(before) + new // RATIO, LEAST_TOKENS)
+        return max(int(min(target, self._most_tokens) * _WORDS_PER_TOKEN), 10)
 
     def _checked(self, completion: Completion, before: str) -> tuple[str, bool]:
         """Return the new summary, and whether it is truncated.
@@ -394,9 +394,9 @@ class SummaryKeeper:
 def _shown_turns(trace: Trace) -> list[int]:
     """Return the turns in the prompt; the message itself if there were none."""
     assert trace.turn is not None
-    shown = [
+    turn_ids = [
         piece.turn_id
         for piece in trace.contributions
         if piece.kept and piece.turn_id is not None and piece.place is PromptSpan.chat
     ]
-    return shown or [trace.turn]
+    return turn_ids or [trace.turn]

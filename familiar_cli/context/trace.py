@@ -134,8 +134,8 @@ def body_from_json(stored: object) -> bytes:
 def _without_messages(record: dict[str, Any]) -> dict[str, Any]:
     if record["request"] is None:
         return record
-    said = _messages_in(body_from_json(record["request"]["body"]))
-    same = said is not None and said == list(record["messages"])
+    messages = _messages_in(body_from_json(record["request"]["body"]))
+    same = messages is not None and messages == list(record["messages"])
     return {**record, "messages": None} if same else record
 
 
@@ -461,7 +461,7 @@ def latest_trace(traces_dir: Path) -> Trace:
 
 def files_shown(traces_dir: Path, turn_ids: Iterable[int], below: str) -> list[str]:
     """Return the memory files below a directory that the prompts of these turns contained."""
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     try:
         kept = trace_ids(traces_dir)
     except FamiliarError:
@@ -471,8 +471,8 @@ def files_shown(traces_dir: Path, turn_ids: Iterable[int], below: str) -> list[s
             content = _read_bytes(traces_dir / f"{turn_id}.json")
             trace = _parse_trace(traces_dir, content) if below.encode() in content else None
             pieces = trace.contributions if trace else ()
-            found |= dict.fromkeys(p.rel_path for p in pieces if p.kept and p.rel_path)
-    return sorted(path for path in found if path.startswith(below))
+            result |= dict.fromkeys(p.rel_path for p in pieces if p.kept and p.rel_path)
+    return sorted(path for path in result if path.startswith(below))
 
 
 def trace_ids(traces_dir: Path) -> set[int]:

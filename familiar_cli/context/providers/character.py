@@ -104,8 +104,8 @@ class CharacterProvider:
                 f"No such greeting: {number}; the character has {len(greetings)}",
                 hint="Greeting 1 is the first message; the alternatives follow.",
             )
-        chosen = greetings[(number or 1) - 1] if greetings else ""
-        return self.macros_of(request).expand(chosen).strip()
+        choice = greetings[(number or 1) - 1] if greetings else ""
+        return self.macros_of(request).expand(choice).strip()
 
     def macros_of(self, request: ContextRequest) -> Macros:
         """Return the values of macros in this turn, also for settings that use them."""
@@ -293,9 +293,9 @@ def _field_origin(character: Character, name: str, lines: tuple[int, int] | None
 
 def _problem_contributions(character: Character) -> list[Contribution]:
     """Return notes about missing parts of the character."""
-    found = dict(character.problems)
-    if not character.texts and not found:
-        found = {SELF_DIR: f"there is no character in {SELF_DIR}/"}
+    result = dict(character.problems)
+    if not character.texts and not result:
+        result = {SELF_DIR: f"there is no character in {SELF_DIR}/"}
     return [
         Contribution(
             layer=Layer.character,
@@ -306,5 +306,5 @@ def _problem_contributions(character: Character) -> list[Contribution]:
             rel_path=rel_path,
             problem=why,
         )
-        for rel_path, why in found.items()
+        for rel_path, why in result.items()
     ]

@@ -71,24 +71,24 @@ class FilterQuestion(Struct, frozen=True):
     people: Sequence[str]
 
 
-def first_messages(asked: FilterQuestion) -> list[Message]:
+def first_messages(question: FilterQuestion) -> list[Message]:
     """Build the first question: which passages matter for the message?"""
-    return _filter_messages(asked, _ESCALATE, "")
+    return _filter_messages(question, _ESCALATE, "")
 
 
-def second_messages(asked: FilterQuestion, found: str) -> list[Message]:
-    """Build the second question, which ends in an answer; `found` is the search result."""
+def second_messages(question: FilterQuestion, match: str) -> list[Message]:
+    """Build the second question, which ends in an answer; `match` is the search result."""
     return _filter_messages(
-        asked, _FORCED, f"The search found:\n<lines>\n{unfenced(found).strip()}\n</lines>"
+        question, _FORCED, f"The search found:\n<lines>\n{unfenced(match).strip()}\n</lines>"
     )
 
 
-def _filter_messages(asked: FilterQuestion, form: str, more: str) -> list[Message]:
-    system = _INSTRUCTION.format(char=framed(asked.char), words=asked.words, escalate=form)
-    shown = [_passage_text(number, p) for number, p in enumerate(asked.passages, start=1)]
+def _filter_messages(question: FilterQuestion, form: str, more: str) -> list[Message]:
+    system = _INSTRUCTION.format(char=framed(question.char), words=question.words, escalate=form)
+    shown = [_passage_text(number, p) for number, p in enumerate(question.passages, start=1)]
     parts = [
-        f"<message>\n{unfenced(asked.said).strip()}\n</message>",
-        _people_text(asked.people),
+        f"<message>\n{unfenced(question.said).strip()}\n</message>",
+        _people_text(question.people),
         *shown,
         more,
     ]
@@ -99,8 +99,8 @@ def _filter_messages(asked: FilterQuestion, form: str, more: str) -> list[Messag
 def _people_text(people: Sequence[str]) -> str:
     if not people:
         return ""
-    named = ", ".join(framed(path, _PATH_CHARS) for path in people[:_MOST_PEOPLE])
-    return f"Already in the prompt, so do not repeat it: {named}"
+    name = ", ".join(framed(path, _PATH_CHARS) for path in people[:_MOST_PEOPLE])
+    return f"Already in the prompt, so do not repeat it: {name}"
 
 
 def _passage_text(number: int, passage: Passage) -> str:
@@ -156,14 +156,14 @@ def read_reply(text: str, *, is_cut: bool = False, forced: bool = False) -> Filt
     return _read_escalation(parts["escalate"])
 
 
-def _marked_parts(said: str) -> dict[str, str]:
+def _marked_parts(text: str) -> dict[str, str]:
     """Return the text after each mark; of a repeated mark, the first that is not empty."""
-    marks = list(_MARK.finditer(said))
-    ends = [*(mark.start() for mark in marks[1:]), len(said)]
+    marks = list(_MARK.finditer(text))
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
     parts: dict[str, str] = {}
     for mark, end in zip(marks, ends, strict=False):
         name = mark[1].lower()
-        parts[name] = parts.get(name) or _without_nothing(said[mark.end() : end])
+        parts[name] = parts.get(name) or _without_nothing(text[mark.end() : end])
     return parts
 
 
@@ -181,17 +181,17 @@ def _read_answer(text: str, *, is_cut: bool) -> FilterChoice:
     return FilterChoice("answer", text[: ends[-1]].strip() if ends else text, is_cut=True)
 
 
-def _read_escalation(said: str) -> FilterChoice:
-    found = _GREP.search(said)
-    pattern = _search_pattern(said[found.end() :]) if found else ""
-    if not found or not pattern:
+def _read_escalation(text: str) -> FilterChoice:
+    match = _GREP.search(text)
+    pattern = _search_pattern(text[match.end() :]) if match else ""
+    if not match or not pattern:
         return FilterChoice("malformed", "it wants to search, but does not say for what")
-    return FilterChoice("escalate", said[: found.start()].strip(" ;\n"), pattern)
+    return FilterChoice("escalate", text[: match.start()].strip(" ;\n"), pattern)
 
 
-def _search_pattern(said: str) -> str:
+def _search_pattern(text: str) -> str:
     """Return the first line of the pattern, without surrounding markup."""
-    line = said.strip().partition("\n")[0].strip()
+    line = text.strip().partition("\n")[0].strip()
     for wrap in ("`", '"', "'"):
         if len(line) > 2 and line[0] == line[-1] == wrap:  # noqa: PLR2004  # both, and something inside
             return line[1:-1]
@@ -277,18 +277,20 @@ class Filter:
         """
         model, most = self._open_model(), min(room, self.answer_tokens)
         words = max(most // _TOKENS_A_WORD, 10)
-        asked = FilterQuestion(self._char, words, request.query, passages, people)
-        done = await ask_side_model(request.side_calls, NAME, model, first_messages(asked))
-        reply = read_reply(done.text, is_cut=done.finish_reason == "length")
+        question = FilterQuestion(self._char, words, request.query, passages, people)
+        completion = await ask_side_model(request.side_calls, NAME, model, first_messages(question))
+        reply = read_reply(completion.text, is_cut=completion.finish_reason == "length")
         sources, searched = [passage.name for passage in passages], ""
         if reply.kind == "escalate":
             hidden = {*people, *sources}
-            found, searched = await in_thread(partial(self._grep, reply.pattern, sight, hidden))
-            lines = "\n".join(f"{path}:{line}: {text}" for path, line, text in found)
-            told = second_messages(asked, lines or f"(nothing: {searched})")
-            done = await ask_side_model(request.side_calls, NAME, model, told)
-            reply = read_reply(done.text, is_cut=done.finish_reason == "length", forced=True)
-            sources += [path for path, _, _ in found]
+            items, searched = await in_thread(partial(self._grep, reply.pattern, sight, hidden))
+            lines = "\n".join(f"{path}:{line}: {text}" for path, line, text in items)
+            messages = second_messages(question, lines or f"(nothing: {searched})")
+            completion = await ask_side_model(request.side_calls, NAME, model, messages)
+            reply = read_reply(
+                completion.text, is_cut=completion.finish_reason == "length", forced=True
+            )
+            sources += [path for path, _, _ in items]
         return self._chosen(reply, passages, tuple(dict.fromkeys(sources)), searched, most)
 
     def _chosen(
@@ -331,7 +333,7 @@ class Filter:
         except LimitError as error:
             return [], f"its search was stopped: {error}"
         seen: dict[str, PartlyHiddenFile | None] = {}
-        found: list[tuple[str, int, str]] = []
+        items: list[tuple[str, int, str]] = []
         for hit in hits:
             words = "" if _is_out(hit.rel_path, hidden) else self._line(hit, sight, seen)
             if words:
@@ -339,10 +341,10 @@ class Filter:
                 text = file.text if file else ""
                 place = _start_of(text, hit.line)
                 number = line_for(text, place, sight.viewer, hit.rel_path)
-                found.append((hit.rel_path, number, words))
-            if len(found) == MOST_LINES:
+                items.append((hit.rel_path, number, words))
+            if len(items) == MOST_LINES:
                 break
-        return found, f"{told} {pattern[:80]!r}: {len(found)} lines"
+        return items, f"{told} {pattern[:80]!r}: {len(items)} lines"
 
     def _search(self, pattern: str) -> tuple[Sequence[GrepHit], str]:
         if len(pattern) > MOST_PATTERN_CHARS:

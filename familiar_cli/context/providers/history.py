@@ -200,14 +200,14 @@ class HistoryProvider:
             scope = {PUBLIC: PUBLIC, OWNERS: OWN}.get(rules.scope_of_turn(turn), "")
             if scope not in summaries.scopes_in(request.channel_id, rules):
                 return False
-        found = summaries.latest(scope, rules, before_id=request.before_id)
-        return found is not None and place_of(turn) <= found.last_turn_id
+        summary = summaries.latest(scope, rules, before_id=request.before_id)
+        return summary is not None and place_of(turn) <= summary.last_turn_id
 
     def _too_old(self, turn: Turn, request: ContextRequest) -> str:
-        shown = self._window(request)
-        if turn.id in {recent.id for recent in shown}:
+        turns = self._window(request)
+        if turn.id in {recent.id for recent in turns}:
             return ""
-        return f"the channel has {len(shown)} newer ones (history.recent_turns)"
+        return f"the channel has {len(turns)} newer ones (history.recent_turns)"
 
 
 def _why_not(turn: Turn, request: ContextRequest, *, here: bool) -> str:
@@ -222,7 +222,7 @@ def _summary_contributions(beyond: Beyond, request: ContextRequest) -> list[Cont
     rules = request.viewer.rules
     titles = dict.fromkeys((PUBLIC, OWN), (request.phrases.earlier, SUMMARY_SOURCE))
     here = (request.phrases.earlier_here, PRIVATE_SUMMARY_SOURCE)
-    found = (
+    items = (
         (
             beyond.summaries.latest(scope, rules, before_id=request.before_id),
             *titles.get(scope, here),
@@ -232,7 +232,7 @@ def _summary_contributions(beyond: Beyond, request: ContextRequest) -> list[Cont
     )
     return [
         _aside_contribution(f"{title}\n{summary.text}", SUMMARY, source, PromptSpan.summary)
-        for summary, title, source in found
+        for summary, title, source in items
         if summary and summary.text.strip() and request.viewer.sees_channel(summary.scope)
     ]
 

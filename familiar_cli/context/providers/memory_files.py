@@ -64,11 +64,11 @@ class _VisibleFile(Struct, frozen=True):
         from familiar_cli.store.memory.desk import with_details  # noqa: PLC0415  # only where there is such a file
 
         lines = self.head.text.split("\n")
-        told: list[str] = []
+        parts: list[str] = []
         for item, below in with_details(self.head.text, items):
-            told.append(_item_line(item, phrases))
-            told += [lines[n - 1].rstrip() for n in below if n not in self.hidden_lines]
-        return told
+            parts.append(_item_line(item, phrases))
+            parts += [lines[n - 1].rstrip() for n in below if n not in self.hidden_lines]
+        return parts
 
     def text(self) -> str:
         lines = self.head.text.removeprefix("\ufeff").split("\n")
@@ -299,16 +299,16 @@ class DigestsProvider:
 
         Each of the three digests is in the prompt, however long another one is.
         """
-        kept: list[Contribution] = []
+        contributions: list[Contribution] = []
         for piece in reversed(pieces):
             cost = self._cost(piece)
             if cost <= share:
-                kept.insert(0, piece)
+                contributions.insert(0, piece)
                 share -= cost
                 continue
-            kept[:0] = self._divided(piece, share)
+            contributions[:0] = self._divided(piece, share)
             share = 0
-        return kept
+        return contributions
 
     def _divided(self, piece: Contribution, room: int) -> list[Contribution]:
         """Split a piece into its share and the rest, which has lower priority."""
@@ -334,7 +334,7 @@ class DigestsProvider:
 
 def _file_sections(text: str, start: int) -> Iterator[tuple[int, int]]:
     """Yield the character range of each H2 section, in order."""
-    starts = sorted({start, *(found.start for found in sections(text, 2) if found.level == 2)})  # noqa: PLR2004
+    starts = sorted({start, *(one.start for one in sections(text, 2) if one.level == 2)})  # noqa: PLR2004
     yield from zip(starts, [*starts[1:], len(text)], strict=True)
 
 

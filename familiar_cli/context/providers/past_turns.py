@@ -106,8 +106,8 @@ class Recaller(Struct, frozen=True):
         """Return the turns that fit `query` or that found lines cite, except those shown."""
         from familiar_cli.store.history.recall import recall  # noqa: PLC0415  # loads sqlite3
 
-        asked = who_when.asked_by(query, to_zone(now(), self.zone).date())
-        query = asked.topic if asked.is_wide else query
+        kind = who_when.asked_by(query, to_zone(now(), self.zone).date())
+        query = kind.topic if kind.is_wide else query
         near = self._near(query) if by_meaning and query else None
         find = partial(
             recall,
@@ -119,29 +119,31 @@ class Recaller(Struct, frozen=True):
             viewer=request.viewer,
             before_id=request.before_id,
             leave_out=shown,
-            only_people=asked.is_wide and asked.of_people,
-            wide=asked.is_wide,
-            limit=MOST_WIDE_TURNS if asked.is_wide else MOST_TURNS,
+            only_people=kind.is_wide and kind.of_people,
+            wide=kind.is_wide,
+            limit=MOST_WIDE_TURNS if kind.is_wide else MOST_TURNS,
             within_s=0.0 if request.off_record else self.within_s,  # nothing is written then
         )
-        found = find(between_ms=asked.between_ms(self.zone) if asked.is_wide else ())
-        if "order" in asked.kinds and not found.turns:
-            found = find()  # the time is of one of the things that the question names
-        authors = (turn.author for one in found.turns for turn in (one.turn, one.before) if turn)
+        recollection = find(between_ms=kind.between_ms(self.zone) if kind.is_wide else ())
+        if "order" in kind.kinds and not recollection.turns:
+            recollection = find()  # the time is of one of the things that the question names
+        authors = (
+            turn.author for one in recollection.turns for turn in (one.turn, one.before) if turn
+        )
         labels = request.labels.joined(authors)
         somebody = request.phrases.somebody
         made = _Pieces(
             query, framed(self.name), shown, cache(labels.of), somebody[:1].upper() + somebody[1:]
         )
-        scores = scores_of_turns(found.turns, query, speaker=made.speaker, zone=self.zone)
-        turns = list(found.turns)
-        if asked.is_wide:
+        scores = scores_of_turns(recollection.turns, query, speaker=made.speaker, zone=self.zone)
+        turns = list(recollection.turns)
+        if kind.is_wide:
             scores = who_when.spread_scores(turns, scores)
-        elif "latest" in asked.kinds:
+        elif "latest" in kind.kinds:
             scores = who_when.latest_scores(turns, scores)
-        if asked.of_myself and asked.of_people and not asked.is_wide:
+        if kind.of_myself and kind.of_people and not kind.is_wide:
             scores = who_when.people_first_scores(turns, scores)
-        if not asked.is_wide:
+        if not kind.is_wide:
             wishes = self._wishes(request, query, near, shown)
             turns, scores = _with_wishes(turns, scores, wishes)
         sources: dict[str, PieceSource] = {}
@@ -149,7 +151,7 @@ class Recaller(Struct, frozen=True):
         pieces = []
         for found_turn, score in zip(turns, scores, strict=True):
             one = self._complement(found_turn, request)
-            if one and asked.is_wide:
+            if one and kind.is_wide:
                 one = one._replace(before=None)
             if one and one.turn.content.strip():
                 local = to_zone(one.turn.at, self.zone)
@@ -161,14 +163,14 @@ class Recaller(Struct, frozen=True):
         return Recall(
             tuple(pieces),
             sources,
-            max(found.unread - len(shown), 0),  # the newest turns are in the prompt anyway
+            max(recollection.unread - len(shown), 0),  # the newest turns are in the prompt anyway
             self.finder.turns_without_vector() if by_meaning else 0,
             near is not None,
-            asked,
+            kind,
             lambda turn: self._why(turn, request),
         )
 
-    def _complement(self, found: Recalled, request: ContextRequest) -> Recalled | None:
+    def _complement(self, result: Recalled, request: ContextRequest) -> Recalled | None:
         """Select the turns that a chat program's own prompt lacks, each question with its answer.
 
         None if the prompt contains it, or nobody answered.
@@ -176,8 +178,8 @@ class Recaller(Struct, frozen=True):
         from familiar_cli.store.history.selection import turns_around  # noqa: PLC0415  # loads sqlite3
 
         if request.beside is None:
-            return found
-        turn, before = found.turn, found.before
+            return result
+        turn, before = result.turn, result.before
         if turn.role == "user" and turn.content.rstrip().endswith(_ASKING):
             reply = turns_around(self.history, turn, 0, 1, viewer=request.viewer)[-1].turn
             if reply.id == turn.id:
@@ -186,7 +188,7 @@ class Recaller(Struct, frozen=True):
         if _stands_beside(turn, request):
             return None
         known = before is not None and _stands_beside(before, request)
-        return found._replace(turn=turn, before=None if known else before)
+        return result._replace(turn=turn, before=None if known else before)
 
     def _wishes(
         self, request: ContextRequest, query: str, near: Nearness | None, shown: frozenset[int]
@@ -197,7 +199,7 @@ class Recaller(Struct, frozen=True):
         """
         from familiar_cli.store.history.recall import newest_saying  # noqa: PLC0415  # loads sqlite3
 
-        said = newest_saying(
+        turns = newest_saying(
             self.history,
             who_when.wish_words(),
             viewer=request.viewer,
@@ -206,7 +208,7 @@ class Recaller(Struct, frozen=True):
             limit=_MOST_LOOKED_AT,
         )
         wishes = [
-            one for one in said if one.id not in shown and who_when.is_standing_wish(one.content)
+            one for one in turns if one.id not in shown and who_when.is_standing_wish(one.content)
         ]
         own = [one for one in wishes if one.author == request.author]
         if not own and len({one.author for one in wishes}) == 1:

@@ -167,10 +167,10 @@ def _ranked_lines(divided: Iterable[Section], numbering: Numbering) -> list[Text
 
 def _by_fit(lines: Iterable[T], query: str, words: Callable[[T], str]) -> list[T]:
     """Sort lines by the number of words they share with a question."""
-    wanted = " ".join(content_words(query)) if query else ""
-    if not wanted:
+    target = " ".join(content_words(query)) if query else ""
+    if not target:
         return list(lines)
-    return sorted(lines, key=lambda line: -EvidenceText(words(line)).share(wanted))
+    return sorted(lines, key=lambda line: -EvidenceText(words(line)).share(target))
 
 
 def _take_lines(lines: Iterable[TextLine], room: int, count: Callable[[str], int]) -> set[int]:
@@ -290,8 +290,8 @@ class PeopleSource:
             ),
             *await self._within(_NAMES_SHARE, "the names", self._take_named, request, named),
         ]
-        known = {piece.rel_path for piece in present.pieces}
-        others = [piece for piece in named.pieces if piece.rel_path not in known]
+        rel_paths = {piece.rel_path for piece in present.pieces}
+        others = [piece for piece in named.pieces if piece.rel_path not in rel_paths]
         pieces = _told_apart([*present.pieces, *others], request.labels)
         return [*pieces, *present.problems, *named.problems, *late]
 
@@ -300,8 +300,8 @@ class PeopleSource:
         gathered = _Gathered()
         self._take_present(request, gathered)
         self._take_named(request, gathered)
-        known = {(piece.rel_path, piece.priority): piece for piece in gathered.pieces}
-        return list(known.values())
+        contributions = {(piece.rel_path, piece.priority): piece for piece in gathered.pieces}
+        return list(contributions.values())
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
         """Return why a person's file would not be offered; see `Explains`."""
@@ -310,8 +310,8 @@ class PeopleSource:
             return None
         if slug in dict(self._present(request)):
             return ""
-        named, _ = self._names_in(request)
-        if slug in dict(_named_people(named)):
+        names, _ = self._names_in(request)
+        if slug in dict(_named_people(names)):
             return ""
         last = f"is not among the {self._recent_author_limit} who spoke last here"
         return f"its person does not speak, {last}, and is not named in what was said"
@@ -326,8 +326,8 @@ class PeopleSource:
     ) -> list[Contribution]:
         """Gather in a thread within a share of the time limit; return notices."""
         task = asyncio.ensure_future(in_thread(partial(take, request, gathered)))
-        done, _ = await asyncio.wait({task}, timeout=share * self._limit_s)
-        if not done:
+        tasks, _ = await asyncio.wait({task}, timeout=share * self._limit_s)
+        if not tasks:
             task.cancel()
             return [
                 _problem_contribution(None, f"{what} were not read in time; some may be missing")
@@ -345,9 +345,9 @@ class PeopleSource:
             self._take(slug, cause, request, gathered)
 
     def _take_named(self, request: ContextRequest, gathered: _Gathered) -> None:
-        named, notices = self._names_in(request)
+        names, notices = self._names_in(request)
         gathered.problems += [_problem_contribution(ALIASES_JSON, notice) for notice in notices]
-        causes = list(_named_people(named))
+        causes = list(_named_people(names))
         gathered.sharers, gathered.most = min(len(causes), _SHARERS), NAMED_TOKENS
         gathered.priority = WAITING_PRIORITY if request.is_content_set else PRIORITY
         for slug, cause in causes[:MOST_NAMED]:
@@ -370,7 +370,7 @@ class PeopleSource:
         Raises:
             FamiliarError: The index of names cannot be used.
         """
-        return [slug for named in self._names_in(request)[0] for slug in named.slugs]
+        return [slug for names in self._names_in(request)[0] for slug in names.slugs]
 
     def _names_in(self, request: ContextRequest) -> tuple[list[Named], list[str]]:
         """Return the people named in the message, and notices; looked up once for each request."""
@@ -382,14 +382,14 @@ class PeopleSource:
     def _find_names(self, request: ContextRequest) -> tuple[list[Named], list[str]]:
         with closing(self._aliases()) as aliases:
             aliases.refresh()
-            found = aliases.find(request.query)
+            names = aliases.find(request.query)
             notices = [notice.removeprefix(f"{ALIASES_JSON}: ") for notice in aliases.looks_wrong()]
-        shared = [named for named in found if len(named.slugs) > 1]
-        told = [
+        shared = [named for named in names if len(named.slugs) > 1]
+        parts = [
             f"{named.name!r} is {shorten_list(named.slugs, 3)}; all of them are meant"
             for named in shared
         ]
-        return found, [*notices, *told]
+        return names, [*notices, *parts]
 
     def _take(self, slug: str, cause: str, request: ContextRequest, gathered: _Gathered) -> None:
         rel_path = people_path(slug)
@@ -433,29 +433,29 @@ class PeopleSource:
         share = min(share, gathered.most)
         count = self._counter.count
         most = SPEAKER_TOKENS if cause == _SPEAKS else FILE_TOKENS
-        made = divide_person(seen, share, most, count, self._numbering, query=request.query)
-        is_all = head.is_whole and not made.rest and made.first == readable_text(seen)
+        parts = divide_person(seen, share, most, count, self._numbering, query=request.query)
+        is_all = head.is_whole and not parts.rest and parts.first == readable_text(seen)
         kept_back = "" if visible == head.text else "without what was said in private elsewhere"
         first = Contribution(
             layer=Layer.content,
             priority=gathered.priority,
-            text=made.first,
+            text=parts.first,
             source=SOURCE,
             place=PromptSpan.world_after,
             rel_path=head.rel_path,
             fit=Fit.queue,
-            lines=(1, 1 + (made.first if is_all else visible.rstrip()).count("\n")),
+            lines=(1, 1 + (parts.first if is_all else visible.rstrip()).count("\n")),
             sha256=sha256_seen(head.text, head.sha256, request.viewer, head.rel_path),
             cause=cause,
             shortened=kept_back if is_all else _CUT,
             whole_tokens=0 if is_all else len(seen) // _CHARS_A_TOKEN,
         )
-        if not made.rest:
+        if not parts.rest:
             return [first]
-        title = f"# {title_of(made.first)}\n" if title_of(made.first) else ""
+        title = f"# {title_of(parts.first)}\n" if title_of(parts.first) else ""
         rest = replace(
             first,
-            text=f"{title}{made.rest}",
+            text=f"{title}{parts.rest}",
             priority=REST_PRIORITY,
             place=PromptSpan.depth,
             depth=_DEPTH,
@@ -487,10 +487,10 @@ def _with_account(piece: Contribution, labels: Labels) -> Contribution:
     return replace(piece, text=f"{head}{newline}{rest}") if slug and _piece_title(piece) else piece
 
 
-def _named_people(named: list[Named]) -> Iterator[tuple[str, str]]:
+def _named_people(names: list[Named]) -> Iterator[tuple[str, str]]:
     """Yield each named person once, with the name used."""
     seen: set[str] = set()
-    for entry in named:
+    for entry in names:
         for slug in entry.slugs:
             if slug not in seen:
                 seen.add(slug)
@@ -517,15 +517,15 @@ def taking_part(
     Args:
         limit: Number of recent speakers to include.
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     if request.author:
-        found[request.author.slug] = _SPEAKS
+        result[request.author.slug] = _SPEAKS
     for turn in reversed(request.pending_turns):
         if turn.author:
-            found.setdefault(turn.author.slug, "has spoken since the last reply")
+            result.setdefault(turn.author.slug, "has spoken since the last reply")
     for author in history.recent_distinct_authors(request.channel_id, limit):
-        found.setdefault(author.slug, "spoke here recently")
-    return list(found.items())
+        result.setdefault(author.slug, "spoke here recently")
+    return list(result.items())
 
 
 RELATIONS_SOURCE: Final = "people.relations"
@@ -571,9 +571,9 @@ class RelationsProvider:
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the lines as one piece, or what went wrong."""
         try:
-            named = [people_path(slug) for slug in self._named(request)]
+            names = [people_path(slug) for slug in self._named(request)]
             present = [people_path(slug) for slug in self._present(request)]
-            people = list(dict.fromkeys([*named, *present]))[:_MOST_PEOPLE]
+            people = list(dict.fromkeys([*names, *present]))[:_MOST_PEOPLE]
             with closing(self._graph()) as graph:
                 graph.refresh()
                 people = list(dict.fromkeys(map(graph.main, people)))

@@ -85,29 +85,29 @@ class PinnedMemory:
             return self._last[1]
 
     def _read(self, request: ContextRequest) -> Pinned:
-        found = self._find()
+        pins = self._find()
         sight = self._sight(request)
-        pieces = [self._piece(path, sight, request) for path in found.rel_paths]
+        pieces = [self._piece(path, sight, request) for path in pins.rel_paths]
         pieces += [
-            _make_remark(path, f"it may be pinned, but {why}") for path, why in found.problems
+            _make_remark(path, f"it may be pinned, but {why}") for path, why in pins.problems
         ]
-        if found.unread:
-            pieces.append(_problem_contribution(None, _unread_notice(found.unread)))
-        return self._served(pieces, request, found)
+        if pins.unread:
+            pieces.append(_problem_contribution(None, _unread_notice(pins.unread)))
+        return self._served(pieces, request, pins)
 
-    def _served(self, pieces: list[Contribution], request: ContextRequest, found: Pins) -> Pinned:
+    def _served(self, pieces: list[Contribution], request: ContextRequest, pins: Pins) -> Pinned:
         """Sort the pins: those that fit together come first."""
         room = request.layer_tokens.get(Layer.pinned, request.budget_tokens)
-        shown: dict[str, Contribution] = {}
+        contributions: dict[str, Contribution] = {}
         waiting: list[Contribution] = []
         for piece in pieces:
             cost = MESSAGE_TOKENS + self._counter.count(piece.text)
             if piece.text and piece.rel_path and cost <= room:
-                shown[piece.rel_path] = piece
+                contributions[piece.rel_path] = piece
                 room -= cost
             else:
                 waiting.append(replace(piece, priority=_WAITING_PRIORITY) if piece.text else piece)
-        return Pinned((*shown.values(), *waiting), shown, found)
+        return Pinned((*contributions.values(), *waiting), contributions, pins)
 
     def _piece(self, rel_path: str, sight: Sight, request: ContextRequest) -> Contribution:
         if rel_path in _SELF or rel_path in loaded_whole(request.tier, request.viewer):

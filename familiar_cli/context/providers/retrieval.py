@@ -334,7 +334,7 @@ class Retrieval:
         )
         by_meaning = past.by_meaning or result.method in {"hybrid", "dense"}
         how = "words and meaning" if by_meaning else "words"
-        found = Candidates(
+        candidates = Candidates(
             how=how,
             remarks=tuple(remarks),
             behind=behind,
@@ -342,12 +342,12 @@ class Retrieval:
             before_digests=past.asked.is_for_turns,
         )
         fill = self._filler(gatherer, past, request)
-        pack = partial(self._packed, found, gatherer, past, fill, guaranteed=room)
+        pack = partial(self._packed, candidates, gatherer, past, fill, guaranteed=room)
         return replace(pack(room), pack=pack)
 
     def _packed(
         self,
-        found: Candidates,
+        candidates: Candidates,
         gatherer: Gatherer,
         past: Recall,
         fill: Callable[[int, int], Filling],
@@ -367,7 +367,7 @@ class Retrieval:
             else LeftOutPiece(why, key)
             for key, why in filling.left.items()
         )
-        return replace(found, passages=passages, left=tuple(left))
+        return replace(candidates, passages=passages, left=tuple(left))
 
     def _before(self, request: ContextRequest) -> list[Turn]:
         """Return the last turns before the message, newest first."""
@@ -387,14 +387,14 @@ class Retrieval:
         self, gatherer: Gatherer, past: Recall, request: ContextRequest
     ) -> Callable[[int, int], Filling]:
         """Rank what was found; return a function of the room, and of its guaranteed share."""
-        said = {
+        texts = {
             normal_line(line)
             for piece in gatherer.loaded.values()
             for line in piece.text.split("\n")
         }
         pieces, sources = _not_beside(gatherer, request)
         pieces = _with_ties_broken([*pieces, *past.pieces], request)
-        ranked, asked = rank_pieces(pieces, gatherer.query), past.asked
+        ranked, kind = rank_pieces(pieces, gatherer.query), past.asked
 
         def fill(room: int, guaranteed: int) -> Filling:
             room = min(room, self._most_tokens or room)
@@ -411,17 +411,17 @@ class Retrieval:
                 {**sources, **past.sources},
                 room,
                 self._counter,
-                most_sources=len(sources) + len(past.sources) if asked.is_wide else self.k,
+                most_sources=len(sources) + len(past.sources) if kind.is_wide else self.k,
                 line_tokens=max(
                     min(self._line_tokens, room // _FEW),
                     2 * USEFUL_TOKENS,
-                    room // _WIDE_SHARE if asked.is_wide else 0,
+                    room // _WIDE_SHARE if kind.is_wide else 0,
                 ),
                 query=gatherer.query,
-                known=said - {""},
+                known=texts - {""},
                 guaranteed=guaranteed,
-                wide=asked.is_wide,
-                in_order=asked.in_order,
+                wide=kind.is_wide,
+                in_order=kind.in_order,
                 quotes_first=request.is_content_set,
             )
 
@@ -536,9 +536,9 @@ def make_question(request: ContextRequest, before: Sequence[Turn] = ()) -> str:
     words = _telling_words(request.query)
     if words > 1:
         return request.query
-    heard = [*reversed(request.pending_turns), *before]
-    own = [turn for turn in heard if turn.author == request.author and turn.role == "user"]
-    near = own[:1] if words else [*own, *heard]
+    turns = [*reversed(request.pending_turns), *before]
+    own = [turn for turn in turns if turn.author == request.author and turn.role == "user"]
+    near = own[:1] if words else [*own, *turns]
     texts = (fts.bounded_query(turn.content) for turn in near)
     context = next(filter(_telling_words, texts), "")
     return f"{context}\n{request.query}" if context else request.query
