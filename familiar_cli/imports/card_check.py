@@ -55,7 +55,7 @@ class CardFinding(Struct, frozen=True):
 
 def check_card(card: Card, counter: TokenCounter) -> list[CardFinding]:
     """Find problems and oddities in `card`, worst first."""
-    found = [CardFinding("warning", "format", warning) for warning in card.warnings]
+    findings = [CardFinding("warning", "format", warning) for warning in card.warnings]
     for look in (
         _check_speech,
         _check_texts,
@@ -66,10 +66,10 @@ def check_card(card: Card, counter: TokenCounter) -> list[CardFinding]:
         _check_dates,
         _check_book,
     ):
-        found.extend(look(card))
-    found.extend(_check_size(card, counter))
+        findings.extend(look(card))
+    findings.extend(_check_size(card, counter))
     order = ("error", "warning", "note")
-    return sorted(found, key=lambda finding: order.index(finding.severity))
+    return sorted(findings, key=lambda finding: order.index(finding.severity))
 
 
 def sent_tokens(card: Card, counter: TokenCounter) -> int:
@@ -129,27 +129,27 @@ def _check_greetings(card: Card) -> Iterator[CardFinding]:
     others = card.texts("alternate_greetings")
     if any(not greeting.strip() for greeting in others):
         yield CardFinding("note", "alternate_greetings", "contains an empty greeting")
-    spoken = [greeting for greeting in (card.text("first_mes"), *others) if greeting.strip()]
-    if len(set(spoken)) < len(spoken):
+    greetings = [greeting for greeting in (card.text("first_mes"), *others) if greeting.strip()]
+    if len(set(greetings)) < len(greetings):
         yield CardFinding("note", "alternate_greetings", "contains the same greeting twice")
 
 
 def _depth_prompt(card: Card) -> Iterator[CardFinding]:
-    given = card.extensions.get("depth_prompt")
-    if given is None:
+    depth_prompt = card.extensions.get("depth_prompt")
+    if depth_prompt is None:
         return
     where = "extensions.depth_prompt"
-    if not isinstance(given, dict) or not isinstance(given.get("prompt", ""), str):
+    if not isinstance(depth_prompt, dict) or not isinstance(depth_prompt.get("prompt", ""), str):
         yield CardFinding("error", where, "is not an object with a text 'prompt': it is not sent")
         return
-    depth = given.get("depth", 4)
+    depth = depth_prompt.get("depth", 4)
     if isinstance(depth, bool) or not isinstance(depth, int) or depth < 0:
         yield CardFinding(
             "warning", where, f"has the depth {depth!r:.40}, which is not a number of messages"
         )
-    if given.get("role", "system") not in _ROLES:
+    if depth_prompt.get("role", "system") not in _ROLES:
         yield CardFinding(
-            "warning", where, f"has the role {given.get('role')!r:.40}, which is unknown"
+            "warning", where, f"has the role {depth_prompt.get('role')!r:.40}, which is unknown"
         )
 
 
@@ -306,13 +306,13 @@ def summarise_card(card: Card, counter: TokenCounter) -> CardSummary:
 
 
 def _depth_prompt_text(card: Card) -> dict[str, Any] | None:
-    given = card.extensions.get("depth_prompt")
-    if not isinstance(given, dict) or not str_or_empty(given.get("prompt")):
+    depth_prompt = card.extensions.get("depth_prompt")
+    if not isinstance(depth_prompt, dict) or not str_or_empty(depth_prompt.get("prompt")):
         return None
     return {
-        "depth": given.get("depth", DEFAULT_DEPTH),
-        "role": str_or_empty(given.get("role")) or "system",
-        "prompt": str_or_empty(given.get("prompt")),
+        "depth": depth_prompt.get("depth", DEFAULT_DEPTH),
+        "role": str_or_empty(depth_prompt.get("role")) or "system",
+        "prompt": str_or_empty(depth_prompt.get("prompt")),
     }
 
 

@@ -319,9 +319,9 @@ def kept_of(card: Card, *, book_dir: str | None) -> KeptCard:
     return kept
 
 
-def dump_kept(kept: KeptCard) -> bytes:
+def dump_kept(card: KeptCard) -> bytes:
     """Serialise `card.json`."""
-    return (dump_json(kept) + "\n").encode("utf-8")
+    return (dump_json(card) + "\n").encode("utf-8")
 
 
 ORIGINALS: Final = tuple(

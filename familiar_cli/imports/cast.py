@@ -120,10 +120,10 @@ class Cast(Struct, frozen=True):
             name: The owner's name there; empty: the source gives none.
             otherwise: The account to use if none is known, or if the owner used it before.
         """
-        known = self.user or self.me
-        if known is None or (self.user is None and otherwise.slug in self.before | self.also):
+        author = self.user or self.me
+        if author is None or (self.user is None and otherwise.slug in self.before | self.also):
             return otherwise
-        return replace(known, display_name=name or known.display_name)
+        return replace(author, display_name=name or author.display_name)
 
     def person(self, name: str, otherwise: Author, *, is_one_of_many: bool = False) -> Author:
         """Return the author of a speaker other than the familiar; see `is_me`."""
@@ -150,9 +150,9 @@ class Cast(Struct, frozen=True):
             return (f"nobody in it is treated as you, {mine}; `--me NAME` says who you are",)
         (name,) = names
         account = typed(f"{people[name].platform}:{people[name].user_id}")
-        told = f"{one_line(name)!r} is treated as someone other than you, {mine}"
+        text = f"{one_line(name)!r} is treated as someone other than you, {mine}"
         remedy = f"add `--me {typed(name)}`, or afterwards `familiar me --also {account}`"
-        return (f"{told}; if it is you, {remedy}",)
+        return (f"{text}; if it is you, {remedy}",)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -194,11 +194,11 @@ def familiars_names(cast: Cast, names: Collection[str], *, origin: str) -> froze
     Raises:
         RefusedError: None of them is the familiar.
     """
-    wanted = {fold(name) for name in cast.character or cast.known}
+    targets = {fold(name) for name in cast.character or cast.known}
     slugs = {slugify(name) for name in cast.character or cast.known} - {""}
-    found = frozenset(fold(n) for n in names if fold(n) in wanted or slugify(n) in slugs)
-    if found or not names or cast.unnamed == "others":
-        return found or frozenset(wanted)
+    items = frozenset(fold(n) for n in names if fold(n) in targets or slugify(n) in slugs)
+    if items or not names or cast.unnamed == "others":
+        return items or frozenset(targets)
     if cast.unnamed == "familiar":
         return frozenset(map(fold, names))
     listed = _as_strings(names)
@@ -240,8 +240,8 @@ def _likely_familiar(cast: Cast, names: Collection[str], typed_names: Iterable[s
 def _similar(names: Collection[str], typed_names: Iterable[str]) -> str:
     """Return the name that is most like one of those typed; empty if none is."""
     by_fold = {fold(name): name for name in names}
-    found = (nearest(fold(name), by_fold) for name in typed_names)
-    return next((by_fold[one] for one in found if one), "")
+    items = (nearest(fold(name), by_fold) for name in typed_names)
+    return next((by_fold[one] for one in items if one), "")
 
 
 def with_my_names(cast: Cast, names: Collection[str], *, origin: str) -> Cast:

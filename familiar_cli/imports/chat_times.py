@@ -143,15 +143,15 @@ def _from_epoch(number: float) -> datetime | None:
 
 @lru_cache(maxsize=1024)
 def _parse_iso(text: str, zone: tzinfo | None) -> datetime | None:
-    found = text.strip()
+    result = text.strip()
     try:
-        return in_utc(datetime.fromisoformat(found), zone)
+        return in_utc(datetime.fromisoformat(result), zone)
     except (ValueError, OverflowError, OSError):
         pass
-    if _NUMBER.fullmatch(found):
-        return _from_epoch(float(found))
-    match = _HUMANIZED.fullmatch(found) or next(
-        filter(None, (p.fullmatch(found) for p in _WORDED)), None
+    if _NUMBER.fullmatch(result):
+        return _from_epoch(float(result))
+    match = _HUMANIZED.fullmatch(result) or next(
+        filter(None, (p.fullmatch(result) for p in _WORDED)), None
     )
     try:
         return in_utc(_from_match(match), zone) if match else None

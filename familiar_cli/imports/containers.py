@@ -358,11 +358,11 @@ def asset_chunk(path: str, content: bytes) -> Chunk:
 
 def _open_png(raw: bytes, origin: str) -> CardFile:
     picture = parse_png(raw, origin=origin)
-    found = _card_texts(picture, origin)
-    if not found:
+    items = _card_texts(picture, origin)
+    if not items:
         exif = next((chunk.content for chunk in picture.chunks if chunk.kind == b"eXIf"), b"")
         return _open_exif(exif, "png", origin)
-    value, notes = _first_readable(found, origin)
+    value, notes = _first_readable(items, origin)
     if picture.trailer:
         rest, verb = len(picture.trailer), "follows" if len(picture.trailer) == 1 else "follow"
         notes = (*notes, f"{counted(rest, 'byte')} {verb} the end of the picture")
@@ -397,27 +397,27 @@ def _card_texts(picture: Png, origin: str) -> list[tuple[str, bytes]]:
     Raises:
         BadInputError: Together they inflate to more than the limit for a card.
     """
-    found: list[tuple[str, bytes]] = []
+    items: list[tuple[str, bytes]] = []
     left = MAX_CARD_BYTES
     for chunk in picture.chunks:
         keyword = (keyword_of(chunk) or "").strip().lower()
         if keyword in (V3_KEYWORD, V2_KEYWORD):
-            found.append((keyword, text_of(chunk, origin=origin, limit_bytes=left)))
-            left -= len(found[-1][1])
-    return sorted(found, key=lambda entry: entry[0] != V3_KEYWORD)
+            items.append((keyword, text_of(chunk, origin=origin, limit_bytes=left)))
+            left -= len(items[-1][1])
+    return sorted(items, key=lambda entry: entry[0] != V3_KEYWORD)
 
 
-def _first_readable(found: list[tuple[str, bytes]], origin: str) -> tuple[Any, tuple[str, ...]]:
+def _first_readable(items: list[tuple[str, bytes]], origin: str) -> tuple[Any, tuple[str, ...]]:
     notes: list[str] = []
     failures: list[BadInputError] = []
-    for position, (keyword, text) in enumerate(found):
+    for position, (keyword, text) in enumerate(items):
         try:
             value, odd = _card_text(text, origin)
         except BadInputError as error:
             failures.append(error)
             notes.append(f"the {keyword!r} text cannot be read ({error}); another one is used")
             continue
-        others = [entry for entry in found[position + 1 :] if entry[1] != text]
+        others = [entry for entry in items[position + 1 :] if entry[1] != text]
         notes.extend(_differing_cards(keyword, value, others, origin))
         return value, (*notes, *odd)
     raise failures[0]
@@ -470,8 +470,8 @@ def _from_base64(text: bytes, origin: str) -> bytes:
 
 
 def _asset_path(chunk: Chunk) -> str | None:
-    found = _ASSET.fullmatch(keyword_of(chunk) or "")
-    return found[1] if found else None
+    match = _ASSET.fullmatch(keyword_of(chunk) or "")
+    return match[1] if match else None
 
 
 def _open_charx(raw: bytes, origin: str) -> CardFile:

@@ -306,8 +306,8 @@ certain; those that cannot hold a form are not loaded for it.
 
 @cache
 def _load_module(module: str) -> Format:
-    found: Format = import_module(module).FORMAT
-    return found
+    format_: Format = import_module(module).FORMAT
+    return format_
 
 
 def load_formats(form: Form | None = None) -> Iterator[Format]:
@@ -315,9 +315,9 @@ def load_formats(form: Form | None = None) -> Iterator[Format]:
     for row in TABLE:
         module, *forms = row.split()
         if form is None or not forms or form in forms:
-            found = _load_module(module)
-            if form is None or form in found.forms:
-                yield found
+            format_ = _load_module(module)
+            if form is None or form in format_.forms:
+                yield format_
 
 
 def load_format(name: str) -> Format:
@@ -326,10 +326,10 @@ def load_format(name: str) -> Format:
     Raises:
         KeyError: There is none.
     """
-    found = next((found for found in load_formats() if found.name == name), None)
-    if found is None:
+    format_ = next((found for found in load_formats() if found.name == name), None)
+    if format_ is None:
         raise KeyError(name)
-    return found
+    return format_
 
 
 class Recognition(Struct, frozen=True):
@@ -362,7 +362,7 @@ def recognise(source: ForeignFile, form: Form | None = None) -> list[Recognition
 
     The formats that come after a certain one are not loaded.
     """
-    found: list[Recognition] = []
+    recognitions: list[Recognition] = []
     for one in load_formats(form):
         seen = _sniff(one, source)
         forms = seen.forms or one.forms
@@ -372,12 +372,12 @@ def recognise(source: ForeignFile, form: Form | None = None) -> list[Recognition
         recognition = Recognition(one, seen.program or one.program, forms, is_certain)
         if is_certain:
             return [recognition]
-        found.append(recognition)
-    return found
+        recognitions.append(recognition)
+    return recognitions
 
 
-def _sniff(found: Format, source: ForeignFile) -> Sighting:
+def _sniff(format_: Format, source: ForeignFile) -> Sighting:
     try:
-        return found.sniff(source)
+        return format_.sniff(source)
     except FamiliarError:  # it cannot be read, as whoever reads it will say
         return NO

@@ -148,17 +148,17 @@ def read_conversations(
                 yield from (build_chat(source, reading, program, one) for one in parse(row[2]))
         return
     if source.shape != "array":
-        for found in parse(source.first):
-            yield build_chat(source, reading, program, found)
+        for chat in parse(source.first):
+            yield build_chat(source, reading, program, chat)
         return
     for number, span in enumerate(object_spans(source), start=1):
         read = _read_span(source, span, number)
         if isinstance(read, Skip):
             yield read
             continue
-        for place, found in enumerate(parse(read)):
+        for place, chat in enumerate(parse(read)):
             again = partial(_parse_again, source, span, parse, place)
-            yield build_chat(source, reading, program, found, again)
+            yield build_chat(source, reading, program, chat, again)
 
 
 def _read_span(source: ForeignFile, span: ByteSpan, number: int) -> dict[str, Any] | Skip:
@@ -205,7 +205,7 @@ def build_chat(
     source: ForeignFile,
     reading: Reading,
     program: Program,
-    found: SourceChat,
+    chat: SourceChat,
     again: Callable[[], SourceChat] | None = None,
 ) -> ForeignChat:
     """Build the chat of a conversation.
@@ -214,41 +214,41 @@ def build_chat(
         source: Its file.
         reading: Options for reading it.
         program: Where it comes from.
-        found: The conversation; not kept if `again` reads it again.
+        chat: The conversation; not kept if `again` reads it again.
         again: Reads it again; None: it stays in memory.
 
     Raises:
         RefusedError: Which speaker is the familiar is ambiguous.
     """
-    speakers = _Speakers(found, reading, program, source.name)
-    get = again or (lambda: found)
+    speakers = _Speakers(chat, reading, program, source.name)
+    get = again or (lambda: chat)
     roles, notes, stranger = speakers.roles, speakers.notes, speakers.stranger
     messages = partial(_messages, get, speakers.people, reading)
     first = (m.at for m in islice(messages(), _FIRST) if isinstance(m, ForeignMessage))
-    stated = read_time(found.began, reading.zone)
+    stated = read_time(chat.began, reading.zone)
     return ForeignChat(
         format=program.format,
-        name=found.name or found.id or source.stem,
-        channels=reading.channels or found.channels or _channel_names(source, found),
+        name=chat.name or chat.id or source.stem,
+        channels=reading.channels or chat.channels or _channel_names(source, chat),
         began=stated or next(filter(None, first), None),
         head=lambda: _as_json(get().about),
         messages=messages,
-        key=f"{program.format}:{found.id}" if found.id else "",
-        aside=found.aside,
-        parent=found.parent,
-        is_apart=bool(found.id) and found.is_apart,
-        kind=found.kind,
-        notes=(*found.notes, *notes),
+        key=f"{program.format}:{chat.id}" if chat.id else "",
+        aside=chat.aside,
+        parent=chat.parent,
+        is_apart=bool(chat.id) and chat.is_apart,
+        kind=chat.kind,
+        notes=(*chat.notes, *notes),
         roles=roles,
-        is_whole=found.is_whole,
+        is_whole=chat.is_whole,
         stranger=stranger,
     )
 
 
-def _channel_names(source: ForeignFile, found: SourceChat) -> tuple[str, ...]:
+def _channel_names(source: ForeignFile, chat: SourceChat) -> tuple[str, ...]:
     """Suggest channel names: from title and id, else from the file's name."""
-    if found.id:
-        names = (slugify(found.name, max_chars=40), slugify(found.id)[:_ID_CHARS].strip("-"))
+    if chat.id:
+        names = (slugify(chat.name, max_chars=40), slugify(chat.id)[:_ID_CHARS].strip("-"))
         return ("-".join(filter(None, names)) or "chat",)
     return file_channels(source)
 

@@ -182,11 +182,11 @@ def _former_lore(store: MemoryStore, book: _BookPlan, *, same_card: bool) -> tup
 
 
 def _plan_book(card: cards.Card, store: MemoryStore, *, overwrite: bool, force: bool) -> _BookPlan:
-    given = card.data.get("character_book")
-    if given is None:
+    character_book = card.data.get("character_book")
+    if character_book is None:
         return _BookPlan()
     try:
-        book = read_card_book(given, origin=card.origin or card.name)
+        book = read_card_book(character_book, origin=card.origin or card.name)
     except BadInputError as error:
         warning = f"the card's book cannot be read and is kept in {CARD_JSON}: {error}"
         return _BookPlan(warnings=(warning,))

@@ -39,8 +39,8 @@ def user_comment(exif: bytes) -> bytes:
         for tag, _, _, place in _entries(exif, order, first):
             if tag == _EXIF_DIRECTORY:
                 (inner,) = struct.unpack_from(f"{order}I", exif, place)
-                for found, _, count, where in _entries(exif, order, inner):
-                    if found == _USER_COMMENT:
+                for position, _, count, where in _entries(exif, order, inner):
+                    if position == _USER_COMMENT:
                         return _decoded(_value(exif, order, count, where), order)
     except struct.error:  # it points beyond its end
         return b""

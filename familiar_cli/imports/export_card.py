@@ -358,21 +358,21 @@ def current_value(store: MemoryStore, *, default_name: str) -> dict[str, Any]:
         NotFoundError: As `export_card`.
         BadInputError: As `export_card`.
     """
-    kept = _kept_card(store)
-    spec = kept.get("spec") or cards.V3_SPEC[0]
-    data = dict(kept.get("data") or {})
+    card = _kept_card(store)
+    spec = card.get("spec") or cards.V3_SPEC[0]
+    data = dict(card.get("data") or {})
     data.setdefault("name", default_name)
     for field in cards.FILE_FIELDS:
         _put_text(store, field, data)
-    _put_book(store, kept.get("book"), data)
+    _put_book(store, card.get("book"), data)
     required = cards.REQUIRED if spec == cards.V2_SPEC[0] else cards.REQUIRED_V3
     for field, empty in required.items():
         data.setdefault(field, empty())
     value = {
-        key: data[field] for key, field in (kept.get("repeated") or {}).items() if field in data
+        key: data[field] for key, field in (card.get("repeated") or {}).items() if field in data
     }
-    value |= kept.get("top_level") or {}
-    version = kept.get("spec_version") or cards.V3_SPEC[1]
+    value |= card.get("top_level") or {}
+    version = card.get("spec_version") or cards.V3_SPEC[1]
     return value | {"spec": spec, "spec_version": version, "data": _in_order(data)}
 
 
@@ -384,11 +384,11 @@ def _kept_card(store: MemoryStore) -> cards.KeptCard:
                 hint="Write `self/description.md`, or start with `familiar init`.",
             )
         return {}
-    kept, _ = read_json(store.read_bytes(CARD_JSON), origin=CARD_JSON, max_depth=OWN_DEPTH)
+    value, _ = read_json(store.read_bytes(CARD_JSON), origin=CARD_JSON, max_depth=OWN_DEPTH)
     parts = ("data", "top_level", "repeated")
-    objects = isinstance(kept, dict) and all(isinstance(kept.get(p, {}), dict) for p in parts)
-    if objects and all(isinstance(field, str) for field in kept.get("repeated", {}).values()):
-        return cast("cards.KeptCard", kept)
+    objects = isinstance(value, dict) and all(isinstance(value.get(p, {}), dict) for p in parts)
+    if objects and all(isinstance(field, str) for field in value.get("repeated", {}).values()):
+        return cast("cards.KeptCard", value)
     raise BadInputError(
         f"{CARD_JSON!r} is not an object with an object 'data' in it",
         hint="Unpack the card again with `familiar init --from-card FILE --overwrite`.",
@@ -398,14 +398,14 @@ def _kept_card(store: MemoryStore) -> cards.KeptCard:
 def _put_text(store: MemoryStore, field: str, data: dict[str, Any]) -> None:
     """Set the field from its file; a deleted file leaves it empty."""
     rel_path = self_file(field).rel_path
-    kept = data.get(field)
+    value = data.get(field)
     if not store.exists(rel_path):
-        if isinstance(kept, str) and to_storable(kept) != kept:
+        if isinstance(value, str) and to_storable(value) != value:
             data[field] = ""
         return
     text = field_text(store.read_file(rel_path))
     # A file cannot hold lone surrogates; unedited text is exported with its original ones.
-    if not (isinstance(kept, str) and to_storable(kept) == text):
+    if not (isinstance(value, str) and to_storable(value) == text):
         data[field] = text
 
 

@@ -68,8 +68,8 @@ def find_entry_files(store: MemoryStore, directory: str, settings: BookSettings)
     wanted = {record.path: key for key, record in settings.entries.items()}
     away = [path for path in wanted if path not in here and store.exists(path)]
     seen = here | _read_files(store, [path for path in away if path not in paths], skipped)
-    found = _claim_files(seen, settings, wanted)
-    if len(found) < len(settings.entries):
+    files = _claim_files(seen, settings, wanted)
+    if len(files) < len(settings.entries):
         known = seen.keys() | _recorded_directories(store, directory)
         others = [
             p
@@ -77,10 +77,10 @@ def find_entry_files(store: MemoryStore, directory: str, settings: BookSettings)
             if p.endswith(".md") and p not in known
         ]
         marked = _read_files(store, others, skipped)
-        found = _claim_files(seen | marked, settings, wanted)
-    claimed = {file.path for file in found.values()}
+        files = _claim_files(seen | marked, settings, wanted)
+    claimed = {file.path for file in files.values()}
     strays = tuple(file for path, file in here.items() if path not in claimed)
-    return EntryFiles(found, strays, tuple(dict.fromkeys(skipped)), frozenset(paths))
+    return EntryFiles(files, strays, tuple(dict.fromkeys(skipped)), frozenset(paths))
 
 
 def _claim_files(
@@ -88,15 +88,15 @@ def _claim_files(
 ) -> dict[str, LoreFile]:
     """Assign files to entries: by path with id, then by id, then by path alone."""
     marks = {path: parse_lore(file.text).entry_id for path, file in seen.items()}
-    found = {key: seen[path] for path, key in wanted.items() if marks.get(path, "") == key}
+    files = {key: seen[path] for path, key in wanted.items() if marks.get(path, "") == key}
     for path in sorted(seen):
         key = marks[path]
-        if key in settings.entries and key not in found:
-            found[key] = seen[path]
+        if key in settings.entries and key not in files:
+            files[key] = seen[path]
     for path, key in wanted.items():
-        if key not in found and path in seen and marks[path] is None:
-            found[key] = seen[path]
-    return found
+        if key not in files and path in seen and marks[path] is None:
+            files[key] = seen[path]
+    return files
 
 
 def _other_directories(store: MemoryStore, directory: str) -> list[str]:
@@ -104,20 +104,20 @@ def _other_directories(store: MemoryStore, directory: str) -> list[str]:
     return [other for other in lorebook_shelf.book_directories(store) if other != directory]
 
 
-def _own_files(found: list[str], directory: str, others: list[str]) -> list[str]:
+def _own_files(items: list[str], directory: str, others: list[str]) -> list[str]:
     """Filter out paths in subdirectories that have books of their own."""
     below = tuple(f"{other}/" for other in others if other.startswith(f"{directory}/"))
-    return [path for path in found if not path.startswith(below)]
+    return [path for path in items if not path.startswith(below)]
 
 
 def _recorded_directories(store: MemoryStore, directory: str) -> set[str]:
     """Return the last known directories of other directories' entries."""
-    found: set[str] = set()
+    items: set[str] = set()
     for other in _other_directories(store, directory):
         with suppress(BadInputError):  # reported when that directory itself is requested
             settings = lorebook_shelf.load_settings(store, other)
-            found |= {record.path for record in settings.entries.values()}
-    return found
+            items |= {record.path for record in settings.entries.values()}
+    return items
 
 
 def _read_files(store: MemoryStore, paths: list[str], skipped: list[str]) -> dict[str, LoreFile]:
@@ -156,18 +156,18 @@ def collect_lore(
     """
     directory = parse_path(directory)
     settings = lorebook_shelf.load_settings(store, directory)
-    found = find_entry_files(store, directory, settings)
-    if not settings.entries and not settings.books and not found.strays:
+    files = find_entry_files(store, directory, settings)
+    if not settings.entries and not settings.books and not files.strays:
         raise NotFoundError(
             f"There is no lore in {directory!r}",
             hint="Import some with `familiar import-lorebook FILE`, or give its directory with "
             "`--from`.",
         )
     if book_id and settings.books.keys() - {book_id}:
-        notes = tuple(f"{file.path}: not part of any book, left out" for file in found.strays)
-        one = _gather_entries(settings, replace(found, strays=()), [book_id], directory)
+        notes = tuple(f"{file.path}: not part of any book, left out" for file in files.strays)
+        one = _gather_entries(settings, replace(files, strays=()), [book_id], directory)
         return replace(one, warnings=(*one.warnings, *notes))
-    return _gather_entries(settings, found, _chosen_books(settings, only), directory)
+    return _gather_entries(settings, files, _chosen_books(settings, only), directory)
 
 
 def _chosen_books(settings: BookSettings, only: tuple[str, ...]) -> list[str]:
@@ -281,13 +281,13 @@ def _required_fields() -> dict[str, Any]:
     return {name: deepcopy(DEFAULTS[name]) for name in needed}
 
 
-def _entry_slots(wanted: list[str], uids: list[str]) -> list[str]:
+def _entry_slots(targets: list[str], uids: list[str]) -> list[str]:
     """Return each entry's key in the `entries` object: its own, its number, or a free one."""
-    numbers = _free_numbers({*wanted, *uids})
+    numbers = _free_numbers({*targets, *uids})
     used: set[str] = set()
-    own = {slot for slot in wanted if slot}
+    own = {slot for slot in targets if slot}
     slots: list[str] = []
-    for slot, uid in zip(wanted, uids, strict=True):
+    for slot, uid in zip(targets, uids, strict=True):
         number = "" if uid in own else uid
         name = next((n for n in (slot, number) if n and n not in used), None) or str(next(numbers))
         used.add(name)
@@ -322,23 +322,23 @@ def choose_book(store: MemoryStore, *, name: str = "", directory: str | None = N
     """
     if directory is not None and not name:
         return collect_lore(store, directory)
-    found = lorebook_shelf.find_book(store, name) if name else lorebook_shelf.shelved_books(store)
+    books = lorebook_shelf.find_book(store, name) if name else lorebook_shelf.shelved_books(store)
     if directory is not None:
-        found = [book for book in found if book.directory == parse_path(directory)]
-        if not found:
+        books = [book for book in books if book.directory == parse_path(directory)]
+        if not books:
             raise NotFoundError(f"No lorebook in {directory!r} is called {name!r}")
-    if len(found) > 1:
-        raise _refuse_several(found, name)
-    if not found:
+    if len(books) > 1:
+        raise _refuse_several(books, name)
+    if not books:
         return collect_lore(store, IMPORTED_LORE_DIR)
-    return collect_lore(store, found[0].directory, book_id=found[0].book_id)
+    return collect_lore(store, books[0].directory, book_id=books[0].book_id)
 
 
-def _refuse_several(found: Sequence[ShelvedBook], name: str) -> UsageError:
-    listed = ", ".join(f"{book.record.name!r} ({book.directory})" for book in found)
+def _refuse_several(books: Sequence[ShelvedBook], name: str) -> UsageError:
+    listed = ", ".join(f"{book.record.name!r} ({book.directory})" for book in books)
     called = f" called {name!r}" if name else ""
     return UsageError(
-        f"{len(found)} lorebooks{called} are imported: {listed}; nothing was exported",
+        f"{len(books)} lorebooks{called} are imported: {listed}; nothing was exported",
         hint="Choose one with `--from DIR`." if name else "Choose one with `--book NAME`.",
     )
 

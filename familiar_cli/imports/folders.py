@@ -64,14 +64,14 @@ def _portable_path(source: str) -> str:
 
 
 def _portable_name(name: str) -> str:
-    shown = _ODD.sub(lambda found: _percent_encode(found[0]), name)
-    if shown[-1] in ". ":
-        shown = shown[:-1] + _percent_encode(shown[-1])
-    if shown[0] in " ~" or _is_refused(shown):
-        shown = _percent_encode(shown[0]) + shown[1:]
-    if len(shown.encode()) > _MOST_NAME_BYTES:
+    text = _ODD.sub(lambda match: _percent_encode(match[0]), name)
+    if text[-1] in ". ":
+        text = text[:-1] + _percent_encode(text[-1])
+    if text[0] in " ~" or _is_refused(text):
+        text = _percent_encode(text[0]) + text[1:]
+    if len(text.encode()) > _MOST_NAME_BYTES:
         return f"~{_source_digest(name)}"
-    return shown
+    return text
 
 
 def _is_refused(name: str) -> bool:
@@ -221,7 +221,7 @@ def plan_folder(
     if draft.new and draft.new != draft.old:
         changes.append(import_plan.change_ledger(store, ledger_path, dump_folder_ledger(draft.new)))
     hidden = {page.source for page in pages if page.is_hidden}
-    shown = {page.source for page in pages if not page.is_hidden}
+    sources = {page.source for page in pages if not page.is_hidden}
     gone = [
         f"{source!r} is no longer in the folder; its file in memory is kept"
         for source in (draft.old.keys() - folder.files.keys() if is_whole else ())
@@ -232,7 +232,7 @@ def plan_folder(
         overwritten=tuple(sorted(draft.overwritten)),
         edited=tuple(sorted(draft.shown["edited"])),
         deleted=tuple(path for path in sorted(draft.shown["edited"]) if not store.exists(path)),
-        kept_unmapped=tuple(sorted(hidden - shown)),
+        kept_unmapped=tuple(sorted(hidden - sources)),
         left_out=tuple(folder.left_out),
         warnings=(*folder.notes, *warnings, *draft.warnings, *sorted(gone)),
     )
@@ -263,15 +263,15 @@ class _FolderDraft:
 
     def take(self, page: FolderPage, source_sha256: str) -> None:
         """Plan one page."""
-        made = sha256_of(page.content)
-        was = self._note_source(page, source_sha256, made)
+        text = sha256_of(page.content)
+        was = self._note_source(page, source_sha256, text)
         there = self._store.sha256(page.rel_path)
-        if there == made:
+        if there == text:
             self._note("unchanged", page)
         elif there is not None and there == was:
             self._outdated.append(page.rel_path)
             self._write(page, page.content, was)
-        elif made == was and not self._wish.force:
+        elif text == was and not self._wish.force:
             self._note("unchanged" if self._is_in(page, there) else "edited", page)
         elif there is None and (was is None or self._wish.force):
             self._write(page, page.content, MISSING)
@@ -282,12 +282,12 @@ class _FolderDraft:
             self.overwritten.append(page.rel_path)
             self._write(page, page.content, there)
 
-    def _note_source(self, page: FolderPage, source_sha256: str, made: str) -> str | None:
+    def _note_source(self, page: FolderPage, source_sha256: str, text: str) -> str | None:
         """Record a page in the ledger; return the SHA-256 of what it was before."""
         wrote = self._wrote.setdefault(page.source, {})
-        wrote[page.rel_path] = made
-        known, before = self.new.get(page.source), self.old.get(page.source)
-        original = page.rel_path if page.is_original else (known.original if known else "")
+        wrote[page.rel_path] = text
+        file, before = self.new.get(page.source), self.old.get(page.source)
+        original = page.rel_path if page.is_original else (file.original if file else "")
         if before and page.aside in before.wrote:
             original = page.aside
             wrote[page.aside] = before.wrote[page.aside]
@@ -407,8 +407,8 @@ def require_there(directory: Path) -> None:
 
 def _read_into(folder: FolderContents, directory: str, below: str, depth: int) -> None:
     try:
-        with os.scandir(directory) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
+        with os.scandir(directory) as result:
+            entries = sorted(result, key=lambda entry: entry.name)
     except OSError as error:
         _leave_out(folder, below or ".", error.strerror or str(error))
         return

@@ -147,10 +147,12 @@ def read_json(
     """
     repeated: list[str] = []
 
-    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(found)
-        if len(made) < len(found):
-            repeated.extend(key for key, times in Counter(k for k, _ in found).items() if times > 1)
+    def pairs(matches: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(matches)
+        if len(made) < len(matches):
+            repeated.extend(
+                key for key, times in Counter(k for k, _ in matches).items() if times > 1
+            )
         return made
 
     try:
@@ -228,8 +230,8 @@ def object_list(value: object) -> list[dict[str, Any]]:
 
 def text_at(value: Mapping[str, Any], *names: str) -> str:
     """Return the first text that a value has under one of several names, else an empty one."""
-    found = (value.get(name) for name in names)
-    return next((text for text in found if isinstance(text, str) and text), "")
+    items = (value.get(name) for name in names)
+    return next((text for text in items if isinstance(text, str) and text), "")
 
 
 def object_at(value: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -235,22 +235,22 @@ class ChatImport:
         appender = imports.Appender(self._history, self._place, origin)
         self._survey(origin)
         number, before = -1, self._history.newest_id()
-        for found in self._found():
-            if isinstance(found, Skip):
-                self._skip(found)
+        for result in self._found():
+            if isinstance(result, Skip):
+                self._skip(result)
                 continue
             number += 1
-            self._speakers[found.speaker, self._role(found)] += 1
-            self._samples.setdefault((found.speaker, found.role), found.text)
-            self._has_private |= found.is_one_to_one
-            if found.author and found.author.platform != CHARACTERS:
-                who = Author(found.author.platform, found.author.user_id)
-                self._people[who] = found.author.label
+            self._speakers[result.speaker, self._role(result)] += 1
+            self._samples.setdefault((result.speaker, result.role), result.text)
+            self._has_private |= result.is_one_to_one
+            if result.author and result.author.platform != CHARACTERS:
+                who = Author(result.author.platform, result.author.user_id)
+                self._people[who] = result.author.label
             if len(self._first) < _FIRST_SHOWN:
-                self._first.append(found)
+                self._first.append(result)
             verdict = self._verdicts[number] if number < len(self._verdicts) else LineMatch.new
-            if not (self._changes and self._follow(appender, number, found)):
-                self._take(found, LineMatch(verdict))
+            if not (self._changes and self._follow(appender, number, result)):
+                self._take(result, LineMatch(verdict))
             if len(self._waiting) >= _BATCH or self._waiting_chars > _BATCH_CHARS:
                 self._write(appender)
             if number % _BATCH == 0:
@@ -261,17 +261,17 @@ class ChatImport:
 
     def result(self) -> ImportedChat:
         """Return the outcome so far."""
-        done, place = self.done, self._place
-        done.channel, done.branch_of = self._channel, place.parent
-        done.is_new, done.is_copy = place.is_new, place.is_copy
-        done.skipped, done.first = tuple(self._skipped), tuple(self._first)
-        done.speakers = tuple(
+        chat, place = self.done, self._place
+        chat.channel, chat.branch_of = self._channel, place.parent
+        chat.is_new, chat.is_copy = place.is_new, place.is_copy
+        chat.skipped, chat.first = tuple(self._skipped), tuple(self._first)
+        chat.speakers = tuple(
             SpeakerCount(
                 name, role, turns, self._samples.get((name, "system"), "") if role == "note" else ""
             )
             for (name, role), turns in self._speakers.most_common(MAX_SPEAKERS)
         )
-        return done
+        return chat
 
     def _survey(self, origin: imports.ChatOrigin) -> None:
         """Match lines to turns; for a whole chat, also find the turns it no longer shows."""
@@ -280,10 +280,10 @@ class ChatImport:
             self._verdicts = imports.match_lines(self._history, place, self._lines(self._channel))
             return
         changed = None if self._wish.is_current else self._source.changed
-        shown = imports.ShownChat(origin.name, self._lines(self._channel), changed)
-        self._changes = imports.Reconciliation(self._history, place, shown)
+        chat = imports.ShownChat(origin.name, self._lines(self._channel), changed)
+        self._changes = imports.Reconciliation(self._history, place, chat)
         self._verdicts = self._changes.verdicts
-        is_damaged = any(isinstance(found, Skip) for found in self._found())
+        is_damaged = any(isinstance(result, Skip) for result in self._found())
         if not is_damaged:
             marks.withdraw_turns(self._history, self._changes.withdrawn)
             self.done.withdrawn += len(self._changes.withdrawn)
@@ -359,9 +359,9 @@ class ChatImport:
         return date_messages(self._chat.messages(), self._source.changed)
 
     def _lines(self, channel_id: str) -> Iterator[matching.IncomingLine]:
-        for found in self._found():
-            if isinstance(found, ForeignMessage):
-                yield self._incoming(found, channel_id)
+        for result in self._found():
+            if isinstance(result, ForeignMessage):
+                yield self._incoming(result, channel_id)
 
     def _take(self, message: ForeignMessage, verdict: matching.LineMatch) -> None:
         if verdict is LineMatch.new:
@@ -371,15 +371,15 @@ class ChatImport:
             self._count(message, verdict)
 
     def _count(self, message: ForeignMessage, verdict: matching.LineMatch) -> None:
-        done = self.done
+        chat = self.done
         if verdict is LineMatch.new:
-            done.imported += 1
-            done.estimated_times += message.estimated
-            done.hidden += message.hidden
+            chat.imported += 1
+            chat.estimated_times += message.estimated
+            chat.hidden += message.hidden
             return
-        done.already_there += verdict in (LineMatch.there, LineMatch.details_changed)
-        done.changed += verdict is LineMatch.edited
-        done.inserted += verdict is LineMatch.inserted
+        chat.already_there += verdict in (LineMatch.there, LineMatch.details_changed)
+        chat.changed += verdict is LineMatch.edited
+        chat.inserted += verdict is LineMatch.inserted
         if verdict in _REASONS:
             self._skip(Skip(message.line, _REASONS[verdict], damaged=False))
 
@@ -537,8 +537,8 @@ def import_chats(
                 hint="Omit `--channel`: each chat gets its own channel.",
             )
         with lend_history(history, is_trial=wish.dry_run) as where:
-            done = _bring_in(where, found, wish, on_progress)
-            return replace(done, passed_over=tuple(over))
+            bring = _bring_in(where, found, wish, on_progress)
+            return replace(bring, passed_over=tuple(over))
 
 
 def import_chat_files(
@@ -582,7 +582,7 @@ def _ask_whose(source: ForeignFile, who: Author, wish: ChatImportOptions) -> err
     options += [("--character", name) for name in reading.cast.character]
     file = wish.typed.get(source.name, "-" if source.name == STDIN else source.name)
     words = [wish.command, typed(file)]
-    command = " ".join([*words, *(f"{option} {typed(said)}" for option, said in options if said)])
+    command = " ".join([*words, *(f"{option} {typed(text)}" for option, text in options if text)])
     error = errors.UsageError(
         f"{name!r} speaks in {STDIN if file == '-' else file!r}, and nobody said whether that is "
         "you; nothing was imported",
@@ -595,15 +595,15 @@ def _ask_whose(source: ForeignFile, who: Author, wish: ChatImportOptions) -> err
 
 def _bring_in(
     history: HistoryStore,
-    found: _ChatsInFiles,
+    files: _ChatsInFiles,
     wish: ChatImportOptions,
     on_progress: OnProgress,
 ) -> ImportedChats:
     """Import chats in chronological order; a failure does not stop the others."""
     done: list[ImportedChat] = []
-    failed = list(found.failed)
-    wish = replace(wish, names=frozenset(chat.name for _, chat in found.chats))
-    for source, chat in _in_order(found.chats):
+    failed = list(files.failed)
+    wish = replace(wish, names=frozenset(chat.name for _, chat in files.chats))
+    for source, chat in _in_order(files.chats):
         if chat.stranger:
             failed.append(NotImported(source.name, _ask_whose(source, chat.stranger, wish)))
             continue
@@ -625,7 +625,7 @@ def _bring_in(
                 break
         else:
             done.append(bringing.result())
-    return ImportedChats(tuple(done), tuple(failed), memories=tuple(found.memories))
+    return ImportedChats(tuple(done), tuple(failed), memories=tuple(files.memories))
 
 
 def _chat_files(path: Path | None) -> tuple[list[Path | None], list[NotImported]]:
@@ -638,9 +638,9 @@ def _chat_files(path: Path | None) -> tuple[list[Path | None], list[NotImported]
         reason = errors.FamiliarError(f"{error.filename!r} cannot be read: {error.strerror}")
         closed.append(NotImported(str(error.filename), reason))
 
-    found = [Path(here, name) for here, _, names in os.walk(path, onerror=note) for name in names]
+    paths = [Path(here, name) for here, _, names in os.walk(path, onerror=note) for name in names]
     suffixes = SUFFIXES | TEXT_SUFFIXES
-    chats = sorted(file for file in found if file.suffix.lower() in suffixes)
+    chats = sorted(file for file in paths if file.suffix.lower() in suffixes)
     if not chats and not closed:
         raise errors.NotFoundError(
             f"No chats below {str(path)!r}: no file ends in {', '.join(sorted(suffixes))}"
@@ -663,13 +663,13 @@ def _find_chats(files: Iterable[tuple[Path | None, Reading]], stack: ExitStack) 
         try:
             with taken_for("chat", file):
                 source = stack.enter_context(as_source(file))
-                for found in read_chats(source, reading):
-                    if isinstance(found, ForeignChat):
-                        every.chats.append((source, found))
-                    elif isinstance(found, ForeignMemories):
-                        every.memories.append((name, found))
+                for chat in read_chats(source, reading):
+                    if isinstance(chat, ForeignChat):
+                        every.chats.append((source, chat))
+                    elif isinstance(chat, ForeignMemories):
+                        every.memories.append((name, chat))
                     else:
-                        every.failed.append(NotImported(name, _bad_part(name, found)))
+                        every.failed.append(NotImported(name, _bad_part(name, chat)))
         except errors.FamiliarError as error:
             every.failed.append(NotImported(name, error, _is_other(file, error)))
     return every

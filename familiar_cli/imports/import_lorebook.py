@@ -72,7 +72,7 @@ def effects_of(book: Lorebook, states: Mapping[int, State]) -> Effects:
     Args:
         states: The state of each entry's file, by position; pinned if the entry is constant.
     """
-    every, found, kept = Counter[str](), Counter[str](), Counter[str]()
+    every, counts, kept = Counter[str](), Counter[str](), Counter[str]()
     for place, entry in enumerate(book.entries):
         names = set(_kept_settings(entry))
         gates = {name for name in names if is_gate(name)}
@@ -80,14 +80,14 @@ def effects_of(book: Lorebook, states: Mapping[int, State]) -> Effects:
         names -= gates | places
         pinning = names & _PINNING
         if entry.enabled:
-            found.update(f"{name.removeprefix('extensions.')} may keep back" for name in gates)
-            found.update(f"{name.removeprefix('extensions.')} places" for name in places)
+            counts.update(f"{name.removeprefix('extensions.')} may keep back" for name in gates)
+            counts.update(f"{name.removeprefix('extensions.')} places" for name in places)
         match states.get(place, "gone") if entry.enabled else "disabled":
             case "pinned":
                 every["constant of" if pinning else "pinned by hand:"] += 1
                 names -= pinning
             case "found":
-                found["title, keys and text of"] += 1
+                counts["title, keys and text of"] += 1
                 if pinning:
                     names = (names - pinning) | {_UNPINNED}
             case "disabled":
@@ -99,7 +99,7 @@ def effects_of(book: Lorebook, states: Mapping[int, State]) -> Effects:
     of_book = tuple(f"the book's {name}" for name in _of_book(book) if not is_gate(name))
     return Effects(
         _count_notices(every),
-        (*of_gates, *_count_notices(found)),
+        (*of_gates, *_count_notices(counts)),
         (*of_book, *_count_notices(kept)),
     )
 
@@ -179,8 +179,8 @@ def plan_import(
     """
     directory, notes = (check_directory(into), ()) if into is not None else place_for(book, store)
     settings = lorebook_shelf.load_settings(store, directory)
-    found = find_entry_files(store, directory, settings)
-    draft = _Draft(directory, settings, found, update=update or force, force=force)
+    files = find_entry_files(store, directory, settings)
+    draft = _Draft(directory, settings, files, update=update or force, force=force)
     draft.keeps_world_info = not draft.update or (is_copy and not force)
     draft.warnings += notes
     draft.take(book)
@@ -260,7 +260,7 @@ class _Draft:
 
     def plan(self, store: MemoryStore, book: Lorebook) -> LorebookPlan:
         """Return the finished plan."""
-        written = sorted(change.path for change in self.changes)
+        lines = sorted(change.path for change in self.changes)
         if self.kept:
             remedy = "" if self.update else "; `--update` uses this one"
             self.warnings.append(
@@ -272,9 +272,9 @@ class _Draft:
             path = lorebook_shelf.path_in(self.directory)
             text = lorebook_shelf.dump_settings(after)
             self.changes.append(import_plan.change_ledger(store, path, text))
-            written = written or [path]
+            lines = lines or [path]
         report = ImportReport(
-            written=tuple(written),
+            written=tuple(lines),
             unchanged=tuple(sorted(self.unchanged)),
             warnings=(*book.warnings, *sorted(self.warnings)),
             **effects_of(book, self.states)._asdict(),
@@ -284,19 +284,19 @@ class _Draft:
     def _book(self, book: Lorebook) -> str:
         """Record the book's own settings, and return its id."""
         book_id = same_book(self.settings, book) or book_id_of(book.name)
-        known = self.books.get(book_id)
-        if known and known.shape != book.shape and self.keeps_world_info:
+        record = self.books.get(book_id)
+        if record and record.shape != book.shape and self.keeps_world_info:
             return book_id  # each format spells the book's own settings differently
         whole = book.digest
-        if known and known.digest == whole and known.outer == book.outer:
+        if record and record.digest == whole and record.outer == book.outer:
             return book_id
-        if known and (book_settings(known.frame), known.outer) != (
+        if record and (book_settings(record.frame), record.outer) != (
             book_settings(book.frame),
             book.outer,
         ):
             self.changed.append("the book's own settings")
         self.books[book_id] = BookRecord(
-            name=known.name if known else book.name,
+            name=record.name if record else book.name,
             shape=book.shape,
             source=book.source,
             digest=whole,
@@ -360,8 +360,8 @@ class _Draft:
         recorded = {record.path for record in self.records.values()}
         places_of = (path.rpartition("/") for path in self.found.names | recorded)
         taken = {fold(name) for folder, _, name in places_of if folder == self.directory}
-        chosen = file_names(entries, ids, taken)
-        for key, entry, place, name in zip(ids, entries, places, chosen, strict=True):
+        selection = file_names(entries, ids, taken)
+        for key, entry, place, name in zip(ids, entries, places, selection, strict=True):
             path = f"{self.directory}/{name}"
             text = render_lore(page_of(entry, key))
             record = EntryRecord(

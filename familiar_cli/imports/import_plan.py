@@ -331,7 +331,7 @@ def _staging_directory(paths: FamiliarPaths, *, dry_run: bool) -> Iterator[Famil
 @contextmanager
 def _staging_in(home: Path, hint: str) -> Iterator[Path]:
     """Yield a staging directory in `home`; after a failure, everything created is removed."""
-    made = _make_home(home)
+    paths = _make_home(home)
     remove_abandoned(home)
     staging = home / f".new-{hint}-{os.getpid()}"
     try:
@@ -339,7 +339,7 @@ def _staging_in(home: Path, hint: str) -> Iterator[Path]:
         yield staging
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
-        for directory in made:
+        for directory in paths:
             with suppress(OSError):
                 directory.rmdir()
         raise
@@ -348,10 +348,10 @@ def _staging_in(home: Path, hint: str) -> Iterator[Path]:
 def remove_abandoned(home: Path) -> list[str]:
     """Delete the staging directories of killed processes in `home`; return their names."""
     try:
-        found = [entry.name for entry in home.iterdir()]
+        names = [entry.name for entry in home.iterdir()]
     except OSError:
         return []
-    named = [(name, match) for name in found if (match := _STAGING.fullmatch(name))]
+    named = [(name, match) for name in names if (match := _STAGING.fullmatch(name))]
     gone = [name for name, match in named if not is_alive(int(match[1]))]
     for name in gone:
         shutil.rmtree(home / name, ignore_errors=True)

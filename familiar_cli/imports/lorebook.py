@@ -132,8 +132,8 @@ class LoreEntry(Struct, frozen=True):
     @property
     def uid(self) -> str:
         """Its number or name in the source, or an empty string."""
-        found = self.raw.get(_UID[self.shape])
-        return "" if found is None else str(found)
+        value = self.raw.get(_UID[self.shape])
+        return "" if value is None else str(value)
 
     @property
     def core(self) -> str:
@@ -286,9 +286,9 @@ def in_common(entry: LoreEntry) -> dict[str, Any]:
     """
     world = as_world(entry, 0)
     said = {n: value for n, value in world.items() if n in _SHARED and value is not None}
-    found = {**DEFAULTS, **said}
-    return {n: found[n] for n in _SHARED} | {
-        "selective": bool(found["selective"] and found["keysecondary"])
+    result = {**DEFAULTS, **said}
+    return {n: result[n] for n in _SHARED} | {
+        "selective": bool(result["selective"] and result["keysecondary"])
     }
 
 
@@ -332,12 +332,12 @@ def frame_as_book(frame: Mapping[str, Any]) -> dict[str, Any]:
 
 def _pop_known(extensions: dict[str, Any], world: dict[str, Any]) -> dict[str, Any]:
     """Remove from `extensions` what World Info has a setting for; null defers to `world`."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, spellings in _EXTENSIONS.items():
         values = [extensions.pop(spelling) for spelling in spellings if spelling in extensions]
         if values and (values[0] is not None or name == "role"):
-            found[name] = values[0]
-    return {**world, **found}
+            result[name] = values[0]
+    return {**world, **result}
 
 
 def _pop_odd(extensions: dict[str, Any]) -> dict[str, Any]:
@@ -376,13 +376,13 @@ def _left_of_book(entry: LoreEntry, world: dict[str, Any]) -> dict[str, Any]:
     left = {name: value for name, value in raw.items() if name not in said}
     if "name" in raw:
         left |= {"comment": raw["comment"]} if "comment" in raw else {}
-    for name, meant in (
+    for name, target in (
         ("id", world.get("uid")),
         ("position", _position_name(world["position"])),
         ("case_sensitive", world["caseSensitive"]),
         ("use_regex", any(map(_is_regex, entry.keys))),
     ):
-        if name in left and left[name] is not None and left[name] == meant:
+        if name in left and left[name] is not None and left[name] == target:
             del left[name]
     return left
 

@@ -118,7 +118,7 @@ class Mending(Struct, frozen=True):
 
 def comma_list(text: str) -> list[str]:
     """Split a comma-separated list of keys."""
-    return [key for found in _KEY.finditer(text) if (key := found[1].strip())]
+    return [key for match in _KEY.finditer(text) if (key := match[1].strip())]
 
 
 def _as_text(value: object) -> str:
@@ -219,11 +219,11 @@ def is_book(data: object) -> bool:
     """Tell whether a value is an object with entries of lore, or with a book's own settings."""
     if not isinstance(data, dict):
         return False
-    given = data.get("entries")
-    items = list(given.values()) if isinstance(given, dict) else given
+    entries = data.get("entries")
+    items = list(entries.values()) if isinstance(entries, dict) else entries
     if isinstance(items, list):
         return not items or any(_has_lore(item) for item in items)
-    return given is None and ("entries" in data or _is_frame(data))
+    return entries is None and ("entries" in data or _is_frame(data))
 
 
 def read_entries(data: dict[str, Any], origin: str, source: str) -> Lorebook:
@@ -234,14 +234,14 @@ def read_entries(data: dict[str, Any], origin: str, source: str) -> Lorebook:
     """
     notes = Notes()
     slots = _slots_of(data, origin, notes, expected=bool(source))
-    found = [(slot, item) for slot, item in slots if isinstance(item, dict)]
-    if slots and not any(_has_lore(item) for _, item in found):
+    matches = [(slot, item) for slot, item in slots if isinstance(item, dict)]
+    if slots and not any(_has_lore(item) for _, item in matches):
         raise not_a_lorebook(data, origin)
-    items = [item for _, item in found]
+    items = [item for _, item in matches]
     shape = _shape_of(data, items, is_object=isinstance(data.get("entries"), dict))
     mend = mend_world if shape == "worldinfo" else mend_book
     entries = tuple(
-        mend(item, _entry_label(item, n), notes, slot) for n, (slot, item) in enumerate(found)
+        mend(item, _entry_label(item, n), notes, slot) for n, (slot, item) in enumerate(matches)
     )
     for entry in entries:
         if shape == "book" and entry.raw.get("id") is None:
@@ -252,7 +252,7 @@ def read_entries(data: dict[str, Any], origin: str, source: str) -> Lorebook:
         entries=entries,
         frame={name: value for name, value in data.items() if name != "entries"},
         source=source or ("World Info" if shape == "worldinfo" else BARE_BOOK),
-        warnings=(*_left_out(len(slots) - len(found)), *notes.lines()),
+        warnings=(*_left_out(len(slots) - len(matches)), *notes.lines()),
         unreadable=tuple(item for _, item in slots if not isinstance(item, dict)),
     )
 
@@ -268,12 +268,12 @@ def _slots_of(
         notes: Receives a note if there are no entries at all.
         expected: Whether only a book is valid at this position.
     """
-    given = data.get("entries")
-    if isinstance(given, dict):
-        return list(given.items())
-    if isinstance(given, list):
-        return [("", item) for item in given]
-    if given is not None or not ("entries" in data or expected or _is_frame(data)):
+    entries = data.get("entries")
+    if isinstance(entries, dict):
+        return list(entries.items())
+    if isinstance(entries, list):
+        return [("", item) for item in entries]
+    if entries is not None or not ("entries" in data or expected or _is_frame(data)):
         raise not_a_lorebook(data, origin)
     notes.add("no 'entries': the book is empty", origin)
     return []
@@ -290,10 +290,10 @@ def mend_converted(book: Lorebook) -> Lorebook:
     return replace(book, entries=entries, warnings=warnings)
 
 
-def _shape_of(data: dict[str, Any], found: list[dict[str, Any]], *, is_object: bool) -> Shape:
+def _shape_of(data: dict[str, Any], items: list[dict[str, Any]], *, is_object: bool) -> Shape:
     """Return the prevailing spelling; without entries, that of the book's own settings."""
-    book = sum(len(_BOOK_FIELDS & item.keys()) for item in found)
-    world = sum(len(_WORLD_FIELDS & item.keys()) for item in found)
+    book = sum(len(_BOOK_FIELDS & item.keys()) for item in items)
+    world = sum(len(_WORLD_FIELDS & item.keys()) for item in items)
     if book != world:
         return "book" if book > world else "worldinfo"
     return "worldinfo" if is_object and not (data.keys() & (_FRAME_FIELDS - {"name"})) else "book"
@@ -385,9 +385,9 @@ class BookMapping(Struct, frozen=True):
         Raises:
             BadInputError: None of its entries is one.
         """
-        given = data.get(self.entries)
-        items = given if isinstance(given, list) else []
-        if given and not object_list(given):
+        value = data.get(self.entries)
+        items = value if isinstance(value, list) else []
+        if value and not object_list(value):
             raise not_a_lorebook(data, origin)
         names = {name: data[name] for name in self.named if name in data}
         listed, key, _ = self.parents

@@ -57,7 +57,7 @@ def ids_of(book_id: str, entries: Sequence[LoreEntry], taken: set[str]) -> list[
     equal. Ids in `taken` are not used.
     """
     keyed = sorted((entry.core, json_digest(entry.raw), n) for n, entry in enumerate(entries))
-    found = [""] * len(entries)
+    items = [""] * len(entries)
     used = set(taken)
     for core, raw, n in keyed:
         twin = 0
@@ -66,8 +66,8 @@ def ids_of(book_id: str, entries: Sequence[LoreEntry], taken: set[str]) -> list[
             twin += 1
             new = json_digest([book_id, core, raw, twin])[:_ID_CHARS]
         used.add(new)
-        found[n] = new
-    return found
+        items[n] = new
+    return items
 
 
 def stem_of(entry: LoreEntry) -> str:
@@ -122,19 +122,19 @@ def match_entries(new: Sequence[LoreEntry], old: Mapping[str, LoreEntry]) -> lis
     title, same title, same number with a shared key or equal content. A criterion counts only
     between one new and one old entry; identical twins are paired in order.
     """
-    found: list[str | None] = [None] * len(new)
+    items: list[str | None] = [None] * len(new)
     free = dict(old)
-    _pair_entries(new, found, free, lambda entry: (entry.core, entry.uid), twins=True)
-    _pair_entries(new, found, free, lambda entry: entry.core, twins=True)
-    _pair_entries(new, found, free, lambda entry: (entry.uid, entry.title) if entry.uid else None)
-    _pair_entries(new, found, free, lambda entry: entry.title or None)
-    _pair_entries(new, found, free, lambda entry: entry.uid or None, also=_are_alike)
-    return found
+    _pair_entries(new, items, free, lambda entry: (entry.core, entry.uid), twins=True)
+    _pair_entries(new, items, free, lambda entry: entry.core, twins=True)
+    _pair_entries(new, items, free, lambda entry: (entry.uid, entry.title) if entry.uid else None)
+    _pair_entries(new, items, free, lambda entry: entry.title or None)
+    _pair_entries(new, items, free, lambda entry: entry.uid or None, also=_are_alike)
+    return items
 
 
 def _pair_entries(
     new: Sequence[LoreEntry],
-    found: list[str | None],
+    matches: list[str | None],
     free: dict[str, LoreEntry],
     criterion: Callable[[LoreEntry], Hashable],
     *,
@@ -147,7 +147,7 @@ def _pair_entries(
         olds[criterion(entry)].append(key)
     news: dict[Hashable, list[int]] = defaultdict(list)
     for n, entry in enumerate(new):
-        if found[n] is None:
+        if matches[n] is None:
             news[criterion(entry)].append(n)
     for like, places in news.items():
         keys = olds.get(like, []) if like is not None else []
@@ -155,7 +155,7 @@ def _pair_entries(
             continue
         for n, key in zip(places, keys, strict=False):
             if also(new[n], free[key]):
-                found[n] = key
+                matches[n] = key
                 del free[key]
 
 
@@ -231,14 +231,14 @@ def load_settings(store: MemoryStore, directory: str) -> BookSettings:
     Raises:
         BadInputError: The file is damaged.
     """
-    found = import_plan.load_ledger(
+    settings = import_plan.load_ledger(
         store,
         path_in(directory),
         _parse_settings,
         keeps="the settings of the lorebooks there",
         hint="Restore an older copy of it, or import into another directory with `--into`.",
     )
-    return found or BookSettings()
+    return settings or BookSettings()
 
 
 def dump_settings(settings: BookSettings) -> str:
@@ -315,11 +315,11 @@ def find_book(store: MemoryStore, name: str) -> list[ShelvedBook]:
     Raises:
         NotFoundError: There is none; the message lists the books.
     """
-    every, wanted = shelved_books(store), fold(name.strip())
-    called = [book for book in every if fold(book.record.name.strip()) == wanted] or [
+    every, target = shelved_books(store), fold(name.strip())
+    called = [book for book in every if fold(book.record.name.strip()) == target] or [
         book
         for book in every
-        if wanted in (fold(book.directory), fold(PurePosixPath(book.directory).name))
+        if target in (fold(book.directory), fold(PurePosixPath(book.directory).name))
     ]
     if not called:
         known = ", ".join(repr(book.record.name) for book in every) or "none"
@@ -375,7 +375,7 @@ def _bears_its_name(settings: BookSettings, book: Lorebook) -> bool:
     if key not in settings.books:
         return False
     olds = {name: settings.entry(name) for name in settings.of_book(key)}
-    paired = sum(found is not None for found in match_entries(book.entries, olds))
+    paired = sum(match is not None for match in match_entries(book.entries, olds))
     return 2 * paired >= min(len(olds), len(book.entries))
 
 

@@ -78,9 +78,9 @@ def _task_text(task: object) -> str | None:
     if not (title and task[title].strip()):
         return None
     due = next((key for key in _DUE if isinstance(task.get(key), str) and task[key]), "")
-    mark, told = _task_status(task)
+    mark, parts = _task_status(task)
     line = f"- [{mark}] {one_line(task[title], MAX_CHARS)}{_due_text(task.get(due, ''))}"
-    return "\n".join([line, *_extra_fields(task, {title, due, *told})])
+    return "\n".join([line, *_extra_fields(task, {title, due, *parts})])
 
 
 def _due_text(due: str) -> str:
@@ -91,25 +91,25 @@ def _due_text(due: str) -> str:
 
 def _task_status(task: dict[str, Any]) -> tuple[ItemStatus, set[str]]:
     """Return the status of a task, and the fields that state it."""
-    told = {key for key in _MARKS if task.get(key) is False}
-    given = task.get("status")
-    status = given.strip().lower() if isinstance(given, str) else ""
+    keys = {key for key in _MARKS if task.get(key) is False}
+    value = task.get("status")
+    status = value.strip().lower() if isinstance(value, str) else ""
     if status in _MARKS:
-        return _MARKS[status], {"status", *told}
+        return _MARKS[status], {"status", *keys}
     ended = next((key for key in _MARKS if task.get(key) is True), None)
     if ended:
-        return _MARKS[ended], {ended, *told}
-    return ItemStatus.open, {"status", *told} if status in _OPEN else told
+        return _MARKS[ended], {ended, *keys}
+    return ItemStatus.open, {"status", *keys} if status in _OPEN else keys
 
 
-def _extra_fields(task: dict[str, Any], told: set[str]) -> Iterator[str]:
+def _extra_fields(task: dict[str, Any], parts: set[str]) -> Iterator[str]:
     for key, value in task.items():
-        if key in told:
+        if key in parts:
             continue
         # A name with Markdown characters could begin a list or a code block.
         name = key if key.replace("_", "").isalnum() else json.dumps(key, ensure_ascii=False)
-        shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        yield f"  {one_line(name, MAX_CHARS)}: {one_line(shown, MAX_CHARS)}".rstrip()
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        yield f"  {one_line(name, MAX_CHARS)}: {one_line(text, MAX_CHARS)}".rstrip()
 
 
 KEPT_DIR: Final = PERSONA_DIR
@@ -178,21 +178,21 @@ def find_personas(directory: Path) -> list[PersonaDir]:
         BadInputError: It is a file, or contains no persona.
     """
     folders.require_there(directory)
-    found = list(_find_personas(directory))
-    if not found:
+    dirs = list(_find_personas(directory))
+    if not dirs:
         raise BadInputError(
             f"{str(directory)!r} contains no persona: no {IDENTITY}, {SOUL} or {PROTOCOLS} in it, "
             "nor in a folder `persona/NAME` below it; nothing was written",
             hint="Give the folder that has them, or start with `familiar init --template keeper`.",
         )
-    return found
+    return dirs
 
 
 def own_name(files: Mapping[str, bytes]) -> str:
     """Return the name that a persona's `IDENTITY.md` gives it; empty if none."""
     source = next((name for name in files if fold(name) == fold(IDENTITY)), "")
-    found = _NAME.search(files.get(source, b"").decode("utf-8", "replace"))
-    name = one_line(found[1].strip(" *_`"), _MOST_NAME_CHARS) if found else ""
+    match = _NAME.search(files.get(source, b"").decode("utf-8", "replace"))
+    name = one_line(match[1].strip(" *_`"), _MOST_NAME_CHARS) if match else ""
     return name if any(map(str.isalnum, name)) else ""
 
 
@@ -202,14 +202,14 @@ _NOTES_OF: Final = re.compile(r"memory/(\d{4}-\d{2}-\d{2})\.md", re.IGNORECASE)
 
 def persona_memories(files: Mapping[str, bytes]) -> ForeignMemories:
     """Return what a persona remembers: `MEMORY.md`, and a day's notes below `memory/`."""
-    found: list[ForeignMemory] = []
+    memories: list[ForeignMemory] = []
     for source, content in sorted(files.items()):
         if _MEMORY.fullmatch(source):
             notes_of = _NOTES_OF.fullmatch(source)
             day = read_day(notes_of[1]) if notes_of else None
             lines = read_lines(content.decode("utf-8", "replace").replace("\r\n", "\n"))
-            found += (replace(one, day=one.day or day, file=source) for one in lines)
-    return build_memories("OpenClaw", "memory", found)
+            memories += (replace(one, day=one.day or day, file=source) for one in lines)
+    return build_memories("OpenClaw", "memory", memories)
 
 
 def map_persona(
@@ -273,12 +273,12 @@ def _is_persona(directory: Path) -> bool:
 def _persona_parts(files: Mapping[str, bytes]) -> dict[str, str]:
     """Map files to parts; case is ignored, with the usual spelling preferred."""
     known = {fold(name): name for name in (*PARTS, *VERBATIM, TIERS, TASKS)}
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for source in sorted(files, key=lambda name: (name not in known.values(), name)):
         part = known.get(fold(source))
-        if part and part not in found.values():
-            found[source] = part
-    return found
+        if part and part not in result.values():
+            result[source] = part
+    return result
 
 
 class _Mapping(Struct, frozen=True):
@@ -337,9 +337,9 @@ class _Mapping(Struct, frozen=True):
 
 def _name_in(text: str) -> str:
     """Return the person a text is about: from a line that says so, else from its title."""
-    found = _NAME.search(text)
-    if found:
-        return one_line(found[1].strip(" *_`"), _MOST_NAME_CHARS)
+    match = _NAME.search(text)
+    if match:
+        return one_line(match[1].strip(" *_`"), _MOST_NAME_CHARS)
     title = one_line(title_of(text), _MOST_NAME_CHARS)
     is_name = not _NO_NAME.search(title) and len(title.split()) <= _MOST_NAME_WORDS
     return title if is_name else ""
@@ -380,7 +380,7 @@ class PersonaCard(Struct, frozen=True):
 
 
 def read_personas(
-    found: Sequence[PersonaDir], user: Author, *, familiar_id: str | None = None
+    dirs: Sequence[PersonaDir], user: Author, *, familiar_id: str | None = None
 ) -> list[PersonaCard]:
     """Read the personas in folders, giving each a unique id.
 
@@ -388,13 +388,13 @@ def read_personas(
         UsageError: One id was given for several, or `familiar_id` is not a valid id.
         FamiliarError: A folder cannot be read.
     """
-    if familiar_id and len(found) > 1:
-        listed = "; ".join(f"`familiar init --from-persona {typed(str(p.path))}`" for p in found)
+    if familiar_id and len(dirs) > 1:
+        listed = "; ".join(f"`familiar init --from-persona {typed(str(p.path))}`" for p in dirs)
         raise UsageError(
-            f"There are {len(found)} personas, but only one ID; nothing was written",
+            f"There are {len(dirs)} personas, but only one ID; nothing was written",
             hint=f"Omit the ID to create all of them, or choose one: {listed}.",
         )
-    return [_read_persona(one, found, user, familiar_id) for one in found]
+    return [_read_persona(one, dirs, user, familiar_id) for one in dirs]
 
 
 def _read_persona(
@@ -406,9 +406,9 @@ def _read_persona(
     """Read a persona; a folder that stands alone has the name that its identity states."""
     folder = folders.read_folder(one.path)
     stated = "" if one.user or len(among) > 1 else own_name(folder.files)
-    wanted = familiar_id and check_familiar_id(familiar_id)
+    target = familiar_id and check_familiar_id(familiar_id)
     return PersonaCard(
-        id=wanted or slugify(stated) or persona_id(one, among),
+        id=target or slugify(stated) or persona_id(one, among),
         name=one_line(stated or _shown_branch(one.name), _MAX_NAME_CHARS),
         folder=folder,
         user=user,
@@ -423,8 +423,8 @@ def template_persona(template: str, user: Author, *, familiar_id: str | None = N
         UsageError: `familiar_id` is not a valid id.
     """
     name = _shown_branch(familiar_id) if familiar_id else PERSONA_TEMPLATES[template]
-    wanted = check_familiar_id(familiar_id) if familiar_id else slugify(name)
-    return PersonaCard(wanted, name, template_folder(template), user)
+    target = check_familiar_id(familiar_id) if familiar_id else slugify(name)
+    return PersonaCard(target, name, template_folder(template), user)
 
 
 def persona_id(one: PersonaDir, among: Sequence[PersonaDir] = ()) -> str:

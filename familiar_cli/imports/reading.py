@@ -60,14 +60,14 @@ def read_card(raw: bytes, *, origin: str) -> Card:
         BadInputError: It contains no card, or is damaged or too large.
     """
     source = ForeignFile(None, origin, raw)
-    for found in recognise(source):
-        if "card" in found.forms:
-            for value in found.format.read(source, Reading()):
+    for recognition in recognise(source):
+        if "card" in recognition.forms:
+            for value in recognition.format.read(source, Reading()):
                 if isinstance(value, Card):
                     return value
         raise BadInputError(
-            f"{origin!r} is {found.title}, not a character card",
-            hint=hint_for(found.form, origin),
+            f"{origin!r} is {recognition.title}, not a character card",
+            hint=hint_for(recognition.form, origin),
         )
     if isinstance(source.card_file, FamiliarError):
         raise source.card_file
@@ -127,21 +127,21 @@ def read_book(data: Any, *, origin: str) -> Lorebook:  # noqa: ANN401  # JSON ho
         if "character_book" in place:
             return read_card_book(place["character_book"], origin=origin)
     source = ForeignFile(None, origin, value=data)
-    for found in recognise(source):
-        if "lorebook" in found.forms:
-            return check_size(_first_book(found, source), origin)
-        if "card" in found.forms:
-            return _book_of_card(found, source)
-        if found.is_certain:
+    for recognition in recognise(source):
+        if "lorebook" in recognition.forms:
+            return check_size(_first_book(recognition, source), origin)
+        if "card" in recognition.forms:
+            return _book_of_card(recognition, source)
+        if recognition.is_certain:
             raise BadInputError(
-                f"{origin!r} is not a lorebook but {found.title}; nothing was imported",
-                hint=hint_for(found.form, origin),
+                f"{origin!r} is not a lorebook but {recognition.title}; nothing was imported",
+                hint=hint_for(recognition.form, origin),
             )
     raise not_a_lorebook(data, origin)
 
 
-def _first_book(found: Recognition, source: ForeignFile) -> Lorebook:
-    for value in found.format.read(source, Reading()):
+def _first_book(recognition: Recognition, source: ForeignFile) -> Lorebook:
+    for value in recognition.format.read(source, Reading()):
         if isinstance(value, Lorebook):
             return value
     raise BadInputError(
@@ -150,8 +150,8 @@ def _first_book(found: Recognition, source: ForeignFile) -> Lorebook:
     )
 
 
-def _book_of_card(found: Recognition, source: ForeignFile) -> Lorebook:
-    for value in found.format.read(source, Reading()):
+def _book_of_card(recognition: Recognition, source: ForeignFile) -> Lorebook:
+    for value in recognition.format.read(source, Reading()):
         if isinstance(value, Card) and "character_book" in value.data:
             return read_card_book(value.data["character_book"], origin=source.name)
     raise BadInputError(
@@ -169,9 +169,9 @@ def read_card_book(data: Any, *, origin: str) -> Lorebook:  # noqa: ANN401  # JS
     """
     check_depth(data, origin=origin)
     source = ForeignFile(None, origin, value=data)
-    found = [one for one in recognise(source, "lorebook") if one.is_certain] if data else []
-    if found:
-        book = _first_book(found[0], source)
+    recognitions = [one for one in recognise(source, "lorebook") if one.is_certain] if data else []
+    if recognitions:
+        book = _first_book(recognitions[0], source)
     else:
         book = read_embedded(data, origin, "a card's character_book")
     return check_size(book, origin)
@@ -192,8 +192,8 @@ def read_chats(
         BadInputError: It contains no chat of a known format, or of the requested one.
         RefusedError: Which speaker is the familiar is ambiguous.
     """
-    found = _chat_format(source, reading)
-    for value in found.read(source, reading):
+    format_ = _chat_format(source, reading)
+    for value in format_.read(source, reading):
         if isinstance(value, ForeignChat | ForeignMemories | Skip):
             yield value
 
@@ -206,27 +206,30 @@ def _chat_format(source: ForeignFile, reading: Reading) -> Format:
             f"There is no format {reading.format!r}; nothing was imported",
             hint=f"Formats of chats: {', '.join(chat_formats())}.",
         )
-    found = recognise(source, "chat")
-    if not found:
+    recognitions = recognise(source, "chat")
+    if not recognitions:
         raise describe_unknown(source)
-    if reading.format and reading.format not in [one.format.name for one in found]:
+    if reading.format and reading.format not in [one.format.name for one in recognitions]:
         raise BadInputError(
             f"{source.name!r} is not a chat in the format {reading.format!r}: it looks like "
-            f"{found[0].title}",
-            hint=f"Omit `--format`, or add `--format {found[0].format.name}`.",
+            f"{recognitions[0].title}",
+            hint=f"Omit `--format`, or add `--format {recognitions[0].format.name}`.",
         )
-    return next((one.format for one in found if one.format.name == reading.format), found[0].format)
+    return next(
+        (one.format for one in recognitions if one.format.name == reading.format),
+        recognitions[0].format,
+    )
 
 
 def describe_unknown(source: ForeignFile) -> BadInputError:
     """Return the error for a file that is not a chat in a known format."""
     value = source.value
     if isinstance(value, dict) and str(value.get("spec", "")).startswith("chara_card"):
-        told = f"{source.name!r} is marked as a character card, but has none of a card's fields"
-        return BadInputError(told, hint=_CARD_HINT)
+        text = f"{source.name!r} is marked as a character card, but has none of a card's fields"
+        return BadInputError(text, hint=_CARD_HINT)
     if isinstance(value, list) and not any(isinstance(one, dict) for one in value):
-        told = f"{source.name!r} is {_describe_value(value)}, not a chat"
-        return BadInputError(told, hint=NO_CHAT)
+        text = f"{source.name!r} is {_describe_value(value)}, not a chat"
+        return BadInputError(text, hint=NO_CHAT)
     if source.shape in ("object", "array"):
         try:
             keys = ", ".join(repr(key) for key in list(first_object(source))[:4])
@@ -251,7 +254,7 @@ def _describe(source: ForeignFile) -> str:
 
 def chat_formats() -> list[str]:
     """Return the names of the formats that hold chats."""
-    return [found.name for found in load_formats("chat")]
+    return [format_.name for format_ in load_formats("chat")]
 
 
 def title_of_format(name: str) -> str:
@@ -270,10 +273,10 @@ def forms_in(path: Path, forms: Sequence[str]) -> list[str]:
     return [form for form in forms if form in there or (form == "chat" and None in there)]
 
 
-def _values_in(found: Format, source: ForeignFile) -> Iterator[Imported | Skip | None]:
+def _values_in(format_: Format, source: ForeignFile) -> Iterator[Imported | Skip | None]:
     """Yield what a file holds; None, and nothing after it, for a chat with somebody else."""
     try:
-        yield from found.read(source, Reading(Cast(unnamed="familiar")))
+        yield from format_.read(source, Reading(Cast(unnamed="familiar")))
     except BadInputError:
         raise
     except RefusedError:  # as the importer of chats will say
@@ -284,8 +287,8 @@ def memories_in(path: Path) -> list[ForeignMemories]:
     """Return what another program remembers in a file; empty if nothing, or if it is damaged."""
     try:
         with as_source(path) as source:
-            found = recognise(source)
-            values = list(_values_in(found[0].format, source)) if found else []
+            recognitions = recognise(source)
+            values = list(_values_in(recognitions[0].format, source)) if recognitions else []
     except FamiliarError:
         return []
     return [one for one in values if isinstance(one, ForeignMemories)]
@@ -297,13 +300,13 @@ def read_memories(source: ForeignFile) -> list[ForeignMemories]:
     Raises:
         BadInputError: The file holds no memories.
     """
-    found = recognise(source, "memories")
-    if not found and source.shape != "text":
+    recognitions = recognise(source, "memories")
+    if not recognitions and source.shape != "text":
         raise BadInputError(
             f"{source.name!r} holds no memories from a known program; nothing was imported"
         )
-    chosen = found[0].format if found else load_format("memory-text")
-    values = list(_values_in(chosen, source))
+    format_ = recognitions[0].format if recognitions else load_format("memory-text")
+    values = list(_values_in(format_, source))
     damaged = next((one for one in values if isinstance(one, Skip) and one.damaged), None)
     memories = [one for one in values if isinstance(one, ForeignMemories)]
     if damaged or not memories:

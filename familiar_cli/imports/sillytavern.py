@@ -72,35 +72,35 @@ def original_card(store: MemoryStore) -> Card | None:
         return None
 
 
-def match_names(wanted: Mapping[str, Face], known: Mapping[str, Face]) -> dict[str, str]:
+def match_names(wanted: Mapping[str, Face], faces: Mapping[str, Face]) -> dict[str, str]:
     """Match each wanted card with a known one, one to one.
 
     Args:
         wanted: Cards by any key.
-        known: The cards of familiars, by id.
+        faces: The cards of familiars, by id.
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     taken: set[str] = set()
-    for _, key, familiar_id in sorted(_likely_pairs(wanted, known)):
-        if key not in found and familiar_id not in taken:
-            found[key] = familiar_id
+    for _, key, familiar_id in sorted(_likely_pairs(wanted, faces)):
+        if key not in result and familiar_id not in taken:
+            result[key] = familiar_id
             taken.add(familiar_id)
-    return found
+    return result
 
 
 def _likely_pairs(
-    wanted: Mapping[str, Face], known: Mapping[str, Face]
+    wanted: Mapping[str, Face], faces: Mapping[str, Face]
 ) -> Iterator[tuple[int, str, str]]:
     """Yield candidate pairs with a rank, the likeliest having the lowest."""
     by_name: dict[str, list[str]] = {}
     by_content: dict[str, list[str]] = {}
-    for familiar_id, face in known.items():
+    for familiar_id, face in faces.items():
         by_name.setdefault(face.name, []).append(familiar_id)
         by_content.setdefault(face.meaning, []).append(familiar_id)
     for key, face in wanted.items():
         candidates: Iterable[str] = {*by_name.get(face.name, ()), *by_content.get(face.meaning, ())}
         for familiar_id in candidates:
-            likeness = face.likeness(known[familiar_id])
+            likeness = face.likeness(faces[familiar_id])
             if likeness:
                 yield -likeness, key, familiar_id
 
@@ -245,16 +245,16 @@ class _FolderScan:
             elif not _is_file(entry):
                 self._note(entry, kind, "not a plain file")
             elif suffix not in suffixes:
-                wanted = ", ".join(sorted(suffixes))
-                self._note(entry, "other", f"its name does not end in {wanted}")
+                target = ", ".join(sorted(suffixes))
+                self._note(entry, "other", f"its name does not end in {target}")
             else:
                 self._note(entry, kind)
 
     def _entries(self, directory: os.DirEntry[str] | Path, kind: Kind) -> list[os.DirEntry[str]]:
         """List a directory; note unreadable entries and links that leave the folder."""
         try:
-            with os.scandir(directory) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
+            with os.scandir(directory) as result:
+                entries = sorted(result, key=lambda entry: entry.name)
         except OSError as error:
             self._note(directory, kind, f"it cannot be read: {error.strerror or error}")
             return []
@@ -321,9 +321,9 @@ class BookLinks(Struct, frozen=True):
         Args:
             character: The stem of its file.
         """
-        named = text_at(card.extensions, "world")
+        text = text_at(card.extensions, "world")
         more = (self.of_character or {}).get(character, frozenset())
-        return self.everywhere | more | ({named} if named else set())
+        return self.everywhere | more | ({text} if text else set())
 
 
 def read_group(file: FoundFile) -> CharacterGroup:
@@ -460,10 +460,10 @@ class ImportedFolder(Struct, frozen=True):
         left = [f for f in self.files if f.outcome == "refused" or f.incomplete]
         if not left:
             return None
-        named = "; ".join(f"{f.path}: {f.reason}" for f in left[:_SHOWN])
+        name = "; ".join(f"{f.path}: {f.reason}" for f in left[:_SHOWN])
         more = f"; and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
         return errors.PartialError(
-            f"Not everything was imported: {named}{more}",
+            f"Not everything was imported: {name}{more}",
             hint="Fix those and run the same command again; nothing is imported twice.",
         )
 
@@ -484,8 +484,8 @@ class Register(Struct):
     ) -> None:
         """Record the outcome of a file, for one familiar."""
         whose = (familiar,) if familiar else ()
-        made = FileReport(file.rel_path, file.kind, outcome, reason, whose, incomplete)
-        self._notes.setdefault(file.rel_path, []).append(made)
+        report = FileReport(file.rel_path, file.kind, outcome, reason, whose, incomplete)
+        self._notes.setdefault(file.rel_path, []).append(report)
 
     def knows(self, file: FoundFile) -> bool:
         """Tell whether an outcome of a file was recorded."""

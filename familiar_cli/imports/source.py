@@ -160,8 +160,8 @@ class ForeignFile:
         is_yaml = self.shape == "text" and self.suffix in YAML_SUFFIXES
         if not (is_small or is_yaml or self._value is not None):
             return None
-        found = self.card_file
-        return found.value if isinstance(found, CardFile) else None
+        result = self.card_file
+        return result.value if isinstance(result, CardFile) else None
 
     @cached_property
     def first(self) -> dict[str, Any]:
@@ -373,17 +373,17 @@ def array_in(source: ForeignFile, name: str, *, of: str = "") -> int | None:
     if of and not outer:
         return None
     pattern = re.compile(rb'"%s"\s*:\s*\[' % name.encode())
-    found = pattern.search(head, outer.end() if outer else 0)
-    return start + found.end() - 1 if found else None
+    match = pattern.search(head, outer.end() if outer else 0)
+    return start + match.end() - 1 if match else None
 
 
 def object_head(source: ForeignFile, name: str) -> dict[str, Any]:
     """Return what an object says before its array of a name; empty if it has none at its start."""
     with source.open() as stream:
         head = stream.read(_HEAD_BYTES)
-    found = re.search(rb'"%s"\s*:\s*\[' % name.encode(), head)
+    match = re.search(rb'"%s"\s*:\s*\[' % name.encode(), head)
     try:
-        about = _DECODER.decode((head[: found.end()] + b"]}").decode()) if found else None
+        about = _DECODER.decode((head[: match.end()] + b"]}").decode()) if match else None
     except (ValueError, RecursionError):
         return {}
     if not isinstance(about, dict) or not isinstance(about.pop(name, None), list):

@@ -75,10 +75,10 @@ def is_about_somebody(name: str) -> bool:
 
 def without_edit_mark(text: str) -> str:
     """Return a text without the remark that it was edited, which the messenger added."""
-    found = _EDIT_MARK.search(text)
-    if not found or not (found[1] or found[2].casefold().rstrip(".。") in _edits()):
+    match = _EDIT_MARK.search(text)
+    if not match or not (match[1] or match[2].casefold().rstrip(".。") in _edits()):
         return text
-    return text[: found.start()]
+    return text[: match.start()]
 
 
 MAX_LINE_CHARS: Final = 16 * MIB
@@ -323,15 +323,15 @@ def heads_of(line: str, styles: Collection[str] | None = None) -> list[MessageHe
 
 def _read_heads(line: str, styles: Collection[str] | None) -> list[MessageHeader]:
     start, rest = line[:MOST_CHARS], line[MOST_CHARS:]
-    found: list[MessageHeader] = []
+    headers: list[MessageHeader] = []
     if _TIME_LIKE.search(in_ascii_digits(start), 0, _STAMP_WITHIN):
-        found = _timed_heads(start, rest, styles)
-    if not found:
+        headers = _timed_heads(start, rest, styles)
+    if not headers:
         style, pattern = _QUOTED_BARE if start.startswith("<") else _COLON_BARE
         if styles is None or style in styles:
             head = _match_head(style, pattern, start, rest)
-            found = [head] if head and _is_bare_name(head, start) else []
-    return found
+            headers = [head] if head and _is_bare_name(head, start) else []
+    return headers
 
 
 def _timed_heads(start: str, rest: str, styles: Collection[str] | None) -> list[MessageHeader]:
@@ -339,16 +339,16 @@ def _timed_heads(start: str, rest: str, styles: Collection[str] | None) -> list[
         return (way for way in of if (styles is None or way.style in styles) and way.fits(start))
 
     said = (_match_head(way.style, way.pattern, start, rest) for way in ways(_TIMED))
-    found = [head for head in said if head]
-    if not found and not rest:
+    headers = [head for head in said if head]
+    if not headers and not rest:
         blocks = (_match_head(w.style, w.pattern, start, "", is_block=True) for w in ways(_BLOCKS))
-        found = [head for head in blocks if head]
+        headers = [head for head in blocks if head]
         for way in ways(_TOLD):
-            told = way.pattern.fullmatch(in_ascii_digits(start))
-            if told and is_stamp(told["stamp"]):
-                text = without_marks(start[told.start("text") :]).strip()
-                found.append(MessageHeader(way.style, "", told["stamp"], text))
-    return found
+            match = way.pattern.fullmatch(in_ascii_digits(start))
+            if match and is_stamp(match["stamp"]):
+                text = without_marks(start[match.start("text") :]).strip()
+                headers.append(MessageHeader(way.style, "", match["stamp"], text))
+    return headers
 
 
 def _match_head(

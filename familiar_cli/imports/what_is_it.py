@@ -101,11 +101,11 @@ class Recognized(Struct, frozen=True):
 
 
 @contextmanager
-def taken_for(wanted: Kind, file: str | Path | None) -> Iterator[None]:
+def taken_for(target: Kind, file: str | Path | None) -> Iterator[None]:
     """Make refusals in the block name the right command if the file is something else.
 
     Args:
-        wanted: The kind that the block expects.
+        target: The kind that the block expects.
         file: The file or directory; None or `-`: standard input, which is not read twice.
 
     Raises:
@@ -117,25 +117,28 @@ def taken_for(wanted: Kind, file: str | Path | None) -> Iterator[None]:
         if type(error) not in (RefusedError, BadInputError, DamagedError):  # a limit, or a lock
             raise
         better = (
-            None if file in (None, "-") else recognise_instead(wanted, Path(str(file)).expanduser())
+            None if file in (None, "-") else recognise_instead(target, Path(str(file)).expanduser())
         )
         if better is None:
             raise
-        if wanted == "lorebook" and "card" in str(error):  # this one has no book
+        if target == "lorebook" and "card" in str(error):  # this one has no book
             better = BadInputError(str(error), hint=better.hint)
         raise better from error
 
 
-def recognise_instead(wanted: Kind, path: Path) -> BadInputError | None:
+def recognise_instead(target: Kind, path: Path) -> BadInputError | None:
     """Build the error that says what a file really is; None if that is unknown."""
-    found = what_is(path)
-    if found is None or found.kind == wanted:
+    recognition = what_is(path)
+    if recognition is None or recognition.kind == target:
         return None
-    if (found.kind, wanted) == ("archive", "card"):  # some cards are; the error has been stated
+    if (recognition.kind, target) == (
+        "archive",
+        "card",
+    ):  # some cards are; the error has been stated
         return None
     return BadInputError(
-        f"{path.name!r} is {found.title}, not {_WANTED[wanted]}; nothing was imported",
-        hint=found.hint,
+        f"{path.name!r} is {recognition.title}, not {_WANTED[target]}; nothing was imported",
+        hint=recognition.hint,
     )
 
 
@@ -148,19 +151,19 @@ def readings_of(path: Path) -> list[Recognized]:
     """Return the possible kinds of a file or directory, most certain first."""
     if path.is_dir():
         return _readings_of_directory(path)
-    found = _recognise_file(path)
+    recognition = _recognise_file(path)
     if path.suffix.lower() != ".md":
-        return [found] if found else []
+        return [recognition] if recognition else []
     note = Recognized("vault", "a note", f"Import it: `familiar import {typed(str(path))}`.")
-    return [found, note] if found else [note] if _is_text(path) else []
+    return [recognition, note] if recognition else [note] if _is_text(path) else []
 
 
 def _recognise_file(path: Path) -> Recognized | None:
     try:
         with as_source(path) as source:
-            for found in recognise(source):
-                if found.is_certain or _has_content(found, source):
-                    return _as_recognized(found, path)
+            for recognition in recognise(source):
+                if recognition.is_certain or _has_content(recognition, source):
+                    return _as_recognized(recognition, path)
             if source.shape == "archive" and is_zipfile(path):
                 hint = "Unpack it, and give a file or directory from it."
                 return Recognized("archive", "a zip archive", hint)
@@ -169,16 +172,16 @@ def _recognise_file(path: Path) -> Recognized | None:
     return None
 
 
-def _as_recognized(found: Recognition, path: Path) -> Recognized:
-    form = found.form
-    hint = found.format.advice or hint_for(form, str(path))
-    return Recognized(form, found.title, hint, forms=found.forms)
+def _as_recognized(recognition: Recognition, path: Path) -> Recognized:
+    form = recognition.form
+    hint = recognition.format.advice or hint_for(form, str(path))
+    return Recognized(form, recognition.title, hint, forms=recognition.forms)
 
 
-def _has_content(found: Recognition, source: ForeignFile) -> bool:
+def _has_content(recognition: Recognition, source: ForeignFile) -> bool:
     """Tell whether a file of a possible format holds anything of it."""
     try:
-        next(iter(found.format.read(source, Reading(Cast(unnamed="familiar")))), None)
+        next(iter(recognition.format.read(source, Reading(Cast(unnamed="familiar")))), None)
     except BadInputError:
         return False
     except RefusedError:  # a chat with somebody else
@@ -198,11 +201,11 @@ def _readings_of_directory(path: Path) -> list[Recognized]:  # noqa: PLR0911  # 
     name = typed(str(path))
     vault = Recognized("vault", "a vault of notes", f"Import it: `familiar import {name}`.")
     source = ForeignFile(path, str(path))
-    found = [_as_recognized(one, path) for one in recognise(source, "memories")]
+    recognitions = [_as_recognized(one, path) for one in recognise(source, "memories")]
     if (path / ".obsidian").is_dir():
-        return [vault, *found]
-    if found:
-        return [*found, vault] if any(path.rglob("*.md")) else found
+        return [vault, *recognitions]
+    if recognitions:
+        return [*recognitions, vault] if any(path.rglob("*.md")) else recognitions
     files = _list_files(path)
     notes = [file for file in files if file.suffix.lower() == ".md"]
     if root := _root_of_memories(path):
@@ -250,8 +253,8 @@ def _of_members(
     """
     if all(file.suffix.lower() in _CHATS for file in files):
         return [_chats_in(typed(str(path)))] if files else otherwise
-    found = [(file, known) for file in files if (known := what_is(file))]
-    members = [(file, known) for file, known in found if known.kind in _IMPORTED_FILES]
+    items = [(file, recognition) for file in files if (recognition := what_is(file))]
+    members = [(file, known) for file, known in items if known.kind in _IMPORTED_FILES]
     if {known.kind for _, known in members} == {"chat"} and (len(members) > 1 or not otherwise):
         return [_chats_in(typed(str(path)))]
     if not members:
@@ -289,18 +292,18 @@ def _has_persona(path: Path) -> bool:
 
 def _list_files(path: Path) -> list[Path]:
     """Return the files below a directory that matter, except hidden ones."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for here, directories, names in os.walk(path):
         directories[:] = sorted(d for d in directories if d not in PRIVATE_DIRS and d[0] != ".")
-        found.extend(Path(here, name) for name in sorted(names) if name[0] != ".")
-        if len(found) > _MOST_FILES:
+        paths.extend(Path(here, name) for name in sorted(names) if name[0] != ".")
+        if len(paths) > _MOST_FILES:
             break
-    return found
+    return paths
 
 
 def _is_transcript(file: Path) -> bool:
-    found = _recognise_file(file)
-    return found is not None and found.kind == "chat"
+    recognition = _recognise_file(file)
+    return recognition is not None and recognition.kind == "chat"
 
 
 def _is_text(path: Path) -> bool:

@@ -144,27 +144,27 @@ def is_stamp(text: str) -> bool:
 
 def holds_time(text: str) -> bool:
     """Tell whether a text holds a time of day, or a word for half a day."""
-    found = in_ascii_digits(text)
-    clock = re.search(r"(?<!\d)\d{1,2}[:.]\d{2}(?!\d)", found)
-    return bool(clock) or any(_bare(word) in _HALVES for word in found.split()[:1])
+    digits = in_ascii_digits(text)
+    clock = re.search(r"(?<!\d)\d{1,2}[:.]\d{2}(?!\d)", digits)
+    return bool(clock) or any(_bare(word) in _HALVES for word in digits.split()[:1])
 
 
 def day_of(text: str) -> str:
     """Return the date in a text that matches `STAMP`, as written; empty: none."""
-    found = _DATE_IN.search(text)
-    return found[0] if found else ""
+    match = _DATE_IN.search(text)
+    return match[0] if match else ""
 
 
 def day_alone(line: str) -> str:
     """Return the date that makes up a whole line, such as a heading; empty: none."""
-    found = _DAY.fullmatch(in_ascii_digits(line.strip())) if len(line) < _CENTURY else None
-    return found["date"] if found and is_stamp(found["date"]) else ""
+    match = _DAY.fullmatch(in_ascii_digits(line.strip())) if len(line) < _CENTURY else None
+    return match["date"] if match and is_stamp(match["date"]) else ""
 
 
 def day_in(text: str) -> str:
     """Return a date that begins with its year, from a file name; empty: none."""
-    found = re.search(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)", text)
-    return found[0] if found else ""
+    match = re.search(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)", text)
+    return match[0] if match else ""
 
 
 def _month_in(text: str) -> int | None:
@@ -223,7 +223,7 @@ def _parse_clock(text: str) -> tuple[time | None, timedelta | None]:
     hour, minute = int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else 0
     second = int(numbers[2]) if len(numbers) > 2 else 0  # noqa: PLR2004
     micro = int(numbers[3].ljust(6, "0")) if len(numbers) > 3 else 0  # noqa: PLR2004
-    half = next((_HALVES.get(_bare(found[0])) for found in _HALF_IN.finditer(text)), None)
+    half = next((_HALVES.get(_bare(match[0])) for match in _HALF_IN.finditer(text)), None)
     if half:
         hour = hour % 12 + (12 if half == "pm" else 0) if hour <= 12 else hour  # noqa: PLR2004
     try:
@@ -263,12 +263,12 @@ class DateReading(Struct):
 
     def take(self, text: str) -> None:
         """Take one date into account."""
-        found = _NUMBERS.fullmatch(text)
-        if text == self._seen or not found or len(found[1]) > 2:  # noqa: PLR2004
+        match = _NUMBERS.fullmatch(text)
+        if text == self._seen or not match or len(match[1]) > 2:  # noqa: PLR2004
             return
         self._seen = text
         readings = {order: self._read(text, order) for order in ORDERS}
-        if len(found[3]) > 2:  # noqa: PLR2004  # the year is last
+        if len(match[3]) > 2:  # noqa: PLR2004  # the year is last
             readings["ymd"] = None
         for order, day in readings.items():
             if day is None:

@@ -65,11 +65,11 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported]:
 
 def _members(source: ForeignFile, manifest: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
     """Read the files of a kind that the manifest names."""
-    found = []
+    items = []
     for path in text_list(manifest.get(kind)):
         raw = read_member(source.raw, path, origin=source.name, limit_bytes=MAX_CARD_BYTES)
-        found.append(as_object(read_json(raw, origin=f"{source.name}:{path}")[0]))
-    return found
+        items.append(as_object(read_json(raw, origin=f"{source.name}:{path}")[0]))
+    return items
 
 
 def _name_of(character: dict[str, Any]) -> str:
@@ -141,7 +141,7 @@ def _texts(messages: object) -> list[str]:
 def _with_macros(text: object) -> str:
     """Return a text with Backyard's placeholders spelled as in cards."""
     names = {"user": "{{user}}", "char": "{{char}}", "character": "{{char}}"}
-    return _MACROS.sub(lambda found: names[found[1].lower()], str_or_empty(text))
+    return _MACROS.sub(lambda match: names[match[1].lower()], str_or_empty(text))
 
 
 def _conversation(scenario: dict[str, Any], character: dict[str, Any]) -> SourceChat:

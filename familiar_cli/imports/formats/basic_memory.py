@@ -57,8 +57,8 @@ def _read(source: ForeignFile) -> Iterator[ForeignMemory]:
 
 def _words(text: str, title: str) -> str:
     """Return an observation with its category, or a relation with both its ends."""
-    if found := _OBSERVATION.fullmatch(text):
-        return f"{found[1]}: {found[2]}"
+    if match := _OBSERVATION.fullmatch(text):
+        return f"{match[1]}: {match[2]}"
     relation = _RELATION.fullmatch(text)
     if relation is None:
         return text

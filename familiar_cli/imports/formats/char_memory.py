@@ -29,8 +29,8 @@ _UNKNOWN: Final = ("", "unknown", "imported")
 def _blocks(source: ForeignFile) -> list[re.Match[str]]:
     if source.shape != "text" or b"<memory" not in source.raw.lower():
         return []
-    found = list(_BLOCK.finditer(source_text(source)))
-    return found if any("date=" in one[1] for one in found) else []
+    matches = list(_BLOCK.finditer(source_text(source)))
+    return matches if any("date=" in one[1] for one in matches) else []
 
 
 def _read(source: ForeignFile) -> Iterator[ForeignMemory]:

@@ -31,8 +31,8 @@ def _character(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _histories(value: dict[str, Any]) -> list[dict[str, Any]]:
-    found = value.get("histories")
-    return object_list(as_object(found).get("histories") or found)
+    histories = value.get("histories")
+    return object_list(as_object(histories).get("histories") or histories)
 
 
 def _sniff(source: ForeignFile) -> Sighting:
@@ -85,11 +85,11 @@ def _messages(messages: list[dict[str, Any]], name: str) -> Iterator[SourceMessa
     for message in messages:
         writer = object_at(message, "src")
         is_human = bool(writer.get("is_human"))
-        said = text_at(writer, "name") or text_at(object_at(writer, "user"), "name")
+        text = text_at(writer, "name") or text_at(object_at(writer, "user"), "name")
         yield SourceMessage(
             text_at(message, "text"),
             "user" if is_human else "assistant",
-            speaker=said or ("" if is_human else name),
+            speaker=text or ("" if is_human else name),
             time=message.get("created"),
             raw=message,
         )

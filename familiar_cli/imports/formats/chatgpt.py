@@ -57,28 +57,30 @@ def _spoken(node: dict[str, Any]) -> dict[str, Any] | None:
     return message if _role(message) in _ROLES or _words(message) else None
 
 
-def _line(found: dict[str, Any]) -> SourceMessage:
-    role = _role(found)
+def _line(result: dict[str, Any]) -> SourceMessage:
+    role = _role(result)
     return SourceMessage(
-        _words(found),
+        _words(result),
         _ROLES.get(role, "system"),
         speaker="" if role in _ROLES else role,
-        time=found.get("create_time"),
-        raw=found,
-        hidden=_is_hidden(found, role),
+        time=result.get("create_time"),
+        raw=result,
+        hidden=_is_hidden(result, role),
     )
 
 
-def _is_hidden(found: dict[str, Any], role: str) -> bool:
+def _is_hidden(result: dict[str, Any], role: str) -> bool:
     """Tell whether a message was hidden from people: tools, thoughts, and messages to tools."""
-    marked = object_at(found, "metadata").get("is_visually_hidden_from_conversation")
-    spoken = text_at(object_at(found, "content"), "content_type") in _SPOKEN
-    to_all = found.get("recipient") in (None, "all")
-    return bool(role not in _ROLES or marked or found.get("weight") == 0 or not (spoken and to_all))
+    marked = object_at(result, "metadata").get("is_visually_hidden_from_conversation")
+    spoken = text_at(object_at(result, "content"), "content_type") in _SPOKEN
+    to_all = result.get("recipient") in (None, "all")
+    return bool(
+        role not in _ROLES or marked or result.get("weight") == 0 or not (spoken and to_all)
+    )
 
 
-def _words(found: dict[str, Any]) -> str:
-    content = object_at(found, "content")
+def _words(result: dict[str, Any]) -> str:
+    content = object_at(result, "content")
     parts = content.get("parts")
     if isinstance(parts, list):
         texts = (part.get("text") if isinstance(part, dict) else part for part in parts)

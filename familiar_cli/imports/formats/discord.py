@@ -60,7 +60,7 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
         return
     guild, channel = (object_at(about, name) for name in ("guild", "channel"))
     server, named = (slugify(text_at(o, "name"), max_chars=40) for o in (guild, channel))
-    found = SourceChat(
+    chat = SourceChat(
         partial(_lines, partial(_rows, source)),
         name=text_at(channel, "name") or source.stem,
         id=text_at(channel, "id"),
@@ -69,7 +69,7 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
         kind="a Discord export as JSON",
         is_apart=False,
     )
-    yield build_chat(source, reading, _PROGRAM, found)
+    yield build_chat(source, reading, _PROGRAM, chat)
 
 
 def _rows(source: ForeignFile) -> Iterator[Row | Skip]:
@@ -138,8 +138,8 @@ def _head(source: ForeignFile) -> dict[str, Any] | None:
 
 def _speaker_name(value: dict[str, Any]) -> str:
     writer = object_at(value, "author")
-    found = text_at(writer, "nickname").strip() or text_at(writer, "name").strip()
-    return found or text_at(writer, "id") or "unknown"
+    match = text_at(writer, "nickname").strip() or text_at(writer, "name").strip()
+    return match or text_at(writer, "id") or "unknown"
 
 
 def _words(value: dict[str, Any]) -> str:
@@ -155,8 +155,8 @@ def _words(value: dict[str, Any]) -> str:
             lines.append(f"[{kind}: {called}]")
     for item in objects_at(value, "embeds"):
         parts = [text_at(item, name) for name in ("title", "description", "url")]
-        said = " – ".join(part for part in parts if part and part not in lines[0])
-        lines += [f"[embed: {said}]"] if said else []
+        text = " – ".join(part for part in parts if part and part not in lines[0])
+        lines += [f"[embed: {text}]"] if text else []
     return "\n".join(filter(None, lines))
 
 

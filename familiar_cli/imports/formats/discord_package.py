@@ -35,7 +35,7 @@ def _is_package(source: ForeignFile) -> bool:
 def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
     about = _channel(source)
     name = text_at(about, "name")
-    found = SourceChat(
+    chat = SourceChat(
         partial(_lines, source),
         name=name or source.stem,
         id=text_at(about, "id"),
@@ -44,7 +44,7 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
         notes=(_ONE_SIDE,),
         is_apart=False,
     )
-    yield build_chat(source, reading, _PROGRAM, found)
+    yield build_chat(source, reading, _PROGRAM, chat)
 
 
 def _channel(source: ForeignFile) -> dict[str, Any]:

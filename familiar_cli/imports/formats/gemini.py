@@ -55,8 +55,8 @@ def _is_of_gemini(record: dict[str, Any]) -> bool:
 
 
 def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
-    found = SourceChat(partial(_lines, source), name="Gemini", channels=("gemini",), is_apart=False)
-    yield build_chat(source, reading, _PROGRAM, found)
+    chat = SourceChat(partial(_lines, source), name="Gemini", channels=("gemini",), is_apart=False)
+    yield build_chat(source, reading, _PROGRAM, chat)
 
 
 def _lines(source: ForeignFile) -> Iterator[SourceMessage | Skip]:
@@ -72,7 +72,7 @@ def _lines(source: ForeignFile) -> Iterator[SourceMessage | Skip]:
         ]
     else:
         rows = [(number, one, "") for number, one in enumerate(_page_records(source), 1)]
-    known = Counter[str]()
+    counts = Counter[str]()
     for row in reversed(rows):
         if isinstance(row, Skip):
             yield row
@@ -82,8 +82,8 @@ def _lines(source: ForeignFile) -> Iterator[SourceMessage | Skip]:
             yield Skip(number, _NO_QUESTION, damaged=False)
             continue
         words = sha256_of(f"{question}\0{answer}")[:_ID_CHARS]
-        known[words] += 1
-        name = f"{words}-{known[words]}"
+        counts[words] += 1
+        name = f"{words}-{counts[words]}"
         yield SourceMessage(question, "user", time=when, raw=raw or None, id=f"{name}-q")
         if answer:
             yield SourceMessage(answer, "assistant", time=when, id=f"{name}-a")
@@ -121,9 +121,9 @@ def _stamp_of(line: str) -> str:
     plain = in_ascii_digits(" ".join(line.split()))
     if not _STAMP.fullmatch(plain):
         return ""
-    found = read_stamp(plain)
-    day = read_day(found.day, "dmy") if found.day else None
-    return datetime.combine(day, found.clock).isoformat() if day and found.clock else ""
+    time = read_stamp(plain)
+    day = read_day(time.day, "dmy") if time.day else None
+    return datetime.combine(day, time.clock).isoformat() if day and time.clock else ""
 
 
 class _Text(HTMLParser):

@@ -62,8 +62,8 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported]:
         keys = ("memory", "authorsnote")
         about = {key: value[key] for key in keys if value.get(key)}
         notes = ("its memory and its author's note are kept, without effect",) if about else ()
-        found = SourceChat(lambda: iter(lines), about=about or None, notes=notes)
-        yield build_chat(source, reading, _PROGRAM, found)
+        chat = SourceChat(lambda: iter(lines), about=about or None, notes=notes)
+        yield build_chat(source, reading, _PROGRAM, chat)
 
 
 def _lines(value: dict[str, Any]) -> Iterator[SourceMessage]:
@@ -81,8 +81,8 @@ def _lines(value: dict[str, Any]) -> Iterator[SourceMessage]:
 
 
 def _tag(settings: dict[str, Any], name: str) -> tuple[str, ...]:
-    found = text_at(settings, name).replace("\\n", "\n").strip()
-    return (found,) if found else ()
+    match = text_at(settings, name).replace("\\n", "\n").strip()
+    return (match,) if match else ()
 
 
 def _split(
@@ -92,9 +92,9 @@ def _split(
     pattern = re.compile("|".join(map(re.escape, (*inputs, *outputs))))
     parts, end = [], 0
     tag = ""
-    for found in pattern.finditer(text):
-        parts.append((tag, text[end : found.start()]))
-        tag, end = found[0], found.end()
+    for match in pattern.finditer(text):
+        parts.append((tag, text[end : match.start()]))
+        tag, end = match[0], match.end()
     parts.append((tag, text[end:]))
     line = partial(_line, inputs, names)
     yield from (line(tag, said) for tag, part in parts if (said := _ENDS.sub("", part).strip()))

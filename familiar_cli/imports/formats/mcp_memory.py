@@ -27,11 +27,11 @@ def _is_graph(source: ForeignFile) -> bool:
 
 def _read(source: ForeignFile) -> Iterator[Imported | Skip]:
     rows = list(json_lines(source))
-    found = [
+    memories = [
         memory for row in rows if not isinstance(row, Skip) for memory in _memories(row[0], row[2])
     ]
     yield from (row for row in rows if isinstance(row, Skip))
-    yield build_memories("MCP memory", source.stem, found)
+    yield build_memories("MCP memory", source.stem, memories)
 
 
 def _memories(number: int, row: dict[str, Any]) -> Iterator[ForeignMemory]:

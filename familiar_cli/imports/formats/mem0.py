@@ -20,8 +20,8 @@ _MARKS: Final = frozenset({"user_id", "agent_id", "app_id", "run_id", "hash", "c
 def _listed(source: ForeignFile) -> list[dict[str, Any]]:
     value = source.value
     lists = [value, *(as_object(value).get(name) for name in _LISTS)]
-    found = (object_list(one) for one in lists)
-    return next((rows for rows in found if rows and _is_memory(rows[0])), [])
+    items = (object_list(one) for one in lists)
+    return next((rows for rows in items if rows and _is_memory(rows[0])), [])
 
 
 def _is_memory(row: dict[str, Any]) -> bool:

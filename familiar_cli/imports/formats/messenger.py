@@ -35,8 +35,8 @@ def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:
 
 
 def _time(message: dict[str, Any]) -> float:
-    found = next((message[key] for key in _TIMES if key in message), 0)
-    return found if isinstance(found, int | float) else 0
+    result = next((message[key] for key in _TIMES if key in message), 0)
+    return result if isinstance(result, int | float) else 0
 
 
 def _line(message: dict[str, Any]) -> SourceMessage:
@@ -61,11 +61,11 @@ def _words(message: dict[str, Any]) -> str:
 
 def _mended(text: object) -> str:
     """Return a text whose UTF-8 was written as if each byte were a letter."""
-    found = str_or_empty(text)
+    value = str_or_empty(text)
     try:
-        return found.encode("latin-1").decode("utf-8")
+        return value.encode("latin-1").decode("utf-8")
     except UnicodeError:
-        return found
+        return value
 
 
 def _is_thread(value: dict[str, Any]) -> bool:

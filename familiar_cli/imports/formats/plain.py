@@ -140,17 +140,17 @@ def _plain_message(
 
 
 def _plain_author(value: Mapping[str, Any], cast: Cast, *, is_one_of_many: bool) -> Author:
-    given = value.get("author")
+    author = value.get("author")
     name = text_at(value, "name")
-    if isinstance(given, str):
+    if isinstance(author, str):
         try:
-            return parse_author(given, display_name=name or None)
+            return parse_author(author, display_name=name or None)
         except UsageError:
-            if ":" in given:  # an invalid account is not attributed to anybody else
-                return Author(PLATFORM, given, display_name=name or None)
-            name = name or given
-    if isinstance(given, dict):
-        return _read_author(given)
+            if ":" in author:  # an invalid account is not attributed to anybody else
+                return Author(PLATFORM, author, display_name=name or None)
+            name = name or author
+    if isinstance(author, dict):
+        return _read_author(author)
     otherwise = Author(PLATFORM, name or "user", display_name=name or None)
     return cast.person(name, otherwise, is_one_of_many=is_one_of_many)
 
@@ -158,10 +158,10 @@ def _plain_author(value: Mapping[str, Any], cast: Cast, *, is_one_of_many: bool)
 def _name_of_person(value: Mapping[str, Any]) -> str:
     """Return the speaker's name if nothing else is known of a person."""
     is_person = _ROLES.get(text_at(value, "role").lower()) == "user"
-    given = value.get("author", "")
-    if not is_person or not isinstance(given, str) or ":" in given:
+    author = value.get("author", "")
+    if not is_person or not isinstance(author, str) or ":" in author:
         return ""
-    return text_at(value, "name") or given
+    return text_at(value, "name") or author
 
 
 def _read_author(given: Mapping[str, Any]) -> Author:
@@ -187,41 +187,41 @@ def write_lines(
     about = json.loads(heads[0]) if one and heads else {}
     yield json_line({PLAIN_HEAD: PLAIN_VERSION} | about | where)
     for channel_id in channels:
-        for kept in select_turns(history, TurnFilter(viewer, channel_id)):
-            line = _history_line(kept, "" if one else channel_id)
-            only = kept.turn.one_to_one
+        for selection in select_turns(history, TurnFilter(viewer, channel_id)):
+            line = _history_line(selection, "" if one else channel_id)
+            only = selection.turn.one_to_one
             yield json_line(line | {"one_to_one": True} if only and not me.owner(only) else line)
 
 
-def _history_line(kept: Kept, channel_id: str) -> dict[str, Any]:
+def _history_line(selection: Kept, channel_id: str) -> dict[str, Any]:
     where = {"channel": channel_id} if channel_id else {}
-    if kept.format == PLAIN:
-        return dict(json.loads(kept.raw)) | where
-    turn = kept.turn
+    if selection.format == PLAIN:
+        return dict(json.loads(selection.raw)) | where
+    turn = selection.turn
     line: dict[str, Any] = {"role": turn.role, "content": turn.content, "at": iso(turn.at)}
-    if kept.message_id:
-        line["id"] = kept.message_id
+    if selection.message_id:
+        line["id"] = selection.message_id
     if turn.author is not None:
         line["author"] = _author_fields(turn.author)
     if turn.hidden or turn.role == "system":
         line["hidden"] = turn.hidden
     if turn.modality != "text":
         line["modality"] = turn.modality
-    marks = {"partial": turn.partial, "at_estimated": kept.estimated}
+    marks = {"partial": turn.partial, "at_estimated": selection.estimated}
     line |= {key: True for key, said in marks.items() if said}
-    if kept.raw:
-        line["from"] = {"format": kept.format, "raw": json.loads(kept.raw)}
+    if selection.raw:
+        line["from"] = {"format": selection.format, "raw": json.loads(selection.raw)}
     return line | {"source": turn.source} | where
 
 
 def _author_fields(author: Author) -> dict[str, str]:
-    found = {
+    result = {
         "platform": author.platform,
         "user_id": author.user_id,
         "username": author.username,
         "display_name": author.display_name,
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in result.items() if value is not None}
 
 
 FORMAT: Final = Format(

@@ -68,8 +68,8 @@ def _manifest(source: ForeignFile) -> dict[str, Any]:
 
 
 def _is_bundle(source: ForeignFile) -> bool:
-    found = _manifest(source)
-    return found.keys() >= {"format", "files", "counts", "generator"}
+    result = _manifest(source)
+    return result.keys() >= {"format", "files", "counts", "generator"}
 
 
 def _part(source: ForeignFile, rel_path: str) -> bytes | None:
@@ -144,7 +144,7 @@ def _read(source: ForeignFile, _: object) -> Iterator[Imported | Skip]:
         "entity": _entity,
         "edge": lambda row: _edge(row, names),
     }
-    found = [
+    memories = [
         ForeignMemory(text, number, day, about, f"items/{kind}.jsonl")
         for kind, read in readers.items()
         for number, row in bundle.standing(kind)
@@ -158,7 +158,7 @@ def _read(source: ForeignFile, _: object) -> Iterator[Imported | Skip]:
     ]
     if bundle.gone:
         notes.append(f"{counted(bundle.gone, 'deleted or superseded record')} left out")
-    yield build_memories("Portable Memory", source.stem, found, *notes)
+    yield build_memories("Portable Memory", source.stem, memories, *notes)
 
 
 def _episode(row: dict[str, Any]) -> Iterator[_Line]:
@@ -171,9 +171,9 @@ def _episode(row: dict[str, Any]) -> Iterator[_Line]:
 
 
 def _fact(row: dict[str, Any]) -> Iterator[_Line]:
-    said = " ".join(text_at(row, name) for name in ("subject", "predicate", "object"))
+    text = " ".join(text_at(row, name) for name in ("subject", "predicate", "object"))
     day = read_day(row.get("eventTime")) or read_day(row.get("tValidFrom"))
-    yield text_at(row, "text") or said, day, ""
+    yield text_at(row, "text") or text, day, ""
 
 
 def _core(row: dict[str, Any]) -> Iterator[_Line]:

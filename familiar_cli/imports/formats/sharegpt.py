@@ -22,7 +22,7 @@ _LISTS: Final = ("conversations", "conversation", "items")
 
 def _listed_messages(value: dict[str, Any]) -> list[dict[str, Any]]:
     lists = (objects_at(value, name) for name in _LISTS)
-    return next((found for found in lists if any("value" in one for one in found)), [])
+    return next((items for items in lists if any("value" in one for one in items)), [])
 
 
 def _parse(value: dict[str, Any]) -> Iterator[SourceChat]:

@@ -72,11 +72,11 @@ def _is_head(value: Mapping[str, Any]) -> bool:
 def _sniff(source: ForeignFile) -> Sighting:
     if source.shape == "object" and _is_line(source.first):
         return certain_if(source.first, "", "chat", "memories")
-    found = _settings(source)
+    result = _settings(source)
     what = (
-        "a backup of SillyTavern's personas" if found is source.value else "SillyTavern's settings"
+        "a backup of SillyTavern's personas" if result is source.value else "SillyTavern's settings"
     )
-    return certain_if(found is not None, what, "settings")
+    return certain_if(result is not None, what, "settings")
 
 
 def _settings(source: ForeignFile) -> dict[str, Any] | None:
@@ -96,7 +96,7 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported]:
     head = first[0] if first and _is_head(first[0][2]) else None
     began = (value.get("create_date") or value.get("send_date") for *_, value in first)
     about = head[2] if head else {}
-    found = SourceChat(
+    chat = SourceChat(
         partial(_lines, source, head),
         name=source.stem,
         began=next(filter(None, began), None),
@@ -108,7 +108,7 @@ def _read(source: ForeignFile, reading: Reading) -> Iterator[Imported]:
     name = text_at(about, "character_name") or source.stem
     if memories := list(_summaries(source, f"Chats with {name}")):
         yield build_memories("SillyTavern", source.stem, memories)
-    yield build_chat(source, reading, _PROGRAM, found)
+    yield build_chat(source, reading, _PROGRAM, chat)
 
 
 def _summaries(source: ForeignFile, about: str) -> Iterator[ForeignMemory]:
@@ -179,32 +179,34 @@ def with_others(
     rest = iter(turns)
     while some := list(islice(rest, _AT_ONCE)):
         became = turn_statuses(history, [kept.turn.id for kept in some])
-        wanted = {i for found in became.values() for i in found.alternatives}
+        wanted = {i for status in became.values() for i in status.alternatives}
         withdrawn = {i for i, found in turn_statuses(history, wanted).items() if found.withdrawn}
         others = kept_turns(history, wanted - withdrawn)
-        for kept in some:
-            group = became[kept.turn.id].alternatives
-            yield kept, tuple(others[i] for i in group if i in others) or (kept,)
+        for selection in some:
+            group = became[selection.turn.id].alternatives
+            yield selection, tuple(others[i] for i in group if i in others) or (selection,)
 
 
-def as_message(kept: Kept, group: Sequence[Kept], made: Mapping[str, Any]) -> dict[str, Any] | None:
+def as_message(
+    selection: Kept, group: Sequence[Kept], made: Mapping[str, Any]
+) -> dict[str, Any] | None:
     """Build the message for a turn and its alternatives; None if the imported one is unchanged.
 
     Args:
-        kept: The turn.
+        selection: The turn.
         group: All turns at its place, in order of arrival.
         made: The turn as a newly built message.
     """
     imported = {k.turn.id: json.loads(k.raw) for k in group if k.format == SILLY_TAVERN}
-    own = imported.get(kept.turn.id)
+    own = imported.get(selection.turn.id)
     base: dict[str, Any] = own or next(iter(imported.values()), {})
-    if kept.turn.role != "assistant":
-        return None if own else {**made, **base, "mes": kept.turn.content}
+    if selection.turn.role != "assistant":
+        return None if own else {**made, **base, "mes": selection.turn.content}
     swipes: dict[str, dict[str, Any]] = {}
     for one in group:
         for text, info in _swipe_texts(one, imported.get(one.turn.id, {})):
             swipes.setdefault(text, info)
-    if own and swipes.keys() <= {text for text, _ in _swipe_texts(kept, own)}:
+    if own and swipes.keys() <= {text for text, _ in _swipe_texts(selection, own)}:
         return None
     if len(swipes) == 1:
         return dict(made)
@@ -213,24 +215,28 @@ def as_message(kept: Kept, group: Sequence[Kept], made: Mapping[str, Any]) -> di
         **made,
         **told,
         "send_date": base["send_date"] if own and "send_date" in base else made["send_date"],
-        "mes": kept.turn.content,
+        "mes": selection.turn.content,
         "extra": base.get("extra", {}) if own else made["extra"],
         "swipes": list(swipes),
-        "swipe_id": list(swipes).index(kept.turn.content),
+        "swipe_id": list(swipes).index(selection.turn.content),
         "swipe_info": list(swipes.values()),
     }
 
 
-def _swipe_texts(kept: Kept, raw: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def _swipe_texts(selection: Kept, raw: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """Return the texts of one turn, with the metadata of each."""
     texts = swipes_of(raw)
-    if kept.turn.content not in texts:
-        date = raw.get("send_date") or iso(kept.turn.at)
-        return [(kept.turn.content, {"send_date": date, "extra": raw.get("extra") or {}})]
-    given = raw.get("swipe_info")
-    infos = given if isinstance(given, list) and len(given) == len(texts) else [None] * len(texts)
+    if selection.turn.content not in texts:
+        date = raw.get("send_date") or iso(selection.turn.at)
+        return [(selection.turn.content, {"send_date": date, "extra": raw.get("extra") or {}})]
+    swipe_info = raw.get("swipe_info")
+    infos = (
+        swipe_info
+        if isinstance(swipe_info, list) and len(swipe_info) == len(texts)
+        else [None] * len(texts)
+    )
     otherwise: dict[str, Any] = {
-        "send_date": raw.get("send_date") or iso(kept.turn.at),
+        "send_date": raw.get("send_date") or iso(selection.turn.at),
         "extra": {},
     }
     pairs = zip(texts, infos, strict=True)
@@ -245,12 +251,14 @@ def write_lines(
     headless = heads and not heads[0]  # its file had no header either
     if not headless:
         yield heads[0] if heads else json_line(_chat_head(history, channel_id, name, me, viewer))
-    for kept, group in with_others(history, select_turns(history, TurnFilter(viewer, channel_id))):
-        if kept.format == SILLY_TAVERN and len(group) == 1:
-            yield kept.raw
+    for selection, group in with_others(
+        history, select_turns(history, TurnFilter(viewer, channel_id))
+    ):
+        if selection.format == SILLY_TAVERN and len(group) == 1:
+            yield selection.raw
             continue
-        message = as_message(kept, group, _chat_message(kept.turn, name, me))
-        yield kept.raw if message is None else json_line(message)
+        message = as_message(selection, group, _chat_message(selection.turn, name, me))
+        yield selection.raw if message is None else json_line(message)
 
 
 def _chat_head(
@@ -287,10 +295,10 @@ def _chat_message(turn: Turn, name: str, me: Me) -> dict[str, object]:
 
 def read_settings(settings: dict[str, Any]) -> ForeignSettings:
     """Read the personas in a `settings.json` or a backup of personas."""
-    found = object_at(settings, "power_user") or settings
-    described = object_at(found, "persona_descriptions")
+    result = object_at(settings, "power_user") or settings
+    described = object_at(result, "persona_descriptions")
     current = text_at(settings, "user_avatar")
-    default = text_at(found, "default_persona")
+    default = text_at(result, "default_persona")
     return ForeignSettings(
         tuple(
             ForeignPersona(
@@ -299,7 +307,7 @@ def read_settings(settings: dict[str, Any]) -> ForeignSettings:
                 is_current=avatar == current,
                 is_default=avatar == default,
             )
-            for avatar, name in object_at(found, "personas").items()
+            for avatar, name in object_at(result, "personas").items()
             if isinstance(name, str) and name.strip()
         )
     )
@@ -316,8 +324,8 @@ def read_personas(raw: bytes, *, origin: str) -> tuple[ForeignPersona, ...]:
         BadInputError: It is neither.
     """
     settings = as_object(read_json(raw, origin=origin)[0])
-    found = object_at(settings, "power_user") or settings
-    if not isinstance(found.get("personas"), dict):
+    result = object_at(settings, "power_user") or settings
+    if not isinstance(result.get("personas"), dict):
         raise BadInputError(
             f"{origin!r} has no SillyTavern personas",
             hint="Give its `settings.json`, or a backup from its Persona Management page.",

@@ -113,8 +113,8 @@ def _words(message: dict[str, Any]) -> str:
             lines += _poll(message[name])
         elif message.get(name):
             kind = text_at(message, "media_type").replace("_", " ") or name.split("_")[0]
-            shown = text_at(message, "sticker_emoji", "title")
-            lines.append(f"[{kind}{f': {shown}' if shown else ''}]")
+            text = text_at(message, "sticker_emoji", "title")
+            lines.append(f"[{kind}{f': {text}' if text else ''}]")
     return "\n".join(filter(None, lines))
 
 

@@ -86,17 +86,17 @@ def _sniff(source: ForeignFile) -> Sighting:
 
 
 def _read(source: ForeignFile, reading: Reading) -> Iterator[ForeignChat]:
-    found = survey_transcript(source, reading)
-    if found is None:
+    shape = survey_transcript(source, reading)
+    if shape is None:
         raise BadInputError(f"{source.name!r} is text, not a chat", hint=_HINT)
 
     def read() -> Iterator[SourceMessage | Skip]:
-        return _Pass(source, reading.zone, found).run()
+        return _Pass(source, reading.zone, shape).run()
 
-    notes = (*found.notes, *_unread_times(read()))
+    notes = (*shape.notes, *_unread_times(read()))
     if not is_utf8(source):
         notes = (*notes, "bytes that are not UTF-8 were read as Windows-1252")
-    chat = SourceChat(read, kind=found.described, notes=notes)
+    chat = SourceChat(read, kind=shape.described, notes=notes)
     yield build_chat(source, reading, _PROGRAM, chat)
 
 
@@ -145,17 +145,17 @@ class TranscriptShape(Struct, frozen=True):
 
     def head(self, line: str) -> MessageHeader | None:
         """Parse a line as a message header; None if it continues the message above."""
-        told: MessageHeader | None = None
+        header: MessageHeader | None = None
         for head in heads_of(line, self.styles):
             if head.style not in self.styles:
                 continue
             if not head.name:
-                told = head if self.with_notes else None
+                header = head if self.with_notes else None
             elif head.name in self.speakers or (head.is_notice and self.with_notes):
                 return head
             elif self.is_timed and self.with_notes:
                 return MessageHeader(head.style, "", head.stamp, f"{head.name}: {head.text}")
-        return told
+        return header
 
     @property
     def described(self) -> str:
@@ -329,10 +329,10 @@ class _Survey:
         if not doubtful:
             return ()
         names = sorted(doubtful, key=lambda name: (-doubtful[name], lines[name]))
-        shown = shorten_list((f"{name!r} (line {lines[name]})" for name in names), _SHOWN_NAMES)
+        text = shorten_list((f"{name!r} (line {lines[name]})" for name in names), _SHOWN_NAMES)
         what = counted(sum(doubtful.values()), "line")
         note = (
-            f"{what} with a colon taken as text, not as a speaker's: {shown}; "
+            f"{what} with a colon taken as text, not as a speaker's: {text}; "
             "`--format transcript` takes them as speakers"
         )
         return (note,)

@@ -62,7 +62,7 @@ _KNOWN: Final = (
 
 def _title_of(source: ForeignFile) -> str:
     value = as_object(source.value)
-    return next((known.title for known in _KNOWN if known.is_like(value)), "")
+    return next((kind.title for kind in _KNOWN if kind.is_like(value)), "")
 
 
 def _sniff(source: ForeignFile) -> Sighting:

@@ -24,7 +24,7 @@ def _is_index(source: ForeignFile) -> bool:
 
 
 def _read(source: ForeignFile) -> Iterator[Imported | Skip]:
-    found: list[tuple[int, ForeignMemory]] = []
+    items: list[tuple[int, ForeignMemory]] = []
     for row in array_objects(source, inside=array_in(source, _ITEMS)):
         if isinstance(row, Skip):
             yield row
@@ -36,8 +36,8 @@ def _read(source: ForeignFile) -> Iterator[Imported | Skip]:
             text_at(about, "text"),
         )
         memory = ForeignMemory(text, row[0], day, f"Texts of {_collection(source)}")
-        found.append((place if isinstance(place, int) else row[0], memory))
-    ordered = (memory for _, memory in sorted(found, key=lambda one: one[0]))
+        items.append((place if isinstance(place, int) else row[0], memory))
+    ordered = (memory for _, memory in sorted(items, key=lambda one: one[0]))
     yield build_memories("Vector Storage", source.stem, ordered)
 
 
