@@ -250,11 +250,11 @@ class Consolidator:
     async def _make(self, period_state: PeriodState) -> str:
         """Make one file; return why it was not made, or an empty string."""
         try:
-            wanted = self._wanted(period_state)
-            if self._engine.dry_run and wanted.body is None:
-                self._note(period_state, wanted, None)
+            digest = self._wanted(period_state)
+            if self._engine.dry_run and digest.body is None:
+                self._note(period_state, digest, None)
                 return ""
-            made = await self._engine.make(wanted)
+            page = await self._engine.make(digest)
         except errors.ConfigError as error:  # no suitable model: the others wait, too
             self.stopped = f"{error}"
             return self.stopped
@@ -264,14 +264,14 @@ class Consolidator:
         except errors.FamiliarError as error:
             self.report.failed.append(error)
             return f"{error}"
-        if wanted.body is None:
+        if digest.body is None:
             self._bad_replies = 0
-        if made.refused:
-            self.report.refused[self._label(wanted.name)] = made.refused
-        if made.held:
-            self.report.held[self._label(wanted.name)] = made.held
-            return f"a plan for it awaits review: `familiar review show {made.held}`"
-        self._note(period_state, wanted, made)
+        if page.refused:
+            self.report.refused[self._label(digest.name)] = page.refused
+        if page.held:
+            self.report.held[self._label(digest.name)] = page.held
+            return f"a plan for it awaits review: `familiar review show {page.held}`"
+        self._note(period_state, digest, page)
         return ""
 
     def _note_failure(self, error: errors.ModelError) -> None:
@@ -288,10 +288,10 @@ class Consolidator:
             self.stopped = f"{MOST_BAD_REPLIES} replies in a row were unusable; it is tried later"
 
     def _note(
-        self, period_state: PeriodState, wanted: periods.PlannedDigest, made: periods.Made | None
+        self, period_state: PeriodState, wanted: periods.PlannedDigest, page: periods.Made | None
     ) -> None:
         """Record a new file in the report, and in the library for later tiers."""
-        before, after = (made.file.before, made.file.after) if made else (None, None)
+        before, after = (page.file.before, page.file.after) if page else (None, None)
         old = read_page(before).digest if before is not None else ""
         changed = after is None or read_page(after).digest != old
         again = period_state.state == "stale"
@@ -335,7 +335,7 @@ class Consolidator:
     def _daily(self, day: periods.Period, sessions: Sequence[LibraryFile]) -> periods.PlannedDigest:
         instance = self._states.instance
         bodies = {f.rel_path: read_page(self._text(f)) for f in sessions}
-        found = merge_bullets(
+        bullets = merge_bullets(
             bullets_from_session(
                 page.body,
                 _file_stem(path),
@@ -346,8 +346,8 @@ class Consolidator:
             for path, page in bodies.items()
         )
         others = self._of_others(day)
-        both = merge_bullets([others, found])
-        own = [bullet for bullet in found if bullet in both and bullet not in others]
+        both = merge_bullets([others, bullets])
+        own = [bullet for bullet in bullets if bullet in both and bullet not in others]
         text = "".join(bullet.markdown() for bullet in own)
         title = day.title(self._phrases)
         body = f"# {title}\n" + (f"\n{text}" if text else "")
@@ -382,14 +382,14 @@ class Consolidator:
         return drafted if drafted is not None else self._engine.pages.read_file(file.rel_path)
 
 
-def _stand_in(wanted: periods.PlannedDigest) -> str:
+def _stand_in(digest: periods.PlannedDigest) -> str:
     """Return placeholder text for a model's reply, so that a dry run reaches higher tiers."""
-    return page_text(MadePage(f"# {wanted.title}\n\nNot written yet.\n", Record(wanted.sources)))
+    return page_text(MadePage(f"# {digest.title}\n\nNot written yet.\n", Record(digest.sources)))
 
 
 def _is_of(rel_path: str, part: periods.Period) -> bool:
-    named = periods.period_in(rel_path)
-    return named is not None and named[0] == part
+    period = periods.period_in(rel_path)
+    return period is not None and period[0] == part
 
 
 def _file_stem(rel_path: str) -> str:
@@ -461,7 +461,7 @@ def rewritten_files(store: MemoryStore, journal: Path) -> tuple[Rewritten, ...]:
     repository = Repository(journal)
     if not without or not repository.exists:
         return ()
-    found: list[Rewritten] = []
+    rewrittens: list[Rewritten] = []
     later: dict[str, Commit] = {}
     with closing(repository):
         history = History(repository)
@@ -475,15 +475,15 @@ def rewritten_files(store: MemoryStore, journal: Path) -> tuple[Rewritten, ...]:
                 without.discard(rel_path)
                 since = iso(later[rel_path].time if rel_path in later else modified[rel_path])
                 back = f"familiar memory restore {shlex.quote(rel_path)} --at {commit.id[:SHORT]}"
-                found.append(Rewritten(rel_path, since, back))
+                rewrittens.append(Rewritten(rel_path, since, back))
             if not without:
                 break
-    return tuple(sorted(found, key=lambda one: one.rel_path))
+    return tuple(sorted(rewrittens, key=lambda one: one.rel_path))
 
 
 def _without_record(store: MemoryStore) -> dict[str, datetime]:
     """Return the weeks, months and years without a record, with their modification times."""
-    found: dict[str, datetime] = {}
+    moments: dict[str, datetime] = {}
     for tier in periods.TIERS[1:]:
         for entry in entries_in(store, tier, []):
             if periods.period_in(entry.rel_path) is None:
@@ -493,8 +493,8 @@ def _without_record(store: MemoryStore) -> dict[str, datetime]:
             except errors.FamiliarError:
                 continue  # `consolidate` names it
             if page.record is None and page.body.strip():
-                found[entry.rel_path] = entry.modified
-    return found
+                moments[entry.rel_path] = entry.modified
+    return moments
 
 
 def _has_record(content: bytes | None) -> bool:

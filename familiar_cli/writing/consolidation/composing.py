@@ -156,7 +156,7 @@ def _spread_points(points: Sequence[Point]) -> list[int]:
     for number, point in enumerate(points):
         of.setdefault(point.sources[-1] if point.sources else "", []).append(number)
     rounds = zip_longest(*(of[label] for label in sorted(of, reverse=True)))
-    return [n for found in rounds for n in _far_apart([n for n in found if n is not None])]
+    return [n for items in rounds for n in _far_apart([n for n in items if n is not None])]
 
 
 def _far_apart(numbers: list[int]) -> list[int]:
@@ -183,18 +183,18 @@ def _text_problem(
 
 def _in_words_of(plan: DraftedSummary, items: Sequence[SourceItem]) -> DraftedSummary:
     """Restrict a plan to what shares words with its sources."""
-    found = [(item.rests_on, EvidenceText(item.text)) for item in items]
+    matches = [(item.rests_on, EvidenceText(item.text)) for item in items]
     points = []
     for point in plan.points:
-        having = best_sources(found, point.text)
+        having = best_sources(matches, point.text)
         named = [on for on in having if set(on) & set(point.sources)]
         labels = dict.fromkeys(label for on in named or having for label in on)
         points.append(replace(point, sources=tuple(labels)))
     whole = EvidenceText("\n".join(item.text for item in items))
     told = {sentence_key(sentence): sentence for sentence in split_sentences(plan.summary)}
-    lost = [sentence for sentence in told.values() if not whole.says(sentence)]
-    refused = [Refused("evidence", _NOT_SAID, one_line(text, _SHOWN_CHARS)) for text in lost]
-    summary = " ".join(sentence for sentence in told.values() if sentence not in lost)
+    sentences = [sentence for sentence in told.values() if not whole.says(sentence)]
+    refused = [Refused("evidence", _NOT_SAID, one_line(text, _SHOWN_CHARS)) for text in sentences]
+    summary = " ".join(sentence for sentence in told.values() if sentence not in sentences)
     return DraftedSummary(summary, tuple(points), (*plan.refused, *refused))
 
 
@@ -243,17 +243,17 @@ def fold_part(plan: DraftedSummary, everything: tuple[str, ...]) -> tuple[Source
     Args:
         everything: The labels of all sources of the part, which the summary cites.
     """
-    found = {everything: [plan.summary]} if plan.summary else {}
+    result = {everything: [plan.summary]} if plan.summary else {}
     for point in plan.points:
-        found.setdefault(point.sources, []).append(f"- {point.text}")
-    return tuple(SourceItem(_range_name(on), "\n".join(lines), on) for on, lines in found.items())
+        result.setdefault(point.sources, []).append(f"- {point.text}")
+    return tuple(SourceItem(_range_name(on), "\n".join(lines), on) for on, lines in result.items())
 
 
 def folded_as_one(plan: DraftedSummary, everything: tuple[str, ...]) -> SourceItem:
     """Convert the plan to a single item, which is shorter but cites all of the part."""
     points = [f"- {point.text} ({', '.join(point.sources)})" for point in plan.points]
-    said = [plan.summary, *points] if plan.summary else points
-    return SourceItem(_range_name(everything), "\n".join(said), everything)
+    texts = [plan.summary, *points] if plan.summary else points
+    return SourceItem(_range_name(everything), "\n".join(texts), everything)
 
 
 def _range_name(labels: Sequence[str]) -> str:
@@ -328,13 +328,13 @@ class Replies:
 
     def _tidy(self) -> None:
         """Delete replies that are too old, and the oldest if there are too many."""
-        found: list[tuple[float, Path]] = []
+        items: list[tuple[float, Path]] = []
         with suppress(OSError):  # another process tidies, too
-            found = sorted((path.stat().st_mtime, path) for path in self._directory.iterdir())
+            items = sorted((path.stat().st_mtime, path) for path in self._directory.iterdir())
         too_old = now().timestamp() - MOST_AGE_S
-        kept = [path for at, path in found if at >= too_old]
-        many = kept[: max(0, len(kept) - MOST_REPLIES)]
-        self._drop([*(path for at, path in found if at < too_old), *many])
+        paths = [path for at, path in items if at >= too_old]
+        many = paths[: max(0, len(paths) - MOST_REPLIES)]
+        self._drop([*(path for at, path in items if at < too_old), *many])
 
     def _drop(self, paths: Iterable[Path]) -> None:
         for path in list(paths):
@@ -493,11 +493,11 @@ class Composer(Struct):
     part_tokens: int
     replies: Replies | None = None
 
-    async def compose(self, wanted: PlannedDigest, kept: Sequence[str] = ()) -> DraftedSummary:
-        """Ask for a summary and points from the sources of `wanted`.
+    async def compose(self, digest: PlannedDigest, kept: Sequence[str] = ()) -> DraftedSummary:
+        """Ask for a summary and points from the sources of `digest`.
 
         Args:
-            wanted: The file to make.
+            digest: The file to make.
             kept: Blocks in it that a person wrote and that are kept.
 
         Raises:
@@ -505,24 +505,24 @@ class Composer(Struct):
             ConfigError: The model's context is too small for this work.
             ModelError: The model could not be asked.
         """
-        items = tuple(wanted.items)
-        system = self._system(wanted, is_part=True)
+        items = tuple(digest.items)
+        system = self._system(digest, is_part=True)
         room = self._room(system, kept)
         scripts = scripts_in([item.text for item in items])
         while len(parts := in_parts(items, room, self._cost)) > 1:
-            folds = [await self._fold(wanted.name, system, part, scripts) for part in parts]
+            folds = [await self._fold(digest.name, system, part, scripts) for part in parts]
             shorter = tuple(item for fold in folds for item in fold)
             if self._total(shorter) >= self._total(items):  # otherwise it would never end
                 raise UnusableReplyError(
-                    f"What {self.model.name!r} wrote about the parts of {wanted.name} is as long "
+                    f"What {self.model.name!r} wrote about the parts of {digest.name} is as long "
                     "as the parts themselves; nothing was written",
                     hint="Use a model with a larger context: "
                     f"`familiar config set llm.slots.{self.asker.slot}.model NAME`.",
                 )
             items = shorter
-        system = self._system(wanted, is_part=False)
-        plan = await self._ask(wanted.name, system, parts[0] if parts else (), kept, scripts)
-        return fit_budget(plan, wanted.budget_tokens, self.asker.count)
+        system = self._system(digest, is_part=False)
+        plan = await self._ask(digest.name, system, parts[0] if parts else (), kept, scripts)
+        return fit_budget(plan, digest.budget_tokens, self.asker.count)
 
     def forget(self, name: str) -> None:
         """Delete the cached replies about a file, which is finished."""
@@ -603,14 +603,14 @@ class Composer(Struct):
     def _most_points(self) -> int:
         return max(1, min(_MOST_POINTS, (self._reply_tokens - _SUMMARY_TOKENS) // _POINT_TOKENS))
 
-    def _system(self, wanted: PlannedDigest, *, is_part: bool) -> str:
+    def _system(self, digest: PlannedDigest, *, is_part: bool) -> str:
         return system_message(
             self.who.name,
-            wanted.guidance,
+            digest.guidance,
             self._most_points,
             is_part=is_part,
             simple=self._is_simple,
-            most_words=self._most_words(0 if is_part else wanted.budget_tokens),
+            most_words=self._most_words(0 if is_part else digest.budget_tokens),
         )
 
     def _most_words(self, budget_tokens: int) -> int:

@@ -56,7 +56,7 @@ def run_notifier(command: Sequence[str], message: str, *, timeout_s: float) -> s
     if program[0].lower().endswith(_SCRIPTS):
         message = message.translate(_SIGNS)
     try:
-        done = subprocess.run(  # noqa: S603
+        process = subprocess.run(  # noqa: S603
             [*program, message],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -68,9 +68,9 @@ def run_notifier(command: Sequence[str], message: str, *, timeout_s: float) -> s
         return f"The notification {command[0]!r} took longer than {timeout_s:g} s and was ended"
     except (OSError, ValueError) as error:
         return f"The notification {command[0]!r} could not be run: {error}"
-    if done.returncode:
-        said = " ".join(done.stderr.decode("utf-8", errors="replace").split())[:_SHOWN_CHARS]
-        return f"The notification {command[0]!r} failed with {done.returncode}: {said}"
+    if process.returncode:
+        text = " ".join(process.stderr.decode("utf-8", errors="replace").split())[:_SHOWN_CHARS]
+        return f"The notification {command[0]!r} failed with {process.returncode}: {text}"
     return ""
 
 
@@ -119,14 +119,14 @@ def read_schedule(text: str, key: str) -> Recurrence:
     Raises:
         ConfigError: It is not a valid schedule.
     """
-    found = parse_recurrence(text)
-    if found is None or found.hour is None:
+    recurrence = parse_recurrence(text)
+    if recurrence is None or recurrence.hour is None:
         raise ConfigError(
             f"{key!r} is {text!r}, which is not a valid schedule",
             hint=f"`familiar config set {key} 'weekly sun 03:30'`; or `daily 03:00`, "
             "`monthly 1 04:00`, `every 2 days 03:00`.",
         )
-    return found
+    return recurrence
 
 
 class Digest(Struct, frozen=True):
@@ -285,30 +285,30 @@ class Distiller:
             ConfigError: There is no model, or its context is too small.
             FamiliarError: A source is unreadable, or the disk failed. Nothing was changed.
         """
-        wanted = self._wanted(name)
-        page = self._page(wanted.rel_path)
+        digest = self._wanted(name)
+        page = self._page(digest.rel_path)
         tokens = self._count(pages.readable_text(page.body))
-        sources = tuple(wanted.sources)
-        if not wanted.items and wanted.body is None:
-            return Distilled(name, wanted.rel_path, "nothing", tokens)
-        if not again and self._is_fresh(page, wanted):
-            return Distilled(name, wanted.rel_path, "unchanged", tokens, sources)
+        sources = tuple(digest.sources)
+        if not digest.items and digest.body is None:
+            return Distilled(name, digest.rel_path, "nothing", tokens)
+        if not again and self._is_fresh(page, digest):
+            return Distilled(name, digest.rel_path, "unchanged", tokens, sources)
         if self._plan_id(name) in self._plans.waiting:
-            return Distilled(name, wanted.rel_path, "held", tokens, sources, self._plan_id(name))
-        if not again and self._is_rejected(wanted):
-            return Distilled(name, wanted.rel_path, "rejected", tokens, sources)
+            return Distilled(name, digest.rel_path, "held", tokens, sources, self._plan_id(name))
+        if not again and self._is_rejected(digest):
+            return Distilled(name, digest.rel_path, "rejected", tokens, sources)
         engine = self._engine(name)
-        if engine.dry_run and wanted.body is None:
-            return Distilled(name, wanted.rel_path, "made", tokens, sources)
-        wanted = replace(wanted, items=self._with_unseen(wanted))
-        made = await engine.make(wanted)
+        if engine.dry_run and digest.body is None:
+            return Distilled(name, digest.rel_path, "made", tokens, sources)
+        digest = replace(digest, items=self._with_unseen(digest))
+        made = await engine.make(digest)
         now = tokens if made.held else self._count(pages.readable_text(made.file.after))
         return Distilled(
             name,
-            wanted.rel_path,
+            digest.rel_path,
             "held" if made.held else "made",
             now,
-            tuple(wanted.sources),
+            tuple(digest.sources),
             made.held,
             made.file.before,
             made.file.after,
@@ -354,7 +354,7 @@ class Distiller:
         due = last_occurrence(self._digests[name].schedule, self._today.now, self._today.zone)
         return last < due or last > self._today.now  # made while the clock was wrong
 
-    def _has_enough_new(self, name: Name, page: pages.MadePage, wanted: PlannedDigest) -> bool:
+    def _has_enough_new(self, name: Name, page: pages.MadePage, digest: PlannedDigest) -> bool:
         """Tell whether a middle digest would gain enough new content.
 
         Newer sessions are in the short digest, which is also in every prompt. The middle one is
@@ -362,7 +362,7 @@ class Distiller:
         month. A short digest of a few sessions is cheap.
         """
         record, short = page.record, self._page(self._digests["short"].rel_path).record
-        if name != "mid" or record is None or short is None or _READ in wanted.sources.values():
+        if name != "mid" or record is None or short is None or _READ in digest.sources.values():
             return True
         since = _day_of(record)
         placed = [session_day(path, self._today.cutoff_hour) for path in short.sources]
@@ -371,14 +371,14 @@ class Distiller:
         is_old = since > today or today - since > _MONTH
         return is_old or len(days) < _FEW or sum(day > since for day in days) * 2 >= len(days)
 
-    def _is_fresh(self, page: pages.MadePage, wanted: PlannedDigest) -> bool:
-        wants = pages.Record(wanted.sources).input_hash
+    def _is_fresh(self, page: pages.MadePage, digest: PlannedDigest) -> bool:
+        wants = pages.Record(digest.sources).input_hash
         return page.record is not None and page.record.input_hash == wants
 
-    def _is_rejected(self, wanted: PlannedDigest) -> bool:
+    def _is_rejected(self, digest: PlannedDigest) -> bool:
         """Tell whether a person rejected the digest of exactly these sources."""
-        named = self._plan_id(wanted.name)
-        return self._plans.is_rejected(named, pages.Record(wanted.sources).input_hash)
+        named = self._plan_id(digest.name)
+        return self._plans.is_rejected(named, pages.Record(digest.sources).input_hash)
 
     def _plan_id(self, name: str) -> str:
         return plan_id(f"{name}{self._tag}")
@@ -449,14 +449,14 @@ class Distiller:
         seen = {path for made in (short, below.record) if made for path in made.sources}
         first = date.min if name == "long" else _day_before(self._today.now.date(), _MONTH)
         since = _day_of(record) if record else first
-        found: list[str] = []
+        items: list[str] = []
         for path in self._sessions:
             placed = session_day(path, self._today.cutoff_hour)
             if placed is None or placed[0] < since:
                 break
             if path not in seen:
-                found.append(path)
-        return found[::-1]
+                items.append(path)
+        return items[::-1]
 
     def _with_unseen(self, wanted: PlannedDigest) -> tuple[SourceItem, ...]:
         """Return the input with the sessions that scrolled out, in chronological order."""

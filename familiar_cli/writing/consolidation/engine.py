@@ -144,9 +144,9 @@ def made_again(fresh: str, hand: PersonalEdit) -> tuple[str, tuple[str, ...]]:
         fresh: The newly generated text.
         hand: A person's edits of the previous one.
     """
-    said = {block.key for block in hand.blocks if not _is_section(block)}
+    keys = {block.key for block in hand.blocks if not _is_section(block)}
     made, tail = blocks(fresh)
-    own = [b for b in made if b.mark not in hand.removed and b.key not in said]
+    own = [b for b in made if b.mark not in hand.removed and b.key not in keys]
     text = (
         "".join(b.gap + b.text for b in _space_blocks(_join_blocks(_place_blocks(own, hand), hand)))
         + tail
@@ -283,24 +283,24 @@ class FileMaker(Struct):
             lambda: self._written(wanted, self._drawn(wanted, body, refused)), _TRIES
         )
 
-    async def _body(self, wanted: PlannedDigest) -> tuple[str, tuple[Refused, ...]]:
-        if wanted.body is not None:
-            return wanted.body, ()
-        page = self._hand(wanted.rel_path)[0]
-        kept = [block.text for block in _hand_of(page, visible_in(page.body, NOBODY)).blocks]
-        tagged = replace(wanted, name=f"{wanted.name}{self.tag}")
-        plan = await self.composer().compose(tagged, kept)
-        return f"# {wanted.title}\n\n{plan_text(plan)}", plan.refused
+    async def _body(self, digest: PlannedDigest) -> tuple[str, tuple[Refused, ...]]:
+        if digest.body is not None:
+            return digest.body, ()
+        page = self._hand(digest.rel_path)[0]
+        texts = [block.text for block in _hand_of(page, visible_in(page.body, NOBODY)).blocks]
+        tagged = replace(digest, name=f"{digest.name}{self.tag}")
+        plan = await self.composer().compose(tagged, texts)
+        return f"# {digest.title}\n\n{plan_text(plan)}", plan.refused
 
-    def _drawn(self, wanted: PlannedDigest, body: str, refused: tuple[Refused, ...]) -> Made:
+    def _drawn(self, digest: PlannedDigest, body: str, refused: tuple[Refused, ...]) -> Made:
         """Return the new file merged with the current one."""
-        page, hand, before, expect = self._hand(wanted.rel_path)
+        page, hand, before, expect = self._hand(digest.rel_path)
         text, marks = made_again(body, hand)
         if "\r\n" in page.body:
             text = text.replace("\n", "\r\n")
-        record = Record(wanted.sources, marks, wanted.made_at)
+        record = Record(digest.sources, marks, digest.made_at)
         after = page_text(MadePage(text, record, page.front))
-        file = PlannedFile(wanted.rel_path, before, after, has_record=True)
+        file = PlannedFile(digest.rel_path, before, after, has_record=True)
         return Made(file, expect, refused)
 
     def _hand(self, rel_path: str) -> tuple[MadePage, PersonalEdit, str | None, str]:
@@ -312,24 +312,24 @@ class FileMaker(Struct):
             return page, hand, None, MISSING
         return page, hand, there.text, there.sha256
 
-    def _written(self, wanted: PlannedDigest, made: Made) -> Made:
-        by_model = wanted.body is None
-        too_short = shrinks_by_half(made.file) and not wanted.may_shrink
-        waits = by_model and changes_text(made.file) and (self.review or too_short)
-        message = made_from(wanted.name, len(wanted.sources))
-        kept = self.shelf.kept(made.file) if self.shelf else made.file
-        name, held = f"{wanted.name}{self.tag}", ""
+    def _written(self, digest: PlannedDigest, page: Made) -> Made:
+        by_model = digest.body is None
+        too_short = shrinks_by_half(page.file) and not digest.may_shrink
+        waits = by_model and changes_text(page.file) and (self.review or too_short)
+        message = made_from(digest.name, len(digest.sources))
+        kept = self.shelf.kept(page.file) if self.shelf else page.file
+        name, held = f"{digest.name}{self.tag}", ""
         with self.store.transaction(
             CONSOLIDATION, message, dry_run=self.dry_run, trailers=pass_trailers(self.run)
         ) as tx:
             if waits:
                 held = self._hold(tx, name, kept)
             else:
-                tx.write(kept.rel_path, kept.after, expect=made.expect)
+                tx.write(kept.rel_path, kept.after, expect=page.expect)
                 forget_rejected(tx, self.store, plan_id(name))
         if by_model:
             self.composer().forget(name)
-        return Made(made.file, made.expect, made.refused, held)
+        return Made(page.file, page.expect, page.refused, held)
 
     def _hold(self, tx: Transaction, name: str, file: PlannedFile) -> str:
         """Stage a plan that awaits approval, and return its id."""

@@ -61,11 +61,11 @@ class PrivateShelf(Struct, frozen=True):
 
     def walk(self, directory: str, *, missing_ok: bool = False) -> FileListing:
         """Return the files of the scope in a directory, as `MemoryStore.walk` does."""
-        found = self.store.walk(f"{directory}/{self.folder}", missing_ok=missing_ok)
+        listing = self.store.walk(f"{directory}/{self.folder}", missing_ok=missing_ok)
         files = (
-            replace(one, rel_path=layout.path_without_scope(one.rel_path)) for one in found.files
+            replace(one, rel_path=layout.path_without_scope(one.rel_path)) for one in listing.files
         )
-        return FileListing(tuple(files), found.skipped)
+        return FileListing(tuple(files), listing.skipped)
 
     def exists(self, rel_path: str) -> bool:
         """Tell whether a file exists."""
@@ -159,7 +159,7 @@ def private_shelves(store: MemoryStore, everyone: Viewer) -> list[PrivateShelf]:
         store: The memory.
         everyone: Sees only public text.
     """
-    found = {
+    scopes = {
         scope
         for directory in (layout.SESSIONS_DIR, *periods.TIERS)
         for entry in entries_in(store, directory, [])
@@ -168,7 +168,7 @@ def private_shelves(store: MemoryStore, everyone: Viewer) -> list[PrivateShelf]:
     }
     return [
         PublicShelf(store, scope, everyone) if scope == SHARED else PrivateShelf(store, scope)
-        for scope in sorted(found)
+        for scope in sorted(scopes)
     ]
 
 
@@ -418,12 +418,12 @@ def newest_sessions(
     Raises:
         FamiliarError: The memory cannot be listed.
     """
-    found = (
+    items = (
         (placed, entry.rel_path)
         for entry in entries_in(store, layout.SESSIONS_DIR, [])
         if (placed := periods.session_day(entry.rel_path, cutoff_hour)) is not None
     )
-    return [rel_path for _, rel_path in sorted(found, reverse=True)]
+    return [rel_path for _, rel_path in sorted(items, reverse=True)]
 
 
 def facts_of(rel_path: str, text: str, instance: str = "") -> LibraryFile:
@@ -447,12 +447,12 @@ def entries_in(
 def _by_year(
     store: MemoryStore | PrivateShelf, library: Library, cutoff_hour: int
 ) -> dict[str, list[MemoryEntry]]:
-    found: dict[str, list[MemoryEntry]] = {}
+    result: dict[str, list[MemoryEntry]] = {}
     for directory in (layout.SESSIONS_DIR, *periods.TIERS):
         entries = entries_in(store, directory, library.problems)
         for year, some in _entries_by_year(entries, len(directory) + 1, cutoff_hour):
-            found.setdefault(year, []).extend(some)
-    return found
+            result.setdefault(year, []).extend(some)
+    return result
 
 
 def _entries_by_year(
@@ -482,12 +482,12 @@ def _take_in(library: Library, files: Sequence[LibraryFile], cutoff_hour: int) -
     sessions: dict[periods.Period, list[tuple[int, str, LibraryFile]]] = {}
     for file in files:
         placed = periods.session_day(file.rel_path, cutoff_hour)
-        named = periods.period_in(file.rel_path)
+        period = periods.period_in(file.rel_path)
         if placed is not None:
             row = (placed[1], file.rel_path, file)
             sessions.setdefault(periods.day_of(placed[0]), []).append(row)
-        elif named is not None:
-            library.put(named[0], replace(file, instance=named[1]))
+        elif period is not None:
+            library.put(period[0], replace(file, instance=period[1]))
     for day, rows in sessions.items():
         library.sessions[day] = tuple(row[-1] for row in sorted(rows, key=lambda row: row[:2]))
 

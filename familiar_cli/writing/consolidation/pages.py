@@ -135,8 +135,8 @@ class Record(Struct, frozen=True):
     def input_hash(self) -> str:
         """A single hash of all sources."""
         named = ((path_without_scope(path), digest) for path, digest in self.sources.items())
-        told = "\n".join(f"{path} {digest}" for path, digest in sorted(named))
-        return sha256_of(told)[:_DIGEST_CHARS] if told else ""
+        text = "\n".join(f"{path} {digest}" for path, digest in sorted(named))
+        return sha256_of(text)[:_DIGEST_CHARS] if text else ""
 
 
 class MadePage(Struct, frozen=True):
@@ -160,10 +160,10 @@ class MadePage(Struct, frozen=True):
 
 def digest_of(body: str) -> str:
     """Hash a text's readable part, independent of its line endings."""
-    said = "\n".join(
+    text = "\n".join(
         line.rstrip() for line in split_lines(visible_lines.visible_in(body, NOBODY))
     ).strip()
-    return sha256_of(said)[:_DIGEST_CHARS]
+    return sha256_of(text)[:_DIGEST_CHARS]
 
 
 def readable_text(text: str) -> str:
@@ -318,7 +318,7 @@ def bullets_from_session(
         code_label: Label for a block of code.
     """
     found, _ = blocks(visible_lines.visible_in(body, NOBODY))
-    made = []
+    bullets = []
     for block in found:
         text = _block_words(block.text)
         if block.kind == "heading" or not text.strip():
@@ -328,8 +328,8 @@ def bullets_from_session(
         if block.kind == "code":
             text = f"{code_label}\n{text}"
         safe = _FALSE_TAG.sub(r"\\[", text)
-        made.append(EventBullet(safe, tuple(map(tag_value, chats)), tag_value(via), turns))
-    return merge_bullets([made])
+        bullets.append(EventBullet(safe, tuple(map(tag_value, chats)), tag_value(via), turns))
+    return merge_bullets([bullets])
 
 
 def merge_bullets(days: Iterable[Iterable[EventBullet]]) -> tuple[EventBullet, ...]:

@@ -79,9 +79,9 @@ def days_of(library: Library, period: Period) -> frozenset[date]:
         return frozenset()
     if there.sources is None:  # written by hand: counts as covering everything
         return frozenset(day for day in period.days if _day_is_there(library, day))
-    named = [found[0] for path in there.sources if (found := period_in(path))]
+    periods = [found[0] for path in there.sources if (found := period_in(path))]
     below: set[date] = set()
-    for part in named:
+    for part in periods:
         below |= {part.first} if part.tier == "daily" else days_of(library, part)
     return frozenset(below)
 
@@ -214,8 +214,8 @@ class PeriodStates(Struct):
             for period in self.periods(tier)
             if self.of(period).state not in _DONE or self._has_problem(period)
         }
-        done = (name for name, stamp in self.library.stamps.items() if stamp and name not in open_)
-        years = (year for name in done if (year := read_period(name)) is not None)
+        names = (name for name, stamp in self.library.stamps.items() if stamp and name not in open_)
+        years = (year for name in names if (year := read_period(name)) is not None)
         return frozenset(year.name for year in years if self.today.is_over(year))
 
     def of(self, period: Period) -> PeriodState:
@@ -289,8 +289,8 @@ class PeriodStates(Struct):
 
     def _taken_in(self, day: Period, session: str) -> set[str]:
         """Return the hashes of a session recorded in the files of its day."""
-        made = [file.sources for file in self.library.daily.get(day, ()) if file.sources]
-        return {sources[session] for sources in made if session in sources}
+        items = [file.sources for file in self.library.daily.get(day, ()) if file.sources]
+        return {sources[session] for sources in items if session in sources}
 
     def _above(self, period: Period) -> PeriodState:
         below = [self.of(part) for part in period_parts(period)]

@@ -119,12 +119,12 @@ def period_parts(period: Period) -> tuple[Period, ...]:
     if period.tier == "daily":
         return ()
     below = TIERS[TIERS.index(period.tier) - 1]
-    found: list[Period] = []
+    periods: list[Period] = []
     day = period.first
     while day <= period.last:
-        found.append(period_of(day, below))
-        day = found[-1].last + _DAY
-    return tuple(found)
+        periods.append(period_of(day, below))
+        day = periods[-1].last + _DAY
+    return tuple(periods)
 
 
 def parse_tier(name: str) -> Tier:
@@ -147,18 +147,18 @@ def parse_period(name: str, tier: Tier | None = None) -> Period:
     Raises:
         UsageError: It is not a period, or not of `tier`.
     """
-    found = read_period(name)
-    if found is None:
+    period = read_period(name)
+    if period is None:
         raise UsageError(
             f"{name!r} is not a valid day, week, month or year",
             hint="Use e.g. 2026-04-07, 2026-W15, 2026-04 or 2026.",
         )
-    if tier is not None and found.tier != tier:
+    if tier is not None and period.tier != tier:
         raise UsageError(
-            f"{name!r} is {_ARTICLES[found.tier]}, not {_ARTICLES[tier]}",
-            hint=f"Run `familiar consolidate {found.tier} --period {found.name}`.",
+            f"{name!r} is {_ARTICLES[period.tier]}, not {_ARTICLES[tier]}",
+            hint=f"Run `familiar consolidate {period.tier} --period {period.name}`.",
         )
-    return found
+    return period
 
 
 _ARTICLES: Final = {"daily": "a day", "weekly": "a week", "monthly": "a month", "yearly": "a year"}
@@ -258,13 +258,13 @@ def session_day(rel_path: str, cutoff_hour: int = CUTOFF_HOUR) -> tuple[date, in
 
     A night belongs to the day before if most of it is before the cut-off hour.
     """
-    found = _SESSION.fullmatch(rel_path.removeprefix(f"{SESSIONS_DIR}/").removesuffix(".md"))
-    period = read_period(found[1]) if found else None
-    if found is None or period is None or not rel_path.endswith(".md"):
+    match = _SESSION.fullmatch(rel_path.removeprefix(f"{SESSIONS_DIR}/").removesuffix(".md"))
+    period = read_period(match[1]) if match else None
+    if match is None or period is None or not rel_path.endswith(".md"):
         return None
-    if found[2] == "night" and cutoff_hour > _MIDDLE_OF_NIGHT and period.first > date.min:
+    if match[2] == "night" and cutoff_hour > _MIDDLE_OF_NIGHT and period.first > date.min:
         return period.first - timedelta(days=1), len(SLOTS)
-    return period.first, SLOTS.index(found[2]) if found[2] else -1
+    return period.first, SLOTS.index(match[2]) if match[2] else -1
 
 
 def period_in(rel_path: str) -> tuple[Period, str] | None:
@@ -275,10 +275,10 @@ def period_in(rel_path: str) -> tuple[Period, str] | None:
         return None
     instance = ""
     if directory == DAILY_DIR:
-        found = _DAILY.fullmatch(stem)
-        if found is None or "/" in stem:
+        match = _DAILY.fullmatch(stem)
+        if match is None or "/" in stem:
             return None
-        stem, instance = found[1], found[2] or ""
+        stem, instance = match[1], match[2] or ""
     period = read_period(stem)
     return (period, instance) if period is not None and period.tier == directory else None
 
@@ -296,9 +296,9 @@ def year_in(rel_path: str, cutoff_hour: int = CUTOFF_HOUR) -> str | None:
 
 
 def _year_of_day(rel_path: str, cutoff_hour: int) -> str | None:
-    named = period_in(rel_path)
+    period = period_in(rel_path)
     placed = session_day(rel_path, cutoff_hour)
-    day = named[0].first if named else placed[0] if placed else None
+    day = period[0].first if period else placed[0] if placed else None
     return year_of(day).name if day else None
 
 

@@ -62,10 +62,10 @@ def check_stale(corpus: Corpus, options: Options) -> Iterator[Finding]:
     for note in corpus.notes:
         if not note.holds_beliefs:
             continue
-        held = [s for s in find_statements(note, options) if _still_holds(s)]
-        past = [s for s in held if _has_passed(s, note, options)]
+        statements = [s for s in find_statements(note, options) if _still_holds(s)]
+        past = [s for s in statements if _has_passed(s, note, options)]
         numbers = {statement.line for statement in past}
-        old = [s for s in held if s.line not in numbers and _is_old(s, options)]
+        old = [s for s in statements if s.line not in numbers and _is_old(s, options)]
         if past:
             what = "mentions a future time that has long passed"
             yield _describe(note, past, what, _PAST_HINT)
@@ -156,11 +156,11 @@ def _has_passed(statement: Statement, note: MemoryText, options: Options) -> boo
 
     A line without a date is at most as new as the last change of its file.
     """
-    written = _written_day(statement, note)
-    if (options.today - written).days <= _GRACE_DAYS:
+    day = _written_day(statement, note)
+    if (options.today - day).days <= _GRACE_DAYS:
         return False
-    spans = [found.span for found in times_in(folded(DAY.sub("", statement.text)), written)]
-    coming = [span.last for span in spans if isinstance(span, Span) and span.first > written]
+    spans = [time_phrase.span for time_phrase in times_in(folded(DAY.sub("", statement.text)), day)]
+    coming = [span.last for span in spans if isinstance(span, Span) and span.first > day]
     return bool(coming) and (options.today - max(coming)).days > _GRACE_DAYS
 
 
@@ -175,11 +175,11 @@ def _is_old(statement: Statement, options: Options) -> bool:
     )
 
 
-def _describe(note: MemoryText, found: list[Statement], what: str, hint: str) -> Finding:
-    days = sorted({_written_day(statement, note).isoformat() for statement in found})
-    told = " to ".join(dict.fromkeys((days[0], days[-1])))
-    evidence = quote_lines(note, (statement.line for statement in found))
-    return Finding((note.rel_path,), f"{what}: of {told}", evidence, hint=hint)
+def _describe(note: MemoryText, statements: list[Statement], what: str, hint: str) -> Finding:
+    days = sorted({_written_day(statement, note).isoformat() for statement in statements})
+    text = " to ".join(dict.fromkeys((days[0], days[-1])))
+    evidence = quote_lines(note, (statement.line for statement in statements))
+    return Finding((note.rel_path,), f"{what}: of {text}", evidence, hint=hint)
 
 
 def _written_day(statement: Statement, note: MemoryText) -> date:

@@ -218,11 +218,11 @@ def _said_twice(note: MemoryText) -> Iterator[Finding]:
 def _may_repeat(folded: str) -> bool:
     """Check cheaply whether two bullets may have the same words."""
     comment = "<!--".translate(_NO_MATTER)
-    said = [
+    texts = [
         " ".join(line.partition(comment)[0].lstrip("-+ \t").split())
         for line in folded.translate(_NO_MATTER).split("\n")
     ]
-    long = [text for text in said if len(text) >= _LEAST_CHARS]
+    long = [text for text in texts if len(text) >= _LEAST_CHARS]
     return len(set(long)) < len(long)
 
 
@@ -253,9 +253,9 @@ def _without_repeats(lines: list[str], again: dict[int, int]) -> str:
     for at, first in again.items():
         alike[first].add(lines[at])
     for first, others in alike.items():
-        known = citations_in(lines[first])
-        both = [*known, *(turns for line in others for turns in citations_in(line))]
-        if citation_comment(both) != citation_comment(known):
+        citations = citations_in(lines[first])
+        both = [*citations, *(turns for line in others for turns in citations_in(line))]
+        if citation_comment(both) != citation_comment(citations):
             kept[first] = citing(lines[first], both)
     return "\n".join(line for at, line in enumerate(kept) if at not in again)
 

@@ -136,12 +136,12 @@ def _may_order(folded: str) -> bool:
 def _find_comments(note: MemoryText) -> Iterator[Finding]:
     if "<!--" not in note.text:
         return
-    found = [(at, end) for at, end in comments_in(note.text) if _has_order(note.text[at:end])]
-    if found:
+    items = [(at, end) for at, end in comments_in(note.text) if _has_order(note.text[at:end])]
+    if items:
         yield Finding(
             (note.rel_path,),
             "a hidden comment addresses a model",
-            tuple(_quote_line(note, at, note.text[at:end]) for at, end in found[:MOST_QUOTES]),
+            tuple(_quote_line(note, at, note.text[at:end]) for at, end in items[:MOST_QUOTES]),
             repair=_plan_repair(note, without_comments(note.text, _has_order)),
             hint="`--propose` plans to remove the comment.",
         )
@@ -150,9 +150,9 @@ def _find_comments(note: MemoryText) -> Iterator[Finding]:
 def _find_hidden(note: MemoryText) -> Iterator[Finding]:
     if not _MAY_HIDE.search(note.text):
         return
-    found = set("".join(match[0] for match in _HIDDEN.finditer(note.text)))
-    if found:
-        names = sorted(f"U+{ord(char):04X}" for char in found)
+    items = set("".join(match[0] for match in _HIDDEN.finditer(note.text)))
+    if items:
+        names = sorted(f"U+{ord(char):04X}" for char in items)
         shown = ", ".join(names[:6]) + (" …" if len(names) > 6 else "")  # noqa: PLR2004
         lines = note.text.split("\n")
         hiding = [number for number, line in enumerate(lines, 1) if _HIDDEN.search(line)]
@@ -236,13 +236,13 @@ def check_secrets(corpus: Corpus, options: Options) -> Iterator[Finding]:
     """Yield a finding for each file that contains a secret."""
     del options
     for note in (*corpus.notes, *corpus.hidden):
-        found = _in_note(note)
-        if found:
-            kinds = ", ".join(dict.fromkeys(kind for kind, _ in found))
+        items = _in_note(note)
+        if items:
+            kinds = ", ".join(dict.fromkeys(kind for kind, _ in items))
             yield Finding(
                 (note.rel_path,),
                 f"looks like a secret: {kinds}",
-                tuple(quote for _, quote in found),
+                tuple(quote for _, quote in items),
                 hint="Change it where it is used, because the journal still contains it. Then "
                 "remove it from the file.",
             )
@@ -266,11 +266,11 @@ def passes_luhn(digits: str) -> bool:
 def _in_note(note: MemoryText) -> list[tuple[str, Quote]]:
     if not _may_hold(note.folded, known_in(note.folded, SECRET_WORDS.heads)):
         return []
-    found: list[tuple[str, Quote]] = []
+    items: list[tuple[str, Quote]] = []
     for number, line in enumerate(note.text.split("\n"), 1):
         kinds = dict.fromkeys(kind for kind, _, _ in _secret_spans(line))
-        found += [(kind, Quote(note.rel_path, number, line)) for kind in kinds]
-    return found
+        items += [(kind, Quote(note.rel_path, number, line)) for kind in kinds]
+    return items
 
 
 def _may_hold(folded: str, known: frozenset[str]) -> bool:
@@ -304,14 +304,14 @@ def _secret_spans(text: str) -> Iterator[tuple[str, int, int]]:
 
 def _is_secret(value: str) -> bool:
     """Tell whether the text after `password:` may be one; plain words are prose."""
-    shown = value.strip("*_.!?<>()[]{}")
-    plain = not _NEEDS_DIGIT.search(shown) and len(shown) < _LONG
-    return bool(shown) and not plain and not shown.startswith(("[removed", "***", "…", "$", "http"))
+    text = value.strip("*_.!?<>()[]{}")
+    plain = not _NEEDS_DIGIT.search(text) and len(text) < _LONG
+    return bool(text) and not plain and not text.startswith(("[removed", "***", "…", "$", "http"))
 
 
 def _mask_secret(secret: str) -> str:
-    shown = secret[:2] if len(secret) >= _LONG else ""
-    return f"{shown}…({len(secret)} characters)"
+    text = secret[:2] if len(secret) >= _LONG else ""
+    return f"{text}…({len(secret)} characters)"
 
 
 _COMPILED: Final = tuple((kind, re.compile(pattern)) for kind, pattern in _KEYS)

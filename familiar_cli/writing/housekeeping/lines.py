@@ -77,10 +77,10 @@ def known_in(folded: str, heads: frozenset[str]) -> frozenset[str]:
         folded: The case-folded text.
         heads: Case-folded words.
     """
-    found = heads.intersection(words_in(folded))
+    items = heads.intersection(words_in(folded))
     if folded.isascii():
-        return found
-    return found.union(h for h in heads if h[0] >= _FIRST_UNSPACED and h in folded)
+        return items
+    return items.union(h for h in heads if h[0] >= _FIRST_UNSPACED and h in folded)
 
 
 def words_in(folded: str) -> list[str]:
@@ -325,9 +325,9 @@ def last_day(text: str) -> date | None:
     """
     if "-" not in text:
         return None
-    for found in reversed(list(DAY.finditer(text))):
+    for match in reversed(list(DAY.finditer(text))):
         try:
-            return date(int(found[1]), int(found[2]), int(found[3] or 28))
+            return date(int(match[1]), int(match[2]), int(match[3] or 28))
         except ValueError:
             continue
     return None
@@ -395,8 +395,8 @@ def read_corpus(
     walk = store.walk(hidden=True)
     notes: list[MemoryText] = []
     skipped = list(walk.skipped)
-    wanted = [entry for entry in walk.files if _is_wanted(entry)]
-    for number, entry in enumerate(wanted, 1):
+    entries = [entry for entry in walk.files if _is_wanted(entry)]
+    for number, entry in enumerate(entries, 1):
         on_file(number)
         text = ""
         if entry.size_bytes > MAX_BYTES:

@@ -132,13 +132,13 @@ def _is_address(link: str) -> bool:
 
 def _moved_to(place: LinkPlace, named: dict[str, list[str]]) -> str | None:
     """Return the only file with the name of the missing file, or None."""
-    found = named.get(fold(posixpath.basename(place.target)), [])
-    return found[0] if len(found) == 1 else None
+    items = named.get(fold(posixpath.basename(place.target)), [])
+    return items[0] if len(items) == 1 else None
 
 
-def _new_link(source: str, target: str, written: str) -> str:
+def _new_link(source: str, target: str, text: str) -> str:
     """Build a link to a file, keeping the fragment of the old one."""
-    return way_to(target, source) + "".join(re.findall(r"[#?].*", written)[:1])
+    return way_to(target, source) + "".join(re.findall(r"[#?].*", text)[:1])
 
 
 _LEAST_CHARS: Final = 2
@@ -197,7 +197,7 @@ class _Subjects:
     def found_in(self, note: MemoryText) -> set[str]:
         """Return the topics that a file mentions, except itself; each is reported only once."""
         words = set(words_in(note.folded))
-        found: set[str] = set()
+        items: set[str] = set()
         for word in words:
             asked = self._by_word.get(word)
             if asked:
@@ -207,12 +207,12 @@ class _Subjects:
                     if path != note.rel_path
                     and all(one in words or f"{one}s" in words for one in needed)
                 ]
-                found.update(path for _, path in told)
+                items.update(path for _, path in told)
                 if told:
-                    self._by_word[word] = [one for one in asked if one[1] not in found]
+                    self._by_word[word] = [one for one in asked if one[1] not in items]
         if self._inside and not note.folded.isascii():
-            found.update(self._inside.all_in(note.folded))
-        return found
+            items.update(self._inside.all_in(note.folded))
+        return items
 
 
 def _word_stem(word: str) -> str:
@@ -257,10 +257,10 @@ def check_topics(corpus: Corpus, options: Options) -> Iterator[Finding]:
     taken = {slugify(posixpath.splitext(posixpath.basename(path))[0]): path for path in below}
     plans = 0
     for section in _public_sections(note.text):
-        said = [line for line in section.below if line.text.strip()]
-        if len(said) < LEAST_LINES and len(section.body.strip()) < LEAST_CHARS:
+        lines = [line for line in section.below if line.text.strip()]
+        if len(lines) < LEAST_LINES and len(section.body.strip()) < LEAST_CHARS:
             continue
-        if DAY.search(section.title) or any(map(_is_to_do, said)):
+        if DAY.search(section.title) or any(map(_is_to_do, lines)):
             continue  # diaries and to-do lists are not topics
         slug = slugify(section.title)
         is_free = bool(slug) and slug not in taken
@@ -268,7 +268,7 @@ def check_topics(corpus: Corpus, options: Options) -> Iterator[Finding]:
         plans += is_free
         yield Finding(
             (NOTES,),
-            f"the section {section.title!r} is long enough for a topic: {len(said)} lines",
+            f"the section {section.title!r} is long enough for a topic: {len(lines)} lines",
             _first_of(section),
             repair=_plan_repair(note, section, path, newline)
             if is_free and plans <= _MOST_PLANS
@@ -350,17 +350,17 @@ def check_relations(corpus: Corpus, options: Options) -> Iterator[Finding]:
     for note in corpus.notes:
         if note.directory not in DIRS:
             continue
-        found = relations_in(note.text, note.rel_path, kinds.known)
-        if found.unread:
+        lines = relations_in(note.text, note.rel_path, kinds.known)
+        if lines.unread:
             yield _relation_finding(
                 note,
-                found.unread,
-                f"{counted(len(found.unread), 'line')} below Relations leads to nobody",
+                lines.unread,
+                f"{counted(len(lines.unread), 'line')} below Relations leads to nobody",
                 "Write `- sister of [Robin](discord-42.md)`: a relation, then a link.",
             )
-        leads = ((one, _target_page(one, note, corpus)) for one in found.relations)
+        leads = ((one, _target_page(one, note, corpus)) for one in lines.relations)
         stated += (_Stated(note, one, target) for one, target in leads if target)
-        yield from _find_wrong(note, found.relations, corpus)
+        yield from _find_wrong(note, lines.relations, corpus)
     yield from _find_contradictions(stated, kinds)
     yield from _find_circles(stated, kinds)
 
@@ -375,12 +375,12 @@ def _find_wrong(
     note: MemoryText, relations: tuple[Relation, ...], corpus: Corpus
 ) -> Iterator[Finding]:
     """Yield findings for individually invalid relations of a page."""
-    lost = [one.line for one in relations if not _target_page(one, note, corpus)]
-    if lost:
+    lines = [one.line for one in relations if not _target_page(one, note, corpus)]
+    if lines:
         yield _relation_finding(
             note,
-            lost,
-            f"{counted(len(lost), 'relation')} to somebody without a file",
+            lines,
+            f"{counted(len(lines), 'relation')} to somebody without a file",
             "Create the file, or correct the link.",
         )
     own = [one.line for one in relations if _target_page(one, note, corpus) == note.rel_path]

@@ -87,13 +87,13 @@ def look_through(
     Raises:
         NotFoundError: An unknown check was requested.
     """
-    wanted = [_check_named(name) for name in dict.fromkeys(names)] or list(CHECKS)
+    checks = [_check_named(name) for name in dict.fromkeys(names)] or list(CHECKS)
     corpus = read_corpus(store, lambda done: on_step("reading", done))
     notes = (*corpus.notes, *corpus.hidden)
     changed = {n.rel_path for n in notes if since is None or n.modified >= since}
-    found: list[Finding] = []
+    findings: list[Finding] = []
     skipped = list(corpus.skipped)
-    for check in wanted:
+    for check in checks:
         on_step(check.name, len(notes))
         of_it = (
             f
@@ -105,28 +105,28 @@ def look_through(
         except ModuleNotFoundError as error:  # numpy, for which some machines have no wheel
             skipped.append(Skipped(check.name, f"the check needs {error.name}, not installed here"))
             continue
-        found += [_shorten_quotes(check.name, finding) for finding in ordered]
-    return CheckResults(tuple(found), tuple(c.name for c in wanted), len(notes), tuple(skipped))
+        findings += [_shorten_quotes(check.name, finding) for finding in ordered]
+    return CheckResults(tuple(findings), tuple(c.name for c in checks), len(notes), tuple(skipped))
 
 
 def _check_named(name: str) -> Check:
     for check in CHECKS:
         if check.name == name:
             return check
-    known = [check.name for check in CHECKS]
+    names = [check.name for check in CHECKS]
     raise NotFoundError(
-        f"No such check: {name!r}; available: {', '.join(known)}",
-        hint=f"Did you mean `familiar housekeep {nearest(name, known) or known[0]}`?",
+        f"No such check: {name!r}; available: {', '.join(names)}",
+        hint=f"Did you mean `familiar housekeep {nearest(name, names) or names[0]}`?",
     )
 
 
 def _shorten_quotes(check: str, finding: Finding) -> Finding:
     """Set the check of a finding, shorten its quotes, and mask all secrets in them."""
-    shown = tuple(
+    quotes = tuple(
         replace(quote, text=mask_secrets(quote.text.strip()[:_MOST_MASKED])[:_MOST_CHARS])
         for quote in finding.evidence[:MOST_QUOTES]
     )
-    return replace(finding, check=check, evidence=shown)
+    return replace(finding, check=check, evidence=quotes)
 
 
 Verdict = Literal["real", "not", "unsure"]
@@ -208,10 +208,10 @@ async def _ask_batch(
     asker: Asker, batch: Sequence[int], findings: Sequence[Finding]
 ) -> dict[int, Judgement]:
     def read(completion: Completion) -> dict[int, Judgement]:
-        found = read_reply(completion.text, batch)
-        if not found:
+        judgements = read_reply(completion.text, batch)
+        if not judgements:
             raise UnusableReplyError("it contains no judgement of a finding")
-        return found
+        return judgements
 
     told = "\n".join(_finding_as_json(n, findings[number]) for n, number in enumerate(batch, 1))
     user = f"<findings>\n{told}\n</findings>"
@@ -220,18 +220,18 @@ async def _ask_batch(
 
 def read_reply(text: str, batch: Sequence[int]) -> dict[int, Judgement]:
     """Parse the verdicts in a reply, by index of the finding, ignoring invalid ones."""
-    found: dict[int, Judgement] = {}
+    judgements: dict[int, Judgement] = {}
     for value in values_in(text):
         listed = value.get("judgements") if isinstance(value, dict) else value
         for one in listed if isinstance(listed, list) else []:
             number = one.get("number") if isinstance(one, dict) else None
             if type(number) is int and 1 <= number <= len(batch):  # `true` is not a number here
-                known = _read_judgement(one)
-                if known:
-                    found.setdefault(batch[number - 1], known)
-        if found:
+                judgement = _read_judgement(one)
+                if judgement:
+                    judgements.setdefault(batch[number - 1], judgement)
+        if judgements:
             break
-    return found
+    return judgements
 
 
 def _read_judgement(one: dict[str, Any]) -> Judgement | None:
@@ -239,10 +239,10 @@ def _read_judgement(one: dict[str, Any]) -> Judgement | None:
     verdict, reason = one.get("verdict"), one.get("reason")
     if verdict not in VERDICTS or not isinstance(reason, str):
         return None
-    told = one_line(reason, _MOST_REASON_CHARS)
-    if sum(char.isalpha() for char in told) < _LEAST_LETTERS:
+    text = one_line(reason, _MOST_REASON_CHARS)
+    if sum(char.isalpha() for char in text) < _LEAST_LETTERS:
         return None
-    return Judgement(cast("Verdict", verdict), told)
+    return Judgement(cast("Verdict", verdict), text)
 
 
 def _finding_batches(asker: Asker, findings: Sequence[Finding]) -> Iterator[list[int]]:

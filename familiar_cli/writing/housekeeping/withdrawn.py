@@ -175,9 +175,9 @@ def _rest_words(count: int) -> str:
 
 
 def _reason_words(gone: Collection[int], fallen: Mapping[int, str]) -> str:
-    told = [fallen[turn] for turn in sorted(gone)]
-    more = len(told) - _MOST_REASONS
-    return ", ".join([*told[:_MOST_REASONS], *([f"and {more} more"] if more > 0 else [])])
+    parts = [fallen[turn] for turn in sorted(gone)]
+    more = len(parts) - _MOST_REASONS
+    return ", ".join([*parts[:_MOST_REASONS], *([f"and {more} more"] if more > 0 else [])])
 
 
 def _hint(whole: list[int], parts: list[int], by_hand: list[int]) -> str:

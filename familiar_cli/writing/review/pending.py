@@ -111,12 +111,12 @@ class Draft:
         Raises:
             FamiliarError: It cannot be read.
         """
-        known = self._files.get(rel_path)
-        if known is None:
+        file = self._files.get(rel_path)
+        if file is None:
             there = self._store.read(rel_path) if self._store.exists(rel_path) else None
             expect = there.sha256 if there else MISSING
-            known = DraftFile(rel_path, there.text if there else None, expect, text)
-        self._files[rel_path] = DraftFile(rel_path, known.before, known.expect, text)
+            file = DraftFile(rel_path, there.text if there else None, expect, text)
+        self._files[rel_path] = DraftFile(rel_path, file.before, file.expect, text)
 
     def drop(self, rel_path: str) -> None:
         """Discard the change of a file."""
@@ -163,7 +163,7 @@ def forget_rejected(tx: Transaction, store: MemoryStore, plan_id: str) -> None:
 
 def rejected_plans(store: MemoryStore) -> dict[str, str]:
     """Map each rejected plan to a hash of its sources. A damaged entry does not count."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for file in store.walk(layout.REJECTED_DIR, hidden=True, missing_ok=True).files:
         name = file.rel_path.removeprefix(f"{layout.REJECTED_DIR}/")
         if not name.endswith(".json"):
@@ -173,8 +173,8 @@ def rejected_plans(store: MemoryStore) -> dict[str, str]:
         except (errors.FamiliarError, ValueError, KeyError, TypeError, RecursionError):
             continue
         if isinstance(grounds, str):
-            found[name.removesuffix(".json")] = grounds
-    return found
+            result[name.removesuffix(".json")] = grounds
+    return result
 
 
 def _rel_path(plan_id: str) -> str:
@@ -245,10 +245,10 @@ def split_hunks(before: str, after: str) -> tuple[Hunk, ...]:
     )
 
 
-def apply_hunks(text: str, chosen: Iterable[Hunk]) -> str:
+def apply_hunks(text: str, hunks: Iterable[Hunk]) -> str:
     """Apply these hunks to the text that they were made from."""
     lines = lines_of(text)
-    for hunk in sorted(chosen, key=lambda h: h.at)[::-1]:
+    for hunk in sorted(hunks, key=lambda h: h.at)[::-1]:
         lines[hunk.at : hunk.at + len(hunk.removed)] = hunk.added
     return "".join(lines)
 
@@ -402,7 +402,7 @@ def _reworded(
             lines.append(line)
             continue
         item = bullet(line)
-        references = [found for found in _COMMENT.findall(line) if is_reference(found)]
+        references = [value for value in _COMMENT.findall(line) if is_reference(value)]
         marker = line[: item.words_at] if item else ""
         lines.append(" ".join([f"{marker}{as_line(words)}", *references]) + "\n")
     return tuple(lines)
@@ -500,18 +500,18 @@ def decide_plan(
         for file in plan.files:
             mine = dict(enumerate(file.hunks, number + 1))
             number += len(mine)
-            made = [part for n, hunk in mine.items() if (part := hunk.part(take.get(n, set())))]
+            parts = [part for n, hunk in mine.items() if (part := hunk.part(take.get(n, set())))]
             all_of_it = [
                 part
                 for n, hunk in mine.items()
                 if (part := hunk.part(set(range(1, hunk.size + 1)) - drop.get(n, set())))
             ]
-            if made and file.rel_path == HISTORY:
-                doubles |= _doubles_of(plan, made)
-            elif made:
-                _stage_file(tx, store, file, [*file.record, *made], plan)
-            if made != all_of_it:
-                left.append(_rest_of_file(file, made, all_of_it))
+            if parts and file.rel_path == HISTORY:
+                doubles |= _doubles_of(plan, parts)
+            elif parts:
+                _stage_file(tx, store, file, [*file.record, *parts], plan)
+            if parts != all_of_it:
+                left.append(_rest_of_file(file, parts, all_of_it))
         grounds = "" if apply else plan.grounds
         rest = replace(plan, files=tuple(left), grounds=grounds) if left else None
         if apply:
@@ -557,17 +557,17 @@ def _cite_originals(
                 tx.write(entry.rel_path, text, expect=page.sha256, any_size=True)
 
 
-def _doubles_of(plan: ReviewPlan, made: Sequence[Hunk]) -> dict[int, int]:
+def _doubles_of(plan: ReviewPlan, hunks: Sequence[Hunk]) -> dict[int, int]:
     """Return the turn that stays for each turn that pieces withdraw."""
-    gone = [line for hunk in made for line in hunk.removed if line not in hunk.added]
-    named = [_MARK.fullmatch(line) for line in gone]
-    found = {int(match[1]): int(match[2]) for match in named if match}
-    if len(found) < len(gone):
+    lines = [line for hunk in hunks for line in hunk.removed if line not in hunk.added]
+    matches = [_MARK.fullmatch(line) for line in lines]
+    result = {int(match[1]): int(match[2]) for match in matches if match}
+    if len(result) < len(lines):
         raise errors.BadInputError(
             f"The plan {plan.id!r} is damaged: a line names no turns; nothing was changed",
             hint=f"Discard it: `familiar review reject {plan.id}`.",
         )
-    return found
+    return result
 
 
 def drop_damaged(store: MemoryStore, plan_id: str) -> None:
@@ -614,7 +614,7 @@ def _lines_of(plan: ReviewPlan, refs: Collection[PieceRef]) -> dict[int, set[int
     Raises:
         UsageError: There is no such hunk or line.
     """
-    found: dict[int, set[int]] = {}
+    result: dict[int, set[int]] = {}
     for ref in refs:
         piece, line = ref if isinstance(ref, tuple) else (ref, 0)
         size = plan.hunks[piece - 1][1].size if 1 <= piece <= len(plan.hunks) else 0
@@ -624,16 +624,16 @@ def _lines_of(plan: ReviewPlan, refs: Collection[PieceRef]) -> dict[int, set[int
                 f"Plan {plan.id!r} has no {what}" + ("" if size else f"; it has {len(plan.hunks)}"),
                 hint=f"Run `familiar review show {plan.id}`.",
             )
-        found.setdefault(piece, set()).update({line} if line else range(1, size + 1))
-    return found
+        result.setdefault(piece, set()).update({line} if line else range(1, size + 1))
+    return result
 
 
 def _rest_of_file(
-    file: PlannedFile, made: Sequence[Hunk], all_of_it: Sequence[Hunk]
+    file: PlannedFile, hunks: Sequence[Hunk], all_of_it: Sequence[Hunk]
 ) -> PlannedFile:
-    """Return the rest of a planned file once the pieces `made` are applied."""
+    """Return the rest of a planned file once the pieces `hunks` are applied."""
     old = file.before or ""
-    before = apply_hunks(old, [*file.record, *made]) if made else file.before
+    before = apply_hunks(old, [*file.record, *hunks]) if hunks else file.before
     after = apply_hunks(old, [*file.record, *all_of_it])
     return replace(file, before=before, after=after)
 
@@ -642,12 +642,12 @@ def _stage_file(
     tx: Transaction,
     store: MemoryStore,
     file: PlannedFile,
-    wanted: Sequence[Hunk],
+    hunks: Sequence[Hunk],
     plan: ReviewPlan,
 ) -> None:
     there = store.read(file.rel_path) if store.exists(file.rel_path) else None
     before, current = file.before or "", there.text if there else ""
-    sides = (before, current, apply_hunks(before, wanted))
+    sides = (before, current, apply_hunks(before, hunks))
     same = (there is None) == (file.before is None)
     if there and file.before is None:  # another plan may have created the same page
         same = bool(title_of(current)) and title_of(current) == title_of(sides[2])

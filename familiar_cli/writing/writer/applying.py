@@ -146,10 +146,10 @@ class BatchApplier(Struct):
         text = self.draft.text(rel_path)
         if rel_path not in self._touched:
             self._touched.add(rel_path)
-            shown = self.grounds.shown.get(rel_path)
-            if shown is not None and self.draft.sha256(rel_path) != shown.sha256:
+            file = self.grounds.shown.get(rel_path)
+            if file is not None and self.draft.sha256(rel_path) != file.sha256:
                 self._stale.add(rel_path)
-            if shown is None and text is not None:
+            if file is None and text is not None:
                 self._stale.add(rel_path)
         return text
 
@@ -185,10 +185,10 @@ class BatchApplier(Struct):
         stem = name.rpartition("/")[2].removesuffix(".md").replace("-", " ")
         return one_line(operation.title, _TITLE_CHARS) or stem[:1].upper() + stem[1:]
 
-    def _link(self, done: Sequence[Operation]) -> None:
+    def _link(self, operations: Sequence[Operation]) -> None:
         """Link each topic to its sessions and people, and each person to their topics."""
         heading = self.grounds.phrases.heading
-        for operation in done:
+        for operation in operations:
             if not operation.rel_path.startswith(f"{layout.TOPICS_DIR}/"):
                 continue
             turns = set(operation.turns)

@@ -371,8 +371,8 @@ def parse_reply(completion: Completion) -> ParsedReply:
     Raises:
         UnusableReplyError: It contains no such JSON.
     """
-    found = _operations_in(completion.text)
-    read = [_parse_operation(value) for value in found]
+    items = _operations_in(completion.text)
+    read = [_parse_operation(value) for value in items]
     operations = tuple(value for value in read if isinstance(value, Operation))
     malformed = tuple(value for value in read if isinstance(value, Refusal))
     if malformed and not operations:
@@ -463,17 +463,17 @@ def _read_line(entry: object, shared: tuple[int, ...]) -> ProposedLine | None:
 
 def _read_turns(value: object) -> tuple[int, ...]:
     """Parse turn numbers: `12`, `"12"`, `"turn 12"`, `"12-15"`, or a list of these."""
-    found: set[int] = set()
+    items: set[int] = set()
     for entry in value if isinstance(value, list) else [value]:
         if isinstance(entry, int) and not isinstance(entry, bool):
-            found.add(entry)
+            items.add(entry)
         elif isinstance(entry, str):
             for match in _TURNS.finditer(entry):
                 first, last = int(match[1]), int(match[2] or match[1])
-                found.update(range(first, min(last, first + _MOST_IN_RANGE) + 1))
-    return tuple(sorted(found))
+                items.update(range(first, min(last, first + _MOST_IN_RANGE) + 1))
+    return tuple(sorted(items))
 
 
 def _refuse_malformed(rel_path: str, reason: str, value: object) -> Refusal:
-    shown = one_line(harmless(json.dumps(value, ensure_ascii=False, default=str)), _SHOWN_CHARS)
-    return Refusal(one_line(rel_path, _SHOWN_CHARS), "form", reason, shown)
+    text = one_line(harmless(json.dumps(value, ensure_ascii=False, default=str)), _SHOWN_CHARS)
+    return Refusal(one_line(rel_path, _SHOWN_CHARS), "form", reason, text)

@@ -92,17 +92,17 @@ def by_privacy(turns: Sequence[Turn], rules: PrivacyRules) -> tuple[Batch, ...]:
 
     Within a batch, turns are ordered by time: imported chats are older than their ids suggest.
     """
-    found: dict[str, list[Turn]] = {}
+    result: dict[str, list[Turn]] = {}
     for turn in sorted(turns, key=lambda turn: (turn.at, turn.id)):
         scope = PUBLIC if rules.shares else rules.scope_of_turn(turn)
-        found.setdefault(scope, []).append(turn)
+        result.setdefault(scope, []).append(turn)
     return tuple(
         Batch(
             turns=tuple(of_one),
             private=None if scope in {PUBLIC, OWNERS} else scope,
             viewer=Viewer(rules, frozenset({scope} - {PUBLIC})),
         )
-        for scope, of_one in found.items()
+        for scope, of_one in result.items()
     )
 
 
@@ -223,10 +223,10 @@ def _distinct_names(names: Iterable[str]) -> tuple[str, ...]:
     by_key: dict[str, str] = {}
     for name in names:
         try:
-            shown = check_alias(name)
+            text = check_alias(name)
         except UsageError:  # e.g. only emoji, or a hundred words
             continue
-        by_key.setdefault(key_of(shown), shown)
+        by_key.setdefault(key_of(text), text)
     return tuple(by_key.values())[:_MOST_NAMES]
 
 
@@ -259,10 +259,10 @@ def session_files(
     turns: Iterable[Turn], zone: tzinfo | None, scope: str = PUBLIC
 ) -> dict[str, tuple[int, ...]]:
     """Return the session files for turns of a scope, each with its turns' ids."""
-    found: dict[str, list[int]] = {}
+    result: dict[str, list[int]] = {}
     for turn in turns:
-        found.setdefault(session_path(slot_of(turn.at, zone), scope), []).append(turn.id)
-    return {rel_path: tuple(ids) for rel_path, ids in found.items()}
+        result.setdefault(session_path(slot_of(turn.at, zone), scope), []).append(turn.id)
+    return {rel_path: tuple(ids) for rel_path, ids in result.items()}
 
 
 _STEM_CHARS: Final = 4
@@ -352,8 +352,8 @@ class Grounds(Struct, frozen=True, dict=True):
     @cached_property
     def lore_rail(self) -> LoreRail:
         """The rail for lore; the familiar's own words are no evidence either."""
-        said = " ".join(turn.content for turn in self.batch.turns if turn.role == "user")
-        return LoreRail(self.lore, stems_of, stems_of(said) | self._common | self._stems_of_names)
+        text = " ".join(turn.content for turn in self.batch.turns if turn.role == "user")
+        return LoreRail(self.lore, stems_of, stems_of(text) | self._common | self._stems_of_names)
 
     @cached_property
     def turns(self) -> dict[int, Turn]:
@@ -368,10 +368,10 @@ class Grounds(Struct, frozen=True, dict=True):
     @cached_property
     def scripts(self) -> frozenset[str]:
         """All writing systems used by the people, the character or the memory shown."""
-        said = (turn.content for turn in self.batch.turns)
+        contents = (turn.content for turn in self.batch.turns)
         names = (name for person in self.roster.people for name in person.names)
         return memory_lines.scripts_in(
-            [*said, *names, self.name, *(s.shown for s in self.shown.values())]
+            [*contents, *names, self.name, *(s.shown for s in self.shown.values())]
         )
 
     def support(self, text: str, turn_ids: Iterable[int], *, alone: bool = False) -> set[int]:
@@ -385,19 +385,19 @@ class Grounds(Struct, frozen=True, dict=True):
             turn_ids: The turns it cites.
             alone: Count only the turns' own words, and no names of people.
         """
-        wanted, turns = stems_of(text) - self._common, self.turns
+        targets, turns = stems_of(text) - self._common, self.turns
         if not alone:
-            return {n for n in turn_ids if n in turns and wanted & self._stems(turns[n])}
-        wanted -= self._stems_of_names
-        return {n for n in turn_ids if n in turns and wanted & stems_of(turns[n].content)}
+            return {n for n in turn_ids if n in turns and targets & self._stems(turns[n])}
+        targets -= self._stems_of_names
+        return {n for n in turn_ids if n in turns and targets & stems_of(turns[n].content)}
 
     def unsaid_words(self, text: str, turn_ids: Iterable[int]) -> str:
         """Return the first word of `text` that no person said in these turns; empty: all were.
 
         Names of people and words of every line's form count as said.
         """
-        said = (self.turns[n].content for n in turn_ids if self.turns[n].role == "user")
-        known = stems_of(" ".join(said)) | self._common | self._stems_of_names
+        contents = (self.turns[n].content for n in turn_ids if self.turns[n].role == "user")
+        known = stems_of(" ".join(contents)) | self._common | self._stems_of_names
         return next((word for word in fts.words(text) if stems_of(word) - known), "")
 
     def says_more_than_names(self, text: str) -> bool:
@@ -408,12 +408,12 @@ class Grounds(Struct, frozen=True, dict=True):
     def _stems(self, turn: Turn) -> frozenset[str]:
         """Return the word stems that a turn supports."""
         if turn.id not in self._stems_by_turn:
-            found = stems_of(turn.content)
-            if len(found - self._common) < _FEW_WORDS:
+            stems = stems_of(turn.content)
+            if len(stems - self._common) < _FEW_WORDS:
                 here = [t for t in self.batch.turns if t.channel_id == turn.channel_id]
                 before = here[: here.index(turn)][-1:]
-                found = found.union(*(stems_of(one.content) for one in before))
-            self._stems_by_turn[turn.id] = found
+                stems = stems.union(*(stems_of(one.content) for one in before))
+            self._stems_by_turn[turn.id] = stems
         return self._stems_by_turn[turn.id]
 
     @cached_property
@@ -468,8 +468,8 @@ class Grounds(Struct, frozen=True, dict=True):
     def lines_of(self, rel_path: str) -> frozenset[str]:
         """Return the normalised lines of a file, as far as the batch may know them."""
         if rel_path not in self._lines:
-            shown = self.shown.get(rel_path)
-            seen = self.seen(shown.text, rel_path) if shown else ""
+            file = self.shown.get(rel_path)
+            seen = self.seen(file.text, rel_path) if file else ""
             self._lines[rel_path] = memory_lines.normal_lines(seen)
         return self._lines[rel_path]
 
@@ -505,9 +505,9 @@ class Grounds(Struct, frozen=True, dict=True):
 
     def without_day(self, text: str, rel_path: str) -> str:
         """Strip the date that the model copied from a line of the file."""
-        shown = self.shown.get(rel_path)
+        file = self.shown.get(rel_path)
         bare, _, day = text.rpartition(" (")
-        copied = shown and memory_lines.normal_line(bare) and f"({day}" in shown.shown
+        copied = file and memory_lines.normal_line(bare) and f"({day}" in file.shown
         return (
             bare if copied and memory_lines.normal_line(bare) in self.lines_of(rel_path) else text
         )

@@ -43,7 +43,7 @@ class LoreShown(Struct, frozen=True):
 
 def read_lore(store: MemoryStore, rel_paths: Iterable[str]) -> tuple[LoreShown, ...]:
     """Read the entries at these paths, skipping those that no longer exist."""
-    found: list[LoreShown] = []
+    items: list[LoreShown] = []
     for rel_path in rel_paths:
         try:
             page = parse_lore(store.read_file(rel_path))
@@ -52,8 +52,8 @@ def read_lore(store: MemoryStore, rel_paths: Iterable[str]) -> tuple[LoreShown, 
         names = [name for name in (page.title or "", *page.keys) if not is_expression(name)]
         names = sorted({name.strip() for name in names}, key=lambda name: (-len(name), name))
         long = tuple(n for n in names if len(n) >= _LEAST_NAME_CHARS or (not n.isascii() and n))
-        found.append(LoreShown(rel_path, page.title or "", long, page.body))
-    return tuple(found)
+        items.append(LoreShown(rel_path, page.title or "", long, page.body))
+    return tuple(items)
 
 
 def lore_section(entries: Sequence[LoreShown], count: Callable[[str], int]) -> str:
@@ -116,12 +116,12 @@ class LoreRail(Struct, frozen=True, dict=True):
             taken = [found.span() for found in _LINK.finditer(text)]
             mentions = (found for name in entry.names for found in _mentions(name, text))
             free = (
-                found
-                for found in mentions
-                if not any(start < found.end() and found.start() < end for start, end in taken)
+                mention
+                for mention in mentions
+                if not any(start < mention.end() and mention.start() < end for start, end in taken)
             )
-            if found := next(free, None):
-                text = f"{text[: found.start()]}[{found[0]}]({way}){text[found.end() :]}"
+            if match := next(free, None):
+                text = f"{text[: match.start()]}[{match[0]}]({way}){text[match.end() :]}"
         return text
 
 

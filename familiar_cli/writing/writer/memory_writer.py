@@ -131,22 +131,22 @@ class MemoryWriter:
             ConfigError: The model's context is too small for this work.
             FamiliarError: The history, the memory or the record cannot be used.
         """
-        made = _WriterPass(self, mode, which, newest=newest or again)
-        self.report = made.report
+        writer_pass = _WriterPass(self, mode, which, newest=newest or again)
+        self.report = writer_pass.report
         if mode != "dry_run" and reconcile_history(
             self.store, self.history, self.settings.numbering.own
         ):
-            made.report.notices.append(
+            writer_pass.report.notices.append(
                 "An earlier pass was interrupted right after writing; this was recorded."
             )
         try:
-            await made.read(made.turns(since, again=again), most_steps, on_step)
+            await writer_pass.read(writer_pass.turns(since, again=again), most_steps, on_step)
         except asyncio.CancelledError:
-            made.report.interrupted = True
+            writer_pass.report.interrupted = True
             raise
         finally:
-            made.end()
-        return made.report
+            writer_pass.end()
+        return writer_pass.report
 
     def remember(self, turn: Turn) -> str:
         """Write a message to memory, word for word and without a model; return the file.
@@ -155,11 +155,11 @@ class MemoryWriter:
             RefusedError: A rule refuses it; the message says which.
             FamiliarError: The memory cannot be used.
         """
-        made = _WriterPass(self, "apply", ALL, newest=True)
+        writer_pass = _WriterPass(self, "apply", ALL, newest=True)
         try:
-            return made.remember(turn)
+            return writer_pass.remember(turn)
         finally:
-            made.aliases.close()
+            writer_pass.aliases.close()
 
     def estimate(
         self,
@@ -181,22 +181,22 @@ class MemoryWriter:
             newest: Include the newest exchange of each conversation.
             from_turns: Extrapolate from about this many turns; 0: read all.
         """
-        made = _WriterPass(self, "dry_run", which, newest=newest or again)
+        writer_pass = _WriterPass(self, "dry_run", which, newest=newest or again)
         batches = turns = tokens = 0
         last = 0.0
-        read = made.turns(since, again=again)
-        for piece in split_steps(read, made.questions.caps, made.questions.cost):
+        read = writer_pass.turns(since, again=again)
+        for piece in split_steps(read, writer_pass.questions.caps, writer_pass.questions.cost):
             turns += len(piece)
             before = tokens
-            for batch in made.batches(piece):
-                asked = made.questions.about(batch, made.draft)
+            for batch in writer_pass.batches(piece):
+                question = writer_pass.questions.about(batch, writer_pass.draft)
                 batches += 1
-                tokens += self.counter.count(asked.system) + self.counter.count(asked.user)
-                expect_reply(made.draft, asked.grounds)
+                tokens += self.counter.count(question.system) + self.counter.count(question.user)
+                expect_reply(writer_pass.draft, question.grounds)
             last = (tokens - before) / len(piece)
             if 0 < from_turns <= turns:
                 break
-        made.aliases.close()
+        writer_pass.aliases.close()
         if (
             turns
             and (every := outgoing.count_unread_turns(self.history, which))
@@ -407,17 +407,17 @@ class _WriterPass:
         return {speaker.author.slug: speaker.author for speaker in speakers}
 
     async def _ask(self, batch: Batch) -> JudgedBatch:
-        asked = self.questions.about(batch, self.draft)
+        question = self.questions.about(batch, self.draft)
         self.report.notices += [
             f"Turn {n} is longer than this model can read; its end was left out."
-            for n in asked.cut_turns
+            for n in question.cut_turns
         ]
         parsed = await self._asker.ask(
-            asked.system, asked.user, schema=asked.schema, shape=SHAPE, read=parse_reply
+            question.system, question.user, schema=question.schema, shape=SHAPE, read=parse_reply
         )
         self.report.batches += 1
-        quoted = quote_people(asked.grounds) if asked.grounds.strict else []
-        judged = judge_operations([*parsed.operations, *quoted], asked.grounds)
+        quoted = quote_people(question.grounds) if question.grounds.strict else []
+        judged = judge_operations([*parsed.operations, *quoted], question.grounds)
         return replace(judged, refused=(*parsed.malformed, *judged.refused))
 
     def _commit(self, piece: Sequence[Turn], verdicts: Sequence[JudgedBatch]) -> StepOutcome:
@@ -527,10 +527,10 @@ def _pass_outcome(report: WriterReport, mode: Mode) -> Any:  # noqa: ANN401
     return "review" if report.pending else "nothing"
 
 
-def _add_changes(known: FileChange | None, new: FileChange) -> FileChange:
-    if known is None:
+def _add_changes(change: FileChange | None, new: FileChange) -> FileChange:
+    if change is None:
         return new
-    return replace(known, added=known.added + new.added, removed=known.removed + new.removed)
+    return replace(change, added=change.added + new.added, removed=change.removed + new.removed)
 
 
 def _record_end(report: WriterReport) -> dict[str, Any]:
@@ -560,9 +560,9 @@ def quote_people(grounds: Grounds) -> list[Operation]:
         reverse=True,
     )
     most = 1 + len(grounds.batch.turns) // _TURNS_OF_QUOTE
-    chosen = [(turn, text) for weight, _, text, turn in ranked[:most] if weight >= _LEAST_STEMS]
-    chosen.sort(key=lambda one: one[0].id)
-    return [quote_turn(grounds, turn, text) for turn, text in chosen]
+    selection = [(turn, text) for weight, _, text, turn in ranked[:most] if weight >= _LEAST_STEMS]
+    selection.sort(key=lambda one: one[0].id)
+    return [quote_turn(grounds, turn, text) for turn, text in selection]
 
 
 def quote_turn(grounds: Grounds, turn: Turn, text: str = "") -> Operation:

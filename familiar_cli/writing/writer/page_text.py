@@ -51,8 +51,8 @@ def new_file(title: str) -> str:
 
 def with_title(text: str, old: str, new: str) -> str:
     """Replace the H1 of `text`, also in its underlined form."""
-    said = [line for line in markdown.scan(text) if not line.in_code and old in line.text]
-    for line in sorted(said, key=lambda line: line.level != 1):
+    lines = [line for line in markdown.scan(text) if not line.in_code and old in line.text]
+    for line in sorted(lines, key=lambda line: line.level != 1):
         if old in {line.title, markdown.heading_text(line.text.lstrip("\ufeff"))}:
             return text[: line.start] + line.text.replace(old, new, 1) + text[line.end :]
     return text
@@ -112,12 +112,12 @@ def _find_section(text: str, heading: str) -> markdown.Section | None:
     What another program remembers has a section of its own for each program.
     """
     channel, title = private_scope(heading), markdown.heading_text(heading.lstrip("# "))
-    wanted, are_wishes = section_key(title), heading_in(title) == "wishes"
+    target, are_wishes = section_key(title), heading_in(title) == "wishes"
     for section in markdown.sections(text, DEEPEST):
         if section.level != DEEPEST or private_scope(section.lines[0].text) != channel:
             continue
         if channel is None or is_of_source(title) or is_of_source(section.title):
-            is_it = section_key(section.title) == wanted
+            is_it = section_key(section.title) == target
         else:  # a private section is found by its channel
             is_it = (heading_of(section) == "wishes") == are_wishes
         if is_it:

@@ -284,12 +284,12 @@ def gather_shown(
     """
     topics = [] if batch.private is not None else _ranked_topics(batch, draft, store)
     people = [person.rel_path for person in roster.people]
-    wanted = [*session_paths, *people]
+    targets = [*session_paths, *people]
     likely = [rel_path for rel_path, score in topics if score][:_MOST_TOPICS]
-    shown: dict[str, ShownFile] = {}
+    files: dict[str, ShownFile] = {}
     unreadable: dict[str, str] = {}
-    said = stems_of(" ".join(turn.content for turn in batch.turns))
-    for rel_path in [*wanted, *likely]:
+    stems = stems_of(" ".join(turn.content for turn in batch.turns))
+    for rel_path in [*targets, *likely]:
         try:
             text = draft.text(rel_path)
         except FamiliarError as error:
@@ -303,16 +303,16 @@ def gather_shown(
                 seen(text, rel_path),
                 room_tokens if is_session else min(room_tokens, _MOST_PAGE_TOKENS),
                 short_tokens=None if is_session else _SHORT_PAGE_TOKENS,
-                said=frozenset() if is_session else said,
+                said=frozenset() if is_session else stems,
                 count=count,
             )
             if (parts := _parts_seen(text, rel_path, batch.viewer)) is not None and piece.whole:
                 piece = replace(piece, whole=False, parts=parts)
-            shown[rel_path] = piece
+            files[rel_path] = piece
             room_tokens -= count(piece.shown) + _FILE_FRAME_TOKENS if piece.shown else 0
-    others = tuple(p for p, _ in topics if not (p in shown and shown[p].shown))
+    others = tuple(p for p, _ in topics if not (p in files and files[p].shown))
     known = tuple(rel_path for rel_path, _ in topics)
-    return Gathered(shown, others[:_MOST_TOPIC_NAMES], known, unreadable)
+    return Gathered(files, others[:_MOST_TOPIC_NAMES], known, unreadable)
 
 
 def _parts_seen(text: str, rel_path: str, viewer: Viewer) -> frozenset[str] | None:
@@ -353,7 +353,7 @@ def _fitting_lines(
     text: str,
     room_tokens: int,
     short_tokens: int,
-    said: frozenset[str],
+    texts: frozenset[str],
     count: Callable[[str], int],
 ) -> tuple[str, frozenset[str]]:
     """Return the most relevant lines of a page, and the sections that are complete.
@@ -364,8 +364,8 @@ def _fitting_lines(
     """
     parts = list(sections(text, 2))
     lines = [(line, section) for section in parts for line in section.lines]
-    stems = [stems_of(line.text) & said for line, _ in lines]
-    among = Counter(stem for found in stems for stem in found)
+    stems = [stems_of(line.text) & texts for line, _ in lines]
+    among = Counter(stem for items in stems for stem in items)
 
     def rank(number: int) -> tuple[bool, float, int]:
         line, section = lines[number]
@@ -396,10 +396,10 @@ def _ranked_topics(batch: Batch, draft: Draft, store: MemoryStore) -> list[tuple
     """Return every topic with the number of its words in the turns, best first."""
     there = [entry.rel_path for entry in store.walk(TOPICS_DIR, missing_ok=True).files]
     there += [file.rel_path for file in draft if file.rel_path.startswith(f"{TOPICS_DIR}/")]
-    said = set(fold(" ".join(turn.content for turn in batch.turns)).replace("-", " ").split())
+    texts = set(fold(" ".join(turn.content for turn in batch.turns)).replace("-", " ").split())
     text = fold(" ".join(turn.content for turn in batch.turns))
     scored = [
-        (rel_path, _topic_score(rel_path, said, text))
+        (rel_path, _topic_score(rel_path, texts, text))
         for rel_path in dict.fromkeys(there)
         if rel_path.endswith(".md") and _is_seen(rel_path, batch.viewer, draft)
     ]
@@ -417,12 +417,12 @@ def _is_seen(rel_path: str, viewer: Viewer, draft: Draft) -> bool:
     return bool(text and visible_in(text, viewer, rel_path))
 
 
-def _topic_score(rel_path: str, said: set[str], text: str) -> int:
+def _topic_score(rel_path: str, texts: set[str], text: str) -> int:
     stem = fold(rel_path.rpartition("/")[2].removesuffix(".md"))
     phrase = " ".join(stem.replace("-", " ").replace("_", " ").split())
     words = [w for w in phrase.split() if len(w) >= _LEAST_WORD_CHARS or not w.isascii()]
-    found = sum(w in said or any(s.strip(".,;:!?\"'()") == w for s in said) for w in words)
-    return found + 2 * (phrase in text)
+    position = sum(w in texts or any(s.strip(".,;:!?\"'()") == w for s in texts) for w in words)
+    return position + 2 * (phrase in text)
 
 
 _SAFETY: Final = 0.95  # share of a model's context, since servers count tokens differently
@@ -575,13 +575,13 @@ class Questions(Struct, frozen=True, dict=True):
             numbering=self.settings.numbering,
             lore=lore_entries,
         )
-        named = [path for path in (*gathered.shown, *gathered.topics) if path in gathered.known]
+        paths = [path for path in (*gathered.shown, *gathered.topics) if path in gathered.known]
         files = [*sessions, *(person.rel_path for person in roster.people)]
         form = reply_schema(
             self._bounds,
             files=files,
             turns=[turn.id for turn in turns],
-            topics=None if private is not None else named,
+            topics=None if private is not None else paths,
             any_letters=self.who.phrases is not ENGLISH,
         )
         system = self._system(private=private is not None, has_lore=bool(told))

@@ -54,8 +54,8 @@ def as_relation(words: str, operation: Operation, grounds: Grounds) -> str:
         raise UnrelatedError("nobody is related to themselves")
     if not _is_there(target, name, grounds):
         raise UnrelatedError(f"there is no file about {name!r}")
-    written = replace(one, name=name, evidence=())
-    return line_of(written, way_to(target, operation.rel_path)).removeprefix("- ")
+    relation = replace(one, name=name, evidence=())
+    return line_of(relation, way_to(target, operation.rel_path)).removeprefix("- ")
 
 
 def _file_of_name(name: str, grounds: Grounds) -> str:
@@ -141,11 +141,11 @@ def judge_operations(operations: Sequence[Operation], grounds: Grounds) -> Judge
             if placed.op == "supersede":
                 placed = _check_superseded(placed, grounds)
             for operation in _without_claims(placed, grounds):
-                kept, lost, doubtful = _check_lines(operation, grounds, accepted)
+                kept, refusals, doubtful = _check_lines(operation, grounds, accepted)
                 if operation.op == "supersede" and not citations_in(operation.replaces):
-                    lost += [_make_refusal(kept, "by_hand", _BY_HAND)] if kept.lines else []
+                    refusals += [_make_refusal(kept, "by_hand", _BY_HAND)] if kept.lines else []
                     kept, doubtful = replace(kept, lines=()), (*doubtful, *kept.lines)
-                refused += lost
+                refused += refusals
                 accepted += [kept] if kept.lines else []
                 held += [replace(operation, lines=doubtful)] if doubtful else []
         except _RefusedError as no:
@@ -198,8 +198,8 @@ def _new_topic(rel_path: str, grounds: Grounds, before: Sequence[Operation]) -> 
         or not stem
     ):
         raise _RefusedError("path", "that is not a valid topic name")
-    begun = (o.rel_path for o in before if o.rel_path.startswith(f"{directory}/"))
-    same = (path for path in begun if path.endswith(f"/{stem}.md"))
+    rel_paths = (o.rel_path for o in before if o.rel_path.startswith(f"{directory}/"))
+    same = (path for path in rel_paths if path.endswith(f"/{stem}.md"))
     return next(same, f"{directory}/{stem}.md")
 
 
@@ -211,7 +211,7 @@ def _place_operation(operation: Operation, grounds: Grounds) -> Operation:
         raise _RefusedError("size", f"it has more than {MOST_LINES} lines")
     if grounds.batch.private is not None and operation.rel_path not in grounds.sessions:
         return _in_private(operation)
-    shown = grounds.shown.get(operation.rel_path)
+    file = grounds.shown.get(operation.rel_path)
     if heading_in(operation.section) == "aliases" and operation.op != "set_summary":
         operation = replace(operation, op="add_aliases", section="")
     if operation.op == "add_aliases":
@@ -223,7 +223,7 @@ def _place_operation(operation: Operation, grounds: Grounds) -> Operation:
     if operation.op == "supersede":
         return replace(operation, section="")
     section = "" if operation.op == "set_summary" else _section_title(operation, grounds.phrases)
-    if operation.op in REWRITES and shown is not None and not shown.holds(section):
+    if operation.op in REWRITES and file is not None and not file.holds(section):
         raise _RefusedError("not_shown", "the model saw only part of what it rewrites")
     return replace(operation, section=section)
 
@@ -265,9 +265,9 @@ def _check_superseded(operation: Operation, grounds: Grounds) -> Operation:
         raise _RefusedError(
             "supersede", "only what a person said about themselves can be superseded"
         )
-    shown = grounds.shown.get(operation.rel_path)
+    file = grounds.shown.get(operation.rel_path)
     line = grounds.without_day(as_line(operation.replaces), operation.rel_path)
-    old = holding_line(shown.text, line, grounds.batch.private) if shown else None
+    old = holding_line(file.text, line, grounds.batch.private) if file else None
     if old is None:
         raise _RefusedError("supersede", "the file has no such line to replace")
     (new,) = operation.lines
@@ -370,8 +370,8 @@ def _date_limit(line: ProposedLine, grounds: Grounds) -> ProposedLine:
 
 def _is_due(line: ProposedLine, operation: Operation, grounds: Grounds) -> bool:
     """Tell whether a limit in the file is due to be asked about again."""
-    shown = grounds.shown.get(operation.rel_path)
-    days = limit_days(grounds.seen(shown.text, operation.rel_path), line.text) if shown else None
+    file = grounds.shown.get(operation.rel_path)
+    days = limit_days(grounds.seen(file.text, operation.rel_path), line.text) if file else None
     return days is not None and grounds.day_said(line.turns).isoformat() > days[1]
 
 
@@ -455,8 +455,8 @@ def _said_in_their_words(line: ProposedLine, operation: Operation, grounds: Grou
 def _rewritten_from_something(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:
     if operation.op not in REWRITES or operation.kind == "felt":
         return
-    shown = grounds.shown.get(operation.rel_path)
-    known = stems_of(shown.shown) if shown else frozenset()
+    file = grounds.shown.get(operation.rel_path)
+    known = stems_of(file.shown) if file else frozenset()
     text = _without_links(line.text)
     if not (grounds.support(text, line.turns) or known & stems_of(text)):
         raise _RefusedError("unsupported", "neither the turns it cites nor the file say any of it")

@@ -139,8 +139,8 @@ class MemoryWriterScheduler:
 
     async def flush(self) -> None:
         """Run a pass over all unread turns now, and wait for it."""
-        self._flushed = wanted = self._want()
-        while self._done < wanted and self.running:
+        self._flushed = target = self._want()
+        while self._done < target and self.running:
             await self.idle()
 
     async def idle(self) -> None:
