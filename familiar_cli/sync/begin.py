@@ -272,12 +272,12 @@ class _FirstFetch:
     def _fetch_apart(self, outdated: Collection[str]) -> dict[str, str]:
         """Fetch the branches one by one, without those known to be outdated."""
         if not outdated:
-            found: dict[str, set[str]] = {}
+            result: dict[str, set[str]] = {}
             for ref, id_ in sorted(self._refs.items()):
                 with suppress(errors.RemoteDamagedError), self._exchange.incoming() as incoming:
                     self._transport.fetch([id_], [], incoming)
-                    found |= _orders(incoming, {ref: id_})
-            outdated = self._outdated(found)
+                    result |= _orders(incoming, {ref: id_})
+            outdated = self._outdated(result)
         taken = dict[str, str]()
         problem = (
             f"No branch with a memory at {self._transport.address!r} can be taken: their machines"
@@ -304,13 +304,13 @@ class _FirstFetch:
             )
         return taken
 
-    def _outdated(self, found: Mapping[str, set[str]]) -> set[str]:
+    def _outdated(self, result: Mapping[str, set[str]]) -> set[str]:
         """Return and report the branches of machines that lag behind another's forget order.
 
         Their contents are not added to the journal.
         """
-        every = set().union(*found.values())
-        outdated = {ref for ref, orders in found.items() if every - orders}
+        every = set().union(*result.values())
+        outdated = {ref for ref, orders in result.items() if every - orders}
         for ref in sorted(outdated):
             name = ref.removeprefix("refs/heads/")
             self._tell(f"The branch {name!r} was not taken: its machine has yet to forget a person")
@@ -330,14 +330,14 @@ class _FirstFetch:
 
 def _orders(incoming: IncomingObjects, refs: Mapping[str, str]) -> dict[str, set[str]]:
     """Return the forget orders that each branch complies with."""
-    read, found = cache(incoming.read), dict[str, set[str]]()
+    read, result = cache(incoming.read), dict[str, set[str]]()
     for ref, id_ in refs.items():
         if ref.startswith(TURNS_REFS):
             orders = turn_orders(read, id_, ref.removeprefix(TURNS_REFS))
         else:
             orders = memory_orders(read, id_)
-        found[ref] = {order.id for order in orders}
-    return found
+        result[ref] = {order.id for order in orders}
+    return result
 
 
 def _put_files(store: MemoryStore, repository: Repository, past: JournalPast, head: str) -> None:
@@ -351,7 +351,7 @@ def _put_files(store: MemoryStore, repository: Repository, past: JournalPast, he
     whole, names = past.whole_tree(head), _Names()
     files = dict(past.tree(head))
     files |= {ALIASES_JSON: whole[ALIASES_JSON]} if ALIASES_JSON in whole else {}
-    written: set[str] = set()
+    lines: set[str] = set()
     make_directory = cache(partial(os.makedirs, exist_ok=True))
     with translate_errors(repository.path):
         for rel_path in sorted(files):
@@ -361,11 +361,11 @@ def _put_files(store: MemoryStore, repository: Repository, past: JournalPast, he
                 path = os.path.join(root, *rel_path.split("/"))
                 make_directory(os.path.dirname(path))
                 Disk().create(path, content, durable=False)
-                written.add(rel_path)
+                lines.add(rel_path)
         absent = {
             path: AbsentVersion(id_, "", NOT_MEMORY if is_of_repository(path) else CANNOT_BE_HERE)
             for path, id_ in whole.items()
-            if path not in written and is_synced(path)
+            if path not in lines and is_synced(path)
         }
         note_absent(repository, absent)
         repository.set_head(head)

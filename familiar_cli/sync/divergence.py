@@ -110,18 +110,20 @@ def _take_own_turns(history: HistoryStore, repository: Repository, old: str, own
     return count
 
 
-def _note_lost(history: HistoryStore, lost: LostTurns, tell: Callable[[str], None]) -> None:
+def _note_lost(history: HistoryStore, losses: LostTurns, tell: Callable[[str], None]) -> None:
     with history.change() as connection:
         sql = "SELECT coalesce(max(id_there), 0) FROM elsewhere WHERE instance = ?"
-        (known,) = connection.execute(sql, (lost.instance,)).fetchone()
-        first = max(lost.first, int(known) + 1)
-        if first > lost.last:
+        (known,) = connection.execute(sql, (losses.instance,)).fetchone()
+        first = max(losses.first, int(known) + 1)
+        if first > losses.last:
             return
-        lines.write_state(connection, f"{_LOST}{lost.instance}", f"{first}-{lost.last}")
-    tell(f"Turns {lost.instance}:{first}-{lost.last} are lost; restore a newer `history.db`")
+        lines.write_state(connection, f"{_LOST}{losses.instance}", f"{first}-{losses.last}")
+    tell(f"Turns {losses.instance}:{first}-{losses.last} are lost; restore a newer `history.db`")
 
 
-def rename_citations(store: MemoryStore, history: HistoryStore, made: Instance, old: str) -> int:
+def rename_citations(
+    store: MemoryStore, history: HistoryStore, instance: Instance, old: str
+) -> int:
     """Let memory cite turns written since a former id by the present one.
 
     Nothing may have been merged since of what another machine with the former id wrote.
@@ -129,7 +131,7 @@ def rename_citations(store: MemoryStore, history: HistoryStore, made: Instance, 
     Args:
         store: The memory.
         history: The history; turns that both machines know have their names already.
-        made: The instance with its new id.
+        instance: The instance with its new id.
         old: The former id.
 
     Returns:
@@ -138,12 +140,12 @@ def rename_citations(store: MemoryStore, history: HistoryStore, made: Instance, 
     with history.use(create=False) as connection:
         through = lines.own_former_names(connection).get(old, 0)
     own, count = {number for number in history.own_ids() if number > through}, 0
-    former = {old, ""} if old == made.began else {old}
-    with store.transaction(SYNC, f"cite turns of {old} as {made.id}") as tx:
+    former = {old, ""} if old == instance.began else {old}
+    with store.transaction(SYNC, f"cite turns of {old} as {instance.id}") as tx:
         for file in store.walk().files if own else ():
             with suppress(BadInputError, NotFoundError):
                 found = store.read(file.rel_path)
-                text = rename_turns(found.text, former, made.id, own)
+                text = rename_turns(found.text, former, instance.id, own)
                 if text != found.text:
                     tx.write(file.rel_path, text, expect=found.sha256, any_size=True)
                     count += 1
@@ -171,11 +173,11 @@ def lost_turns(history: HistoryStore) -> list[LostTurns]:
         "elsewhere WHERE instance = substr(name, ?) AND id_there >= "
         "CAST(substr(value, instr(value, '-') + 1) AS INTEGER))"
     )
-    found = []
+    losses = []
     for name, value in history.rows(sql, (f"{_LOST}*", len(_LOST) + 1)):
         first, _, last = value.partition("-")
-        found.append(LostTurns(name.removeprefix(_LOST), int(first), int(last)))
-    return found
+        losses.append(LostTurns(name.removeprefix(_LOST), int(first), int(last)))
+    return losses
 
 
 def forget_lost_turns(history: HistoryStore) -> bool:

@@ -171,7 +171,7 @@ class SyncEngine:
                 hint="Start a second machine with `familiar init --from-remote ADDRESS`.",
             )
         self.exchange.finish()
-        told = [] if how.dry_run else self._drop_large_files()
+        parts = [] if how.dry_run else self._drop_large_files()
         if self.turns and not how.dry_run:
             for old in parted_names(self.turns.history):
                 rename_citations(self.store, self.turns.history, self.instance(), old)
@@ -181,9 +181,9 @@ class SyncEngine:
         ) as transport:
             while True:
                 try:
-                    return _Run(self, name, transport, how, told).run()
-                except NewOrders as found:
-                    self._carry_out(found)
+                    return _Run(self, name, transport, how, parts).run()
+                except NewOrders as result:
+                    self._carry_out(result)
 
     def _carry_out(self, found: NewOrders) -> None:
         """Carry out other machines' forget orders before merging.
@@ -369,22 +369,22 @@ class _Run:
             self._take_new_id(own, there.get(TURNS_REFS + own))
             return
 
-    def _take_new_id(self, own: str, told: str | None) -> None:
+    def _take_new_id(self, own: str, text: str | None) -> None:
         """Part from another machine with this id, whose turns a commit holds, if any.
 
         Turns that differ get the new name, also where the memory cites them.
         """
-        made, renamed = replace_id(self._engine.instance_path, own), 0
+        instance, renamed = replace_id(self._engine.instance_path, own), 0
         if self._turns:
             history = self._turns.history
-            rename_instance(history, own, made.id, 0 if told else history.newest_id())
-            if told:
-                take_turns(self._repository, self._turns, made.id, own, told)
-                renamed = rename_citations(self._store, history, made, own)
+            rename_instance(history, own, instance.id, 0 if text else history.newest_id())
+            if text:
+                take_turns(self._repository, self._turns, instance.id, own, text)
+                renamed = rename_citations(self._store, history, instance, own)
         cited = f"; {counted(renamed, 'file')} citing its turns changed" if renamed else ""
         self._notes.append(
             f"The id {own!r} is also used by another copy of this familiar, perhaps a restored"
-            f" backup; this one is now {made.id!r}{cited}"
+            f" backup; this one is now {instance.id!r}{cited}"
         )
 
     def _repairs_turns(self, ref: str, now: str) -> bool:
@@ -451,17 +451,17 @@ class _Run:
                 sent = there.get(TURNS_REFS + own, "")
                 before = sent if sent and self._exchange.has(sent) else None
                 turns_out += turns_since(self._repository, own, before, turns)
-        known = [id_ for id_ in self._memory(there).values() if self._exchange.has(id_)]
+        id_s = [id_ for id_ in self._memory(there).values() if self._exchange.has(id_)]
         past = self._past
         pushed = (
-            len(AncestryWalk(past.parents, [[head], known]).only(0))
-            if known
+            len(AncestryWalk(past.parents, [[head], id_s]).only(0))
+            if id_s
             else sum(1 for _ in walk_ancestors([head], past.parents))
         )
         if self._how.dry_run:
             return pushed, turns_out
         is_known = all(there.get(ref) == id_ for ref, id_ in refs.items())
-        branches = dict.fromkeys(self._behind(head, known), head)
+        branches = dict.fromkeys(self._behind(head, id_s), head)
         if is_known and not branches:
             return 0, 0
         if not self._transport.shared_refs:
@@ -478,16 +478,16 @@ class _Run:
             head: Newest local commit.
             known: Newest commits of all instances; branches contained in one are merged later.
         """
-        leads_to, found = self._exchange.leads_to, []
+        leads_to, matches = self._exchange.leads_to, []
         for ref, id_ in self._fetch.branches.items():
             if id_ is None or (id_ != head and leads_to(id_, head)):
-                found.append(ref)
+                matches.append(ref)
             elif not any(leads_to(id_, tip) for tip in (head, *known)):
                 self._notes.append(
                     f"{shown_ref(ref)} at {self._name!r} has commits that are not merged here yet,"
                     " so it was not updated"
                 )
-        return found
+        return matches
 
     def _send(self, refs: Mapping[str, str]) -> None:
         for pushed in self._transport.push(refs):

@@ -95,11 +95,11 @@ class RemoteFetch(Struct, kw_only=True):
         self._admit(set(map(_instance_of, there)))
         return {r: id_ for r, id_ in there.items() if self.admission.is_admitted(_instance_of(r))}
 
-    def _admit(self, found: set[str]) -> None:
+    def _admit(self, items: set[str]) -> None:
         """Decide what to accept from instances, and record new ones."""
         if self.participants is not None:
             self.admission = self.participants.admit(
-                found - {self.instance().id},
+                items - {self.instance().id},
                 remotes.instances_seen(self.exchange.repository),
                 dry_run=self.dry_run,
             )
@@ -169,11 +169,11 @@ class RemoteFetch(Struct, kw_only=True):
 
         Rewriting such a branch removes nothing: what was merged is pushed again.
         """
-        found = {}
+        result = {}
         for ref, id_ in list(self.branches.items()):
             if id_ is None or not (self.exchange.has(id_) or self._brought(ref, id_)):
                 continue
-            found[ref] = id_
+            result[ref] = id_
             old = before.get(ref)
             if old and self.exchange.has(old) and not self.exchange.leads_to(old, id_):
                 self.notes.append(
@@ -182,8 +182,8 @@ class RemoteFetch(Struct, kw_only=True):
                 )
         if not self.dry_run:
             with translate_errors(self.exchange.repository.path):
-                self._seen.note(found)
-        return found
+                self._seen.note(result)
+        return result
 
     def _brought(self, ref: str, id_: str) -> bool:
         """Fetch a commit made with git; tell whether it continues this memory."""
@@ -226,9 +226,9 @@ class RemoteFetch(Struct, kw_only=True):
             return False
         return ref == self.adopt or not decode_commit(root, incoming.read(root)).trailers
 
-    def _admits(self, found: Collection[str]) -> bool:
+    def _admits(self, items: Collection[str]) -> bool:
         """Tell whether the changes of all these instances, or git authors, are accepted."""
-        names = {name or self.instance().began for name in found}
+        names = {name or self.instance().began for name in items}
         self._admit(names)
         return all(map(self.admission.is_admitted, names))
 
@@ -259,8 +259,8 @@ class RemoteFetch(Struct, kw_only=True):
             raise error
 
     def _haves(self) -> list[str]:
-        found = [self.exchange.repository.head(), *self._seen.all().values()]
-        return [id_ for id_ in dict.fromkeys(found) if id_ and self.exchange.has(id_)]
+        items = [self.exchange.repository.head(), *self._seen.all().values()]
+        return [id_ for id_ in dict.fromkeys(items) if id_ and self.exchange.has(id_)]
 
     def _check_familiar(self, heads: Iterable[str], incoming: IncomingObjects) -> None:
         """Refuse a remote whose memories have another first commit."""
@@ -284,12 +284,12 @@ class RemoteFetch(Struct, kw_only=True):
         dead = dead_commits(self.exchange.repository)
         refs = {ref: id_ for ref, id_ in refs.items() if id_ not in dead}
         self.branches = {r: refs.get(r) for r in self.transport.shared_refs}
-        found = {}
+        result = {}
         for ref, id_ in refs.items():
             for prefix in (remotes.MEMORY_REFS, remotes.TURNS_REFS):
                 if ref.startswith(prefix) and is_instance_id(ref.removeprefix(prefix)):
-                    found[ref] = id_
-        return found
+                    result[ref] = id_
+        return result
 
     def _believed(self, there: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
         """Return the refs without those that moved backwards; vanished ones keep their value."""

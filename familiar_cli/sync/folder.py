@@ -134,25 +134,25 @@ class BundleFolder:
         """
         before = read_seen(self._seen_path)
         known = {name: one for name, one in before.items() if not one.refused}
-        found: list[BundleFile] = []
+        bundles: list[BundleFile] = []
         foreign: list[str] = []
         self._locked = {}
         for name in self._names():
             parts = _NAME.fullmatch(name)
             one = self._bundle(name, parts["digest"], known.get(name)) if parts else None
-            found += [one] if one else []
+            bundles += [one] if one else []
             foreign += [] if parts or name.startswith(TEMP_PREFIX) else [name]
         self.say("files that are not bundles were ignored", foreign)
-        if self._locked and not any(one.is_sealed for one in found):
+        if self._locked and not any(one.is_sealed for one in bundles):
             raise next(iter(self._locked.values()))
         self.say("a bundle cannot be opened with the key, and was skipped", list(self._locked))
-        self._check_gone(known, found)
-        found.sort(key=lambda b: (b.number, b.instance, b.name))
-        reasons = self._objections(found, known, is_vouched_for)
+        self._check_gone(known, bundles)
+        bundles.sort(key=lambda b: (b.number, b.instance, b.name))
+        reasons = self._objections(bundles, known, is_vouched_for)
         for reason in dict.fromkeys(reasons.values()):
-            names = [name for name, given in reasons.items() if given == reason]
+            names = [name for name, value in reasons.items() if value == reason]
             self.say(f"a bundle is {reason}, and was skipped", names)
-        now = {b.name: replace(b, refused=reasons.get(b.name, "")) for b in found}
+        now = {b.name: replace(b, refused=reasons.get(b.name, "")) for b in bundles}
         if now != before:
             write_seen(self._seen_path, now)
         self.refused = [one for one in now.values() if one.refused]
@@ -160,14 +160,14 @@ class BundleFolder:
 
     def _objections(
         self,
-        found: list[BundleFile],
+        bundles: list[BundleFile],
         known: Mapping[str, BundleFile],
         is_vouched_for: Callable[[BundleFile], bool],
     ) -> dict[str, str]:
         """Map each bundle that anyone could have written to its problem."""
-        is_sealed = self.seals or any(one.is_sealed for one in found)
-        reasons = {one.name: "not encrypted" for one in found if is_sealed and not one.is_sealed}
-        sealed = [one for one in found if one.is_sealed]
+        is_sealed = self.seals or any(one.is_sealed for one in bundles)
+        reasons = {one.name: "not encrypted" for one in bundles if is_sealed and not one.is_sealed}
+        sealed = [one for one in bundles if one.is_sealed]
         unknown = [one for one in sealed if one.name not in known]
         doubtful = [one for one in unknown if one.proof != PASSPHRASE]
 
@@ -223,9 +223,9 @@ class BundleFolder:
                 "`familiar sync` sends everything.",
             ) from error
         proof = self._signing.fingerprint() if self.signs else ""
-        made = BundleFile(name, size, header, self.seals, proof)
-        write_seen(self._seen_path, {**read_seen(self._seen_path), name: made})
-        return made
+        bundle = BundleFile(name, size, header, self.seals, proof)
+        write_seen(self._seen_path, {**read_seen(self._seen_path), name: bundle})
+        return bundle
 
     def remove(self, name: str) -> None:
         """Remove a bundle, if possible."""
@@ -241,16 +241,16 @@ class BundleFolder:
         new = [name for name in names if name not in self._told]
         self._told |= set(new)
         if new:
-            shown = shorten_list(map(repr, new), _MOST_NAMED)
-            self._tell(f"'dir:{self.path}': {what}: {shown}")
+            text = shorten_list(map(repr, new), _MOST_NAMED)
+            self._tell(f"'dir:{self.path}': {what}: {text}")
 
     def _names(self) -> list[str]:
         with self._reading():
             return sorted(os.listdir(self.path))
 
-    def _check_gone(self, known: Mapping[str, BundleFile], found: list[BundleFile]) -> None:
+    def _check_gone(self, known: Mapping[str, BundleFile], bundles: list[BundleFile]) -> None:
         """Refuse the empty mount point of a removed drive."""
-        if known and not found:
+        if known and not bundles:
             raise errors.RemoteUnreachableError(
                 f"'dir:{self.path}' held bundles before and holds none now; nothing was changed",
                 hint="Is the drive mounted? To start over in this folder: "
@@ -493,8 +493,8 @@ class FolderTransport:
         """
         there = self.refs()
         own = {MEMORY_REFS + instance, TURNS_REFS + instance, MAIN_REF}
-        named = {ref for one in self._of(instance) for ref in one.header.refs}
-        refs = {ref: id_ for ref, id_ in there.items() if ref in own & named}
+        names = {ref for one in self._of(instance) for ref in one.header.refs}
+        refs = {ref: id_ for ref, id_ in there.items() if ref in own & names}
         if refs:
             self._write(instance, refs, is_whole=True)
         return bool(refs)
@@ -503,11 +503,11 @@ class FolderTransport:
         """See `Transport`."""
         self._folder.close()
 
-    def _usable(self, found: list[BundleFile]) -> list[BundleFile]:
+    def _usable(self, bundles: list[BundleFile]) -> list[BundleFile]:
         """Return the bundles whose prerequisites exist, in reading order."""
         usable: list[BundleFile] = []
         reached: set[str] = set()
-        waiting = found
+        waiting = bundles
         while ready := [b for b in waiting if self._can_be_read(b, reached)]:
             usable += ready
             reached |= {id_ for b in ready for id_ in b.header.refs.values()}
@@ -551,12 +551,12 @@ class FolderTransport:
     def _leading_to(self, wants: Collection[str]) -> list[BundleFile]:
         """Return the bundles that hold commits, and their prerequisites, in reading order."""
         needed = set(wants)
-        chosen: list[BundleFile] = []
+        bundles: list[BundleFile] = []
         for one in reversed(self._bundles):
             if needed & set(one.header.refs.values()):
-                chosen.append(one)
+                bundles.append(one)
                 needed |= {id_ for id_ in one.header.needs if not self._exchange.has(id_)}
-        return chosen[::-1]
+        return bundles[::-1]
 
     def _check_open(self) -> None:
         """Refuse plain text in a folder where others encrypt."""
@@ -595,9 +595,9 @@ class FolderTransport:
         """Add a bundle, and remove those it replaces."""
         own = self._of(instance)
         replaceable = self._replaceable(instance, refs)
-        kept, folded = ([], own) if is_whole or replaceable else self._folding(own)
+        bundles, folded = ([], own) if is_whole or replaceable else self._folding(own)
         folded = [*folded, *(one for one in replaceable if one not in folded)]
-        needs = tuple(sorted(set(kept[-1].header.refs.values()))) if kept else ()
+        needs = tuple(sorted(set(bundles[-1].header.refs.values()))) if bundles else ()
         new = self._exchange.new_ids(set(refs.values()), needs)
         count, objects = self._exchange.packed(new)
         # With a HEAD, `git clone` of the first bundle checks out files.
@@ -634,14 +634,14 @@ class FolderTransport:
 
 def _instance_of(refs: Mapping[str, str]) -> str:
     """Return the one instance whose refs these are."""
-    found = {
+    items = {
         ref.removeprefix(prefix)
         for ref in refs
         for prefix in (MEMORY_REFS, TURNS_REFS)
         if ref.startswith(prefix)
     }
-    if len(found) != 1:
+    if len(items) != 1:
         raise errors.UsageError(
             "A folder takes the refs of one instance at a time; nothing was written"
         )
-    return found.pop()
+    return items.pop()

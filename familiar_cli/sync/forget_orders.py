@@ -170,9 +170,9 @@ class Forgetting:
     def changes(self) -> dict[str, tuple[bytes, bytes | None]]:
         """Return the memory files that change, before and after."""
         memory = self._place.memory
-        found: dict[str, tuple[bytes, bytes | None]] = {}
+        result: dict[str, tuple[bytes, bytes | None]] = {}
         if not memory.root.is_dir():
-            return found
+            return result
         files = memory.walk("", hidden=True).files
         taken = {fold(entry.rel_path) for entry in files}
         for entry in files:
@@ -183,18 +183,18 @@ class Forgetting:
                 if after is not None and renamed != entry.rel_path:
                     renamed = free_path(renamed, taken)
                     taken.add(fold(renamed))
-                    found[renamed] = (b"", after)
+                    result[renamed] = (b"", after)
                     self.new_names[entry.rel_path] = renamed
                     after = None
                 if after != before:
-                    found[entry.rel_path] = (before, after)
-        return found
+                    result[entry.rel_path] = (before, after)
+        return result
 
     def remaining(self) -> list[str]:
         """List the files of memory that still have a word like their name afterwards."""
         names = self.found.traces.names
         changes = self.changes()
-        found: list[str] = []
+        items: list[str] = []
         for entry in self._place.memory.walk("", missing_ok=True).files:
             _, after = changes.get(entry.rel_path, (b"", b"-"))
             with suppress(FamiliarError):
@@ -202,8 +202,8 @@ class Forgetting:
                     if entry.rel_path not in changes:
                         after = self._place.memory.read_bytes(entry.rel_path)
                     if names.may_be_in(after.decode(errors="replace")):
-                        found.append(entry.rel_path)
-        return found
+                        items.append(entry.rel_path)
+        return items
 
     def settings(self) -> dict[Path, str]:
         """Return the settings and jobs that name the person, without these.
@@ -213,7 +213,7 @@ class Forgetting:
         """
         paths = self._place.paths
         renamed = self._renamed_channels()
-        found: dict[Path, str] = {}
+        result: dict[Path, str] = {}
         for path in (paths.jobs, paths.config, *sorted(paths.channels.glob("*.toml"))):
             before = read_text(path)
             parse(before, path)
@@ -224,28 +224,28 @@ class Forgetting:
             gone = {line for line in comments if path in renamed or self.eraser.mentions(line)}
             after = "\n".join(line for line in lines if line not in gone)
             if after != before or path in renamed:
-                found[path] = after
-        return found
+                result[path] = after
+        return result
 
     def _renamed_channels(self) -> dict[Path, Path]:
         """Return the settings files of channels that lose their name, with their new paths."""
         channels = self._place.channels
-        found = ((channels.path(old), new) for old, new in self.found.channels.items() if old)
-        return {old: channels.path(new) for old, new in found if old.exists()}
+        matches = ((channels.path(old), new) for old, new in self.found.channels.items() if old)
+        return {old: channels.path(new) for old, new in matches if old.exists()}
 
     def _clear(self, table: MutableMapping[str, Any], prefix: str = "") -> None:
         """Remove what names the person from settings; the choices of a setting are not names."""
-        known = {part for key in _known_settings() for part in key.split(".")}
+        parts = {part for key in _known_settings() for part in key.split(".")}
         for key, value in list(table.items()):
             setting = _known_settings().get(f"{prefix}{key}")
             if (not prefix and key in _NOT_ABOUT_PEOPLE) or (setting and value in setting.choices):
                 continue
-            if key not in known and self.eraser.renamed(key) != key:
+            if key not in parts and self.eraser.renamed(key) != key:
                 del table[key]
             elif isinstance(value, str) and self.eraser.mentions(value):
-                kept = [line for line in value.split("\n") if not self.eraser.mentions(line)]
-                if any(line.strip() for line in kept):
-                    table[key] = "\n".join(kept)
+                lines = [line for line in value.split("\n") if not self.eraser.mentions(line)]
+                if any(line.strip() for line in lines):
+                    table[key] = "\n".join(lines)
                 else:
                     del table[key]
             elif isinstance(value, MutableMapping):

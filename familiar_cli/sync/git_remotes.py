@@ -66,13 +66,13 @@ class GitRemote:
     def refs(self) -> dict[str, str]:
         """See `Transport`."""
         prefixes = [b"HEAD", _HEADS_REF]
-        found = self._talk(
+        result = self._talk(
             lambda client, path: client.get_refs(_url_path(path), ref_prefix=prefixes)
         )
-        if found.object_format not in {None, "sha1"}:
-            raise self._unsupported(found.object_format)
-        self.shared_refs = self._shared_refs(found)
-        return self._branches(found.refs)
+        if result.object_format not in {None, "sha1"}:
+            raise self._unsupported(result.object_format)
+        self.shared_refs = self._shared_refs(result)
+        return self._branches(result.refs)
 
     def _unsupported(self, object_format: str | None) -> errors.RemoteDamagedError:
         return errors.RemoteDamagedError(
@@ -81,19 +81,19 @@ class GitRemote:
             hint="Create it with `git init --bare --object-format=sha1`.",
         )
 
-    def _branches(self, found: Mapping[Ref, ObjectID | None]) -> dict[str, str]:
-        rows = [(_decode(ref), _decode(id_ or b"")) for ref, id_ in found.items()]
+    def _branches(self, result: Mapping[Ref, ObjectID | None]) -> dict[str, str]:
+        rows = [(_decode(ref), _decode(id_ or b"")) for ref, id_ in result.items()]
         if any(len(id_) == _SHA256_CHARS for _, id_ in rows):
             raise self._unsupported("sha256")
         return {ref: id_ for ref, id_ in rows if ref.startswith(_decode(_HEADS_REF)) and is_id(id_)}
 
-    def _shared_refs(self, found: LsRemoteResult) -> tuple[str, ...]:
+    def _shared_refs(self, result: LsRemoteResult) -> tuple[str, ...]:
         """Return `main` and the branch of the remote's HEAD, if known.
 
         Older servers do not report an unborn HEAD; git's default is `master` then.
         """
-        head = found.symrefs.get(_HEAD)
-        is_unborn = found.refs and not found.refs.get(_HEAD) and not head
+        head = result.symrefs.get(_HEAD)
+        is_unborn = result.refs and not result.refs.get(_HEAD) and not head
         return remotes.shared_refs(_decode(head) if head else _MASTER if is_unborn else None)
 
     def fetch(
@@ -227,9 +227,9 @@ class GitRemote:
         connect = client._connect  # noqa: SLF001
 
         def connected(*args: object, **more: object) -> tuple[Any, ...]:
-            found: tuple[Any, ...] = connect(*args, **more)
-            self._connections.append(found[0])
-            return found
+            items: tuple[Any, ...] = connect(*args, **more)
+            self._connections.append(items[0])
+            return items
 
         client._connect = connected  # noqa: SLF001
 
@@ -273,15 +273,15 @@ class GitRemote:
                 hint="Check that you have write access, and that its disk is not full.",
             ) from error
         except HangupException as error:
-            said = b" ".join(error.stderr_lines or ()).decode("utf-8", errors="replace")
-            raise self._unreachable(said or "it hung up") from error
+            text = b" ".join(error.stderr_lines or ()).decode("utf-8", errors="replace")
+            raise self._unreachable(text or "it hung up") from error
         except Exception as error:  # dulwich lets any exception through that a broken answer causes
             raise self._unreachable(_network_words(error)) from error
         finally:
             self._hang_up()
 
     def _unreachable(self, why: str) -> errors.RemoteUnreachableError:
-        hints = (hint for said, hint in _SSH_HINTS.items() if said in why)
+        hints = (hint for text, hint in _SSH_HINTS.items() if text in why)
         return errors.RemoteUnreachableError(
             f"The remote {self.address!r} could not be reached: {self._clean(why)}",
             hint=next(
@@ -324,10 +324,10 @@ _CLASS_NAME: Final = re.compile(r"\w+(?:Error|Exception|Disconnected|Read)\(|<\w
 
 def _network_words(error: Exception) -> str:
     """Describe a failure without names of classes."""
-    said = str(error)
-    if said and not _CLASS_NAME.search(said):
-        return said
-    known = (words for part, words in _NETWORK_WORDS.items() if part in said)
+    text = str(error)
+    if text and not _CLASS_NAME.search(text):
+        return text
+    known = (words for part, words in _NETWORK_WORDS.items() if part in text)
     return next(known, "the connection broke")
 
 
@@ -391,11 +391,11 @@ class PathRemote:
         try:
             self._check_format()
             loose = dict(self._loose())  # before packed refs: git packs, then deletes
-            found, head = {**self._packed(), **loose}, self._head()
+            result, head = {**self._packed(), **loose}, self._head()
         except OSError as error:
             raise self._unreadable(error) from error
-        self.shared_refs = remotes.shared_refs(head if head in found else None)
-        return found
+        self.shared_refs = remotes.shared_refs(head if head in result else None)
+        return result
 
     def fetch(
         self, wants: Collection[str], haves: Collection[str], incoming: IncomingObjects
@@ -513,8 +513,8 @@ class PathRemote:
         ]
 
     def _packed(self) -> dict[str, str]:
-        found = packed_refs(self._path).items()
-        return {ref: id_ for ref, id_ in found if ref.startswith(_HEADS) and is_id(id_)}
+        result = packed_refs(self._path).items()
+        return {ref: id_ for ref, id_ in result if ref.startswith(_HEADS) and is_id(id_)}
 
     def _objection(self, ref: str, id_: str, there: Mapping[str, str]) -> str:
         """Return why a ref may not be updated; empty if it may."""
@@ -611,7 +611,7 @@ def _merge_checkout(directory: str, commit: str) -> str:
     # Where a hook of another repository runs this program, `GIT_DIR` names that one.
     environment = {k: value for k, value in os.environ.items() if not k.startswith("GIT_")}
     try:
-        done = subprocess.run(  # noqa: S603  # git itself
+        process = subprocess.run(  # noqa: S603  # git itself
             [*command, "merge", "--ff-only", "--quiet", commit],
             capture_output=True,
             text=True,
@@ -621,8 +621,8 @@ def _merge_checkout(directory: str, commit: str) -> str:
         )
     except (OSError, subprocess.SubprocessError, UnicodeError) as error:
         return one_line(str(error), _MESSAGE_CHARS)
-    problem = done.stderr.strip().partition("\n")[0] or "git failed"
-    return "" if done.returncode == 0 else f"it is checked out there: {one_line(problem, 200)}"
+    problem = process.stderr.strip().partition("\n")[0] or "git failed"
+    return "" if process.returncode == 0 else f"it is checked out there: {one_line(problem, 200)}"
 
 
 def _read_small(path: str) -> str:

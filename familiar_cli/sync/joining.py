@@ -215,7 +215,7 @@ class _Merging:
     def _unmerged(self, heads: Sequence[str]) -> list[str]:
         """Return the newest versions with content of their own, where the heads differ."""
         apart = set(AncestryWalk(self.parents, [[head] for head in heads]).apart())
-        found, seen, waiting = set[str](), set(heads), list(heads)
+        items, seen, waiting = set[str](), set(heads), list(heads)
         while waiting:
             commit = waiting.pop()
             if commit in apart and self._only_merges(commit):
@@ -223,8 +223,8 @@ class _Merging:
                 seen.update(above)
                 waiting += above
             else:
-                found.add(commit)
-        return newest_commits(self.parents, found)
+                items.add(commit)
+        return newest_commits(self.parents, items)
 
     def _fold(self, parts: Sequence[str]) -> files.MergedTree:
         made = files.MergedTree(self._past.tree(parts[0]))
@@ -259,7 +259,7 @@ class _Merging:
 
         @cache
         def everything() -> dict[str, dict[files.Editor, None]]:
-            found: dict[str, dict[files.Editor, None]] = {}
+            result: dict[str, dict[files.Editor, None]] = {}
             own = (
                 commit
                 for commit in walk.only(at)
@@ -268,8 +268,8 @@ class _Merging:
             for commit in sorted(own, key=self._place):
                 hand = files.Editor(self._past.instance(commit), self._past.source(commit))
                 for path in self._past.changed(commit):
-                    found.setdefault(path, {})[hand] = None
-            return found
+                    result.setdefault(path, {})[hand] = None
+            return result
 
         return lambda path: tuple(everything().get(path, ()))
 
@@ -394,11 +394,11 @@ def _join_once(
     message = f"merge {', '.join(names)}"
     with store.transaction(SYNC, message, dry_run=dry_run, joined=joined) as tx:
         taking.stage(tx)
-    done = tx.result
+    changes = tx.result
     return Outcome(
         commits,
-        done.written,
-        done.deleted,
+        changes.written,
+        changes.deleted,
         merged.conflicts,
         merged.notes,
         taking.problems,
@@ -410,7 +410,7 @@ def _special_entries(
     past: JournalPast, own: str, new: Sequence[str], merged: files.MergedTree
 ) -> tuple[dict[str, tuple[str, bytes]], list[str]]:
     """Return the links, submodules and modes that git users changed, and those they deleted."""
-    here, found, gone = past.special(own), dict[str, tuple[str, bytes]](), list[str]()
+    here, result, gone = past.special(own), dict[str, tuple[str, bytes]](), list[str]()
     for head in new:
         bases = common_commits(past.parents, [own], [head])
         before = past.special(bases[0]) if bases else {}
@@ -419,8 +419,8 @@ def _special_entries(
         for path, (id_, mode) in theirs.items():
             old_id, old_mode = before.get(path, ("", b""))
             if mode != old_mode or (id_ != old_id and path not in merged.files):
-                found[path] = (merged.files.get(path, id_), mode)
-    changed = {path: one for path, one in found.items() if here.get(path) != one}
+                result[path] = (merged.files.get(path, id_), mode)
+    changed = {path: one for path, one in result.items() if here.get(path) != one}
     return changed, sorted(here.keys() & gone)
 
 
@@ -444,14 +444,14 @@ def _large_deletions(
     if accepted.issuperset(heads.values()) or not _deletes_much(merged, here):
         return ()
     names = sorted(heads, key=lambda name: (not name.startswith("refs/"), name))
-    found, alone = [], []
+    deletions, alone = [], []
     for head, instance in {heads[name]: name for name in names}.items():
         if head not in accepted:
             made = merge_heads([own, head], past)
             deleted = count_deleted(made.changes_from(here), here)
-            found.append(LargeDeletion(head, instance, deleted, len(here)))
-            alone += [found[-1]] if _deletes_much(made, here) else []
-    return tuple(alone or found)
+            deletions.append(LargeDeletion(head, instance, deleted, len(here)))
+            alone += [deletions[-1]] if _deletes_much(made, here) else []
+    return tuple(alone or deletions)
 
 
 def _deletes_much(merged: files.MergedTree, here: Mapping[str, str]) -> bool:

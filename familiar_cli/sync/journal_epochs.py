@@ -94,8 +94,8 @@ def dead_commits(repository: Repository) -> frozenset[str]:
 def earlier_ids(commit: bytes) -> list[str]:
     """Return the ids of a commit in earlier epochs, oldest first."""
     _, _, message = commit.partition(b"\n\n")
-    found = _WAS.findall(message)
-    return found[-1].decode().split() if found else []
+    items = _WAS.findall(message)
+    return items[-1].decode().split() if items else []
 
 
 def orders_in(commit: bytes) -> list[str]:
@@ -215,19 +215,19 @@ class EpochWriter:
         """Record the new contents of absent files."""
         known = list_absent(self._repository)
         new = {path: self._blob(one.id, path) for path, one in known.items()}
-        gone = [path for path, id_ in new.items() if id_ is None]
+        paths = [path for path, id_ in new.items() if id_ is None]
         changed = {path: known[path]._replace(id=id_) for path, id_ in new.items() if id_}
-        note_absent(self._repository, changed, gone)
+        note_absent(self._repository, changed, paths)
 
     def _turn_commits(self) -> set[str]:
         """Return all commits that hold conversations; these are rewritten."""
         top = os.path.join(self._repository.path, "refs", "heads", "turns")
-        found: set[str] = set()
+        items: set[str] = set()
         for directory, _, names in os.walk(top):
             for name in names:
                 id_ = read_plain(os.path.join(directory, name)).decode().strip()
-                found.update(self._all_before([id_]))
-        return found
+                items.update(self._all_before([id_]))
+        return items
 
     def _adopt(self, heads: Iterable[str]) -> dict[str, str]:
         """Return the new id of each commit that another machine has rewritten or kept."""
@@ -331,8 +331,8 @@ class EpochWriter:
                 if bare != name:
                     bare = free_path(bare, set(fold_all(decode_tree(after))))
                 after = with_entry(after, bare, Entry(entry.is_dir, new))
-        made = tree if after == before else self._keep(git_object("tree", after)).id
-        self._trees[key] = made if after else None
+        text = tree if after == before else self._keep(git_object("tree", after)).id
+        self._trees[key] = text if after else None
         return self._trees[key]
 
     def _blob(self, id_: str, path: str) -> str | None:
@@ -416,15 +416,15 @@ def keep_reachable(repository: Repository, heads: Iterable[str]) -> None:
     packs = os.path.join(objects.directory, "pack")
     repository.disk.make_dirs(packs)  # a copied journal may lack empty directories
     old = [os.path.join(packs, name) for name in sorted(os.listdir(packs))]
-    written = set()
+    lines = set()
     for batch in object_batches(map(objects.get, kept)):
-        written.add(objects.add_pack(len(batch), delta_objects(batch)))
+        lines.add(objects.add_pack(len(batch), delta_objects(batch)))
     objects.keep()
     objects.close()
     for id_ in objects.loose():
         objects.forget_loose(id_)
     for path in old:
-        if os.path.splitext(path)[0] not in written:
+        if os.path.splitext(path)[0] not in lines:
             remove(path)
 
 
@@ -443,12 +443,12 @@ def first_commit(read: Read, head: str) -> str:
 
 def memory_orders(read: Read, head: str) -> tuple[ForgetOrder, ...]:
     """Return the orders that a version of the memory complies with."""
-    found = {
+    orders = {
         order.id: order
         for id_ in walk_ancestors([head], lambda one: parents_of(read(one)))
         for order in map(ForgetOrder.from_line, orders_in(read(id_)))
     }
-    return tuple(found.values())
+    return tuple(orders.values())
 
 
 def turn_orders(read: Read, head: str, instance: str) -> tuple[ForgetOrder, ...]:
@@ -475,12 +475,12 @@ class EpochCheck(Struct, frozen=True):
         Raises:
             OlderEpochError: It lacks a known order, or descends from a replaced version.
         """
-        found = memory_orders(read, head)
-        self._check(found)
+        orders = memory_orders(read, head)
+        self._check(orders)
         dead = dead_commits(self.repository)
         if dead and not dead.isdisjoint(walk_ancestors([head], lambda one: parents_of(read(one)))):
             raise OlderEpochError(_BEHIND)
-        return self._new(found)
+        return self._new(orders)
 
     def check_turns(self, read: Read, head: str, instance: str) -> None:
         """Refuse turns that lack an order carried out here.

@@ -136,14 +136,14 @@ class JournalPast:
                 yield prefix + name, id_
 
     def _files_in(self, tree: str, prefix: str) -> tuple[tuple[str, str, bool], ...]:
-        found = []
+        items = []
         for mode, raw_name, raw in tree_rows(self.repository.objects.read(tree)):
             name = _decode(raw_name)
             if problem := _entry_problem(mode, name):
                 self.refused[prefix + name] = problem
             else:
-                found.append((name, raw.hex(), mode == DIR_MODE))
-        return tuple(found)
+                items.append((name, raw.hex(), mode == DIR_MODE))
+        return tuple(items)
 
 
 def _entry_problem(mode: bytes, name: str) -> str:

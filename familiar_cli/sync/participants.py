@@ -79,17 +79,17 @@ class SyncParticipants:
         Raises:
             ConfigError: `sync.toml` cannot be read.
         """
-        known = {trust.value for trust in Trust}
-        found = {name: row.get("trust") for name, row in self._remotes.instances().items()}
-        return {name: self._effective(Trust(t)) for name, t in found.items() if t in known}
+        values = {trust.value for trust in Trust}
+        result = {name: row.get("trust") for name, row in self._remotes.instances().items()}
+        return {name: self._effective(Trust(t)) for name, t in result.items() if t in values}
 
     def admit(
-        self, found: Collection[str], known_before: Collection[str], *, dry_run: bool = False
+        self, matches: Collection[str], known_before: Collection[str], *, dry_run: bool = False
     ) -> Admission:
         """Decide what to accept from a remote's instances, and record new ones.
 
         Args:
-            found: The remote's instances, except this one.
+            matches: The remote's instances, except this one.
             known_before: Instances accepted before trust was recorded.
             dry_run: Record nothing.
 
@@ -97,8 +97,8 @@ class SyncParticipants:
             ConfigError: `sync.toml` cannot be read or written.
         """
         stored = self.all()
-        first_seen = tuple(sorted(set(found) - stored.keys() - set(known_before)))
-        rows = dict.fromkeys(set(found) & set(known_before) - stored.keys(), Trust.known)
+        first_seen = tuple(sorted(set(matches) - stored.keys() - set(known_before)))
+        rows = dict.fromkeys(set(matches) & set(known_before) - stored.keys(), Trust.known)
         rows |= dict.fromkeys(first_seen, Trust.new)
         if rows and not dry_run:
             self._remotes.set_instances({name: {"trust": t.value} for name, t in rows.items()})
@@ -181,8 +181,8 @@ class LargeDeletion(Struct, frozen=True):
 
 def count_deleted(changes: Mapping[str, str | None], here: Mapping[str, str]) -> int:
     """Count deleted files, not counting moves."""
-    written = {id_ for id_ in changes.values() if id_ is not None}
-    return sum(id_ is None and here.get(path) not in written for path, id_ in changes.items())
+    id_s = {id_ for id_ in changes.values() if id_ is not None}
+    return sum(id_ is None and here.get(path) not in id_s for path, id_ in changes.items())
 
 
 def is_large(deleted: int, files: int) -> bool:
@@ -213,8 +213,8 @@ class PendingDeletions:
         """
         instances = {one.instance for one in found}
         before = self.all()
-        kept = (o for o in before if o.commit not in heads and o.instance not in instances)
-        now = (*kept, *found)
+        deletions = (o for o in before if o.commit not in heads and o.instance not in instances)
+        now = (*deletions, *found)
         if now != before:
             with suppress(OSError):
                 write_own(self._path, json.dumps(to_builtins(now)).encode(), durable=False)

@@ -274,10 +274,10 @@ def find_login(url: str, *, ask: bool) -> Login | None:
     if token:
         return Login(parts.username or _ANY_USER, token)
     answer = _ask_git_credential("fill", _without_secrets(url), ask=ask)
-    found = dict(line.split("=", 1) for line in bare_lines(answer) if "=" in line)
-    if not found.get("password"):
+    result = dict(line.split("=", 1) for line in bare_lines(answer) if "=" in line)
+    if not result.get("password"):
         return None
-    return Login(found.get("username", _ANY_USER), found["password"])
+    return Login(result.get("username", _ANY_USER), result["password"])
 
 
 def tell_helpers(url: str, login: Login, *, worked: bool) -> None:
@@ -305,7 +305,7 @@ def _ask_git_credential(action: str, words: str, *, ask: bool) -> str:
         environment |= {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS": ""}
         environment["GCM_INTERACTIVE"] = "never"
     try:
-        done = subprocess.run(  # noqa: S603  # git itself; the words go to its input
+        process = subprocess.run(  # noqa: S603  # git itself; the words go to its input
             [program, "credential", action],
             input=f"{words}\n",
             capture_output=True,
@@ -316,7 +316,7 @@ def _ask_git_credential(action: str, words: str, *, ask: bool) -> str:
         )
     except (OSError, subprocess.SubprocessError, UnicodeError):
         return ""
-    return done.stdout if done.returncode == 0 else ""
+    return process.stdout if process.returncode == 0 else ""
 
 
 FILE: Final = "sync.toml"
@@ -341,9 +341,9 @@ class Remotes:
         Raises:
             ConfigError: The file cannot be read.
         """
-        found = self._table("remotes")
+        result = self._table("remotes")
         try:
-            return {name: read_address(str(one["address"])) for name, one in found.items()}
+            return {name: read_address(str(one["address"])) for name, one in result.items()}
         except (KeyError, TypeError, UsageError) as error:
             raise self._unusable(f"names a remote without a valid address: {error}") from error
 
@@ -353,24 +353,24 @@ class Remotes:
         Raises:
             NotFoundError: There are none, or none with that name.
         """
-        known = self.all()
-        if not known:
+        addresses = self.all()
+        if not addresses:
             raise NotFoundError(
                 "No remote is configured to sync with",
                 hint="Add one: `familiar sync remote add hub ADDRESS`, where ADDRESS is the path"
                 " of a bare git repository, `user@host:path`, an https URL, or `dir:FOLDER`.",
             )
         if name is None:
-            return known
-        if name not in known:
-            guess = nearest(name, known)
+            return addresses
+        if name not in addresses:
+            guess = nearest(name, addresses)
             raise NotFoundError(
                 f"There is no remote {name!r}",
                 hint=f"Did you mean {guess!r}?"
                 if guess
                 else "List them: `familiar sync remote list`.",
             )
-        return {name: known[name]}
+        return {name: addresses[name]}
 
     def add(self, name: str, address: str) -> Address:
         """Add a remote.
@@ -388,13 +388,13 @@ class Remotes:
         meant = read_address(address)
         if meant.kind == "path" and os.path.exists(meant.path):
             repository_at(meant.path)
-        known = self.all()
-        if name in known:
+        addresses = self.all()
+        if name in addresses:
             raise RefusedError(
-                f"The remote {name!r} already exists: {known[name]}; nothing was changed",
+                f"The remote {name!r} already exists: {addresses[name]}; nothing was changed",
                 hint=f"Remove it first: `familiar sync remote rm {name}`.",
             )
-        same = next((other for other, at in known.items() if at == meant), None)
+        same = next((other for other, at in addresses.items() if at == meant), None)
         if same:
             raise RefusedError(f"The remote {same!r} has that address; nothing was changed")
         self._change(
@@ -455,14 +455,14 @@ class Remotes:
         import tomllib
 
         try:
-            found = tomllib.loads(read_plain(self._path, _MOST_BYTES).decode())
+            result = tomllib.loads(read_plain(self._path, _MOST_BYTES).decode())
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise self._unusable(f"cannot be read: {why(error)}") from error
         except (ValueError, RecursionError) as error:
             raise self._unusable(f"is not valid TOML: {error}") from error
-        table = found.get(key, {})
+        table = result.get(key, {})
         if not isinstance(table, dict):
             raise self._unusable(f"has a `{key}` that is not a table")
         return table
@@ -584,12 +584,12 @@ def ref_files(top: str) -> Iterator[tuple[str, str]]:
 def newest_seen(repository: Repository) -> dict[str, set[str]]:
     """Return the newest commits of each instance whose memory was fetched from any remote."""
     top = os.path.join(repository.path, "refs", "remotes")
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for remote in os.listdir(top) if os.path.isdir(top) else ():
         for ref, id_ in SeenRefs(repository, remote).all().items():
             if ref.startswith(MEMORY_REFS):
-                found.setdefault(ref.removeprefix(MEMORY_REFS), set()).add(id_)
-    return found
+                result.setdefault(ref.removeprefix(MEMORY_REFS), set()).add(id_)
+    return result
 
 
 def instances_seen(repository: Repository) -> frozenset[str]:

@@ -231,8 +231,8 @@ def _scrypt_factor(sealed: IO[bytes]) -> int | None:
 
 def _disk_error(error: Exception) -> OSError:
     """Extract the disk error from the text of a pyrage error."""
-    found = _ERRNO.search(str(error))
-    return OSError(int(found[1]), os.strerror(int(found[1]))) if found else OSError(str(error))
+    match = _ERRNO.search(str(error))
+    return OSError(int(match[1]), os.strerror(int(match[1]))) if match else OSError(str(error))
 
 
 def _import_pyrage() -> ModuleType:
@@ -384,16 +384,16 @@ class SigningKey:
             RemoteKeyError: They have several keys, and none was requested.
         """
         signers = {one.signer: one.name for one in bundles if one.signer}
-        wanted = {key for key in signers if fingerprint(key) == self._trust.signing_key}
-        if wanted:
-            return bool(self.replace(wanted.pop()))
+        keys = {key for key in signers if fingerprint(key) == self._trust.signing_key}
+        if keys:
+            return bool(self.replace(keys.pop()))
         if not signers or self.read() is not None:
             return False
         signers = {one.signer: one.name for one in bundles if one.signer and is_vouched_for(one)}
         if len(signers) > 1:
-            shown = ", ".join(f"{fingerprint(key)} ({name})" for key, name in signers.items())
+            text = ", ".join(f"{fingerprint(key)} ({name})" for key, name in signers.items())
             raise RemoteKeyError(
-                f"Bundles are signed with different keys: {shown}; nothing was accepted",
+                f"Bundles are signed with different keys: {text}; nothing was accepted",
                 hint="`familiar sync status` on your other machines shows the right one. Delete the"
                 " bundles of the other keys, or add `--signing-key FINGERPRINT`.",
             )
@@ -441,9 +441,9 @@ def read_signature(file: BinaryIO, place: str) -> bytes | None:
     if file.read(len(_FIRST_LINE)) != _FIRST_LINE:
         file.seek(0)
         return None
-    found = _SIGNATURE.fullmatch(file.read(len(UNSIGNED_HEAD) - len(_FIRST_LINE)))
-    key = bytes.fromhex(found[1].decode()) if found else b""
-    if not found or not hmac.compare_digest(_bundle_digest(file, key, place), found[2].decode()):
+    match = _SIGNATURE.fullmatch(file.read(len(UNSIGNED_HEAD) - len(_FIRST_LINE)))
+    key = bytes.fromhex(match[1].decode()) if match else b""
+    if not match or not hmac.compare_digest(_bundle_digest(file, key, place), match[2].decode()):
         raise RemoteDamagedError("its signature is wrong")
     file.seek(len(UNSIGNED_HEAD))
     return key
@@ -576,7 +576,7 @@ def read_seen(path: str) -> dict[str, BundleFile]:
         return {}
 
 
-def write_seen(path: str, found: Mapping[str, BundleFile]) -> None:
+def write_seen(path: str, bundles: Mapping[str, BundleFile]) -> None:
     """Record the bundles seen, if possible."""
     rows = {
         name: {
@@ -587,7 +587,7 @@ def write_seen(path: str, found: Mapping[str, BundleFile]) -> None:
             "proof": s.proof,
             "refused": s.refused,
         }
-        for name, s in found.items()
+        for name, s in bundles.items()
     }
     with suppress(OSError):
         write_own(path, json.dumps(rows).encode(), durable=False)

@@ -73,8 +73,8 @@ def source_of(file: SharedFile, text: str) -> str:
 
 def participating_in(text: str) -> Sequence[str]:
     """Return the other instances that took part in a memory."""
-    told = value_of(text, "participating")
-    return [str(one) for one in told] if isinstance(told, list) else []
+    value = value_of(text, "participating")
+    return [str(one) for one in value] if isinstance(value, list) else []
 
 
 FILE_NAME: Final = "embodiments.json"
@@ -110,18 +110,18 @@ class Devices:
 
     def all(self) -> dict[str, Device]:
         """Return all known embodiments by id; empty if the file is missing or damaged."""
-        found = read_record(self._path, _DeviceFile)
-        return {device.id: device for device in found.devices} if found else {}
+        file = read_record(self._path, _DeviceFile)
+        return {device.id: device for device in file.devices} if file else {}
 
     def put(self, device: Device) -> None:
         """Store an embodiment."""
-        with self._changing() as known:
-            known[device.id] = device
+        with self._changing() as devices:
+            devices[device.id] = device
 
     def forget(self, device_id: str) -> bool:
         """Remove an embodiment, which must pull before it can push. Tells whether it was known."""
-        with self._changing() as known:
-            return known.pop(device_id, None) is not None
+        with self._changing() as devices:
+            return devices.pop(device_id, None) is not None
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Device]]:

@@ -155,12 +155,12 @@ def read_abouts(repository: Repository, refs: Mapping[str, str]) -> list[bytes]:
         refs: The refs of a remote; see `SeenRefs`.
     """
     past = JournalPast(repository, "")
-    found = (
+    matches = (
         (past.tree(id_), _about_path(ref.removeprefix(TURNS_REFS)))
         for ref, id_ in sorted(refs.items())
         if ref.startswith(TURNS_REFS)
     )
-    return [past.read(files[path]) for files, path in found if path in files]
+    return [past.read(files[path]) for files, path in matches if path in files]
 
 
 def _about_path(instance: str) -> str:
@@ -216,8 +216,8 @@ def last_through(rel_path: str, data: bytes) -> ThroughLine:
 
 def file_of(rel_path: str) -> tuple[str, str, int] | None:
     """Return instance, month and part of a turn file's name, or None."""
-    found = _FILE.fullmatch(rel_path)
-    return (found[1], found[2], int(found[3] or 1)) if found else None
+    match = _FILE.fullmatch(rel_path)
+    return (match[1], match[2], int(match[3] or 1)) if match else None
 
 
 def new_lines(
@@ -240,9 +240,9 @@ def new_lines(
         FamiliarError: As for `HistoryStore.append`.
     """
     through = last_through(rel_path, data) if rel_path else ThroughLine()
-    named = file_of(rel_path)
-    if named and len(data) >= _LARGE_BYTES:
-        _, month, part = named
+    file = file_of(rel_path)
+    if file and len(data) >= _LARGE_BYTES:
+        _, month, part = file
         rel_path = f"turns/{own}/{month}_{min(part + 1, _MOST_PARTS):03}.jsonl"
     this_month = f"turns/{own}/{at or clock.now():%Y-%m}.jsonl"
     lines = b"".join(map(encode_line, outgoing_lines(history, own, through)))
@@ -274,10 +274,10 @@ def take_in(
         InstanceTwiceError: Another turn with the same name exists here.
         FamiliarError: As for `HistoryStore.append`.
     """
-    named = file_of(rel_path)
-    if named is None:
+    file = file_of(rel_path)
+    if file is None:
         raise BadLineError(f"{rel_path!r} is not a turn file; nothing of it was read")
-    taken, start = incoming.ReceivedCounts(), 0
+    counts, start = incoming.ReceivedCounts(), 0
     while start < len(data):
         end, problem = start, None
         with incoming.take_lines(history, own, scope_of) as taking:
@@ -286,14 +286,14 @@ def take_in(
                 if stop < 0:
                     break
                 try:
-                    taking.take(named[0], _decode_line(data[end:stop]))
+                    taking.take(file[0], _decode_line(data[end:stop]))
                 except BadLineError as error:
                     problem = error
                     break
                 end = stop + 1
             if end > start:
-                taking.note_through(named[0], rel_path, offset + start, offset + end)
-        taken = taken.plus(taking.taken)
+                taking.note_through(file[0], rel_path, offset + start, offset + end)
+        counts = counts.plus(taking.taken)
         if problem is None and len(data) - end > MOST_LINE_BYTES and end == start:
             problem = BadLineError("it is unterminated")
         if problem is not None:
@@ -306,7 +306,7 @@ def take_in(
         if end == start:
             break
         start = end
-    return taken
+    return counts
 
 
 def _decode_line(line: bytes) -> str:
@@ -366,10 +366,10 @@ class HistoryConversations:
         through = incoming.taken_through(self.history, instance, rel_path)
         if through >= len(data):
             return 0
-        taken = take_in(
+        counts = take_in(
             self.history, own, rel_path, data[through:], through, scope_of=self._scope_of
         )
-        return taken.turns
+        return counts.turns
 
     def new_pictures(self, known: Collection[str]) -> dict[str, Path]:
         """Return the pictures to send, by path; see `stored_pictures`.
@@ -377,10 +377,10 @@ class HistoryConversations:
         Args:
             known: Paths of what this instance and others have sent.
         """
-        found = stored_pictures(self._pictures) if self._pictures else {}
+        paths = stored_pictures(self._pictures) if self._pictures else {}
         return {
             path: file
-            for path, file in found.items()
+            for path, file in paths.items()
             if path not in known
             and file.stat().st_size <= MOST_RECORDED_BYTES
             and is_mentioned(file.stem, self.history)
@@ -394,10 +394,10 @@ class HistoryConversations:
         """
         if self._pictures is None:
             return
-        known = stored_pictures(self._pictures)
+        paths = stored_pictures(self._pictures)
         for path, id_ in past.tree(commit).items():
             directory, _, name = path.rpartition("/")
-            is_new = directory == DIRECTORY and FILE.fullmatch(name) and path not in known
+            is_new = directory == DIRECTORY and FILE.fullmatch(name) and path not in paths
             if is_new and is_mentioned(name.partition(".")[0], self.history):
                 put_picture(self._pictures / path, past.read(id_))
 
@@ -412,14 +412,14 @@ class HistoryConversations:
         Raises:
             ConfigError: A channel's file cannot be read.
         """
-        found = {}
+        result = {}
         private = self._configs.private()
         for channel_id in sorted(private):
             kind = self._configs.read(channel_id).settings.kind
-            found[channel_id] = kind if kind in PRIVATE_KINDS else min(PRIVATE_KINDS)
-        if not found:
+            result[channel_id] = kind if kind in PRIVATE_KINDS else min(PRIVATE_KINDS)
+        if not result:
             return b""
-        return (json.dumps(found, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode()
+        return (json.dumps(result, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode()
 
     def take_channels(self, data: bytes) -> None:
         """Mark channels private that are private elsewhere, unless a person decided otherwise.

@@ -64,8 +64,8 @@ class FactScope(Struct, frozen=True):
         if not self.is_trusted and not _is_about_own(connection, own, instance, line):
             return UNTRUSTED
         if isinstance(line, lines.BranchLine) and self.existing_through is not None:
-            known = events.branch_of(connection, line.channel)
-            is_known = known is not None and known.parent == line.parent
+            branch = events.branch_of(connection, line.channel)
+            is_known = branch is not None and branch.parent == line.parent
             through = self.existing_through
             if not is_known and not _is_channel_of(connection, instance, line.channel, through):
                 return REFUSED
@@ -90,8 +90,8 @@ def _is_about_own(
     connection: sqlite3.Connection, own: str, instance: str, line: lines.Fact
 ) -> bool:
     if isinstance(line, lines.MarkLine):
-        named = [line.turn, *([line.value] if isinstance(line.value, lines.TurnName) else [])]
-        return all(name.instance == instance for name in named)
+        names = [line.turn, *([line.value] if isinstance(line.value, lines.TurnName) else [])]
+        return all(name.instance == instance for name in names)
     if isinstance(line, lines.ChannelMarkLine):
         return _is_channel_of(connection, instance, line.channel)
     if isinstance(line, lines.BranchLine):
@@ -136,8 +136,8 @@ def _is_chat_of(connection: sqlite3.Connection, own: str, instance: str, key: st
         "UNION SELECT coalesce(instance, ?1) FROM chats JOIN turn_extras ON chat_id = chats.id "
         "LEFT JOIN elsewhere USING (turn_id) WHERE key = ?2"
     )
-    found: Iterable[tuple[str]] = connection.execute(sql, (own, pack(key)))
-    return all(row[0] == instance for row in found)
+    items: Iterable[tuple[str]] = connection.execute(sql, (own, pack(key)))
+    return all(row[0] == instance for row in items)
 
 
 _INSERT: Final = (
@@ -190,8 +190,8 @@ class ReceivedCounts(Struct):
 def taken_through(history: HistoryStore, instance: str, rel_path: str) -> int:
     """Return how many bytes of a file of turns have been processed."""
     sql = "SELECT through FROM turn_files WHERE instance = ? AND rel_path = ?"
-    found = history.rows(sql, (instance, rel_path))
-    return int(found[0][0]) if found else 0
+    items = history.rows(sql, (instance, rel_path))
+    return int(items[0][0]) if items else 0
 
 
 def read_there(history: HistoryStore, instance: str) -> list[tuple[int, int]]:
@@ -200,14 +200,14 @@ def read_there(history: HistoryStore, instance: str) -> list[tuple[int, int]]:
     As last reported by that instance; later reads are not included.
     """
     with history.use(create=False) as connection:
-        told = _told_last(connection, instance)
-    if told is None:
+        line = _told_last(connection, instance)
+    if line is None:
         return []
     runs, first = [], 1
-    for waiting_from, waiting_through in sorted(told.waiting):
+    for waiting_from, waiting_through in sorted(line.waiting):
         runs.append((first, waiting_from - 1))
         first = max(first, waiting_through + 1)
-    return [run for run in (*runs, (first, told.written)) if run[0] <= run[1]]
+    return [run for run in (*runs, (first, line.written)) if run[0] <= run[1]]
 
 
 def _told_last(connection: sqlite3.Connection, instance: str) -> lines.ThroughLine | None:
@@ -429,8 +429,8 @@ class Intake(Struct):
     def _take_waiting(self, name: lines.TurnName) -> list[lines.TurnName]:
         """Apply the lines pending on a turn."""
         if self._some_wait is None:
-            found = self.connection.execute("SELECT 1 FROM lines_waiting LIMIT 1").fetchone()
-            self._some_wait = found is not None
+            value = self.connection.execute("SELECT 1 FROM lines_waiting LIMIT 1").fetchone()
+            self._some_wait = value is not None
         if not self._some_wait:
             return []
         sql = (
@@ -451,12 +451,12 @@ class Intake(Struct):
 
     def _id_of(self, name: lines.TurnName) -> int | None:
         if name not in self._ids:
-            found = self._look_up(name)
-            if found is None:
+            position = self._look_up(name)
+            if position is None:
                 return None
             if len(self._ids) >= _CACHED:
                 self._ids.clear()
-            self._ids[name] = found
+            self._ids[name] = position
         return self._ids[name]
 
     def _look_up(self, name: lines.TurnName) -> int | None:
@@ -482,10 +482,10 @@ class Intake(Struct):
 
     def _was_ours(self, name: lines.TurnName, line: lines.TurnLine) -> bool:
         """Tell whether a turn was said here before two machines diverged; it keeps its old name."""
-        told = lines.read_state(self.connection, TOLD, "0")
+        state = lines.read_state(self.connection, TOLD, "0")
         row = self.connection.execute(_KNOWN, (line.id,)).fetchone()
         is_same = row is not None and replace(to_turn(row), id=0) == _turn_of_line(line)
-        if not is_same or line.id <= int(told) or lines.foreign_names(self.connection, (line.id,)):
+        if not is_same or line.id <= int(state) or lines.foreign_names(self.connection, (line.id,)):
             return False
         values = (line.id, *name, self._given(line.after), line.more)
         self.connection.execute("INSERT INTO elsewhere VALUES (?, ?, ?, ?, ?)", values)
@@ -511,8 +511,8 @@ class Intake(Struct):
 
     def _add_turn(self, name: lines.TurnName, line: lines.TurnLine) -> None:
         self.taken.turns += 1
-        made = _turn_of_line(line)
-        if not is_tombstone(made) and is_forgotten(self.connection, made, is_attributed=True):
+        turn = _turn_of_line(line)
+        if not is_tombstone(turn) and is_forgotten(self.connection, turn, is_attributed=True):
             line = as_tombstone(self.connection, line)
         values = (*to_row(_turn_of_line(line)), int(line.hidden))
         turn_id = self.connection.execute(_INSERT, values).lastrowid or 0
@@ -568,8 +568,8 @@ class Intake(Struct):
             names = lines.former_names(self.connection, self.own, instance, claimed=True)
             self._later[instance] = names
         later = (new for new, through in self._later[instance].items() if there <= through)
-        found = (self._look_up(lines.TurnName(name, there)) for name in (*former, *later))
-        return [i for i in found if i not in {None, turn_id} and self._is_equal(i, turn_id)]
+        matches = (self._look_up(lines.TurnName(name, there)) for name in (*former, *later))
+        return [i for i in matches if i not in {None, turn_id} and self._is_equal(i, turn_id)]
 
     def _is_equal(self, one: int, other: int) -> bool:
         turns = (to_turn(self.connection.execute(_KNOWN, (i,)).fetchone()) for i in (one, other))
@@ -585,8 +585,8 @@ class Intake(Struct):
 
     def _number(self, sql: str, values: Sequence[object]) -> int | None:
         """Return the single number that a query selects, or None."""
-        found = self.connection.execute(sql, values).fetchone()
-        return int(found[0]) if found else None
+        value = self.connection.execute(sql, values).fetchone()
+        return int(value[0]) if value else None
 
     def _same_line(self, instance: str, line: lines.Imported) -> int | None:
         """Return the turn that another instance imported from the same line of a chat."""
@@ -622,8 +622,8 @@ class Intake(Struct):
             "VALUES (?, ?, 'import', '', '', '')"
         )
         self.connection.execute(sql, (pack(channel_id), pack(key)))
-        found = self.connection.execute("SELECT id FROM chats WHERE key = ?", (pack(key),))
-        return int(found.fetchone()[0])
+        cursor = self.connection.execute("SELECT id FROM chats WHERE key = ?", (pack(key),))
+        return int(cursor.fetchone()[0])
 
     def _add_fact(self, name: lines.TurnName, line: lines.Fact) -> None:
         self.taken.marks += 1
@@ -692,11 +692,11 @@ def _turn_of_line(line: lines.TurnLine) -> Turn:
 def _needed_turns(line: lines.TurnLine | lines.Fact) -> list[lines.TurnName]:
     """Return the turns that a line refers to and depends on."""
     if isinstance(line, lines.TurnLine):
-        wanted = [line.after, line.instead_of, line.reply_to]
+        names = [line.after, line.instead_of, line.reply_to]
     elif isinstance(line, lines.MarkLine):
-        wanted = [line.turn, line.value if isinstance(line.value, lines.TurnName) else None]
+        names = [line.turn, line.value if isinstance(line.value, lines.TurnName) else None]
     elif isinstance(line, lines.BranchLine):
-        wanted = [line.turn]
+        names = [line.turn]
     else:
-        wanted = []
-    return [name for name in wanted if name is not None]
+        names = []
+    return [name for name in names if name is not None]

@@ -79,8 +79,8 @@ def count_unread_turns(history: HistoryStore, which: UnreadFilter = ALL) -> int:
         sql = f"SELECT '', count(*) {turn_rows.UNREAD} WHERE {which.condition}"
     rows = history.rows(sql)
     return sum(
-        found
-        for channel, found in rows
+        value
+        for channel, value in rows
         if which.channels is None or turn_rows.unpack(channel) in which.channels
     )
 
@@ -120,10 +120,10 @@ def fresh_exchanges(history: HistoryStore, after: datetime) -> dict[str, int]:
         "WHERE NOT unread.imported AND at_ms > ?"
     )
     rows = history.rows(sql, (turn_rows.in_ms(after),))
-    found = [turn_rows.unpack(row[0]) for row in rows]
+    matches = [turn_rows.unpack(row[0]) for row in rows]
     begun = {
         channel: _newest_exchange(history.recent(channel, _TAIL, viewer=OWNER), after)
-        for channel in found
+        for channel in matches
     }
     return {channel: place for channel, place in begun.items() if place is not None}
 
@@ -416,5 +416,5 @@ def fact_line(connection: sqlite3.Connection, own: str, fact: tuple[Any, ...]) -
         )
     value = turn_rows.to_number(value)
     names = lines.turn_names(connection, own, (turn_id, value))
-    meant = names[value] if value and kind == "superseded" else value
-    return lines.MarkLine(id_, clock, names[turn_id], kind, meant, at)
+    target = names[value] if value and kind == "superseded" else value
+    return lines.MarkLine(id_, clock, names[turn_id], kind, target, at)
