@@ -77,7 +77,7 @@ def warnings_of(items: Sequence[ImportItem]) -> Iterator[str]:
                 yield from done.warnings
 
 
-def exported_page(done: Export, *, dry_run: bool) -> RenderableType:
+def exported_page(export: Export, *, dry_run: bool) -> RenderableType:
     """Describe what an export contains of each familiar."""
     deed = "Would export" if dry_run else "Exported"
     rows = [
@@ -95,7 +95,7 @@ def exported_page(done: Export, *, dry_run: bool) -> RenderableType:
                 )
             ),
         ]
-        for one in done.familiars
+        for one in export.familiars
     ]
-    number = counted(len(done.familiars), "familiar")
-    return Group(plain(f"{deed} {number} into {one_line(done.path, 200)}"), column_table(rows))
+    number = counted(len(export.familiars), "familiar")
+    return Group(plain(f"{deed} {number} into {one_line(export.path, 200)}"), column_table(rows))

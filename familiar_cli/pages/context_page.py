@@ -93,9 +93,9 @@ def turn_words(trace: Trace) -> str:
 
 
 def _summary_part(trace: Trace, zone: tzinfo | None) -> PagePart:
-    said = f"{turn_words(trace)}, {trace.modality}"
+    text = f"{turn_words(trace)}, {trace.modality}"
     rows = [
-        ("what", f"{said}, in {trace.channel_id} at {local_time(trace.at, zone)}"),
+        ("what", f"{text}, in {trace.channel_id} at {local_time(trace.at, zone)}"),
         ("familiar", trace.familiar),
         ("model", _model_words(trace)),
         ("tokens", f"{trace.used_tokens} of {trace.budget_tokens}, counted by {trace.counter}"),
@@ -194,8 +194,8 @@ def origin_of(same: Sequence[Fragment]) -> str:
     first = same[0]
     turns += first.turns or ()
     if turns:
-        said = _turns_words(turns)
-        return f"{first.origin}, {said}" if first.origin else said
+        text = _turns_words(turns)
+        return f"{first.origin}, {text}" if first.origin else text
     lines = f":{_span_words(first.lines)}" if first.lines else ""
     return f"{first.rel_path}{lines}" if first.rel_path else first.origin
 
@@ -259,10 +259,10 @@ def _message_parts(messages: Sequence[TracedMessage]) -> Iterator[PagePart]:
 _EXCERPT_CHARS: Final = 200
 
 
-def recall_page(found: Sequence[Fragment]) -> PagePart:
+def recall_page(fragments: Sequence[Fragment]) -> PagePart:
     """Render the search of the past."""
     parts: list[PagePart] = []
-    for piece in found:
+    for piece in fragments:
         head = plain(origin_of([piece]) or piece.source, "bold")
         score = "" if piece.score is None else f", score {piece.score:.2f}"
         head.append(f"  {counted(piece.tokens, 'token')}{score}", "dim")
@@ -276,20 +276,20 @@ _PAGE_LINES: Final = 22
 _LINE_CHARS: Final = 76
 
 
-def reply_page(found: ReplyExplanation, *, whole: bool = False) -> PagePart:
+def reply_page(explanation: ReplyExplanation, *, whole: bool = False) -> PagePart:
     """Explain a reply: a sentence, then the best lines of the memories used.
 
     Args:
-        found: The explanation.
+        explanation: The explanation.
         whole: Show all memories, with all their text.
     """
-    parts: list[PagePart] = [plain(found.sentence, "bold")]
-    left = _PAGE_LINES - len(found.sentence) // _LINE_CHARS - len(found.problems)
-    for number, one in enumerate(found.memories):
+    parts: list[PagePart] = [plain(explanation.sentence, "bold")]
+    left = _PAGE_LINES - len(explanation.sentence) // _LINE_CHARS - len(explanation.problems)
+    for number, one in enumerate(explanation.memories):
         lines = [_clipped(line) for line in bare_lines(one.excerpt)]
         left -= len(lines) + 2
         if left < 0 and not whole:
-            more = counted(len(found.memories) - number, "more memory", "more memories")
+            more = counted(len(explanation.memories) - number, "more memory", "more memories")
             parts += [plain(""), plain(f"{more}: `familiar why --all`", "dim")]
             break
         turns = _turns_words(one.turns) if one.turns else ""
@@ -297,7 +297,7 @@ def reply_page(found: ReplyExplanation, *, whole: bool = False) -> PagePart:
         head.append(f"  {one.rel_path or turns}", "dim")
         text = one.text if whole else "\n".join(lines)
         parts += [plain(""), head, Indented(plain(text), 2)]
-    parts += [plain(f"Not all of memory was read: {why}", "yellow") for why in found.problems]
+    parts += [plain(f"Not all of memory was read: {why}", "yellow") for why in explanation.problems]
     return Stack(*parts)
 
 
@@ -315,18 +315,22 @@ _VERDICTS = {
 _MOST_RIVALS = 12
 
 
-def why_page(found: Why) -> PagePart:
+def why_page(explanation: Why) -> PagePart:
     """Render the explanation of a file or turn."""
-    prompt = "the prompt" if found.turn is None else f"the prompt of turn {found.turn}"
-    verdict = _VERDICTS[found.verdict].format(prompt=prompt)
-    parts: list[PagePart] = [plain(f"{found.subject} {verdict}", "bold")]
-    parts += [plain(f"  {reason}") for reason in found.reasons]
-    parts += [plain(f"  {found.since}", "yellow")] if found.since else []
-    if found.contributions:
-        parts += [plain(""), plain("Offered pieces", "bold"), _piece_table(found.contributions)]
-        parts += [plain(""), plain("Paid from", "bold"), _paid_from(found)]
-    if found.rivals:
-        parts += [plain(""), plain("Served before it", "bold"), _rival_table(found.rivals)]
+    prompt = "the prompt" if explanation.turn is None else f"the prompt of turn {explanation.turn}"
+    verdict = _VERDICTS[explanation.verdict].format(prompt=prompt)
+    parts: list[PagePart] = [plain(f"{explanation.subject} {verdict}", "bold")]
+    parts += [plain(f"  {reason}") for reason in explanation.reasons]
+    parts += [plain(f"  {explanation.since}", "yellow")] if explanation.since else []
+    if explanation.contributions:
+        parts += [
+            plain(""),
+            plain("Offered pieces", "bold"),
+            _piece_table(explanation.contributions),
+        ]
+        parts += [plain(""), plain("Paid from", "bold"), _paid_from(explanation)]
+    if explanation.rivals:
+        parts += [plain(""), plain("Served before it", "bold"), _rival_table(explanation.rivals)]
     return Stack(*parts)
 
 
@@ -346,20 +350,20 @@ def _piece_table(pieces: Sequence[Fragment]) -> PagePart:
     return Indented(Columns(rows), 2)
 
 
-def _paid_from(found: Why) -> PagePart:
+def _paid_from(explanation: Why) -> PagePart:
     rows: list[list[object]] = [
         [
             layer.name,
             Bar(layer.used_tokens, layer.budget_tokens),
             f"{layer.used_tokens} of {layer.budget_tokens} tokens",
         ]
-        for layer in found.layers
+        for layer in explanation.layers
     ]
     return Indented(Columns(rows), 2)
 
 
 def _rival_table(pieces: Sequence[Fragment]) -> PagePart:
-    shown = pieces[:_MOST_RIVALS]
+    fragments = pieces[:_MOST_RIVALS]
     rows: list[list[object]] = [
         [
             Name(piece.source),
@@ -367,9 +371,9 @@ def _rival_table(pieces: Sequence[Fragment]) -> PagePart:
             plain(f"priority {piece.priority}", "dim"),
             f"{piece.tokens} tokens",
         ]
-        for piece in shown
+        for piece in fragments
     ]
-    more = len(pieces) - len(shown)
+    more = len(pieces) - len(fragments)
     rest = [plain(f"and {more} more", "dim")] if more else []
     return Indented(Stack(Columns(rows), *rest), 2)
 
@@ -380,15 +384,15 @@ _MOST_PAIRS = 20_000_000  # longer texts take seconds to compare word by word
 _ALIKE = 0.3  # of less similar texts, marks would only speckle the text
 
 
-def replay_page(found: Replayed) -> PagePart:
+def replay_page(replay: Replayed) -> PagePart:
     """Render a comparison of two replies."""
-    parts: list[PagePart] = [_what_was_sent(found), plain(""), _replay_facts(found), plain("")]
-    if found.then is None:
-        why = found.error_then or "its reply is not in the history"
+    parts: list[PagePart] = [_what_was_sent(replay), plain(""), _replay_facts(replay), plain("")]
+    if replay.then is None:
+        why = replay.error_then or "its reply is not in the history"
         parts += [plain(f"No earlier reply to compare with: {why}", "yellow"), plain("")]
-        parts += [plain("--- now", "cyan"), plain(found.now.text)]
+        parts += [plain("--- now", "cyan"), plain(replay.now.text)]
         return Stack(*parts)
-    old, new, told = _marked(harmless(found.then.text), harmless(found.now.text))
+    old, new, told = _marked(harmless(replay.then.text), harmless(replay.now.text))
     return Stack(*parts, SideBySide(old, new), plain(""), plain(told, "dim"))
 
 
@@ -420,18 +424,18 @@ class SideBySide(Struct, frozen=True):
         yield table
 
 
-def _what_was_sent(found: Replayed) -> PagePart:
-    if not found.differences:
-        return plain(f"Sent the bytes of turn {found.turn} to the same server again.", "bold")
-    lines = [plain(f"Sent the request of turn {found.turn} again, with changes:", "bold")]
-    lines += [plain(f"  {difference}") for difference in found.differences]
-    other = "" if found.sent_model == found.model_then else "other "
+def _what_was_sent(replay: Replayed) -> PagePart:
+    if not replay.differences:
+        return plain(f"Sent the bytes of turn {replay.turn} to the same server again.", "bold")
+    lines = [plain(f"Sent the request of turn {replay.turn} again, with changes:", "bold")]
+    lines += [plain(f"  {difference}") for difference in replay.differences]
+    other = "" if replay.sent_model == replay.model_then else "other "
     lines.append(plain(f"  Every {other}byte of the request is identical."))
     return Stack(*lines)
 
 
-def _replay_facts(found: Replayed) -> PagePart:
-    then, now = _node_words(found.then), _node_words(found.now)
+def _replay_facts(replay: Replayed) -> PagePart:
+    then, now = _node_words(replay.then), _node_words(replay.now)
     names = ("model", "time", "read", "written", "cost", "ended")
     rows = [
         [plain(name, "dim"), old, new]
@@ -467,11 +471,11 @@ def _marked(then: str, now: str) -> tuple[Words, Words, str]:
         return plain(then), plain(now), "The replies differ."
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     alike = matcher.ratio()
-    told = f"{100 * alike:.0f} % alike."
+    text = f"{100 * alike:.0f} % alike."
     if alike < _ALIKE:
-        return plain(then), plain(now), told
+        return plain(then), plain(now), text
     left, right = Words([]), Words([])
     for what, i, j, k, m in matcher.get_opcodes():
         left.append("".join(old[i:j]), "" if what == "equal" else "red")
         right.append("".join(new[k:m]), "" if what == "equal" else "green")
-    return left, right, told
+    return left, right, text

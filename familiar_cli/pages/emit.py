@@ -174,8 +174,8 @@ def set_up_streams() -> None:
         if not reconfigure:
             continue
         if ON_WINDOWS and not stream.isatty():
-            named = os.environ.get("PYTHONIOENCODING", "").partition(":")[0]
-            reconfigure(encoding=named or "utf-8", newline="\n")
+            name = os.environ.get("PYTHONIOENCODING", "").partition(":")[0]
+            reconfigure(encoding=name or "utf-8", newline="\n")
         reconfigure(errors="backslashreplace")
 
 

@@ -37,7 +37,7 @@ _EXCERPT_CHARS: Final = 200
 _CONTEXT_CHARS: Final = 100
 
 
-def channels_page(found: Sequence[ChannelCount], zone: tzinfo | None) -> PagePart:
+def channels_page(counts: Sequence[ChannelCount], zone: tzinfo | None) -> PagePart:
     """Render the channels, most recent first."""
     rows = [
         [
@@ -46,13 +46,13 @@ def channels_page(found: Sequence[ChannelCount], zone: tzinfo | None) -> PagePar
             f"{_day_words(c.first_at, zone)} – {_day_words(c.last_at, zone)}",
             plain(f"imported ({c.imported_from})" if c.imported_from else "", "dim"),
         ]
-        for c in found
+        for c in counts
     ]
     return Columns(rows, ("channel", "turns", "from – to", ""), right=(1,))
 
 
 def transcript_page(
-    shown: Sequence[Kept],
+    selections: Sequence[Kept],
     standings: Mapping[int, TurnStatus],
     labels: Labels,
     zone: tzinfo | None,
@@ -63,7 +63,7 @@ def transcript_page(
     """Render turns for people: by channel and day, with times and speakers.
 
     Args:
-        shown: The turns.
+        selections: The turns.
         standings: Their status.
         labels: Labels of people.
         zone: The timezone of the times.
@@ -75,20 +75,20 @@ def transcript_page(
     def place(kept: Kept) -> tuple[str, str]:
         return kept.turn.channel_id, _day_words(kept.turn.at, zone)
 
-    for (channel, day), members in groupby(shown, place):
+    for (channel, day), members in groupby(selections, place):
         parts.append(plain(f"{one_line(channel)}, {day}", "bold"))
-        for kept in members:
-            became = standings.get(kept.turn.id, TurnStatus())
-            is_chosen = kept.turn.id == chosen
-            flags = (*_marks_of(became), *map(str, filter(None, [written.get(kept.turn.id)])))
-            parts.append(_said_by(kept, labels, zone, chosen=is_chosen, flags=flags))
+        for selection in members:
+            became = standings.get(selection.turn.id, TurnStatus())
+            is_chosen = selection.turn.id == chosen
+            flags = (*_marks_of(became), *map(str, filter(None, [written.get(selection.turn.id)])))
+            parts.append(_said_by(selection, labels, zone, chosen=is_chosen, flags=flags))
             style = "" if became.stands or became.hidden else "dim"
-            parts.append(Indented(plain(kept.turn.content, style)))
+            parts.append(Indented(plain(selection.turn.content, style)))
     return Stack(*parts)
 
 
 def transcript_data(
-    shown: Iterable[Kept],
+    selections: Iterable[Kept],
     standings: Mapping[int, TurnStatus],
     swipes: Mapping[int, Sequence[str]],
     written: Mapping[int, TurnName],
@@ -96,11 +96,11 @@ def transcript_data(
 ) -> list[dict[str, Any]]:
     """Build the JSON of turns, with the status of each and its imported swipes."""
     return [
-        _turn_data(kept, ids)
-        | {"origin": str(written[kept.turn.id]) if kept.turn.id in written else None}
-        | _standing_data(standings.get(kept.turn.id, TurnStatus()))
-        | ({"swipes": list(given)} if (given := swipes.get(kept.turn.id)) else {})
-        for kept in shown
+        _turn_data(selection, ids)
+        | {"origin": str(written[selection.turn.id]) if selection.turn.id in written else None}
+        | _standing_data(standings.get(selection.turn.id, TurnStatus()))
+        | ({"swipes": list(values)} if (values := swipes.get(selection.turn.id)) else {})
+        for selection in selections
     ]
 
 
@@ -139,36 +139,38 @@ def found_page(
     return Stack(*parts)
 
 
-def found_data(query: str, found: Sequence[TurnHit], ids: Mapping[int, str]) -> dict[str, Any]:
+def found_data(query: str, hits: Sequence[TurnHit], ids: Mapping[int, str]) -> dict[str, Any]:
     """Build the JSON of found turns, best first."""
     return {
         "query": query,
         "hits": [
-            _turn_data(next(kept for kept in hit.around if kept.turn.id == hit.turn.id), ids)
+            _turn_data(
+                next(selection for selection in hit.around if selection.turn.id == hit.turn.id), ids
+            )
             | {
                 "score": round(hit.score, 4),
                 "marks": [list(span) for span in match_spans(query, hit.turn.content)],
                 "around": [_turn_data(k, ids) for k in hit.around if k.turn.id != hit.turn.id],
             }
-            for hit in found
+            for hit in hits
         ],
     }
 
 
-def stats_page(found: Statistics, labels: Labels, zone: tzinfo | None) -> PagePart:
+def stats_page(statistics: Statistics, labels: Labels, zone: tzinfo | None) -> PagePart:
     """Render statistics with bars; of long lists, the most recent part."""
-    labels = labels.joined(a.author for a in found.authors)
+    labels = labels.joined(a.author for a in statistics.authors)
     name = labels.familiar
-    authors = [(labels.of(a.author) if a.author else name, a.turns) for a in found.authors]
+    authors = [(labels.of(a.author) if a.author else name, a.turns) for a in statistics.authors]
     return Stack(
-        plain(f"{found.turns:,} turns, about {found.tokens:,} tokens", "bold"),
-        *_bar_chart("by channel", [(c.channel, c.turns) for c in found.channels[:_MOST]]),
-        *_more_rows(found.channels, "channels"),
+        plain(f"{statistics.turns:,} turns, about {statistics.tokens:,} tokens", "bold"),
+        *_bar_chart("by channel", [(c.channel, c.turns) for c in statistics.channels[:_MOST]]),
+        *_more_rows(statistics.channels, "channels"),
         *_bar_chart("by person", authors[:_MOST]),
         *_more_rows(authors, "people"),
-        *_bar_chart("by month", [(m.month, m.turns) for m in found.months[-_MOST:]]),
-        *_more_rows(found.months, "months before"),
-        plain(_span_line(found, zone), "dim"),
+        *_bar_chart("by month", [(m.month, m.turns) for m in statistics.months[-_MOST:]]),
+        *_more_rows(statistics.months, "months before"),
+        plain(_span_line(statistics, zone), "dim"),
     )
 
 
@@ -187,9 +189,9 @@ def _more_rows(rows: Sequence[object], what: str) -> list[PagePart]:
     return [plain(f"  and {left:,} more {what}; --json has all", "dim")] if left > 0 else []
 
 
-def _span_line(found: Statistics, zone: tzinfo | None) -> str:
-    first = min(channel.first_at for channel in found.channels)
-    last = max(channel.last_at for channel in found.channels)
+def _span_line(statistics: Statistics, zone: tzinfo | None) -> str:
+    first = min(channel.first_at for channel in statistics.channels)
+    last = max(channel.last_at for channel in statistics.channels)
     return f"from {_day_words(first, zone)} to {_day_words(last, zone)}; months are counted in UTC"
 
 
@@ -197,16 +199,16 @@ def _passage_page(
     query: str, hits: Sequence[TurnHit], labels: Labels, zone: tzinfo | None
 ) -> list[PagePart]:
     """Render hits of one channel with the turns around them, each turn once."""
-    chosen = {hit.turn.id for hit in hits}
-    shown = {kept.turn.id: kept for hit in hits for kept in hit.around}
+    selection = {hit.turn.id for hit in hits}
+    selections = {kept.turn.id: kept for hit in hits for kept in hit.around}
     parts: list[PagePart] = []
-    for kept in (shown[turn_id] for turn_id in sorted(shown)):
-        if kept.turn.id in chosen:
+    for kept in (selections[turn_id] for turn_id in sorted(selections)):
+        if kept.turn.id in selection:
             parts.append(_said_by(kept, labels, zone, chosen=True))
             parts.append(_excerpt_page(query, kept.turn.content))
         else:
-            said = one_line(kept.turn.content, _CONTEXT_CHARS)
-            parts.append(Indented(plain(f"{_speaker_label(kept.turn, labels)}: {said}", "dim")))
+            text = one_line(kept.turn.content, _CONTEXT_CHARS)
+            parts.append(Indented(plain(f"{_speaker_label(kept.turn, labels)}: {text}", "dim")))
     return parts
 
 
@@ -221,13 +223,13 @@ def _excerpt_page(query: str, text: str) -> PagePart:
 
 
 def _said_by(
-    kept: Kept, labels: Labels, zone: tzinfo | None, *, chosen: bool, flags: Iterable[str] = ()
+    selection: Kept, labels: Labels, zone: tzinfo | None, *, chosen: bool, flags: Iterable[str] = ()
 ) -> Words:
-    turn = kept.turn
+    turn = selection.turn
     states = (
         ("hidden", turn.hidden),
         ("interrupted", turn.partial),
-        ("time estimated", kept.estimated),
+        ("time estimated", selection.estimated),
         ("voice", turn.modality == "voice"),
     )
     flags = [*(flag for flag, holds in states if holds), *flags]
@@ -244,8 +246,8 @@ def _speaker_label(turn: Turn, labels: Labels) -> str:
     return {"assistant": labels.familiar, "user": "User"}.get(turn.role, "System")
 
 
-def _turn_data(kept: Kept, ids: Mapping[int, str]) -> dict[str, Any]:
-    turn = kept.turn
+def _turn_data(selection: Kept, ids: Mapping[int, str]) -> dict[str, Any]:
+    turn = selection.turn
     return {
         "turn": turn.id,
         "id": ids.get(turn.id),
@@ -253,14 +255,14 @@ def _turn_data(kept: Kept, ids: Mapping[int, str]) -> dict[str, Any]:
         "role": turn.role,
         "author": turn.author,
         "at": iso(turn.at),
-        "at_estimated": kept.estimated,
+        "at_estimated": selection.estimated,
         "content": turn.content,
         "modality": turn.modality,
         "source": turn.source,
         "partial": turn.partial,
         "hidden": turn.hidden,
         "reply_to": turn.reply_to,
-        "message_id": kept.message_id or None,
+        "message_id": selection.message_id or None,
     }
 
 

@@ -32,18 +32,18 @@ _MOST_EFFECTS: Final = 20
 _EFFECT_CHARS: Final = 120
 
 
-def report_page(done: ImportReport, *, dry_run: bool) -> RenderableType:
+def report_page(report: ImportReport, *, dry_run: bool) -> RenderableType:
     """Describe what became of each file, and the effect of each setting."""
     groups = [
-        ("In every prompt", done.in_every_prompt),
-        ("Found when it fits", done.found_when_it_fits),
-        ("Kept for export, without effect here", done.kept_unmapped),
+        ("In every prompt", report.in_every_prompt),
+        ("Found when it fits", report.found_when_it_fits),
+        ("Kept for export, without effect here", report.kept_unmapped),
     ]
-    if not (done.in_every_prompt or done.found_when_it_fits):  # the kept ones are files
+    if not (report.in_every_prompt or report.found_when_it_fits):  # the kept ones are files
         groups = []
-    rows = replace(done, kept_unmapped=()) if groups else done
+    rows = replace(report, kept_unmapped=()) if groups else report
     effects = (part for title, names in groups if names for part in _name_group(title, names))
-    headline = plain(done.headline(dry_run=dry_run), "bold")
+    headline = plain(report.headline(dry_run=dry_run), "bold")
     return Group(headline, _reports_table(rows), *effects)
 
 
@@ -77,28 +77,28 @@ def lines_page(done: ImportedLines, *, dry_run: bool) -> RenderableType:
     return Group(*parts)
 
 
-def _reports_table(done: ImportReport) -> RenderableType:
-    rows = list(_report_rows(done))
+def _reports_table(report: ImportReport) -> RenderableType:
+    rows = list(_report_rows(report))
     more = len(rows) - _MOST_LINES
     shown = rows if more <= 1 else [*rows[:_MOST_LINES], ("  …", "dim", f"{more} more (--json)")]
     return column_table([plain(kind, style), plain(what)] for kind, style, what in shown)
 
 
-def _report_rows(done: ImportReport) -> Iterator[tuple[str, str, str]]:
-    for path in done.written:
-        overwritten = path in done.overwritten
+def _report_rows(report: ImportReport) -> Iterator[tuple[str, str, str]]:
+    for path in report.written:
+        overwritten = path in report.overwritten
         yield ("  overwritten" if overwritten else "  written", "green", path)
-    for path in done.removed:
+    for path in report.removed:
         yield "  removed", "red", path
-    for path in done.edited:
-        how = "deleted or moved here; left so" if path in done.deleted else "edited since; kept"
+    for path in report.edited:
+        how = "deleted or moved here; left so" if path in report.deleted else "edited since; kept"
         yield "  yours", "cyan", f"{path} ({how})"
-    for path in done.unchanged:
+    for path in report.unchanged:
         yield "  unchanged", "dim", path
-    for name in done.kept_unmapped:
+    for name in report.kept_unmapped:
         use = "its jobs are scheduled" if name.upper() == _JOBS else "not used"
         yield "  kept", "dim", f"{one_line(name, _CHARS)} ({use})"
-    for left in done.left_out:
+    for left in report.left_out:
         yield "  left out", "red", f"{left.file}: {one_line(left.reason, _CHARS)}"
 
 
@@ -115,8 +115,8 @@ def imported_chats_page(done: ImportedChats, *, dry_run: bool) -> RenderableType
     parts: list[RenderableType] = []
     for chat in done.chats[:_CHATS]:
         parts.append(plain(_chats_headline(chat, dry_run=dry_run), "bold"))
-        found = [*_chat_facts(chat), *_chat_rows(chat)] if dry_run else _chat_rows(chat)
-        rows = [[plain(f"  {kind}", "dim"), plain(what)] for kind, what in found]
+        result = [*_chat_facts(chat), *_chat_rows(chat)] if dry_run else _chat_rows(chat)
+        rows = [[plain(f"  {kind}", "dim"), plain(what)] for kind, what in result]
         parts.extend([column_table(rows)] if rows else [])
     if done.passed_over:
         skipped = (one_line(Path(one.file).name) for one in done.passed_over)
@@ -282,23 +282,23 @@ _NAMES: Final = {
 }
 
 
-def imported_folder_page(done: ImportedFolder, *, dry_run: bool) -> RenderableType:
+def imported_folder_page(folder: ImportedFolder, *, dry_run: bool) -> RenderableType:
     """Describe the import of the characters and of each kind of file, and what was left out."""
     parts: list[RenderableType] = []
-    if done.familiars:
-        parts.append(column_table(_familiar_rows(done)))
-    parts.append(column_table(_kind_rows(done)))
-    left = list(_left_out_rows(done))
+    if folder.familiars:
+        parts.append(column_table(_familiar_rows(folder)))
+    parts.append(column_table(_kind_rows(folder)))
+    left = list(_left_out_rows(folder))
     parts += [plain("Left out:", "bold"), column_table(left[:_MOST_REASONS])] if left else []
-    if len(left) > _MOST_REASONS or len(done.familiars) > _MOST_REASONS:
+    if len(left) > _MOST_REASONS or len(folder.familiars) > _MOST_REASONS:
         parts.append(plain("Not everything is shown; `--json` has all of it.", "dim"))
     if dry_run:
         parts.append(plain("Nothing was written (--dry-run).", "bold"))
     return Group(*parts)
 
 
-def _familiar_rows(done: ImportedFolder) -> Iterator[list[RenderableType]]:
-    for one in done.familiars[:_MOST_REASONS]:
+def _familiar_rows(folder: ImportedFolder) -> Iterator[list[RenderableType]]:
+    for one in folder.familiars[:_MOST_REASONS]:
         yield [
             plain(f"{one_line(one.name, 40)} ({one.id})", "bold"),
             plain(_DEEDS.get(one.outcome, one.outcome)),
@@ -314,25 +314,25 @@ def _turns_words(one: FamiliarInFolder) -> str:
     return f"{counted(one.turns, 'new turn')} in {where}{memories}"
 
 
-def _kind_rows(done: ImportedFolder) -> Iterator[list[RenderableType]]:
-    found: dict[str, Counter[str]] = {}
-    for file in done.files:
-        found.setdefault(file.kind, Counter())[file.outcome] += 1
+def _kind_rows(folder: ImportedFolder) -> Iterator[list[RenderableType]]:
+    counts: dict[str, Counter[str]] = {}
+    for file in folder.files:
+        counts.setdefault(file.kind, Counter())[file.outcome] += 1
     for kind, name in _NAMES.items():
-        if kind in found:
-            what = ", ".join(f"{found[kind][o]:,} {o}" for o in OUTCOMES[::-1] if found[kind][o])
+        if kind in counts:
+            what = ", ".join(f"{counts[kind][o]:,} {o}" for o in OUTCOMES[::-1] if counts[kind][o])
             yield [plain(f"  {name}", "dim"), plain(what)]
 
 
-def _left_out_rows(done: ImportedFolder) -> Iterator[list[RenderableType]]:
+def _left_out_rows(folder: ImportedFolder) -> Iterator[list[RenderableType]]:
     """Yield the skipped files: failures first, then those never imported in one line."""
-    named = [file for file in done.files if file.reason and file.outcome != "read"]
-    for file in sorted(named, key=lambda file: not _is_problem(file)):
+    reports = [file for file in folder.files if file.reason and file.outcome != "read"]
+    for file in sorted(reports, key=lambda file: not _is_problem(file)):
         if file.kind not in _HOUSEKEEPING:
             style = "red" if _is_problem(file) else "dim"
             path = plain(f"  {one_line(file.path, _REASON_CHARS)}", style)
             yield [path, plain(one_line(file.reason, _REASON_CHARS))]
-    rest = [file.path for file in named if file.kind in _HOUSEKEEPING]
+    rest = [file.path for file in reports if file.kind in _HOUSEKEEPING]
     if rest:
         files = counted(len(rest), "file or directory", "files and directories")
         names = ", ".join(one_line(path, _NAME_CHARS) for path in rest[:_EXAMPLES])

@@ -98,10 +98,14 @@ def hits_page(hits: Iterable[GrepHit]) -> PagePart:
     return Columns(rows)
 
 
-def applied_text(done: Applied, *, dry_run: bool) -> str:
+def applied_text(changes: Applied, *, dry_run: bool) -> str:
     """Describe a change, one line for each file."""
     wrote, deleted = ("would write", "would delete") if dry_run else ("wrote", "deleted")
-    groups = ((wrote, done.written), ("unchanged", done.unchanged), (deleted, done.deleted))
+    groups = (
+        (wrote, changes.written),
+        ("unchanged", changes.unchanged),
+        (deleted, changes.deleted),
+    )
     return "".join(f"{what} {path}\n" for what, paths in groups for path in paths)
 
 
@@ -219,20 +223,20 @@ def diff_page(text: str) -> PagePart:
 def blame_text(
     lines: Sequence[BlamedLine],
     zone: tzinfo | None,
-    said: Mapping[int, Sequence[Turn]] | None = None,
+    turns: Mapping[int, Sequence[Turn]] | None = None,
 ) -> str:
     """Render each line with the commit, time and source that wrote it.
 
     Args:
         lines: The lines of a file.
         zone: The timezone of the times shown.
-        said: Turns to show below a line, by its number.
+        turns: Turns to show below a line, by its number.
     """
     width = max((len(line.commit.source) for line in lines), default=0)
     return "".join(
         f"{line.commit.id[:SHORT]}  {local_time(line.commit.time, zone)}"
         f"  {line.commit.source:<{width}}  {line.line:>{len(str(len(lines)))}}  {line.text}\n"
-        + "".join(map(_turn_words, (said or {}).get(line.line, ())))
+        + "".join(map(_turn_words, (turns or {}).get(line.line, ())))
         for line in lines
     )
 
@@ -313,9 +317,9 @@ def _loss_text(loss: WordLoss) -> str:
     return f"{words or counted(loss.chars, 'character')} ({loss.why})"
 
 
-def shared_line(named: Named) -> str:
+def shared_line(names: Named) -> str:
     """Say that several people share a name."""
-    return f"{named.name!r} is shared by {', '.join(named.slugs)}"
+    return f"{names.name!r} is shared by {', '.join(names.slugs)}"
 
 
 def _person_row(person: KnownPerson, zone: tzinfo | None) -> list[object]:
@@ -336,39 +340,41 @@ _CHARS: Final = 160
 _VERDICTS: Final = {"real": "the model agrees", "not": "the model disagrees", "unsure": "unsure"}
 
 
-def housekeeping_page(done: Tidied) -> PagePart:
+def housekeeping_page(tidying: Tidied) -> PagePart:
     """Render the findings by check, with the affected lines."""
-    return Stack(*_finding_parts(done))
+    return Stack(*_finding_parts(tidying))
 
 
-def summary_line(done: Tidied) -> str:
+def summary_line(tidying: Tidied) -> str:
     """Summarise in one line how much was checked and found."""
-    looked = f"{counted(len(done.checks), 'check')} of {counted(done.files, 'file')}"
-    if not done.found:
+    looked = f"{counted(len(tidying.checks), 'check')} of {counted(tidying.files, 'file')}"
+    if not tidying.found:
         return f"Nothing to tidy up: {looked} found nothing."
     mendable = sum(
-        bool(one.finding.repair) and not one.plan_id and not one.rejected for one in done.found
+        bool(one.finding.repair) and not one.plan_id and not one.rejected for one in tidying.found
     )
     more = f" `--propose` makes plans for {mendable} of them." if mendable else ""
     new = ""
-    if proposed := len(done.proposed):
+    if proposed := len(tidying.proposed):
         awaits = "awaits" if proposed == 1 else "await"
         new = f" {counted(proposed, 'new plan')} {awaits} review: `familiar review list`."
-    return f"{looked}: {counted(len(done.found), 'finding')}.{new or ' Nothing was changed.'}{more}"
+    return (
+        f"{looked}: {counted(len(tidying.found), 'finding')}.{new or ' Nothing was changed.'}{more}"
+    )
 
 
-def _finding_parts(done: Tidied) -> Iterator[PagePart]:
+def _finding_parts(tidying: Tidied) -> Iterator[PagePart]:
     from familiar_cli.writing.housekeeping.run import TITLES
 
-    for number, (check, group) in enumerate(groupby(done.found, lambda one: one.finding.check)):
-        found = list(group)
+    for number, (check, group) in enumerate(groupby(tidying.found, lambda one: one.finding.check)):
+        items = list(group)
         if number:
             yield plain("")
-        yield plain(f"{TITLES[check]} ({len(found)})", "bold")
-        for one in found[:_MOST_OF_A_CHECK]:
+        yield plain(f"{TITLES[check]} ({len(items)})", "bold")
+        for one in items[:_MOST_OF_A_CHECK]:
             yield from _finding_lines(one)
-        if len(found) > _MOST_OF_A_CHECK:
-            left = len(found) - _MOST_OF_A_CHECK
+        if len(items) > _MOST_OF_A_CHECK:
+            left = len(items) - _MOST_OF_A_CHECK
             yield plain(f"  … {left} more: `familiar housekeep {check} --json`", "dim")
 
 
@@ -401,11 +407,11 @@ _BOXES = {"open": " ", "done": "x", "dropped": "-"}
 
 def show_items(out: Output, desk: Desk, *, every: bool) -> None:
     """Print a list; only open items, unless `every`."""
-    shown = _shown_items(desk, every=every)
-    rows = _item_rows(shown)
+    items = _shown_items(desk, every=every)
+    rows = _item_rows(items)
     page = Columns(rows, ("no.", "", "when", "what"), right=(0,)) if rows else None
-    out.answer(_desk_data(desk, shown), page)
-    if not shown:
+    out.answer(_desk_data(desk, items), page)
+    if not items:
         out.note(_ADD[desk.rel_path])
 
 
@@ -437,17 +443,17 @@ def _desk_data(desk: Desk, shown: list[ListedItem]) -> dict[str, object]:
     }
 
 
-def show_change(out: Output, done: ItemChange, *, is_new: bool = False) -> None:
+def show_change(out: Output, change: ItemChange, *, is_new: bool = False) -> None:
     """Print the diff of the file, and the item."""
-    out.answer(done, lambda: exact(done.diff))
-    item, item_id = done.item, f"{done.rel_path[:1]}{done.item.number}"
-    if not done.changed:
+    out.answer(change, lambda: exact(change.diff))
+    item, item_id = change.item, f"{change.rel_path[:1]}{change.item.number}"
+    if not change.changed:
         out.note(f"{item_id} is already {item.mark}; nothing was changed.")
         return
     when = f", {_due_words(item)}" if item.mark == "open" and item.due else ""
-    deed = ("Would add" if done.dry_run else "Added") + f" {item_id}"
+    deed = ("Would add" if change.dry_run else "Added") + f" {item_id}"
     out.note(f"{deed if is_new else f'{item_id} is {item.mark}'}{when}.")
-    if done.dry_run:
+    if change.dry_run:
         out.note("Nothing was changed (--dry-run).")
 
 
@@ -486,17 +492,17 @@ def _due_words(item: ListedItem) -> str:
 
 def built_text(built: IndexBuilt) -> str:
     """Describe a build of the index in a few lines."""
-    done, made = built.refreshed, built.embedded
+    done, result = built.refreshed, built.embedded
     lines = [f"rebuilt: {done.rebuilt}"] if done.rebuilt else []
     lines.append(
         f"files: {len(done.changed)} read, {len(done.removed)} removed, {done.unchanged} unchanged"
     )
-    if made.replaced_model:
-        lines.append(f"vectors from {made.replaced_model} were discarded")
-    if made.busy:
+    if result.replaced_model:
+        lines.append(f"vectors from {result.replaced_model} were discarded")
+    if result.busy:
         lines.append("vectors: another process is making them")
     else:
-        lines.append(f"vectors: {made.done} made, {made.waiting} waiting")
+        lines.append(f"vectors: {result.done} made, {result.waiting} waiting")
     if built.turns.busy:
         lines.append("vectors of turns: another process is making them")
     elif built.turns.done or built.turns_waiting:
@@ -539,20 +545,20 @@ def _no_vectors(opened: EmbedderChoice) -> str:
     return f"none: {opened.reason}" + (f": `{opened.hint}`" if opened.hint else "")
 
 
-def graph_tree(found: Around) -> RenderableType:
+def graph_tree(graph: Around) -> RenderableType:
     """Render a page with its neighbourhood as a tree, each page once, nearest first."""
     from rich.tree import Tree
 
-    assert found.center
-    titles = {node.path: node for node in found.nodes}
-    root = Tree(plain(f"{found.center.title}  {found.center.path}", "bold"))
-    branches = {found.center.path: root}
+    assert graph.center
+    titles = {node.path: node for node in graph.nodes}
+    root = Tree(plain(f"{graph.center.title}  {graph.center.path}", "bold"))
+    branches = {graph.center.path: root}
     told: set[Edge] = set()
-    level = [found.center.path]
+    level = [graph.center.path]
     while level:
         below: list[str] = []
         for path in level:
-            for edge in found.edges:
+            for edge in graph.edges:
                 if edge in told or path not in {edge.source, edge.target}:
                     continue
                 told.add(edge)
@@ -566,13 +572,13 @@ def graph_tree(found: Around) -> RenderableType:
     return root
 
 
-def overview_text(found: Around) -> str:
+def overview_text(graph: Around) -> str:
     """List all relations, one per line."""
-    titles = {node.path: node for node in found.nodes}
+    titles = {node.path: node for node in graph.nodes}
     return "".join(
         f"{_title(edge.source, titles)}: {edge.relation} "
         f"{_title(edge.target, titles)}{edge_span(edge)}\n"
-        for edge in found.edges
+        for edge in graph.edges
     )
 
 
@@ -590,21 +596,21 @@ def edge_text(edge: Edge, path: str, titles: dict[str, GraphPage]) -> str:
 
 def edge_span(edge: Edge) -> str:
     """Render the period of a relation in brackets; empty if unknown."""
-    told = [f"since {edge.since}"] if edge.since else []
-    told += [f"until {edge.until}"] if edge.until else []
-    return f" ({', '.join(told)})" if told else ""
+    parts = [f"since {edge.since}"] if edge.since else []
+    parts += [f"until {edge.until}"] if edge.until else []
+    return f" ({', '.join(parts)})" if parts else ""
 
 
-def dot_text(found: Around) -> str:
+def dot_text(graph: Around) -> str:
     """Render the graph in Graphviz's language."""
     nodes = "".join(
         f"  {json.dumps(node.id)} [label={json.dumps(node.title, ensure_ascii=False)}];\n"
-        for node in found.nodes
+        for node in graph.nodes
     )
     edges = "".join(
         f"  {json.dumps(_node_id(edge.source))} -> {json.dumps(_node_id(edge.target))}"
         f" [label={json.dumps(edge.relation + edge_span(edge), ensure_ascii=False)}];\n"
-        for edge in found.edges
+        for edge in graph.edges
     )
     return f"digraph familiar {{\n{nodes}{edges}}}\n"
 

@@ -139,13 +139,13 @@ def mark_query(query: str, text: str) -> Words:
     """Mark the words of a query in a text, in any inflected form."""
     from familiar_cli.store.fts import match_spans  # few pages are results of a search
 
-    shown, at = plain(""), 0
+    words, at = plain(""), 0
     for first, last in match_spans(query, text):
-        shown.append(text[at:first])
-        shown.append(text[first:last], "bold yellow")
+        words.append(text[at:first])
+        words.append(text[first:last], "bold yellow")
         at = last
-    shown.append(text[at:])
-    return shown
+    words.append(text[at:])
+    return words
 
 
 def local_time(moment: datetime | str | None, zone: tzinfo | None, *, seconds: bool = False) -> str:
@@ -199,15 +199,15 @@ def _side_by_side(
 ) -> list[str]:
     """Return the lines of one row, whose cells may have several."""
     height = max(map(len, row), default=0)
-    made = []
+    items = []
     for at in range(height):
         cells = (cell[at] if at < len(cell) else "" for cell in row)
         filled = (
             _fill_width(cell, widths[number], to_right=number in to_right)
             for number, cell in enumerate(cells)
         )
-        made.append(_GAP.join(filled))
-    return made
+        items.append(_GAP.join(filled))
+    return items
 
 
 def _fill_width(text: str, width: int, *, to_right: bool) -> str:

@@ -85,12 +85,15 @@ def _status_lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple
     yield from _cost_lines(status.costs)
 
 
-def _audience_lines(found: Audience) -> Iterator[tuple[str, str]]:
+def _audience_lines(audience: Audience) -> Iterator[tuple[str, str]]:
     where = "; `familiar doctor` names them"
-    if found.notes:
-        yield "public", f"{counted(len(found.notes), 'page')} that others can hear{where}"
-    if found.withheld:
-        yield "private", f"{counted(len(found.withheld), 'page')} of which others hear less{where}"
+    if audience.notes:
+        yield "public", f"{counted(len(audience.notes), 'page')} that others can hear{where}"
+    if audience.withheld:
+        yield (
+            "private",
+            f"{counted(len(audience.withheld), 'page')} of which others hear less{where}",
+        )
 
 
 def _waiting_lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
@@ -111,13 +114,13 @@ def _waiting_lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tupl
 
 
 def _cost_lines(costs: Sequence[CostStatus]) -> Iterator[tuple[str, str]]:
-    told = [
+    parts = [
         f"{one.command} {one.read_per_100_turns:,} read, {one.written_per_100_turns:,} written"
         for one in costs
         if one.read_per_100_turns is not None
     ]
-    if told:
-        yield "tokens", f"for 100 turns: {'; '.join(told)}"
+    if parts:
+        yield "tokens", f"for 100 turns: {'; '.join(parts)}"
 
 
 def _desk_lines(desk: DeskStatus) -> Iterator[tuple[str, str]]:
@@ -289,14 +292,14 @@ class Narrator:
         """Print the answer, and the errors."""
         imported = data["imported"]
         waiting = data["remaining"] - imported
-        told = "All turns have been processed."
+        text = "All turns have been processed."
         if waiting:
-            told = f"{counted(waiting, 'turn')} {'is' if waiting == 1 else 'are'} waiting."
-        self._out.note(told)
+            text = f"{counted(waiting, 'turn')} {'is' if waiting == 1 else 'are'} waiting."
+        self._out.note(text)
         if imported:
             wait = "waits" if imported == 1 else "wait"
-            told = f"{counted(imported, 'imported turn')} {wait} for `familiar write-memory`."
-            self._out.note(told)
+            text = f"{counted(imported, 'imported turn')} {wait} for `familiar write-memory`."
+            self._out.note(text)
         self._out.answer(data, None, errors, exit_code=0)  # it was asked to stop
 
 
@@ -307,14 +310,14 @@ def line_of(line: ServedLine, zone: tzinfo | None, *, names_familiar: bool = Fal
     """Render a turn as one line: time, number, channel, how it was matched, speaker, text."""
     turn = line.turn
     if line.reason:
-        named = f" {line.familiar}" if names_familiar else ""
-        return f"{turn.at.astimezone(zone):%H:%M:%S}{named} ({line.match})"
+        name = f" {line.familiar}" if names_familiar else ""
+        return f"{turn.at.astimezone(zone):%H:%M:%S}{name} ({line.match})"
     cut = " (broke off)" if turn.partial else ""
-    said = one_line(turn.content, _TEXT_CHARS)
+    text = one_line(turn.content, _TEXT_CHARS)
     channel = one_line(turn.channel_id, 40)
     familiar = f" {line.familiar}" if names_familiar else ""
     head = f"{turn.at.astimezone(zone):%H:%M:%S}{familiar} {turn.id} {channel} ({line.match})"
-    return f"{head} {one_line(line.who, 40)}: {said}{cut}"
+    return f"{head} {one_line(line.who, 40)}: {text}{cut}"
 
 
 _VALUE_CHARS = 48
@@ -410,14 +413,14 @@ def channel_page(shown: ShownChannel, zone: tzinfo | None) -> PagePart:
     """Render the settings of one channel."""
     row = shown.listed
     last = f"{counted(row.turns, 'turn')}, the last at {local_time(row.last_at, zone)}"
-    said = last if row.turns else "no turns yet"
+    text = last if row.turns else "no turns yet"
     stays = "; its turns are not shown in other channels" if row.private else ""
     branch = [] if row.parent is None else [_setting_cells("branch", _branch_words(row), "")]
     body = [
         _setting_cells("label", row.label + stays, ""),
         *branch,
         _setting_cells("heard by", row.heard_by, ""),
-        _setting_cells("turns", said, ""),
+        _setting_cells("turns", text, ""),
         _setting_cells("file", shown.path, ""),
         _setting_cells("prompt", f"{shown.total_tokens} tokens: {shown.reason}", ""),
     ]
@@ -466,7 +469,7 @@ def _count_words(counts: Mapping[str, int]) -> str:
     return " and ".join(counted(count, what) for what, count in counts.items() if count)
 
 
-def sync_status_page(found: SyncStatus, zone: tzinfo | None) -> PagePart:
+def sync_status_page(status: SyncStatus, zone: tzinfo | None) -> PagePart:
     """Render remotes, instances and conflicts."""
     remotes = Columns(
         [
@@ -477,7 +480,7 @@ def sync_status_page(found: SyncStatus, zone: tzinfo | None) -> PagePart:
             if one.ahead
             else plain("up to date" if one.synced_at else ""),
         ]
-        for one in found.remotes
+        for one in status.remotes
     )
     instances = Columns(
         [
@@ -485,7 +488,7 @@ def sync_status_page(found: SyncStatus, zone: tzinfo | None) -> PagePart:
             _state_words(one),
             plain(f"last change {local_time(one.last_at, zone)}" if one.last_at else "", "dim"),
         ]
-        for one in found.instances
+        for one in status.instances
     )
     embodiments = Columns(
         [
@@ -493,23 +496,23 @@ def sync_status_page(found: SyncStatus, zone: tzinfo | None) -> PagePart:
             "embodiment",
             plain(f"synced {local_time(one.last_sync, zone)}" if one.last_sync else "", "dim"),
         ]
-        for one in found.embodiments
+        for one in status.embodiments
     )
     parts: list[PagePart] = [remotes, instances, embodiments]
-    if found.signing_key:
-        signed = f"encrypted bundles are signed with the key {found.signing_key}"
+    if status.signing_key:
+        signed = f"encrypted bundles are signed with the key {status.signing_key}"
         parts.append(plain(signed, "dim"))
-    parts += [plain(line, "yellow") for line in found.pending.lines()]
-    parts += [plain(f"conflict: {one.path} ({one.copy})", "red") for one in found.conflicts]
-    parts += [plain(line, "yellow") for line in _refused_lines(found.refused)]
-    if found.problem:
-        parts.append(plain(f"The last sync failed: {found.problem}", "red"))
+    parts += [plain(line, "yellow") for line in status.pending.lines()]
+    parts += [plain(f"conflict: {one.path} ({one.copy})", "red") for one in status.conflicts]
+    parts += [plain(line, "yellow") for line in _refused_lines(status.refused)]
+    if status.problem:
+        parts.append(plain(f"The last sync failed: {status.problem}", "red"))
     return Stack(*parts)
 
 
-def devices_text(found: Sequence[DeviceTrust]) -> str:
+def devices_text(items: Sequence[DeviceTrust]) -> str:
     """Render each machine with its trust, one per line."""
-    return "".join(f"{one.id}\t{_trust_words(one)}\n" for one in found)
+    return "".join(f"{one.id}\t{_trust_words(one)}\n" for one in items)
 
 
 def accepted_text(waited: Sequence[LargeDeletion], outcome: Outcome) -> str:
@@ -527,11 +530,11 @@ def _trust_words(one: DeviceTrust) -> str:
     return f"{one.trust}, not looked at before" if one.new and one.trust != "new" else one.trust
 
 
-def conflicts_text(found: Sequence[OpenConflict]) -> str:
+def conflicts_text(conflicts: Sequence[OpenConflict]) -> str:
     """Render conflicts with the differing lines of the other version."""
     return "\n".join(
         f"{one.path}: the version of {one.theirs or 'another machine'} is {one.copy}\n{one.diff}"
-        for one in found
+        for one in conflicts
     )
 
 

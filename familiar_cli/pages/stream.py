@@ -115,8 +115,8 @@ class Styler:
             for character in lead:
                 yield self._plain(character)
 
-    def _begin_line(self, mark: str, shown: str, style: str) -> tuple[str, str]:
-        self._line, self.shown, self._before = style, shown, mark[-1]
+    def _begin_line(self, mark: str, text: str, style: str) -> tuple[str, str]:
+        self._line, self.shown, self._before = style, text, mark[-1]
         return mark, self._style
 
     def _plain(self, character: str) -> tuple[str, str]:
@@ -351,13 +351,13 @@ class Wrapper:
 
 def _split_clusters(text: str) -> list[str]:
     """Split a text into characters with their combining marks, limiting the marks."""
-    found = []
+    items = []
     for cluster in _CLUSTERS.findall(text):
         while len(cluster) > _MOST_CLUSTER_CHARS:
-            found.append(cluster[:_MOST_CLUSTER_CHARS])
+            items.append(cluster[:_MOST_CLUSTER_CHARS])
             cluster = cluster[_MOST_CLUSTER_CHARS:]  # noqa: PLW2901
-        found.append(cluster)
-    return found
+        items.append(cluster)
+    return items
 
 
 _USUAL_COLUMNS: Final = 80
@@ -467,8 +467,8 @@ def show_past(turns: Sequence[Turn], name: str, me: Me, zone: tzinfo | None) -> 
         most = _LAST_CHARS if at > len(arranged) - 2 else _EARLIER_CHARS
         with StreamedText(
             sys.stdout, f"{when:%H:%M} {_speaker_name(turn, name, me)}", "dim"
-        ) as shown:
-            shown(_cut_words(turn.content, most))
+        ) as text:
+            text(_cut_words(turn.content, most))
 
 
 def _speaker_name(turn: Turn, name: str, me: Me) -> str:

@@ -88,9 +88,9 @@ def column_table(
         header: Names of the columns, if they are to be shown.
         right: Columns aligned to the right.
     """
-    names, made = list(header), [list(row) for row in rows]
-    table = _make_table(made, names, set(right))
-    return _Rows(table, made, names) if names else table
+    names, items = list(header), [list(row) for row in rows]
+    table = _make_table(items, names, set(right))
+    return _Rows(table, items, names) if names else table
 
 
 def _make_table(rows: list[list[RenderableType]], names: list[str], to_right: set[int]) -> Table:

@@ -34,25 +34,25 @@ def pass_text(report: WriterReport) -> str:
 
 def pass_notices(report: WriterReport, *, dry_run: bool = False) -> list[str]:
     """Return notices about a pass besides its files."""
-    told = [*report.notices, *map(_refusal_words, report.refused[:_MOST_REFUSALS])]
+    parts = [*report.notices, *map(_refusal_words, report.refused[:_MOST_REFUSALS])]
     more = len(report.refused) - _MOST_REFUSALS
     if more > 0:
-        told.append(f"{more} more refusals are in the record of run {report.run}.")
-    told.append(_covered_words(report, dry_run=dry_run))
+        parts.append(f"{more} more refusals are in the record of run {report.run}.")
+    parts.append(_covered_words(report, dry_run=dry_run))
     if report.newest_left:
-        told.append(
+        parts.append(
             "The newest exchange was skipped, since its reply may still change; "
             "`familiar write-memory --newest` reads it now."
         )
     if report.spent.calls:
-        told.append(_cost_words(report.spent, report.turns_covered))
+        parts.append(_cost_words(report.spent, report.turns_covered))
     if report.held:
-        told.append(f"Held for review: {', '.join(report.held)}.")
+        parts.append(f"Held for review: {', '.join(report.held)}.")
     if report.pending:
-        told.append(f"A plan awaits review: `familiar review show {report.pending}`.")
+        parts.append(f"A plan awaits review: `familiar review show {report.pending}`.")
     if dry_run:
-        told.append("Nothing was changed (--dry-run).")
-    return told
+        parts.append("Nothing was changed (--dry-run).")
+    return parts
 
 
 def estimate_text(told: dict[str, Any]) -> str:
@@ -192,36 +192,36 @@ def digests_page(tiers: Sequence[DigestStatus], zone: tzinfo | None) -> PagePart
     return Columns(rows, right=(1,))
 
 
-def digest_text(made: Distilled, *, dry_run: bool = False) -> str:
+def digest_text(digest: Distilled, *, dry_run: bool = False) -> str:
     """Describe the outcome for a digest in one line."""
-    match made.outcome:
+    match digest.outcome:
         case "made":
             verb = "would make" if dry_run else "made"
-            size = "" if dry_run and made.after is None else f", {made.tokens:,} tokens"
-            return f"{verb} {made.rel_path}{size}\n"
+            size = "" if dry_run and digest.after is None else f", {digest.tokens:,} tokens"
+            return f"{verb} {digest.rel_path}{size}\n"
         case "held":
-            return f"{made.rel_path} awaits review: familiar review show {made.plan_id}\n"
+            return f"{digest.rel_path} awaits review: familiar review show {digest.plan_id}\n"
         case "rejected":
-            again = f"familiar distill {made.name} --redo"
-            return f"{made.rel_path}: you rejected the plan from these sources; {again}\n"
+            again = f"familiar distill {digest.name} --redo"
+            return f"{digest.rel_path}: you rejected the plan from these sources; {again}\n"
         case "unchanged":
-            return f"{made.rel_path} is up to date\n"
+            return f"{digest.rel_path} is up to date\n"
         case _:
             return ""
 
 
-def digest_notes(made: Distilled, *, dry_run: bool = False) -> Iterator[str]:
+def digest_notes(digest: Distilled, *, dry_run: bool = False) -> Iterator[str]:
     """Yield further notices about a digest."""
-    if made.outcome == "nothing":
-        below = {"mid": "short", "long": "mid"}.get(made.name)
+    if digest.outcome == "nothing":
+        below = {"mid": "short", "long": "mid"}.get(digest.name)
         what = _NO_SESSIONS
         if below:
             what = f"{digest_path(below)} does not exist yet: `familiar distill {below}`"
         yield f"No sources: {what}."
-    before = read_page(made.before or "")
+    before = read_page(digest.before or "")
     if before.record is None and before.body.strip():
-        yield f"{made.rel_path} contains text of yours. It is kept until you delete it."
-    yield from _refusal_lines(made.name, made.refused)
+        yield f"{digest.rel_path} contains text of yours. It is kept until you delete it."
+    yield from _refusal_lines(digest.name, digest.refused)
     if dry_run:
         yield "Nothing was changed (--dry-run)."
 
@@ -245,7 +245,7 @@ def digest_state(tier: DigestStatus) -> str:
     return state if tier.scheduled else f"{state}, not on the schedule"
 
 
-def _outcome_verb(done: MadeFile, *, dry_run: bool) -> str:
+def _outcome_verb(file: MadeFile, *, dry_run: bool) -> str:
     if dry_run:
-        return "would make again" if done.again else "would make"
-    return "made again" if done.again else "made"
+        return "would make again" if file.again else "would make"
+    return "made again" if file.again else "made"
