@@ -76,10 +76,10 @@ class Contents(FamiliarGroup):
         from familiar_cli.pages.emit import set_up_streams
 
         set_up_streams()
-        given = list(sys.argv[1:] if args is None else args)
+        values = list(sys.argv[1:] if args is None else args)
         standalone = settings.pop("standalone_mode", True)
         try:
-            code = self._run(given, settings)
+            code = self._run(values, settings)
             sys.stdout.flush()
         except OSError as error:
             code = _close_quietly() if _is_closed_pipe(error) else _unwritten(error)
@@ -87,16 +87,16 @@ class Contents(FamiliarGroup):
             sys.exit(code if isinstance(code, int) else 0)
         return code
 
-    def _run(self, given: list[str], settings: dict[str, Any]) -> Any:
+    def _run(self, values: list[str], settings: dict[str, Any]) -> Any:
         """Run the command line, reporting our own and command-line errors."""
         try:
-            return super().main(given, standalone_mode=False, **settings)
+            return super().main(values, standalone_mode=False, **settings)
         except typer.Abort:
             return 130
         except FamiliarError as error:
-            return _report(error, given)
+            return _report(error, values)
         except _USAGE_ERROR as error:
-            return _report_usage(error, given)
+            return _report_usage(error, values)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options before the command; a shell may follow the completion options."""
@@ -248,8 +248,8 @@ def _version(ctx: typer.Context, value: bool) -> None:  # noqa: FBT001
             commit = (package / "commit.txt").read_text("ascii")  # written when a wheel is built
         except OSError:
             commit = find_commit(package.parent)
-        shown = f"familiar {__version__}" + (f" (commit {commit})" if commit else "")
-        output(ctx).answer({"version": __version__, "commit": commit}, shown)
+        text = f"familiar {__version__}" + (f" (commit {commit})" if commit else "")
+        output(ctx).answer({"version": __version__, "commit": commit}, text)
         raise typer.Exit
 
 
@@ -261,10 +261,10 @@ def find_commit(checkout: Path) -> str:
         return ""
     git = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=10"]
     try:
-        done = subprocess.run(git, capture_output=True, text=True, timeout=10, check=False)  # noqa: S603
+        process = subprocess.run(git, capture_output=True, text=True, timeout=10, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout.strip()
+    return process.stdout.strip()
 
 
 @app.callback()

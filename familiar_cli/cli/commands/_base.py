@@ -51,15 +51,15 @@ class Globals(Struct):
 
 def globals_of(ctx: typer.Context) -> Globals:
     """Return the global options parsed so far."""
-    found: Globals = ctx.meta.setdefault(_META, Globals())
-    return found
+    options: Globals = ctx.meta.setdefault(_META, Globals())
+    return options
 
 
 def output(ctx: typer.Context) -> Output:
     """Return the output of this command."""
-    given = globals_of(ctx)
+    options = globals_of(ctx)
     _, _, command = ctx.command_path.partition(" ")
-    return Output(command, as_json=given.as_json, quiet=given.quiet)
+    return Output(command, as_json=options.as_json, quiet=options.quiet)
 
 
 def _keep(ctx: Any, param: Any, value: Any) -> None:  # noqa: ANN401  # Click's own signature
@@ -74,10 +74,10 @@ def _global_options() -> list[TyperOption]:
     def flag(*names: str, **more: Any) -> TyperOption:  # noqa: ANN401
         return option(*names, type=bool, is_flag=True, default=False, **more)
 
-    chosen = "Familiar to use; default: the chosen one."
+    choice = "Familiar to use; default: the chosen one."
     return [
         option("--home", type=str, metavar="DIR", help="Directory that holds the familiars."),
-        option("--familiar", type=str, metavar="ID", help=chosen),
+        option("--familiar", type=str, metavar="ID", help=choice),
         # Eager: known to options that end the program early, such as --version.
         flag("--json", "as_json", is_eager=True, help="Print a single JSON object."),
         flag("--quiet", "-q", help="Print no progress messages."),
@@ -262,8 +262,8 @@ def familiar_of(ctx: typer.Context) -> Familiar:
     """Open the familiar selected on the command line; it is closed when the command ends."""
     from familiar_cli.familiar import Familiar
 
-    given = globals_of(ctx)
-    familiar = Familiar.load_from_disk(given.home, given.familiar, output(ctx).warn)
+    options = globals_of(ctx)
+    familiar = Familiar.load_from_disk(options.home, options.familiar, output(ctx).warn)
     ctx.call_on_close(familiar.close)
     return familiar
 

@@ -44,10 +44,10 @@ def _completion_of(param: Any) -> Any:  # noqa: ANN401  # as above
     def complete(ctx: typer.Context, args: list[str], incomplete: str) -> list[Any]:
         del args
         try:
-            found = list(_values_of(ctx, param))
+            values = list(_values_of(ctx, param))
         except Exception:  # noqa: BLE001  # a message would land in the line that is being typed
             return []
-        pairs = (value if isinstance(value, tuple) else (value, "") for value in found)
+        pairs = (value if isinstance(value, tuple) else (value, "") for value in values)
         return [
             (value, " ".join(_UNSAFE_IN_HELP.sub(" ", text).split())[:_MAX_HELP_CHARS])
             for value, text in pairs
@@ -81,8 +81,8 @@ def _familiars(ctx: typer.Context) -> Values:
 
 def _channels(ctx: typer.Context) -> Values:
     with _familiar(ctx) as familiar:
-        found = [summary.channel_id for summary in familiar.history.channels()]
-        return list(dict.fromkeys([*found, *familiar.channels.known()]))
+        channel_ids = [summary.channel_id for summary in familiar.history.channels()]
+        return list(dict.fromkeys([*channel_ids, *familiar.channels.known()]))
 
 
 def _people(ctx: typer.Context) -> Values:

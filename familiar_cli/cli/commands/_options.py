@@ -106,8 +106,8 @@ def default_kept(out: Output, home: Path) -> Iterator[None]:
     before = list_familiars(home)
     yield
     if len(before) == 1 and not chosen_familiar(home) and len(list_familiars(home)) > 1:
-        kept = choose_familiar(home, before[0]).id
-        out.note(f"Commands still use {kept!r}; `familiar use NAME` changes that.")
+        text = choose_familiar(home, before[0]).id
+        out.note(f"Commands still use {text!r}; `familiar use NAME` changes that.")
 
 
 def index_words(out: Output, familiar: Familiar) -> None:

@@ -99,17 +99,17 @@ def _back_up(ctx: typer.Context, place: BackupTarget, keep: int, move: str) -> N
         words_of,
     )
 
-    out, done, failed = output(ctx), [], {}
+    out, reports, failed = output(ctx), [], {}
     for paths in familiars_to_back_up(home_of(ctx), globals_of(ctx).familiar):
         try:
             moving = moving_away(paths, move) if move else nullcontext()
             with moving, show_totals(out) as progress:
-                done.append(back_up(paths, place, keep=keep, progress=progress))
+                reports.append(back_up(paths, place, keep=keep, progress=progress))
         except FamiliarError as error:
             failed[paths.id] = error
-    data = {"target": place.address, "backups": done}
-    out.answer(data, "\n".join(map(words_of, done)) + "\n" * bool(done))
-    if failed and done:
+    data = {"target": place.address, "backups": reports}
+    out.answer(data, "\n".join(map(words_of, reports)) + "\n" * bool(reports))
+    if failed and reports:
         raise PartialError("; ".join(f"{one}: {error}" for one, error in failed.items()))
     if failed:
         raise next(iter(failed.values()))
@@ -118,16 +118,16 @@ def _back_up(ctx: typer.Context, place: BackupTarget, keep: int, move: str) -> N
 def _show_backups(ctx: typer.Context, place: BackupTarget) -> None:
     from familiar_cli.actions.share.backup import list_backups
 
-    found = list_backups(place)
-    lines = [f"{one['familiar']}  {one['backup']}  {one['at']}" for one in found]
-    output(ctx).answer({"target": place.address, "backups": found}, "\n".join(lines) + "\n")
+    backups = list_backups(place)
+    lines = [f"{one['familiar']}  {one['backup']}  {one['at']}" for one in backups]
+    output(ctx).answer({"target": place.address, "backups": backups}, "\n".join(lines) + "\n")
 
 
 def _verify(ctx: typer.Context, place: BackupTarget) -> None:
     from familiar_cli.actions.share.backup import verify_backups
 
-    chosen = globals_of(ctx).familiar
-    whole, problems = verify_backups(place, [chosen] if chosen else [])
+    choice = globals_of(ctx).familiar
+    whole, problems = verify_backups(place, [choice] if choice else [])
     lines = [f"whole    {one}" for one in whole]
     lines += [f"damaged  {one}: {why}" for one, why in problems.items()]
     data = {"target": place.address, "whole": whole, "problems": problems}
@@ -169,10 +169,10 @@ def restore(
 
     place, out, home = _open_target(target, (), identity), output(ctx), home_of(ctx)
     ids = [name] if name else place.familiars() or [globals_of(ctx).familiar or ""]
-    done = []
+    restorations = []
     for familiar_id in ids:
         with show_totals(out) as progress:
-            done.append(
+            restorations.append(
                 restore_one(
                     place,
                     home,
@@ -183,9 +183,9 @@ def restore(
                     tell=out.note,
                 )
             )
-    shown = [f"Restored {one.familiar} from {one.backup} into {one.home}" for one in done]
-    out.answer({"target": target, "restored": done}, "\n".join(shown) + "\n")
-    if any(one.left_out_me for one in done):
+    shown = [f"Restored {one.familiar} from {one.backup} into {one.home}" for one in restorations]
+    out.answer({"target": target, "restored": restorations}, "\n".join(shown) + "\n")
+    if any(one.left_out_me for one in restorations):
         out.note("me.toml was left out; if the accounts in it are yours, add `--me`.")
     out.note(
         "Next: `familiar doctor`. The index for search by meaning is rebuilt on the first search."

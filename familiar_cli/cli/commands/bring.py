@@ -265,22 +265,22 @@ def export(
     from familiar_cli.actions.bring.export_everything import export_familiars
     from familiar_cli.pages.bring_pages import exported_page
 
-    chosen = directory or out_dir
-    if (directory and out_dir) or (chosen is None and memory_format != "text"):
+    path = directory or out_dir
+    if (directory and out_dir) or (path is None and memory_format != "text"):
         name = " --format mem" if memory_format else ""
         raise UsageError(
             "The export needs one directory; nothing was written",
             hint=f"Give a new one: `familiar export DIR{name}`.",
         )
-    out, chosen = output(ctx), chosen.expanduser() if chosen else None
-    if memory_format or chosen is None:
+    out, path = output(ctx), path.expanduser() if path else None
+    if memory_format or path is None:
         _export_memories(
-            ctx, memory_format or "text", chosen, public=public, force=force, dry_run=dry_run
+            ctx, memory_format or "text", path, public=public, force=force, dry_run=dry_run
         )
         return
     done = export_familiars(
         home_of(ctx),
-        chosen,
+        path,
         only=globals_of(ctx).familiar,
         public=public,
         force=force,

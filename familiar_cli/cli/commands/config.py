@@ -136,9 +136,9 @@ def _path(ctx: typer.Context) -> Path:
 
 
 def _where(ctx: typer.Context) -> list[tuple[str, str, str]]:
-    given = base.globals_of(ctx)
-    home, chose_home = home_and_reason(given.home)
-    paths, chose_familiar = familiar_and_reason(home, given.familiar)
+    options = base.globals_of(ctx)
+    home, chose_home = home_and_reason(options.home)
+    paths, chose_familiar = familiar_and_reason(home, options.familiar)
     return [("home", str(home), chose_home), ("familiar", paths.id, chose_familiar)]
 
 
@@ -192,8 +192,8 @@ def show_channel(ctx: typer.Context, channel_id: ChannelId, *, modality: str = "
     from familiar_cli.pages.status_pages import channel_page
 
     with base.familiar_of(ctx) as familiar:
-        found, zone = shown_channel(familiar, channel_id, modality), familiar.zone
-    base.output(ctx).answer(found.to_json(), channel_page(found, zone))
+        channel, zone = shown_channel(familiar, channel_id, modality), familiar.zone
+    base.output(ctx).answer(channel.to_json(), channel_page(channel, zone))
 
 
 @channel_app.command("set")
@@ -289,10 +289,10 @@ def branch(
     from familiar_cli.actions.talk.change_turns import branch_channel
 
     with base.familiar_of(ctx) as familiar:
-        made = branch_channel(familiar, new, familiar.turn_number(turn), channel)
-    done = f"{made.branch.channel_id} branches off {made.branch.parent} at turn {turn}"
-    already = "" if made.branch.is_new else "; nothing was changed"
-    base.output(ctx).answer(made.to_json(), f"{done}{already}")
+        result = branch_channel(familiar, new, familiar.turn_number(turn), channel)
+    done = f"{result.branch.channel_id} branches off {result.branch.parent} at turn {turn}"
+    already = "" if result.branch.is_new else "; nothing was changed"
+    base.output(ctx).answer(result.to_json(), f"{done}{already}")
 
 
 @channel_app.command("withdraw")
@@ -444,16 +444,16 @@ def try_model(ctx: typer.Context, slot: Annotated[str, typer.Argument()] = "main
     resolved = resolve_slot(_settings(ctx), slot)
     model = open_model(resolved, cache_dir=cache_dir(), on_wait=out.note)
     out.note(f"Asking {resolved.model!r}, {resolved.where}…")
-    found = base.run_async(probe_model(model))
+    probe = base.run_async(probe_model(model))
     said = base.run_async(learn_window(resolved)) if resolved.base_url else 0
     data = {
         "slot": slot,
         "preset": resolved.preset,
         "base_url": resolved.base_url,
-        "probe": found,
+        "probe": probe,
         "window_tokens": said or None,
     }
-    out.answer(data, probe_page(slot, resolved.where, found, said))
+    out.answer(data, probe_page(slot, resolved.where, probe, said))
 
 
 def _settings(ctx: typer.Context) -> LLMSettings:

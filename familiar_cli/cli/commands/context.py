@@ -42,8 +42,8 @@ def why(
     from familiar_cli.pages.context_page import reply_page
 
     with _base.familiar_of(ctx) as familiar:
-        found = explain_reply(familiar, find_trace(familiar, turn))
-        _base.output(ctx).answer(found, reply_page(found, whole=every))
+        explanation = explain_reply(familiar, find_trace(familiar, turn))
+        _base.output(ctx).answer(explanation, reply_page(explanation, whole=every))
 
 
 @app.command()
@@ -146,8 +146,8 @@ def _why(out: Output, familiar: Familiar, trace: Trace, asked: str) -> None:
     from familiar_cli.base.who.visibility import OWNER
     from familiar_cli.pages.context_page import why_page
 
-    found = explain_piece(familiar, trace, asked, viewer=OWNER)
-    out.answer(found, why_page(found))
+    explanation = explain_piece(familiar, trace, asked, viewer=OWNER)
+    out.answer(explanation, why_page(explanation))
 
 
 def _replay(

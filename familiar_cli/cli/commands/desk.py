@@ -167,8 +167,8 @@ def list_items(ctx: typer.Context, *, every: Closed = False) -> None:
     from familiar_cli.pages.memory_pages import show_items
 
     with base.familiar_of(ctx) as familiar:
-        found = read_todos(familiar, _list_of(ctx))
-    show_items(base.output(ctx), found, every=every)
+        todos = read_todos(familiar, _list_of(ctx))
+    show_items(base.output(ctx), todos, every=every)
 
 
 def mark_done(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) -> None:
@@ -289,8 +289,8 @@ def add_to_scratchpad(ctx: typer.Context, text: str, *, dry_run: DryRun = False)
     from familiar_cli.pages.memory_pages import show_scratch_change
 
     with base.familiar_of(ctx) as familiar:
-        done = desk.add_scratch(familiar.memory, base.text_or_stdin(text), dry_run=dry_run)
-    show_scratch_change(base.output(ctx), done)
+        change = desk.add_scratch(familiar.memory, base.text_or_stdin(text), dry_run=dry_run)
+    show_scratch_change(base.output(ctx), change)
 
 
 @scratch_app.command("edit")
@@ -307,8 +307,8 @@ def edit_scratchpad(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
     with base.familiar_of(ctx) as familiar:
         before = desk.read_scratch(familiar.memory)
         with edit_text(before, SCRATCH) as text:
-            done = desk.put_scratch(familiar.memory, text, was=before, dry_run=dry_run)
-    show_scratch_change(base.output(ctx), done)
+            change = desk.put_scratch(familiar.memory, text, was=before, dry_run=dry_run)
+    show_scratch_change(base.output(ctx), change)
 
 
 @scratch_app.command("clear")
@@ -322,8 +322,8 @@ def clear_scratchpad(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
     from familiar_cli.pages.memory_pages import show_scratch_change
 
     with base.familiar_of(ctx) as familiar:
-        done = desk.clear_scratch(familiar.memory, dry_run=dry_run)
-    show_scratch_change(base.output(ctx), done)
+        change = desk.clear_scratch(familiar.memory, dry_run=dry_run)
+    show_scratch_change(base.output(ctx), change)
 
 
 job_app = base.group("Schedule what the familiar does by itself.")
@@ -361,9 +361,9 @@ def add_scheduled(
     from familiar_cli.actions.health.job_schedule import Job, add_job
     from familiar_cli.base.times.clock import iso, now
 
-    wanted = Job(name, when, iso(now()), say, run, channel, missed)
+    job = Job(name, when, iso(now()), say, run, channel, missed)
     with base.familiar_of(ctx) as familiar:
-        added = add_job(familiar, wanted, dry_run=dry_run)
+        added = add_job(familiar, job, dry_run=dry_run)
         row = _job_row(familiar, added)
     base.output(ctx).answer(row, f"{added.id}: {added.what}, {added.when}, next {row['next']}\n")
 

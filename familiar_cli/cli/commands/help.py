@@ -107,26 +107,26 @@ def _help_of(root: Any, words: Sequence[str]) -> str:  # noqa: ANN401
     if command is None:
         return ""
     path = " ".join([root.command_path, *words])
-    found: str = command.get_help(command.make_context(path, [], resilient_parsing=True))
-    return found
+    page: str = command.get_help(command.make_context(path, [], resilient_parsing=True))
+    return page
 
 
 def _find_commands(root: Any, words: Sequence[str]) -> list[_Row]:  # noqa: ANN401
     """Find the commands that mention all of `words`, matching names first."""
-    wanted = [fold(word) for word in words]
-    meant = {CALLED.get(fold("-".join(words))), *(CALLED.get(word) for word in wanted)}
-    found = []
+    targets = [fold(word) for word in words]
+    meant = {CALLED.get(fold("-".join(words))), *(CALLED.get(word) for word in targets)}
+    items = []
     for name, line in _list_commands(root):
         if name == "help":  # its own examples do not count
             continue
         command = _walk_to(root, name.split())
         params = " ".join(f"{' '.join(p.opts)} {getattr(p, 'help', '')}" for p in command.params)
         places = (fold(name), fold(line), fold(f"{name} {command.help} {params}"))
-        ranks = [n for n, text in enumerate(places) if all(_has_word(text, w) for w in wanted)]
+        ranks = [n for n, text in enumerate(places) if all(_has_word(text, w) for w in targets)]
         if name in meant or ranks:
-            found.append((-1 if name in meant else ranks[0], name, line))
-    found.sort(key=lambda one: one[0])
-    return [(name, line) for _, name, line in found[:_MOST_COMMANDS]]
+            items.append((-1 if name in meant else ranks[0], name, line))
+    items.sort(key=lambda one: one[0])
+    return [(name, line) for _, name, line in items[:_MOST_COMMANDS]]
 
 
 def _has_word(text: str, word: str) -> bool:
@@ -137,24 +137,24 @@ def _has_word(text: str, word: str) -> bool:
 
 def _find_pages(words: Sequence[str]) -> list[_Row]:
     """Find the pages of the documentation that mention all of `words`, matching titles first."""
-    wanted = [fold(word) for word in words]
-    found = []
+    targets = [fold(word) for word in words]
+    items = []
     for path in _list_pages():
         text = path.read_text("utf-8", errors="replace")
         title = title_of(text)
         headings = "\n".join(line for line in bare_lines(text) if line.startswith("#"))
         places = (fold(title), fold(headings), fold(text))
-        ranks = [n for n, place in enumerate(places) if all(_has_word(place, w) for w in wanted)]
+        ranks = [n for n, place in enumerate(places) if all(_has_word(place, w) for w in targets)]
         if ranks:
             # A word in the title or a heading says more than many in the text.
             weights = (9, 3, 1)
             mentions = sum(
                 weight * min(place.count(word), 3)
                 for weight, place in zip(weights, places, strict=True)
-                for word in wanted
+                for word in targets
             )
-            found.append((ranks[0], -mentions, str(path), title))
-    return [(path, title) for _, _, path, title in sorted(found)[:_MOST_PAGES]]
+            items.append((ranks[0], -mentions, str(path), title))
+    return [(path, title) for _, _, path, title in sorted(items)[:_MOST_PAGES]]
 
 
 def _words_meant(root: Any, words: Sequence[str]) -> list[str]:  # noqa: ANN401
@@ -166,9 +166,9 @@ def _words_meant(root: Any, words: Sequence[str]) -> list[str]:  # noqa: ANN401
     known = {word for text in texts for word in fold(text).replace("-", " ").split()}
     known |= {fold(text) for text in (*CALLED, *all_settings())}
     meant = [word if fold(word) in known else nearest(fold(word), known) for word in words]
-    found = [word for word in meant if word]
-    is_whole = len(found) == len(words) and found != list(words)
-    return found if is_whole and (_find_commands(root, found) or _find_pages(found)) else []
+    items = [word for word in meant if word]
+    is_whole = len(items) == len(words) and items != list(words)
+    return items if is_whole and (_find_commands(root, items) or _find_pages(items)) else []
 
 
 def _list_pages() -> list[Path]:

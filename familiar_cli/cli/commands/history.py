@@ -37,11 +37,11 @@ def ls(ctx: typer.Context) -> None:
     from familiar_cli.store.history.statistics import channel_counts
 
     with familiar_of(ctx) as familiar:
-        found = channel_counts(familiar.history)
+        counts = channel_counts(familiar.history)
         zone = familiar.zone
     out = output(ctx)
-    out.answer({"channels": found}, channels_page(found, zone) if found else None)
-    if not found:
+    out.answer({"channels": counts}, channels_page(counts, zone) if counts else None)
+    if not counts:
         out.note(_NOTHING)
 
 
@@ -78,18 +78,18 @@ def show(
         span = replace(_span(familiar, channel, since, until), everything=everything)
         chosen = None if turn is None else familiar.turn_number(turn)
         if chosen is None:
-            shown = _newest(familiar, span, last)
+            selections = _newest(familiar, span, last)
         else:
-            shown = _around(familiar, chosen, everything=everything)
-        ids = [kept.turn.id for kept in shown]
+            selections = _around(familiar, chosen, everything=everything)
+        ids = [selection.turn.id for selection in selections]
         named = familiar.numbering.turn_names(ids)
         became, written = turn_statuses(familiar.history, ids), origins(familiar.history, ids)
-        swipes = {kept.turn.id: swipes_in(kept) for kept in shown if everything}
+        swipes = {kept.turn.id: swipes_in(kept) for kept in selections if everything}
         labels, zone = familiar.labels(), familiar.zone
     output(ctx).answer(
-        {"turns": transcript_data(shown, became, swipes, written, named)},
+        {"turns": transcript_data(selections, became, swipes, written, named)},
         lambda: transcript_page(
-            shown, became, labels, zone, chosen=chosen, written=written if everything else {}
+            selections, became, labels, zone, chosen=chosen, written=written if everything else {}
         ),
     )
 
@@ -113,17 +113,17 @@ def salvage(
     from familiar_cli.store.history.salvage import salvage as run_salvage
 
     with familiar_of(ctx) as familiar:
-        found = run_salvage(familiar.paths.history, dry_run=dry_run)
-    if not found.damaged:
+        result = run_salvage(familiar.paths.history, dry_run=dry_run)
+    if not result.damaged:
         words = "The history is not damaged; nothing was changed."
     else:
-        rows = sum(found.tables.values())
-        words = f"{counted(found.turns, 'turn')} and {counted(rows, 'other row')} can be read"
-        missing = counted(found.missing, "turn") if found.missing else "nothing"
+        rows = sum(result.tables.values())
+        words = f"{counted(result.turns, 'turn')} and {counted(rows, 'other row')} can be read"
+        missing = counted(result.missing, "turn") if result.missing else "nothing"
         words += f"; missing: {missing}."
-        if found.kept:
-            words += f"\nThey are the history now; the damaged file is {found.kept}"
-    output(ctx).answer(found.to_json(), words)
+        if result.kept:
+            words += f"\nThey are the history now; the damaged file is {result.kept}"
+    output(ctx).answer(result.to_json(), words)
 
 
 TurnIds = Annotated[
@@ -154,9 +154,9 @@ def edit(ctx: typer.Context, turn: str, text: str) -> None:
         old = familiar.turn_number(turn)
         new = edit_turn(familiar, old, text_or_stdin(text).rstrip("\r\n"))
         was_read = _was_read(familiar, [old])
-        named = familiar.numbering.turn_names([new.id])[new.id]
+        name = familiar.numbering.turn_names([new.id])[new.id]
     output(ctx).answer(
-        {"turn": new.id, "id": named, "supersedes": old, "content": new.content},
+        {"turn": new.id, "id": name, "supersedes": old, "content": new.content},
         f"Turn {new.id} takes the place of turn {old}",
     )
     _tell_read(output(ctx), was_read=was_read)
@@ -215,9 +215,9 @@ def choose(ctx: typer.Context, turn: str, *, swipe: int | None = None) -> None:
         else:
             chosen, replaced = choose_swipe(familiar, chosen, swipe)
         was_read = _was_read(familiar, replaced)
-        named = familiar.numbering.turn_names([chosen])[chosen]
+        name = familiar.numbering.turn_names([chosen])[chosen]
     output(ctx).answer(
-        {"turn": chosen, "id": named, "superseded": list(replaced)},
+        {"turn": chosen, "id": name, "superseded": list(replaced)},
         f"Turn {chosen} counts now" if replaced else f"Turn {chosen} counted already",
     )
     _tell_read(output(ctx), was_read=was_read)
@@ -239,8 +239,8 @@ def _tell_read(out: Output, *, was_read: bool) -> None:
 
 def _tell_marked(out: Output, done: str, changed: Sequence[int], nothing: str) -> None:
     listed = ", ".join(map(str, changed))
-    said = f"{done.capitalize()}: {'turn' if len(changed) == 1 else 'turns'} {listed}"
-    out.answer({done: list(changed)}, said if changed else nothing)
+    text = f"{done.capitalize()}: {'turn' if len(changed) == 1 else 'turns'} {listed}"
+    out.answer({done: list(changed)}, text if changed else nothing)
 
 
 @app.command()
@@ -274,7 +274,7 @@ def search(
             hint='Search for what was said, e.g. `familiar history search "the red scarf"`.',
         )
     with familiar_of(ctx) as familiar, show_count(out, "adding to the search") as report:
-        found = recall.search(
+        hits = recall.search(
             familiar.history,
             query,
             _span(familiar, channel, since, until),
@@ -282,9 +282,11 @@ def search(
             on_progress=lambda done, whole: report(f"{whole:,} turns", done),
         )
         labels, zone = familiar.labels(), familiar.zone
-        named = familiar.numbering.turn_names(kept.turn.id for hit in found for kept in hit.around)
-    out.answer(found_data(query, found, named), lambda: found_page(query, found, labels, zone))
-    if not found:
+        named = familiar.numbering.turn_names(
+            selection.turn.id for hit in hits for selection in hit.around
+        )
+    out.answer(found_data(query, hits, named), lambda: found_page(query, hits, labels, zone))
+    if not hits:
         out.note("Nothing was found. `familiar history list` lists all channels.")
 
 
@@ -362,14 +364,14 @@ def _newest(familiar: Familiar, span: TurnFilter, last: int | None) -> list[Kept
     if span.channel_id is None and not timed:
         newest_turn = next(iter(newest_turns(familiar.history, span, 1)), None)
         span = replace(span, channel_id=newest_turn.turn.channel_id if newest_turn else None)
-    found = newest_turns(familiar.history, span, last or (1000 if timed else 20))
-    if not found:
+    selections = newest_turns(familiar.history, span, last or (1000 if timed else 20))
+    if not selections:
         where = f" in channel {span.channel_id!r}" if span.channel_id else ""
         raise NotFoundError(
             f"There are no turns{where}{' in that time' if timed else ''}",
             hint="Run `familiar history list`.",
         )
-    return found
+    return selections
 
 
 def _around(familiar: Familiar, turn_id: int, *, everything: bool) -> list[Kept]:

@@ -95,8 +95,8 @@ def export(
     data = {"format": chosen, "bytes": len(content), "left_out": made.left_out}
     inline = _inline(content, chosen) if out.as_json else {}
     _deliver(out, content, out_file, data, inline, size=f"{len(content)} bytes", force=force)
-    kept = "the original keeps it"
-    out.warn(*(f"a {chosen} file cannot carry {thing}; {kept}" for thing in made.left_out))
+    text = "the original keeps it"
+    out.warn(*(f"a {chosen} file cannot carry {thing}; {text}" for thing in made.left_out))
 
 
 def _check_terminal(card_format: str, out_file: Path | None) -> None:
@@ -184,7 +184,7 @@ def import_lorebook(
         book = load_book(raw, origin=origin)
     if len(book.entries) > _MANY:
         out.note(f"Importing {len(book.entries)} entries, one file each; this takes a while …")
-    done = import_lorebook(
+    lorebook = import_lorebook(
         familiar.memory, book, into=into, update=update, force=force, dry_run=dry_run
     )
     if not dry_run:
@@ -192,8 +192,8 @@ def import_lorebook(
         options.warn_of_pins(out, familiar)
     if out.quiet and not out.as_json:
         return
-    out.answer(asdict(done) | {"dry_run": dry_run}, report_page(done, dry_run=dry_run))
-    out.warn(*done.warnings)
+    out.answer(asdict(lorebook) | {"dry_run": dry_run}, report_page(lorebook, dry_run=dry_run))
+    out.warn(*lorebook.warnings)
 
 
 export_lorebook_app = base.App()
@@ -225,19 +225,19 @@ def export_lorebook(
     from familiar_cli.imports.export_lorebook import choose_book, own_format, to_json
 
     out = base.output(ctx)
-    found = choose_book(base.familiar_of(ctx).memory, name=book, directory=directory)
-    chosen = book_format or own_format(found)
+    lorebook = choose_book(base.familiar_of(ctx).memory, name=book, directory=directory)
+    chosen = book_format or own_format(lorebook)
     data = {
-        "book": found.name,
+        "book": lorebook.name,
         "format": chosen,
-        "entries": len(found.entries),
-        "warnings": found.warnings,
+        "entries": len(lorebook.entries),
+        "warnings": lorebook.warnings,
     }
-    made = to_json(found, chosen)
+    made = to_json(lorebook, chosen)
     content = (dump_json(made) + "\n").encode()
-    size = counted(len(found.entries), "entry", "entries")
+    size = counted(len(lorebook.entries), "entry", "entries")
     _deliver(out, content, out_file, data, {"lorebook": made}, size=size, force=force)
-    out.warn(*found.warnings)
+    out.warn(*lorebook.warnings)
 
 
 chat_app = base.App()
@@ -293,8 +293,8 @@ def import_chat(
         dates=dates,
     )
     path = None if file == "-" else Path(file).expanduser()
-    chosen = familiar_option(base.home_of(ctx), familiar.paths.id)
-    rules, command = familiar.privacy.rules(), f"familiar import-chat {chosen}".rstrip()
+    choice = familiar_option(base.home_of(ctx), familiar.paths.id)
+    rules, command = familiar.privacy.rules(), f"familiar import-chat {choice}".rstrip()
     wish = ChatImportOptions(reading, channel, dry_run, command=command, rules=rules)
     try:
         with familiar:
@@ -402,11 +402,11 @@ def import_memories(
     folder = importing.read_tree(Path(directory).expanduser())
     if len(folder.files) > _MANY:
         out.note(f"Importing {len(folder.files):,} files; this takes a while …")
-    done = importing.import_memories(
+    memories = importing.import_memories(
         familiar.memory, folder, FolderImportOptions(update, force), dry_run=dry_run
     )
     if not dry_run:
         options.index_words(out, familiar)
-    out.warn(*done.warnings)
-    data, problem = asdict(done) | {"dry_run": dry_run}, done.problem()
-    out.answer(data, report_page(done, dry_run=dry_run), [problem] if problem else [])
+    out.warn(*memories.warnings)
+    data, problem = asdict(memories) | {"dry_run": dry_run}, memories.problem()
+    out.answer(data, report_page(memories, dry_run=dry_run), [problem] if problem else [])

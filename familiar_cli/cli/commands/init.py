@@ -69,24 +69,24 @@ def init(
         overwrite: Overwrite even files that you edited or deleted.
     """
     base.warn_of_network(base.output(ctx), base.home_of(ctx))
-    given = [source for source in (from_card, from_persona, from_remote, template) if source]
-    if len(given) != 1:
+    sources = [source for source in (from_card, from_persona, from_remote, template) if source]
+    if len(sources) != 1:
         raise UsageError(
             "Exactly one source is required: a card, a persona, a template or a remote",
             hint="Add `--from-card FILE`, `--from-persona DIR`, `--from-remote ADDRESS`, or "
             "`--template companion` (or assistant, narrator, keeper, workmate).",
         )
-    wanted = familiar_id or base.globals_of(ctx).familiar
+    target = familiar_id or base.globals_of(ctx).familiar
     if from_remote:
         from familiar_cli.sync.sealing import SignatureTrust
 
         trust = SignatureTrust(signing_key, unsigned)
-        return _begin(ctx, from_remote, wanted, trust, dry_run=dry_run)
+        return _begin(ctx, from_remote, target, trust, dry_run=dry_run)
     if from_persona or template in _persona_templates():
-        personas = _personas(base.home_of(ctx), from_persona, template, wanted, user)
+        personas = _personas(base.home_of(ctx), from_persona, template, target, user)
         return _make_personas(ctx, personas, update=update, overwrite=overwrite, dry_run=dry_run)
-    card = _card(from_card, template, wanted)
-    return _make_card(ctx, card, wanted, overwrite=overwrite, dry_run=dry_run)
+    card = _card(from_card, template, target)
+    return _make_card(ctx, card, target, overwrite=overwrite, dry_run=dry_run)
 
 
 def _begin(
@@ -106,7 +106,7 @@ def _begin(
         )
     out, home = base.output(ctx), base.home_of(ctx)
     with show_messages(out) as progress:
-        made, instance = begin(
+        text, instance = begin(
             home,
             address,
             wanted,
@@ -116,14 +116,14 @@ def _begin(
             secret=ask_secret if is_terminal() else None,
             trust=trust,
         )
-    with Familiar.load_from_disk(home, made) as familiar:
+    with Familiar.load_from_disk(home, text) as familiar:
         files, turns = len(familiar.memory.walk().files), familiar.history.count()
         (remote,) = remotes_of(familiar).all()
         is_quick = files <= _INDEXED_AT_ONCE
         if is_quick:
             options.index_words(out, familiar)
     data = {
-        "id": made,
+        "id": text,
         "instance": instance.id,
         "began": instance.began,
         "remote": remote,
@@ -131,10 +131,10 @@ def _begin(
         "turns": turns,
     }
     held = f"{counted(files, 'file')} and {counted(turns, 'turn')}"
-    out.answer(data, f"{made}: {held} from {address}")
+    out.answer(data, f"{text}: {held} from {address}")
     if not is_quick:
         out.note("Next: `familiar index build`, so that all of it can be found at once")
-    out.note(f'Next: `familiar sync`, and `familiar ask {familiar_option(home, made)}"Hello"`')
+    out.note(f'Next: `familiar sync`, and `familiar ask {familiar_option(home, text)}"Hello"`')
 
 
 def _make_card(
@@ -145,7 +145,7 @@ def _make_card(
     from familiar_cli.pages.import_pages import report_page
 
     out, home = base.output(ctx), base.home_of(ctx)
-    made = create_familiar(
+    report = create_familiar(
         home,
         card,
         lambda paths: Familiar(paths).memory,
@@ -154,14 +154,14 @@ def _make_card(
         dry_run=dry_run,
     )
     if not dry_run:
-        with Familiar.load_from_disk(home, made.id) as familiar:
+        with Familiar.load_from_disk(home, report.id) as familiar:
             options.index_words(out, familiar)
             options.warn_of_pins(out, familiar)
-    data = asdict(made) | {"dry_run": dry_run}
-    out.answer(data, report_page(made, dry_run=dry_run))
-    out.warn(*made.warnings)
+    data = asdict(report) | {"dry_run": dry_run}
+    out.answer(data, report_page(report, dry_run=dry_run))
+    out.warn(*report.warnings)
     if not dry_run:
-        out.note(f'Next: `familiar ask {familiar_option(home, made.id)}"Hello"`')
+        out.note(f'Next: `familiar ask {familiar_option(home, report.id)}"Hello"`')
 
 
 def _make_personas(
@@ -178,7 +178,7 @@ def _make_personas(
     from familiar_cli.pages.import_pages import report_page
 
     out, home = base.output(ctx), base.home_of(ctx)
-    made, failed = [], []
+    reports, failed = [], []
     for persona in personas:
         try:
             one = create_from_persona(
@@ -194,18 +194,18 @@ def _make_personas(
                 raise
             failed.append(error)
         else:
-            made.append(one)
-    for one in made if not dry_run else ():
+            reports.append(one)
+    for one in reports if not dry_run else ():
         with Familiar.load_from_disk(home, one.id) as familiar:
             options.index_words(out, familiar)
-    data = {"familiars": [asdict(one) for one in made], "dry_run": dry_run}
-    pages = [report_page(one, dry_run=dry_run) for one in made]
-    problems = [*failed, *filter(None, (one.problem(one.name) for one in made))]
-    out.warn(*(warning for one in made for warning in one.warnings))
-    notes = [] if dry_run else [note for one in made for note in adopt_jobs(home, one.id)]
+    data = {"familiars": [asdict(one) for one in reports], "dry_run": dry_run}
+    pages = [report_page(one, dry_run=dry_run) for one in reports]
+    problems = [*failed, *filter(None, (one.problem(one.name) for one in reports))]
+    out.warn(*(warning for one in reports for warning in one.warnings))
+    notes = [] if dry_run else [note for one in reports for note in adopt_jobs(home, one.id)]
     out.answer(data, pages, problems)
     if not dry_run:
-        next_step = f'Next: `familiar ask {familiar_option(home, made[0].id)}"Hello"`'
+        next_step = f'Next: `familiar ask {familiar_option(home, reports[0].id)}"Hello"`'
         out.note("\n".join([*notes, next_step]))
 
 
@@ -238,8 +238,8 @@ def _personas(
     about = who_speaks(user, me=home_owners(home))
     if directory:
         with taken_for("persona", directory):
-            found = find_personas(Path(directory).expanduser())
-        return read_personas(found, about, familiar_id=wanted)
+            dirs = find_personas(Path(directory).expanduser())
+        return read_personas(dirs, about, familiar_id=wanted)
     return [template_persona(template or "", about, familiar_id=wanted)]
 
 
@@ -263,10 +263,10 @@ def familiar_option(home: Path, familiar_id: str) -> str:
     from familiar_cli.base.config.home import find_familiar
 
     try:
-        found = find_familiar(home).id
+        current = find_familiar(home).id
     except FamiliarError:
-        found = ""
-    return "" if found == familiar_id else f"--familiar {familiar_id} "
+        current = ""
+    return "" if current == familiar_id else f"--familiar {familiar_id} "
 
 
 demo_app = base.App()
@@ -343,9 +343,9 @@ def _familiar(out: Output, home: Path) -> dict[str, Any]:
 
     shipped = files("familiar_cli.imports") / "demo"
     card = read_card(shipped.joinpath(CARD).read_bytes(), origin=CARD)
-    made = create_familiar(home, card, lambda paths: Familiar(paths).memory)
-    set_values(FamiliarPaths(home / made.id).config, {"llm.temperature": "0"})  # no luck needed
-    _show(out, f"1. A character card becomes Markdown  ({CARD})", files_page(made.written))
+    report = create_familiar(home, card, lambda paths: Familiar(paths).memory)
+    set_values(FamiliarPaths(home / report.id).config, {"llm.temperature": "0"})  # no luck needed
+    _show(out, f"1. A character card becomes Markdown  ({CARD})", files_page(report.written))
     with _load(home) as familiar:
         book = load_book(shipped.joinpath(LOREBOOK).read_bytes(), origin=LOREBOOK)
         lore = import_lorebook(familiar.memory, book)
@@ -355,7 +355,7 @@ def _familiar(out: Output, home: Path) -> dict[str, Any]:
     _show(out, f"2. So does a lorebook  ({LOREBOOK})", files_page(lore.written))
     _show(out, "3. And so is what was said before  (written here for the demo)", files_page([NOTE]))
     _show(out, NOTE_TEXT, bold=False)
-    return {"familiar": made.id, "written": (*made.written, *lore.written, NOTE)}
+    return {"familiar": report.id, "written": (*report.written, *lore.written, NOTE)}
 
 
 def _load(home: Path) -> Familiar:
@@ -410,9 +410,9 @@ def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
             out.note(f"(The reply misses it, but {answer!r} was in the prompt:)")
         _show(out, "", reply_page(explain_reply(familiar, result.trace)))
         told, offered = result.to_json(), result.trace.contributions
-        found = [p.rel_path for p in offered if p.kept and p.rel_path and p.score is not None]
+        rel_paths = [p.rel_path for p in offered if p.kept and p.rel_path and p.score is not None]
         turn, reply = told["turn"], told["reply"]
-        turns.append({"question": question, "turn": turn, "reply": reply, "found": found})
+        turns.append({"question": question, "turn": turn, "reply": reply, "found": rel_paths})
     _show(out, "\n5. Why did it say that?")
     out.note(
         "After each of your own messages, `familiar why` explains the reply like this, and\n"

@@ -39,16 +39,16 @@ def ls(ctx: typer.Context, directory: Below = "", *, everything: All = False) ->
     """
     out = output(ctx)
     familiar = familiar_of(ctx)
-    found = familiar.memory.walk(directory, hidden=everything)
-    _tell_skipped(out, found.skipped)
-    if not found.files:
+    listing = familiar.memory.walk(directory, hidden=everything)
+    _tell_skipped(out, listing.skipped)
+    if not listing.files:
         out.note("No files yet. Write one: `familiar memory write notes.md TEXT`.")
     if sys.stdout.isatty() and not out.as_json:
         from familiar_cli.pages.memory_pages import tree_page
         from familiar_cli.pages.page import print_page
 
-        return print_page(tree_page(found.files, familiar.zone)) if found.files else None
-    return _lines(out, _data(found), [entry.rel_path for entry in found.files])
+        return print_page(tree_page(listing.files, familiar.zone)) if listing.files else None
+    return _lines(out, _data(listing), [entry.rel_path for entry in listing.files])
 
 
 @app.command()
@@ -92,28 +92,28 @@ def grep(
     from familiar_cli.pages import memory_pages
 
     out = output(ctx)
-    found = familiar_of(ctx).memory.search(
+    result = familiar_of(ctx).memory.search(
         pattern, directory, case_insensitive=not case_sensitive, hidden=everything
     )
-    _tell_skipped(out, found.skipped)
-    if not found.hits:
+    _tell_skipped(out, result.skipped)
+    if not result.hits:
         out.note(f"No line matches {pattern!r}. List all files with `familiar memory list`.")
-    paths = list(dict.fromkeys(hit.rel_path for hit in found.hits))
+    paths = list(dict.fromkeys(hit.rel_path for hit in result.hits))
 
     def render() -> None:
         from familiar_cli.pages.page import print_page
 
         if sys.stdout.isatty() and not files:
-            print_page(memory_pages.hits_page(found.hits))
+            print_page(memory_pages.hits_page(result.hits))
         else:
-            lines = [f"{hit.rel_path}:{hit.line}:{hit.text}" for hit in found.hits]
-            _lines(out, found, paths if files else lines)
+            lines = [f"{hit.rel_path}:{hit.line}:{hit.text}" for hit in result.hits]
+            _lines(out, result, paths if files else lines)
 
     cut = PartialError(
-        f"{pattern!r} matches more lines than the first {len(found.hits):,} shown",
+        f"{pattern!r} matches more lines than the first {len(result.hits):,} shown",
         hint="Narrow the pattern, search one directory, or raise `memory.max_results`.",
     )
-    out.answer(found, render, [cut] if found.truncated else [])
+    out.answer(result, render, [cut] if result.truncated else [])
 
 
 @app.command()
@@ -128,10 +128,10 @@ def glob(ctx: typer.Context, pattern: str) -> None:
         pattern (PATTERN): Pattern with `*`, `?`, `[ab]` or `**`.
     """
     out = output(ctx)
-    found = familiar_of(ctx).memory.glob(pattern)
-    if not found:
+    items = familiar_of(ctx).memory.glob(pattern)
+    if not items:
         out.note(f"No file matches {pattern!r}. List all files with `familiar memory list`.")
-    _lines(out, {"files": found}, found)
+    _lines(out, {"files": items}, items)
 
 
 @app.command()
@@ -245,12 +245,12 @@ def links(
     from familiar_cli.store.memory.store.files import parse_path
 
     out, path = output(ctx), parse_path(path)
-    found = build_graph(familiar_of(ctx).memory)
-    steps = found.around(path, depth)
-    _tell_skipped(out, found.skipped)
+    graph = build_graph(familiar_of(ctx).memory)
+    steps = graph.around(path, depth)
+    _tell_skipped(out, graph.skipped)
     if not steps:
         out.note("No links to or from it. Link files with `[name](people/alice.md)`.")
-    broken = [link for link in found.broken if link.source == path]
+    broken = [link for link in graph.broken if link.source == path]
     out.warn(*(f"{one.source} links to {one.target}, which does not exist" for one in broken))
     data = {"rel_path": path, "depth": depth, "steps": steps, "broken": broken}
     out.answer(data, memory_pages.links_page(steps) if steps else None)
@@ -326,8 +326,8 @@ def publish(
 
     with familiar_of(ctx) as familiar:
         scope = PUBLIC if to is None else scope_named(familiar, to)
-        done = set_audience(familiar, target, scope, dry_run=dry_run)
-    answer_applied(ctx, done, dry_run=dry_run)
+        changes = set_audience(familiar, target, scope, dry_run=dry_run)
+    answer_applied(ctx, changes, dry_run=dry_run)
 
 
 @app.command()
@@ -345,8 +345,8 @@ def unpublish(ctx: typer.Context, target: str, *, dry_run: DryRun = False) -> No
     from familiar_cli.base.who.visibility import OWNERS
 
     with familiar_of(ctx) as familiar:
-        done = set_audience(familiar, target, OWNERS, dry_run=dry_run)
-    answer_applied(ctx, done, dry_run=dry_run)
+        changes = set_audience(familiar, target, OWNERS, dry_run=dry_run)
+    answer_applied(ctx, changes, dry_run=dry_run)
 
 
 @app.command()
@@ -375,11 +375,11 @@ def log(
     out = output(ctx)
     familiar = familiar_of(ctx)
     begin = moment_of(familiar, since)
-    found = familiar.past.log(path, source=source, since=begin, limit=limit)
-    if not found:
+    changes = familiar.past.log(path, source=source, since=begin, limit=limit)
+    if not changes:
         out.note("No change matches. Try without --source or --since.")
-    data = {"commits": [memory_pages.change_data(change) for change in found]}
-    out.answer(data, lambda: memory_pages.log_page(found, familiar.zone) if found else None)
+    data = {"commits": [memory_pages.change_data(change) for change in changes]}
+    out.answer(data, lambda: memory_pages.log_page(changes, familiar.zone) if changes else None)
 
 
 @app.command()
@@ -422,15 +422,15 @@ def diff(ctx: typer.Context, words: Annotated[list[str] | None, typer.Argument()
     from familiar_cli.pages import memory_pages
 
     out = output(ctx)
-    found = familiar_of(ctx).past.diff(words or [])
-    if not found.files:
-        out.note(f"Nothing differs in {memory_pages.range_text(found)}.")
+    difference = familiar_of(ctx).past.diff(words or [])
+    if not difference.files:
+        out.note(f"Nothing differs in {memory_pages.range_text(difference)}.")
     data = {
-        "from": memory_pages.commit_data(found.old) if found.old else None,
-        "to": memory_pages.commit_data(found.new),
-        "files": found.files,
+        "from": memory_pages.commit_data(difference.old) if difference.old else None,
+        "to": memory_pages.commit_data(difference.new),
+        "files": difference.files,
     }
-    _print_diff(out, data, memory_pages.diff_text(found.files))
+    _print_diff(out, data, memory_pages.diff_text(difference.files))
 
 
 @app.command()
@@ -535,9 +535,9 @@ def restore(
     """
     from familiar_cli.pages import memory_pages
 
-    done = familiar_of(ctx).past.restore(path, at, dry_run=dry_run)
-    data = memory_pages.undone_data(done, dry_run=dry_run)
-    _print_diff(output(ctx), data, memory_pages.undone_text(done, dry_run=dry_run))
+    result = familiar_of(ctx).past.restore(path, at, dry_run=dry_run)
+    data = memory_pages.undone_data(result, dry_run=dry_run)
+    _print_diff(output(ctx), data, memory_pages.undone_text(result, dry_run=dry_run))
 
 
 @app.command()
@@ -579,8 +579,8 @@ def answer_applied(ctx: typer.Context, done: Applied, *, dry_run: bool, **more: 
 def _set(ctx: typer.Context, paths: list[str], *, pinned: bool, dry_run: bool) -> None:
     from familiar_cli.actions.memory.pins import set_pins
 
-    done = set_pins(familiar_of(ctx), paths, pinned=pinned, dry_run=dry_run)
-    answer_applied(ctx, done, dry_run=dry_run)
+    changes = set_pins(familiar_of(ctx), paths, pinned=pinned, dry_run=dry_run)
+    answer_applied(ctx, changes, dry_run=dry_run)
 
 
 def _change(

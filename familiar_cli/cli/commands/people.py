@@ -231,8 +231,8 @@ def export_(
     out = base.output(ctx)
     with base.familiar_of(ctx) as familiar:
         done = export_person(familiar, person, directory, for_owner=owner)
-    said = counted(done["turns"], "turn")
-    out.answer({"directory": str(directory), **done}, f"{said} and what rests on them: {directory}")
+    text = counted(done["turns"], "turn")
+    out.answer({"directory": str(directory), **done}, f"{text} and what rests on them: {directory}")
 
 
 @app.command()
@@ -354,14 +354,14 @@ def me(
         raise UsageError("--clear cannot be combined with new values; nothing was changed")
     if not clear and not values and not also:
         where = _familiar(ctx, channel)
-        shown = show_me(home, where, channel or "", as_)
-        if as_ is not None and as_ not in shown.owners:
+        profile = show_me(home, where, channel or "", as_)
+        if as_ is not None and as_ not in profile.owners:
             raise NotFoundError(
                 f"There is no owner {as_!r} in this home",
                 hint=f"Add one: `familiar me --as {as_} --name NAME`.",
             )
-        out.answer(me_data(shown), me_page(shown))
-        if not shown.name:
+        out.answer(me_data(profile), me_page(profile))
+        if not profile.name:
             out.note("Say who you are: `familiar me --name NAME`.")
         return
     familiar = base.familiar_of(ctx) if channel or base.globals_of(ctx).familiar else None
@@ -373,14 +373,14 @@ def me(
         values |= {"also": with_accounts(home, place, also)} if also else {}
         edit = change_me(familiar, place, values, channel_id=channel or "", dry_run=dry_run)
     current = base.familiar_of(ctx) if familiar else None  # with its new settings
-    shown = show_me(home, current, channel or "", as_)
-    data = me_data(shown, edit, dry_run=dry_run)
+    profile = show_me(home, current, channel or "", as_)
+    data = me_data(profile, edit, dry_run=dry_run)
     if dry_run:
         out.answer(data, edit.diff)
         out.note("Nothing was changed (--dry-run).")
         return
-    out.answer(data, me_page(shown))
-    joined = ", ".join(one for one in shown.also if one not in known)
+    out.answer(data, me_page(profile))
+    joined = ", ".join(one for one in profile.also if one not in known)
     _note_change(out, place.title if edit.changes else "", joined)
 
 
@@ -429,8 +429,8 @@ def _persona(file: str, name: str | None) -> dict[str, str | None]:
     )
 
     raw, origin = base.file_or_stdin(file)
-    found = choose_persona(read_personas(raw, origin=origin), name or "", origin=origin)
-    return {"name": found.name, "description": _short(found.description, origin)}
+    persona = choose_persona(read_personas(raw, origin=origin), name or "", origin=origin)
+    return {"name": persona.name, "description": _short(persona.description, origin)}
 
 
 graph_app = base.App()
@@ -529,8 +529,8 @@ def _import(out: Output, familiar: Familiar, file: str, *, dry_run: bool) -> Non
 
     done = import_graph(familiar, Path(file).expanduser(), dry_run=dry_run)
     would = "would add" if dry_run else "added"
-    told = f"{would} {counted(done.relations, 'relation')} and {counted(len(done.pages), 'page')}"
-    out.answer(as_json(done), done.diff if dry_run and done.diff else told)
+    text = f"{would} {counted(done.relations, 'relation')} and {counted(len(done.pages), 'page')}"
+    out.answer(as_json(done), done.diff if dry_run and done.diff else text)
     if done.known:
         out.note(f"{counted(done.known, 'relation')} already known.")
     if done.left_out:
@@ -540,7 +540,7 @@ def _import(out: Output, familiar: Familiar, file: str, *, dry_run: bool) -> Non
 def _export(out: Output, familiar: Familiar, file: str, *, force: bool) -> None:
     from familiar_cli.actions.memory.graph import export_graph, graph_json
 
-    found = graph_json(export_graph(familiar))
-    content = (json.dumps(found, ensure_ascii=False, indent=1) + "\n").encode("utf-8")
-    counts = {"nodes": len(found["nodes"]), "edges": len(found["edges"])}
-    base.answer_content(out, content, file, {"written": file, **counts}, found, force=force)
+    result = graph_json(export_graph(familiar))
+    content = (json.dumps(result, ensure_ascii=False, indent=1) + "\n").encode("utf-8")
+    counts = {"nodes": len(result["nodes"]), "edges": len(result["edges"])}
+    base.answer_content(out, content, file, {"written": file, **counts}, result, force=force)

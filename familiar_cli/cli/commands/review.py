@@ -69,10 +69,10 @@ def show(ctx: typer.Context, plan: PlanId = None) -> None:
     familiar review show 20260407T180000-a1b2c3
     """
     out = output(ctx)
-    found = _plan(familiar_of(ctx).memory, plan)
-    diffs = [{"rel_path": f.rel_path, "diff": f.diff} for f in found.files]
-    out.answer({**_summary(found), "files": diffs}, lambda: exact(plan_text(found)))
-    out.note(f"{found.id} rests on {rests_on(found)}; {waiting_reason(found)}.")
+    result = _plan(familiar_of(ctx).memory, plan)
+    diffs = [{"rel_path": f.rel_path, "diff": f.diff} for f in result.files]
+    out.answer({**_summary(result), "files": diffs}, lambda: exact(plan_text(result)))
+    out.note(f"{result.id} rests on {rests_on(result)}; {waiting_reason(result)}.")
 
 
 @app.command()
@@ -103,16 +103,16 @@ def apply(
     if hunk and everything:
         raise UsageError("--hunk and --all cannot be combined", hint="Use only one.")
     familiar = familiar_of(ctx)
-    found = _plan(familiar.memory, plan)
-    take = _refs(hunk, found)
+    result = _plan(familiar.memory, plan)
+    take = _refs(hunk, result)
     drop: set[PieceRef] = set()
     if not hunk and not everything and not out.as_json and is_terminal():
         try:
-            take, drop = ask_pieces(found)
+            take, drop = ask_pieces(result)
         except KeyboardInterrupt:
             out.note("\nNothing was changed; the plan is kept.")
             raise
-    _decide(out, familiar, found, take, drop, dry_run=dry_run)
+    _decide(out, familiar, result, take, drop, dry_run=dry_run)
 
 
 @app.command()
@@ -135,15 +135,15 @@ def reject(
     familiar = familiar_of(ctx)
     memory = familiar.memory
     try:
-        found = _plan(memory, plan)
+        result = _plan(memory, plan)
     except BadInputError:
         if plan is None or dry_run:
             raise
         drop_damaged(memory, plan)
         data = {"plan": plan, "changed": [], "deleted": [], "withdrawn": [], "left": 0}
         return out.answer(data, f"thrown away: {plan}")
-    drop = _refs(hunk, found)
-    return _decide(out, familiar, found, set(), drop, dry_run=dry_run)
+    drop = _refs(hunk, result)
+    return _decide(out, familiar, result, set(), drop, dry_run=dry_run)
 
 
 def _decide(
@@ -158,7 +158,7 @@ def _decide(
     from familiar_cli.writing.review.pending import decide_plan
     from familiar_cli.writing.review.waiting import pending_ids, waiting_words
 
-    done = decide_plan(
+    decisions = decide_plan(
         familiar.memory,
         plan,
         apply=take,
@@ -167,21 +167,21 @@ def _decide(
         history=familiar.history,
         numbering=familiar.numbering,
     )
-    left = len(done.rest.hunks) if done.rest else 0
+    left = len(decisions.rest.hunks) if decisions.rest else 0
     data = {
         "plan": plan.id,
-        "changed": list(done.changed),
-        "deleted": list(done.deleted),
-        "withdrawn": list(done.withdrawn),
+        "changed": list(decisions.changed),
+        "deleted": list(decisions.deleted),
+        "withdrawn": list(decisions.withdrawn),
         "left": left,
         "dry_run": dry_run,
     }
     wrote, deleted = ("would write", "would delete") if dry_run else ("wrote", "deleted")
-    lines = [f"{wrote} {path}\n" for path in done.changed]
-    lines += [f"{deleted} {path}\n" for path in done.deleted]
-    if done.withdrawn:
+    lines = [f"{wrote} {path}\n" for path in decisions.changed]
+    lines += [f"{deleted} {path}\n" for path in decisions.deleted]
+    if decisions.withdrawn:
         verb = "would withdraw" if dry_run else "withdrew"
-        lines.append(f"{verb} {counted(len(done.withdrawn), 'turn')}\n")
+        lines.append(f"{verb} {counted(len(decisions.withdrawn), 'turn')}\n")
     out.answer(data, lambda: exact("".join(lines)))
     out.note(*_outcome_lines(plan, drop, left, dry_run=dry_run))
     others = len(set(pending_ids(familiar.memory)) - {plan.id})
@@ -193,16 +193,16 @@ def _refs(hunk: list[str] | None, plan: ReviewPlan) -> set[PieceRef]:
     """Parse the named pieces and lines; all pieces if none is named."""
     import re
 
-    found: set[PieceRef] = set()
+    items: set[PieceRef] = set()
     for text in hunk or map(str, range(1, len(plan.hunks) + 1)):
-        named = re.fullmatch(r"(\d{1,6})(?:\.(\d{1,6}))?", text, re.ASCII)
-        if named is None or int(named[2] or 1) < 1:
+        match = re.fullmatch(r"(\d{1,6})(?:\.(\d{1,6}))?", text, re.ASCII)
+        if match is None or int(match[2] or 1) < 1:
             raise UsageError(
                 f"{text!r} is neither a piece nor a line of one; nothing was changed",
                 hint=f"Use `4` or `4.7`; see `familiar review show {plan.id}`.",
             )
-        found.add((int(named[1]), int(named[2])) if named[2] else int(named[1]))
-    return found
+        items.add((int(match[1]), int(match[2])) if match[2] else int(match[1]))
+    return items
 
 
 def _outcome_lines(

@@ -217,7 +217,7 @@ def search(
 
     _check(past=past, all_=all_, channel=channel, within=within)
     out, familiar = output(ctx), familiar_of(ctx)
-    day, asked = day_of(familiar, since), text_or_stdin(query)
+    day, question = day_of(familiar, since), text_or_stdin(query)
     options = options_from(
         k=k,
         method=method,
@@ -227,25 +227,25 @@ def search(
         min_score=min_score,
         viewer=OWNER,
     )
-    found, said, unwritten, kept = None, None, 0, {}
+    result, said, unwritten, kept = None, None, 0, {}
     with familiar, show_totals(out) as report:
         if not past:
-            found = familiar.finder.search(asked, options, report)
-            lore = [hit.rel_path for hit in found.hits if hit.rel_path.startswith(LORE_DIR)]
+            result = familiar.finder.search(question, options, report)
+            lore = [hit.rel_path for hit in result.hits if hit.rel_path.startswith(LORE_DIR)]
             if lore:
                 from familiar_cli.actions.memory.search import kept_back
 
-                kept = kept_back(familiar, asked, lore, OWNER)
+                kept = kept_back(familiar, question, lore, OWNER)
         if not (past or all_ or lines or within) and method in _OF_TURNS:
             from familiar_cli.store.history.schema import count_unsummarised
 
             unwritten = count_unsummarised(familiar.paths.history)
-        if past or all_ or (unwritten and fts.words(asked)):
+        if past or all_ or (unwritten and fts.words(question)):
             from familiar_cli.actions.memory.search import search_past
 
             said = search_past(
                 familiar,
-                asked,
+                question,
                 k=k,
                 method=method,
                 since=day,
@@ -255,9 +255,9 @@ def search(
                 unwritten=bool(unwritten),
             )
     page = search_page(
-        found,
+        result,
         said,
-        query=asked,
+        query=question,
         zone=familiar.zone,
         k=k,
         lines=lines,
@@ -265,12 +265,12 @@ def search(
         unwritten=bool(unwritten),
         kept_back=kept,
     )
-    data = search_data(found, said, asked, kept)
+    data = search_data(result, said, question, kept)
     out.answer(data | {"unwritten": unwritten} if unwritten else data, page)
-    if found:
+    if result:
         has_turns = bool(unwritten and said and said.hits)
-        _tell(out, found, min_score, has_turns=has_turns, is_all=all_)
-        _catch_up(out, familiar, found)
+        _tell(out, result, min_score, has_turns=has_turns, is_all=all_)
+        _catch_up(out, familiar, result)
     if unwritten:
         turns = counted(unwritten, "turn is", "turns are")
         out.note(f"{turns} not in memory yet, and searched as well; --past searches all turns.")

@@ -83,12 +83,12 @@ def serve(
 
     home = base.home_of(ctx)
     set_to = load_serving(home)
-    found = _tokens(token_file, home, set_to.token_file)
+    file = _tokens(token_file, home, set_to.token_file)
     listening = Listening(
         host or set_to.host,
         set_to.port if port is None else port,
-        found.tokens,
-        found.of_owner,
+        file.tokens,
+        file.of_owner,
         tuple(allow_host or set_to.hosts),
         tuple(allow_origin or set_to.origins),
         drain_s=set_to.drain if drain is None else drain,
@@ -179,8 +179,8 @@ def add(
         user (PATTERN): People who may speak: 'discord:*'.
         name (NAME): What to call it; default: ID-NUMBER.
     """
-    home, given = base.home_of(ctx), base.globals_of(ctx).familiar
-    ids = tuple(find_familiar(home, one or None).id for one in (given or "").split(","))
+    home, value = base.home_of(ctx), base.globals_of(ctx).familiar
+    ids = tuple(find_familiar(home, one or None).id for one in (value or "").split(","))
     limits = (per_minute, per_day, person_per_minute, person_per_day)
     grant, token = GrantFile(home).add(Grant(name, "", ids, tuple(user), *limits))
     out = base.output(ctx)
@@ -213,8 +213,8 @@ def rm(ctx: typer.Context, name: str) -> None:
     Args:
         name (NAME): The token.
     """
-    gone = GrantFile(base.home_of(ctx)).remove(name)
-    base.output(ctx).answer(gone.to_json(), f"Removed token {gone.name!r}.")
+    grant = GrantFile(base.home_of(ctx)).remove(name)
+    base.output(ctx).answer(grant.to_json(), f"Removed token {grant.name!r}.")
 
 
 def _require_mcp() -> None:
@@ -325,10 +325,10 @@ def web(
         return _export(ctx, export, force=force)
     from familiar_cli.servers.running import Listening
 
-    home, given = base.home_of(ctx), base.globals_of(ctx).familiar
-    if given:
-        given = find_familiar(home, given).id
-    listening = Listening("127.0.0.1", port, background=False, api=False, familiar_id=given)
+    home, value = base.home_of(ctx), base.globals_of(ctx).familiar
+    if value:
+        value = find_familiar(home, value).id
+    listening = Listening("127.0.0.1", port, background=False, api=False, familiar_id=value)
     base.warn_of_network(base.output(ctx), home)
     return _serve_page(base.output(ctx), home, listening, opens=not no_open)
 

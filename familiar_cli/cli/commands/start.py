@@ -101,12 +101,12 @@ class _Wizard(Struct):
 
     def choose_familiar(self, card: str | None, template: str | None) -> None:
         """Use the existing familiar, or make one."""
-        given = globals_of(self.ctx).familiar
+        value = globals_of(self.ctx).familiar
         if not (card or template):
             try:
-                self.familiar_id = find_familiar(self.home, given).id
+                self.familiar_id = find_familiar(self.home, value).id
             except NotFoundError:
-                if given:
+                if value:
                     raise
             else:
                 self.out.note(f"Continuing with {self.familiar_id}; --card makes another familiar.")
@@ -159,10 +159,10 @@ class _Wizard(Struct):
         new = [one for one in every if one not in before] or [*every]
         if not new:
             raise NotFoundError("There is no character in that folder; nothing was changed")
-        wanted = globals_of(self.ctx).familiar
-        self.familiar_id = wanted if wanted in every else self._choose("Which one?", new, new)
+        target = globals_of(self.ctx).familiar
+        self.familiar_id = target if target in every else self._choose("Which one?", new, new)
         self.is_new = True
-        if len(every) > 1 and not wanted:
+        if len(every) > 1 and not target:
             self._do("use", self.familiar_id)
 
     def choose_model(self, preset: str | None, url: str | None, model: str | None) -> None:
@@ -195,13 +195,13 @@ class _Wizard(Struct):
         from familiar_cli.actions.health.start import SERVERS, find_models
 
         self.out.note(f"Looking for {', '.join(SERVERS)} on this machine…")
-        found = run_async(find_models())[:_MOST_CHOICES]
-        words = [f"{one.server}: {one.model}" for one in found]
-        if not found:
+        models = run_async(find_models())[:_MOST_CHOICES]
+        words = [f"{one.server}: {one.model}" for one in models]
+        if not models:
             self.out.note("None of them responds.")
         if not self._asks:
-            if found:
-                self._set_served(found[0])
+            if models:
+                self._set_served(models[0])
             else:
                 self.out.note("The small model that comes with familiar answers.")
             return
@@ -214,11 +214,11 @@ class _Wizard(Struct):
         )
         if isinstance(number, str):
             self._set_at(number)
-        elif number < len(found):
-            self._set_served(found[number])
-        elif number == len(found):
+        elif number < len(models):
+            self._set_served(models[number])
+        elif number == len(models):
             self._ask_hosted()
-        elif number == len(found) + 1:
+        elif number == len(models) + 1:
             self._ask_server()
         else:
             self._do("config", "set", "llm.preset", "local")
@@ -242,13 +242,13 @@ class _Wizard(Struct):
 
         while True:
             try:
-                found = run_async(models_at(url))
+                models = run_async(models_at(url))
                 again = url
-                if not found:
+                if not models:
                     self.out.note(f"Nothing responds at {url} yet.")
                     again = ask_line("Another address (Enter: keep this one)", url)
                 if again == url:
-                    names = [one.model for one in found]
+                    names = [one.model for one in models]
                     model = self._choose("Which model?", names, names) if names else ""
                     self._set_model("custom", url, model or ask_line("Name of the model", ""))
                     return
@@ -356,8 +356,8 @@ class _Wizard(Struct):
         from familiar_cli.cli.terminal.prompts import ask_line
 
         with self._open() as familiar:
-            wanted = familiar.config.embedding.model
-            if familiar.finder.embedder.embedder or wanted != "auto" or not self._asks:
+            target = familiar.config.embedding.model
+            if familiar.finder.embedder.embedder or target != "auto" or not self._asks:
                 return
         self.out.note(
             "So far, memories are found only by their words. A small model (23 MB, runs here) also "
@@ -406,21 +406,21 @@ class _Wizard(Struct):
 
     def _do(self, *words: str, shown: bool = False) -> str:
         """Show and run a command; return its output unless it was shown."""
-        given = globals_of(self.ctx)
-        where = ["--home", given.home] if given.home else []
+        options = globals_of(self.ctx)
+        where = ["--home", options.home] if options.home else []
         # A person's name applies to all familiars.
         about = ["--familiar", self.familiar_id] if self.familiar_id and words[0] != "me" else []
-        told = [*words, *where, *(about if given.familiar else [])]
-        command = " ".join(["familiar", *map(typed, told)])
+        parts = [*words, *where, *(about if options.familiar else [])]
+        command = " ".join(["familiar", *map(typed, parts)])
         self.out.note(f"$ {command}")
         root, printed = self.ctx.find_root(), io.StringIO()
         args = [*words, *where, *about, *([] if shown else ["--quiet"])]
         try:
             with (
-                root.command.make_context(root.info_name, args) as made,
+                root.command.make_context(root.info_name, args) as result,
                 nullcontext() if shown else redirect_stdout(printed),
             ):
-                root.command.invoke(made)
+                root.command.invoke(result)
         except typer.Exit as ended:
             if ended.exit_code:
                 raise

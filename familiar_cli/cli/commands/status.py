@@ -89,8 +89,8 @@ def doctor(ctx: typer.Context) -> None:
     from familiar_cli.base.errors import PartialError
     from familiar_cli.pages.status_pages import doctor_page
 
-    given, out = globals_of(ctx), output(ctx)
-    checks = examine(given.home, given.familiar)
+    options, out = globals_of(ctx), output(ctx)
+    checks = examine(options.home, options.familiar)
     failed = [check.name for check in checks if check.verdict == "fail"]
     error = PartialError(f"Checks failed: {', '.join(failed)}", hint="Fix what is marked `fail`.")
     out.answer({"checks": checks}, doctor_page(checks), [error] if failed else [])

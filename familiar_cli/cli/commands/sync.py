@@ -148,16 +148,16 @@ def resolve(
     from familiar_cli.pages.status_pages import conflicts_text, settled_text
 
     ways = {"ours": ours, "theirs": theirs, "merged": merged, "edit": edit}
-    given = [name for name, on in ways.items() if on]
-    if len(given) > 1:
+    names = [name for name, on in ways.items() if on]
+    if len(names) > 1:
         raise UsageError(
             "Only one of --ours, --theirs, --merged and --edit can be given; nothing was changed"
         )
     out = output(ctx)
     with familiar_of(ctx) as familiar:
-        if not given:
-            found = action.open_conflicts(familiar)
-            shown = [one for one in found if path in {None, one.path, one.copy}]
+        if not names:
+            conflicts = action.open_conflicts(familiar)
+            shown = [one for one in conflicts if path in {None, one.path, one.copy}]
             out.answer({"conflicts": shown}, conflicts_text(shown))
             if not shown:
                 out.note("No file is in conflict.")
@@ -165,7 +165,7 @@ def resolve(
         if edit:
             settled = _by_hand(familiar, path, dry_run=dry_run)
         else:
-            choice = cast("action.Choice", given[0])
+            choice = cast("action.Choice", names[0])
             settled = action.resolve(familiar, path, choice, dry_run=dry_run)
     error = PartialError(
         f"{counted(len(settled.skipped), 'conflict')} could not be resolved this way",
@@ -222,8 +222,8 @@ def devices(ctx: typer.Context) -> None:
     from familiar_cli.pages.status_pages import devices_text
 
     with familiar_of(ctx) as familiar:
-        found = action.list_devices(familiar)
-    output(ctx).answer({"devices": found}, devices_text(found))
+        items = action.list_devices(familiar)
+    output(ctx).answer({"devices": items}, devices_text(items))
 
 
 @app.command()
@@ -277,9 +277,9 @@ def accept(ctx: typer.Context, name: Annotated[str | None, typer.Argument()] = N
         accepting = action.accept_deletions(
             familiar, engine_of(familiar, progress), name, wait_s=PATIENCE_S, progress=progress
         )
-        waited, done = run_async(accepting)
-    data = {"accepted": waited, "written": done.written, "deleted": done.deleted}
-    out.answer(data, accepted_text(waited, done))
+        waited, outcome = run_async(accepting)
+    data = {"accepted": waited, "written": outcome.written, "deleted": outcome.deleted}
+    out.answer(data, accepted_text(waited, outcome))
     out.note("Next: `familiar sync` sends it to the other machines.")
 
 
@@ -357,10 +357,10 @@ def list_remotes(ctx: typer.Context) -> None:
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
-        known = remotes_of(familiar).all()
-    data = {"remotes": [{"name": name, "address": at.text} for name, at in known.items()]}
-    out.answer(data, "".join(f"{name}\t{at}\n" for name, at in known.items()))
-    if not known:
+        addresses = remotes_of(familiar).all()
+    data = {"remotes": [{"name": name, "address": at.text} for name, at in addresses.items()]}
+    out.answer(data, "".join(f"{name}\t{at}\n" for name, at in addresses.items()))
+    if not addresses:
         out.note("No remote is configured. Add one: `familiar sync remote add hub ADDRESS`")
 
 

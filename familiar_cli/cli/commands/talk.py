@@ -127,21 +127,21 @@ def reply_to(
     """
     from familiar_cli.actions.talk.talk import take_turn
 
-    kept: list[TurnResult] = []
+    results: list[TurnResult] = []
 
     async def take_and_keep() -> TurnResult:
         result = await take_turn(
-            familiar, said, on_text, stream=stream, on_wait=on_wait, on_interrupted=kept.append
+            familiar, said, on_text, stream=stream, on_wait=on_wait, on_interrupted=results.append
         )
-        kept.append(result)  # Ctrl-C may come before `run_async` has returned it
+        results.append(result)  # Ctrl-C may come before `run_async` has returned it
         return result
 
     try:
         return base.run_async(take_and_keep())
     except KeyboardInterrupt:
-        if not kept:
+        if not results:
             raise
-        return kept[0]
+        return results[0]
     except ModelError as error:
         if not said.off_record:
             retry = _retry_command(familiar, said, in_chat=in_chat)
@@ -286,12 +286,12 @@ def take_turn(
         result = reply_to(familiar, said, printer, stream=stream, on_wait=out.note)
     thinking = tell_thinking(out, result) if show_thinking else {}
     out.warn(*result.notices)
-    kept = {"id": result.turn, "reply_id": result.reply}
-    names = familiar.numbering.turn_names(turn.id for turn in kept.values() if turn)
-    data = result.to_json() | {key: turn and names[turn.id] for key, turn in kept.items()}
+    turns = {"id": result.turn, "reply_id": result.reply}
+    names = familiar.numbering.turn_names(turn.id for turn in turns.values() if turn)
+    data = result.to_json() | {key: turn and names[turn.id] for key, turn in turns.items()}
     data |= thinking
-    told = PartialError(f"Interrupted. {_what_is_kept(result)}")
-    out.answer(data, None, [told] if result.interrupted else [], exit_code=130)
+    error = PartialError(f"Interrupted. {_what_is_kept(result)}")
+    out.answer(data, None, [error] if result.interrupted else [], exit_code=130)
     return result
 
 
@@ -309,8 +309,8 @@ def _go_on(out: Output, familiar: Familiar, result: TurnResult, *, background: b
 def _what_is_kept(result: TurnResult) -> str:
     if result.turn is None:
         return "Nothing was saved"
-    kept = f"; the partial reply is turn {result.reply.id}" if result.reply else ""
-    return f"Your message is saved as turn {result.turn.id}{kept}"
+    text = f"; the partial reply is turn {result.reply.id}" if result.reply else ""
+    return f"Your message is saved as turn {result.turn.id}{text}"
 
 
 again_app = base.App()
@@ -421,24 +421,24 @@ def hear(
     with base.familiar_of(ctx) as familiar:
         said = said_as(familiar, words, as_, name, channel, modality=modality)
         said = replace(said, message_id=message_id)
-        heard = hear(familiar, said, base.moment_of(familiar, at))
-        named = familiar.numbering.turn_names([heard.turn.id])[heard.turn.id]
-    turn = heard.turn
+        message = hear(familiar, said, base.moment_of(familiar, at))
+        named = familiar.numbering.turn_names([message.turn.id])[message.turn.id]
+    turn = message.turn
     data = {
         "turn": turn.id,
         "id": named,
         "channel": turn.channel_id,
         "at": iso(turn.at),
-        "is_new": heard.is_new,
-        "notices": list(heard.notices),
+        "is_new": message.is_new,
+        "notices": list(message.notices),
     }
-    told = f"{'Saved' if heard.is_new else 'Already saved'} as turn {turn.id}\n"
+    told = f"{'Saved' if message.is_new else 'Already saved'} as turn {turn.id}\n"
     changed = PartialError(
         f"Message {message_id!r} was changed since it was saved as turn {turn.id}; the saved "
         "text is kept",
         hint="Turns are never rewritten. Send the new text under a new id.",
     )
-    out.warn(*heard.notices)
+    out.warn(*message.notices)
     out.answer(data, told, [changed] if turn.content != words else [])
 
 

@@ -60,9 +60,9 @@ def consolidate(
     out = base.output(ctx)
     if dry_run and review:
         raise UsageError("--dry-run and --review cannot be combined", hint="Use only one.")
-    wanted = parse_tier(tier) if tier else None
-    only = parse_period(period, wanted) if period else None
-    tiers = (only.tier,) if only else (wanted,) if wanted else TIERS
+    target = parse_tier(tier) if tier else None
+    only = parse_period(period, target) if period else None
+    tiers = (only.tier,) if only else (target,) if target else TIERS
     how = ConsolidationOptions(dry_run=dry_run, review=review, on_wait=out.note)
     with base.with_models(base.familiar_of(ctx)) as familiar:
         work = Consolidating(familiar)
@@ -173,18 +173,18 @@ def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: 
         return made, problem, private
 
     with base.with_models(base.familiar_of(ctx)) as familiar:
-        made, problem, private = base.run_async(run(Consolidating(familiar)))
-    for one in (made, *private):
+        digest, problem, private = base.run_async(run(Consolidating(familiar)))
+    for one in (digest, *private):
         out.note(*writing_pages.digest_notes(one, dry_run=dry_run))
     if problem:
         out.warn(problem)
     data = {
-        **made.to_json(),
+        **digest.to_json(),
         "dry_run": dry_run,
         "notification": problem or None,
         "private": [one.to_json() for one in private],
     }
-    out.answer(data, lambda: exact(writing_pages.digest_text(made, dry_run=dry_run)))
+    out.answer(data, lambda: exact(writing_pages.digest_text(digest, dry_run=dry_run)))
 
 
 remember_app = base.App()
@@ -381,14 +381,14 @@ def housekeep(
             on_wait=out.note,
             on_step=on_step,
         )
-        done = base.run_async(looking)
-    page = housekeeping_page(done)
-    out.warn(*(f"{one.rel_path}: {one.reason}; not checked" for one in done.skipped))
-    if done.problem:
-        out.note(summary_line(done))
-        out.answer(done.to_json(), page, [done.problem])
-    out.answer(done.to_json(), page if done.found else None)
-    out.note(summary_line(done))
+        tidying = base.run_async(looking)
+    page = housekeeping_page(tidying)
+    out.warn(*(f"{one.rel_path}: {one.reason}; not checked" for one in tidying.skipped))
+    if tidying.problem:
+        out.note(summary_line(tidying))
+        out.answer(tidying.to_json(), page, [tidying.problem])
+    out.answer(tidying.to_json(), page if tidying.found else None)
+    out.note(summary_line(tidying))
 
 
 index_app = base.group("Build, inspect and delete the search index.")

@@ -189,8 +189,8 @@ def _make_branch(chat: Conversation, argument: str) -> None:
         turn_id = chat.familiar.turn_number(turn.strip())
     else:
         turn_id = change_turns.last_turn(chat.familiar, parent).id
-    made = change_turns.branch_channel(chat.familiar, name, turn_id, parent)
-    chat.go_to(made.branch.channel_id, show=bool(turn))
+    result = change_turns.branch_channel(chat.familiar, name, turn_id, parent)
+    chat.go_to(result.branch.channel_id, show=bool(turn))
     chat.out.note(
         f"You are in {one_line(name)}, a branch of {one_line(parent)}; neither learns what follows "
         f"in the other. /channel {one_line(parent)} goes back."
@@ -243,9 +243,9 @@ def _remember(chat: Conversation, argument: str) -> None:
     from familiar_cli.actions.memory.write_memory import remember_turn
 
     _check_on_record(chat, "/remember")
-    said = change_turns.last_exchange(chat.familiar, chat.said.channel_id).said
-    rel_path = remember_turn(chat.familiar, said.id)
-    chat.out.note(f"Remembered in {rel_path}: {one_line(said.content, _EXCERPT_CHARS)}")
+    turn = change_turns.last_exchange(chat.familiar, chat.said.channel_id).said
+    rel_path = remember_turn(chat.familiar, turn.id)
+    chat.out.note(f"Remembered in {rel_path}: {one_line(turn.content, _EXCERPT_CHARS)}")
 
 
 def _search(chat: Conversation, argument: str) -> None:
@@ -289,9 +289,9 @@ def _swipe(chat: Conversation, argument: str) -> int:
 
 
 def _show_recalled(chat: Conversation, _: str) -> None:
-    found = recalled_pieces(chat.last_trace())
-    if found:
-        chat.show_page(recall_page(found))
+    fragments = recalled_pieces(chat.last_trace())
+    if fragments:
+        chat.show_page(recall_page(fragments))
     else:
         chat.out.note("Nothing from memory was in the last prompt; /context shows all that was.")
 
@@ -481,8 +481,8 @@ class Conversation:
         if not self._draws:
             say(reply)
             return
-        with StreamedText(sys.stdout, self._name) as shown:
-            shown(reply)
+        with StreamedText(sys.stdout, self._name) as text:
+            text(reply)
         say("")
 
     def show_page(self, page: PagePart) -> None:

@@ -141,9 +141,9 @@ def ask_pieces(plan: ReviewPlan) -> tuple[set[PieceRef], set[PieceRef]]:
             break
         if answer == "q":
             break
-        chosen = {"y": take, "a": take, "n": reject, "r": reject}.get(answer)
-        if chosen is not None:
-            chosen |= set(range(number, most + 1)) if answer in "ar" else {number}
+        selection = {"y": take, "a": take, "n": reject, "r": reject}.get(answer)
+        if selection is not None:
+            selection |= set(range(number, most + 1)) if answer in "ar" else {number}
         if answer in "ar":
             break
     return take, reject
@@ -157,9 +157,9 @@ def _ask_lines(number: int, hunk: Hunk, take: set[PieceRef], reject: set[PieceRe
         answer = _ask_key(_LINE_KEYS)
         if answer == "q":
             return False
-        chosen = {"y": take, "n": reject}.get(answer)
-        if chosen is not None:
-            chosen.add((number, line_number))
+        selection = {"y": take, "n": reject}.get(answer)
+        if selection is not None:
+            selection.add((number, line_number))
     return True
 
 
@@ -255,6 +255,6 @@ def ask_choice(
         word = line.strip() or ("1" if has_default else "")
         if word.isdecimal() and 1 <= int(word) <= len(choices):
             return choices[int(word) - 1][0]
-        found = [value for value, _ in choices if value.casefold() == word.casefold()]
-        if found:
-            return found[0]
+        values = [value for value, _ in choices if value.casefold() == word.casefold()]
+        if values:
+            return values[0]

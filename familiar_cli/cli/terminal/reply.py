@@ -367,9 +367,9 @@ def _tell_undone(out: Output, drained: Drained, why: str) -> None:
 
 def _tell_failures(out: Output, drained: Drained) -> None:
     for name, reason in drained.failed:
-        kind, told = _job_kind(name), one_line(reason, _REASON_CHARS).rstrip(".")
+        kind, text = _job_kind(name), one_line(reason, _REASON_CHARS).rstrip(".")
         details = _DETAILS.get(kind, "status")
-        out.warn(f"{_STAYS[kind]}: {told}. Details: `familiar {details}`.")
+        out.warn(f"{_STAYS[kind]}: {text}. Details: `familiar {details}`.")
 
 
 def _job_kind(job: str) -> str:
