@@ -467,8 +467,8 @@ def is_disk_full(error: OSError) -> bool:
 
 def why(error: OSError) -> str:
     """Describe a system error; Windows does not report that a path is too long."""
-    named = [name for name in (error.filename, error.filename2) if isinstance(name, str)]
-    path = max(map(os.path.abspath, named), key=len, default="")
+    names = [name for name in (error.filename, error.filename2) if isinstance(name, str)]
+    path = max(map(os.path.abspath, names), key=len, default="")
     missing = error.errno in {errno.ENOENT, errno.EINVAL, errno.ENAMETOOLONG}
     if ON_WINDOWS and missing and len(path) >= _MAX_PATH_CHARS:
         return f"its path would have {len(path)} characters, and {TOO_LONG}"

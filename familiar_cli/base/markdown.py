@@ -268,13 +268,13 @@ def sections(text: str, deepest: int = 6) -> Iterator[Section]:
         text: Markdown.
         deepest: Headings below this level start no section.
     """
-    start, held, level, title = 0, list[TextLine](), 0, ""
+    start, lines, level, title = 0, list[TextLine](), 0, ""
     for line in scan(text):
         if 0 < (own := line.level) <= deepest:
-            yield Section(start, tuple(held), level, title)
-            start, held, level, title = line.start, [], own, line.title
-        held.append(line)
-    yield Section(start, tuple(held), level, title)
+            yield Section(start, tuple(lines), level, title)
+            start, lines, level, title = line.start, [], own, line.title
+        lines.append(line)
+    yield Section(start, tuple(lines), level, title)
 
 
 def title_of(text: str) -> str:
@@ -291,14 +291,14 @@ def title_of(text: str) -> str:
 
 def heading_text(words: str) -> str:
     """Return the words of a heading without the comments at its end, such as marks of privacy."""
-    shown = words.strip(" \t\r\n")
-    end = len(shown)
-    while shown.endswith(_COMMENT_ENDS, 0, end):
-        start = shown.rfind(_COMMENT_OPENS, 0, end)
-        if start < 0 or shown.find(_COMMENT_ENDS, start, end) + len(_COMMENT_ENDS) < end:
+    text = words.strip(" \t\r\n")
+    end = len(text)
+    while text.endswith(_COMMENT_ENDS, 0, end):
+        start = text.rfind(_COMMENT_OPENS, 0, end)
+        if start < 0 or text.find(_COMMENT_ENDS, start, end) + len(_COMMENT_ENDS) < end:
             break
-        end = len(shown[:start].rstrip(" \t"))
-    return shown[:end]
+        end = len(text[:start].rstrip(" \t"))
+    return text[:end]
 
 
 def bullet(text: str) -> ListMarker | None:

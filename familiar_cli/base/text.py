@@ -82,7 +82,7 @@ def harmless(text: str) -> str:
 
 def harmless_json(line: str) -> str:
     """Escape a line of JSON, so that it cannot affect a terminal."""
-    return re.sub(_HARMFUL, lambda found: f"\\u{ord(found[0]):04x}", line)
+    return re.sub(_HARMFUL, lambda match: f"\\u{ord(match[0]):04x}", line)
 
 
 def one_line(text: str, width: int = 80) -> str:
@@ -164,8 +164,8 @@ def slugify(title: str, *, max_chars: int = 60) -> str:
     parts = re.split(f"([{_HARMLESS_SIGNS}])", title)
     plain = "".join(p if p in _HARMLESS_SIGNS else unicodedata.normalize("NFKC", p) for p in parts)
     folded = unicodedata.normalize("NFC", plain.lower().translate(_WITHOUT_JOINERS))
-    kept = "".join(c if is_of_names(c) else "-" for c in folded)
-    stem = _cut_before_marks("-".join(filter(None, kept.split("-"))), max_chars).strip("-")
+    text = "".join(c if is_of_names(c) else "-" for c in folded)
+    stem = _cut_before_marks("-".join(filter(None, text.split("-"))), max_chars).strip("-")
     return stem if any(c.isalnum() for c in stem) else ""
 
 
@@ -212,8 +212,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name most like `name`, or None if none is similar."""
     if len(name) > _MOST_NAME_CHARS:
         return None
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return found[0] if found else None
+    close_matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return close_matches[0] if close_matches else None
 
 
 def str_or_empty(value: object) -> str:
@@ -356,20 +356,20 @@ def whole_sentences(
 
 def sentence_ends(text: str) -> Iterator[int]:
     """Yield the offset after each sentence of `text`."""
-    for found in re.finditer(_ENDS, text):
-        if found[0] == "\n":
-            goes_on = _is_wrapped(text, found.start())
+    for match in re.finditer(_ENDS, text):
+        if match[0] == "\n":
+            goes_on = _is_wrapped(text, match.start())
         else:
-            goes_on = found[0][0] in _STOPS and _goes_on(text, found)
+            goes_on = match[0][0] in _STOPS and _goes_on(text, match)
         if not goes_on:
-            yield found.end()
+            yield match.end()
 
 
 def split_sentences(text: str) -> list[str]:
     """Return the sentences of a line."""
     cuts = [0, *sentence_ends(text), len(text)]
-    found = (text[start:end].strip() for start, end in pairwise(cuts))
-    return [sentence for sentence in found if sentence]
+    items = (text[start:end].strip() for start, end in pairwise(cuts))
+    return [sentence for sentence in items if sentence]
 
 
 def _is_wrapped(text: str, at: int) -> bool:
@@ -416,7 +416,7 @@ def _sentence_end(text: str, fits: int) -> int:
 def _word_end(text: str, fits: int) -> int:
     if text[fits : fits + 1].isspace():
         return fits
-    return max((found.start() for found in re.finditer(r"\s", text[:fits])), default=0)
+    return max((match.start() for match in re.finditer(r"\s", text[:fits])), default=0)
 
 
 def _whole_character(text: str, fits: int) -> int:
@@ -482,7 +482,7 @@ def matching_blocks(
     They are those of `difflib`, but long lists are first split at items unique in both, which takes
     hardly longer than reading them.
     """
-    found: list[tuple[int, int, int]] = []
+    items: list[tuple[int, int, int]] = []
     waiting = [(0, len(before), 0, len(after))]
     while waiting:
         a, a_end, b, b_end = waiting.pop()
@@ -491,14 +491,14 @@ def matching_blocks(
         cuts = [(a + i, b + j) for i, j in _anchors(*parts)] if size > _MOST_PAIRS else []
         if not cuts:
             matcher = difflib.SequenceMatcher(None, *parts, autojunk=size > _MOST_PAIRS)
-            found += [(a + i, b + j, n) for i, j, n in matcher.get_matching_blocks() if n]
+            items += [(a + i, b + j, n) for i, j, n in matcher.get_matching_blocks() if n]
             continue
-        found += [(i, j, 1) for i, j in cuts]
+        items += [(i, j, 1) for i, j in cuts]
         edges = [(a - 1, b - 1), *cuts, (a_end, b_end)]
         for (i, j), (i_end, j_end) in pairwise(edges):
             if i_end - i > 1 and j_end - j > 1:
                 waiting.append((i + 1, i_end, j + 1, j_end))
-    return list(_joined(sorted(found)))
+    return list(_joined(sorted(items)))
 
 
 def changed_blocks(
@@ -525,12 +525,12 @@ def _anchors(before: Sequence[Hashable], after: Sequence[Hashable]) -> list[tupl
         former.append(last[length - 1] if length else -1)
         ends[length : length + 1] = [j]
         last[length : length + 1] = [at]
-    found: list[tuple[int, int]] = []
+    items: list[tuple[int, int]] = []
     at = last[-1] if last else -1
     while at >= 0:
-        found.append(pairs[at])
+        items.append(pairs[at])
         at = former[at]
-    return found[::-1]
+    return items[::-1]
 
 
 def _joined(blocks: list[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:

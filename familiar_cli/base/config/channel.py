@@ -127,9 +127,9 @@ class ChannelConfigs:
             ConfigError: The directory, or a file that is known by its first line, cannot be read.
         """
         for name, _ in self._files():
-            found = self._id_by_name(name)
-            if found is not None:
-                yield found
+            channel_id = self._id_by_name(name)
+            if channel_id is not None:
+                yield channel_id
 
     def kinds(self) -> Mapping[str, str]:
         """Return the kinds of channels with a file; empty if unset.
@@ -145,7 +145,7 @@ class ChannelConfigs:
             return self._kinds
         if self._read_kinds is None:
             self._read_kinds = _load_kinds(self.directory / _KINDS)
-        fresh_ns, found, new = time.time_ns() - _FRESH_NS, dict[str, _ReadKind](), 0
+        fresh_ns, result, new = time.time_ns() - _FRESH_NS, dict[str, _ReadKind](), 0
         for name, stamp in self._files():
             kept = self._read_kinds.get(name)
             if kept is None or kept[0] != stamp:
@@ -155,11 +155,11 @@ class ChannelConfigs:
                 # Two changes within a tick of the clock look alike.
                 kept = stamp if stamp[2] < fresh_ns else (), channel_id, self._own_kind(channel_id)
                 new += bool(kept[0])
-            found[name] = kept
-        self._read_kinds = found
+            result[name] = kept
+        self._read_kinds = result
         if new >= _MANY:
-            _keep_kinds(self.directory / _KINDS, found)
-        kinds = {channel_id: kind for _, channel_id, kind in found.values()}
+            _keep_kinds(self.directory / _KINDS, result)
+        kinds = {channel_id: kind for _, channel_id, kind in result.values()}
         if kinds != self._kinds:
             self._kinds = kinds
         self._looked = looked
@@ -195,16 +195,16 @@ class ChannelConfigs:
         private channel, whatever its own settings.
         """
         kinds = self.kinds()
-        found = {channel_id for channel_id, kind in kinds.items() if kind in PRIVATE_KINDS}
+        channel_ids = {channel_id for channel_id, kind in kinds.items() if kind in PRIVATE_KINDS}
         if self._patterns:
             undeclared = (i for i in {*kinds, *self._spoken_in()} if not kinds.get(i))
-            found.update(filter(self._fits_pattern, undeclared))
-        if not found:
+            channel_ids.update(filter(self._fits_pattern, undeclared))
+        if not channel_ids:
             return frozenset()
         for branch, parent in self._parents().items():  # parents come before their branches
-            if parent in found:
-                found.add(branch)
-        return frozenset(found)
+            if parent in channel_ids:
+                channel_ids.add(branch)
+        return frozenset(channel_ids)
 
     def public(self) -> frozenset[str]:
         """Return the channels declared public by their file."""
@@ -349,8 +349,8 @@ def _table_heading(channel_id: str) -> str:
     return f"{_HEADING}{json.dumps(channel_id)}"
 
 
-def _quote_key(found: str) -> str:
-    return found if found.startswith("%") else f"%{ord(found):02X}"
+def _quote_key(match: str) -> str:
+    return match if match.startswith("%") else f"%{ord(match):02X}"
 
 
 AUTO: Final = "auto"
@@ -418,8 +418,8 @@ class Channel(Struct, frozen=True):
         if next(one.source for one in self.held if one.key == "tier") != "default":
             return self
         usual = EffectiveValue("tier", tier, source)
-        held = tuple(usual if one.key == "tier" else one for one in self.held)
-        return replace(self, tier=tier, held=held)
+        values = tuple(usual if one.key == "tier" else one for one in self.held)
+        return replace(self, tier=tier, held=values)
 
 
 @lru_cache(maxsize=256)
@@ -511,14 +511,14 @@ class _Merge:
             key: Its key in the channel's file.
             general: Its key in `character.toml`; empty if it has none there.
         """
-        found = self._find_in_files(key, general)
-        if found is None and key in self._of_mode:
-            found = EffectiveValue(key, self._of_mode[key], f"mode {self._mode}")
-        elif found is None:
+        value = self._find_in_files(key, general)
+        if value is None and key in self._of_mode:
+            value = EffectiveValue(key, self._of_mode[key], f"mode {self._mode}")
+        elif value is None:
             default = value_at(_USUAL if general else _UNSET.settings, general or key)
-            found = EffectiveValue(key, default, "default")
-        self._held.append(found)
-        return found
+            value = EffectiveValue(key, default, "default")
+        self._held.append(value)
+        return value
 
     def _find_in_files(self, key: str, general: str) -> EffectiveValue | None:
         section, _, name = key.partition(".")
@@ -578,13 +578,13 @@ class SubscriptionRegistry:
         text = read_text(self.path)
         try:
             entries = tomllib.loads(text).get("subscription", [])
-            found = {Subscription(**entry) for entry in entries}
+            subscriptions = {Subscription(**entry) for entry in entries}
         except (tomllib.TOMLDecodeError, RecursionError, TypeError) as error:
             raise self._broken(str(error)) from error
-        for entry in found:
+        for entry in subscriptions:
             if not isinstance(entry.channel_id, str) or entry.modality not in MODALITIES:
                 raise self._broken(f"{entry.channel_id!r} with modality {entry.modality!r}")
-        return sorted(found)
+        return sorted(subscriptions)
 
     def add(self, channel_id: str, modality: str = "text") -> bool:
         """Subscribe to a channel. Returns whether that is new.

@@ -239,8 +239,8 @@ def _change_text(text: str, path: Path, change: Callable[[Any], None]) -> str:
 
 def _check_edit(edit: Edit, had: list[ConfigProblem], root: type[Any]) -> None:
     """Refuse an edit whose result has a problem that was not there before."""
-    found = build_settings(tomllib.loads(edit.after), root)[1]
-    fresh = [problem for problem in found if problem not in had]
+    problems = build_settings(tomllib.loads(edit.after), root)[1]
+    fresh = [problem for problem in problems if problem not in had]
     if fresh:
         key = ".".join(fresh[0].key)
         raise ConfigError(f"{key!r} {fresh[0].message}; nothing was changed", hint=fresh[0].hint)
@@ -293,10 +293,10 @@ def _parse_words(text: str) -> tuple[str, ...]:
 
     if not text.lstrip().startswith("["):
         return tuple(command_words(text))
-    found = json.loads(text)
-    if not all(isinstance(word, str) for word in found):
+    value = json.loads(text)
+    if not all(isinstance(word, str) for word in value):
         raise ValueError(text)
-    return tuple(found)
+    return tuple(value)
 
 
 def _take_value(document: Any, key: str, path: Path, root: type[Any]) -> None:  # noqa: ANN401

@@ -75,15 +75,15 @@ def llm_threads() -> int | None:
     Raises:
         ConfigError: `FAMILIAR_LLM_THREADS` is not a number above 0.
     """
-    given = os.environ.get(THREADS, "").strip()
-    if not given:
+    value = os.environ.get(THREADS, "").strip()
+    if not value:
         return None
-    if not given.isdecimal() or not 0 < int(given) <= _MOST_THREADS:
+    if not value.isdecimal() or not 0 < int(value) <= _MOST_THREADS:
         raise ConfigError(
-            f"{THREADS} is {given!r}, but must be a number from 1 to {_MOST_THREADS}",
+            f"{THREADS} is {value!r}, but must be a number from 1 to {_MOST_THREADS}",
             hint=f"Unset {THREADS} to use all processors.",
         )
-    return int(given)
+    return int(value)
 
 
 def certificates() -> tuple[tuple[str, int], ...]:
@@ -91,14 +91,14 @@ def certificates() -> tuple[tuple[str, int], ...]:
 
     Empty and 0 where one is not set.
     """
-    found = []
+    items = []
     for variable in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
         path, changed_ns = os.environ.get(variable, ""), 0
         if path:
             with suppress(OSError):  # what cannot be used is told where a connection is opened
                 changed_ns = Path(path).stat().st_mtime_ns
-        found.append((path, changed_ns))
-    return tuple(found)
+        items.append((path, changed_ns))
+    return tuple(items)
 
 
 def offline() -> bool:
@@ -151,9 +151,9 @@ def found_program(command: Sequence[str]) -> list[str]:
 
 def keys_file() -> Path:
     """Return the path of the file of keys, which may not exist; `FAMILIAR_KEYS` overrides it."""
-    named = os.environ.get(KEYS)
-    if named:
-        return Path(named).expanduser().absolute()
+    name = os.environ.get(KEYS)
+    if name:
+        return Path(name).expanduser().absolute()
     import platformdirs  # noqa: PLC0415  # only who has no key in the environment needs it
 
     return Path(platformdirs.user_config_dir("familiar", appauthor=False)) / "keys.toml"
@@ -180,7 +180,7 @@ def _keys_in(path: Path) -> dict[str, str]:
     try:
         with open_patiently(path) as file:
             _check_private(path, os.fstat(file.fileno()).st_mode)
-            found = tomllib.load(file)
+            result = tomllib.load(file)
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -194,7 +194,7 @@ def _keys_in(path: Path) -> dict[str, str]:
             f"The key file {str(path)!r} is not valid TOML",
             hint='Each line must look like: OPENROUTER_API_KEY = "…"',
         ) from None
-    return {name: value for name, value in found.items() if isinstance(value, str)}
+    return {name: value for name, value in result.items() if isinstance(value, str)}
 
 
 def _check_private(path: Path, mode: int) -> None:
@@ -233,9 +233,9 @@ def install_command(extra: str = "", *, packages: Sequence[str] = ()) -> str:
     prefix, checkout = Path(sys.prefix), Path(__file__).parents[3]
     if (prefix / "uv-receipt.toml").is_file():
         return _uv_tool_command(prefix / "uv-receipt.toml", extra, packages)
-    wanted = " ".join(packages) or (f"'{DISTRIBUTION}[{extra}]'" if extra else DISTRIBUTION)
+    target = " ".join(packages) or (f"'{DISTRIBUTION}[{extra}]'" if extra else DISTRIBUTION)
     if (prefix / "pipx_metadata.json").is_file():
-        verb = f"inject {DISTRIBUTION} {wanted}" if extra or packages else f"upgrade {wanted}"
+        verb = f"inject {DISTRIBUTION} {target}" if extra or packages else f"upgrade {target}"
         return f"pipx {verb}"
     made_by_uv = _is_made_by_uv(prefix)
     if (checkout / "pyproject.toml").is_file() and not packages:
@@ -243,7 +243,7 @@ def install_command(extra: str = "", *, packages: Sequence[str] = ()) -> str:
             return f"uv sync --inexact --extra {extra}" if extra else "git pull && uv sync"
         return f"pip install -e '.[{extra}]'" if extra else "git pull && pip install -e ."
     upgrade = "" if extra or packages else "--upgrade "
-    return f"{'uv ' if made_by_uv else ''}pip install {upgrade}{wanted}"
+    return f"{'uv ' if made_by_uv else ''}pip install {upgrade}{target}"
 
 
 def _uv_tool_command(receipt: Path, extra: str, packages: Sequence[str]) -> str:

@@ -145,8 +145,8 @@ class Access(Collection[str]):
 
 def access_of(scope: Any, home: Path) -> Access:  # noqa: ANN401  # an ASGI scope
     """Return the access of a request; unlimited outside the server."""
-    found = scope.get(ACCESS)
-    return found if isinstance(found, Access) else Access(home)
+    value = scope.get(ACCESS)
+    return value if isinstance(value, Access) else Access(home)
 
 
 class _GrantRows(Struct, frozen=True):
@@ -169,11 +169,11 @@ class GrantFile:
             ConfigError: The file cannot be read.
         """
         try:
-            found = self._path.stat()
+            result = self._path.stat()
         except FileNotFoundError:
             self._stamp, self._grants = None, {}
             return self._grants
-        stamp = (found.st_mtime_ns, found.st_size)
+        stamp = (result.st_mtime_ns, result.st_size)
         if stamp != self._stamp:
             self._grants = {grant.digest: grant for grant in self._read()}
             self._stamp = stamp
@@ -212,13 +212,13 @@ class GrantFile:
         """
         with locked(self._path.with_suffix(".lock")):
             kept = list(self.grants().values())
-            gone = next((one for one in kept if one.name == name), None)
-            if gone is None:
+            grant = next((one for one in kept if one.name == name), None)
+            if grant is None:
                 raise NotFoundError(
                     f"There is no token {name!r}", hint="Run `familiar serve token list`."
                 )
-            self._write([one for one in kept if one is not gone])
-        return gone
+            self._write([one for one in kept if one is not grant])
+        return grant
 
     def _read(self) -> list[Grant]:
         try:

@@ -141,20 +141,20 @@ class FamiliarPaths(Struct, frozen=True):
         return self.runs / "locks" / f"channel-{digest[:32]}.lock"
 
 
-def find_home(given: str | None = None) -> Path:
+def find_home(value: str | None = None) -> Path:
     """Return the directory of familiars, which may not exist yet.
 
-    In this order: `given`, `FAMILIAR_HOME`, the nearest `data/familiars` from the working directory
+    In this order: `value`, `FAMILIAR_HOME`, the nearest `data/familiars` from the working directory
     upwards, the platform's user data directory.
     """
-    return home_and_reason(given)[0]
+    return home_and_reason(value)[0]
 
 
-def home_and_reason(given: str | None = None) -> tuple[Path, str]:
+def home_and_reason(value: str | None = None) -> tuple[Path, str]:
     """Return the directory of familiars and how it was chosen; see `find_home`."""
-    for named, reason in ((given, "--home"), (os.environ.get("FAMILIAR_HOME"), "FAMILIAR_HOME")):
-        if named:
-            return Path(named).expanduser().absolute(), reason
+    for name, reason in ((value, "--home"), (os.environ.get("FAMILIAR_HOME"), "FAMILIAR_HOME")):
+        if name:
+            return Path(name).expanduser().absolute(), reason
     here = Path.cwd()
     for directory in (here, *here.parents):
         if (directory / NEAREST).is_dir():
@@ -170,9 +170,9 @@ def cache_dir() -> Path:
 
     `FAMILIAR_CACHE` overrides the platform's cache directory.
     """
-    named = os.environ.get("FAMILIAR_CACHE")
-    if named:
-        return Path(named).expanduser().absolute()
+    name = os.environ.get("FAMILIAR_CACHE")
+    if name:
+        return Path(name).expanduser().absolute()
     import platformdirs  # noqa: PLC0415
 
     return Path(platformdirs.user_cache_dir("familiar", appauthor=False))
@@ -180,8 +180,8 @@ def cache_dir() -> Path:
 
 def fastembed_cache_dir() -> Path | None:
     """Return fastembed's shared model directory, if `FASTEMBED_CACHE_PATH` names it."""
-    named = os.environ.get("FASTEMBED_CACHE_PATH")
-    return Path(named).expanduser().absolute() if named else None
+    name = os.environ.get("FASTEMBED_CACHE_PATH")
+    return Path(name).expanduser().absolute() if name else None
 
 
 def list_familiars(home: Path) -> list[str]:
@@ -193,15 +193,15 @@ def list_familiars(home: Path) -> list[str]:
     try:
         if not home.exists():
             return []
-        found = sorted(
+        items = sorted(
             entry.name
             for entry in home.iterdir()
             if not entry.name.startswith(".") and _is_familiar(entry)
         )
     except OSError as error:
         raise _home_unusable(home, "read", error) from error
-    _close_to_others(home, found)
-    return found
+    _close_to_others(home, items)
+    return items
 
 
 def _close_to_others(home: Path, familiar_ids: list[str]) -> None:
@@ -289,25 +289,25 @@ def _is_moving(paths: FamiliarPaths) -> bool:
     return lines[1:2] == [IS_MOVING]
 
 
-def familiar_and_reason(home: Path, given: str | None = None) -> tuple[FamiliarPaths, str]:
+def familiar_and_reason(home: Path, value: str | None = None) -> tuple[FamiliarPaths, str]:
     """Resolve a familiar, and tell how it was chosen; see `find_familiar`."""
-    for name, reason in ((given, "--familiar"), (os.environ.get("FAMILIAR_ID"), "FAMILIAR_ID")):
+    for name, reason in ((value, "--familiar"), (os.environ.get("FAMILIAR_ID"), "FAMILIAR_ID")):
         if name:
             return _find_familiar(home, name), reason
-    known = list_familiars(home)
-    chosen = chosen_familiar(home)
-    if chosen in known:
-        return FamiliarPaths(home / chosen), "familiar use"
-    if len(known) == 1:
-        return FamiliarPaths(home / known[0]), "the only familiar"
-    if not known:
+    familiars = list_familiars(home)
+    choice = chosen_familiar(home)
+    if choice in familiars:
+        return FamiliarPaths(home / choice), "familiar use"
+    if len(familiars) == 1:
+        return FamiliarPaths(home / familiars[0]), "the only familiar"
+    if not familiars:
         raise NotFoundError(
             f"There are no familiars in {str(home)!r}",
             hint="Create one: `familiar init --from-card CARD.png`, or try `familiar demo`.",
         )
     raise UsageError(
-        f"There are several familiars and none is chosen: {', '.join(known)}",
-        hint=f"Choose one: `familiar use {known[0]}`, or add `--familiar {known[0]}`.",
+        f"There are several familiars and none is chosen: {', '.join(familiars)}",
+        hint=f"Choose one: `familiar use {familiars[0]}`, or add `--familiar {familiars[0]}`.",
     )
 
 
@@ -344,11 +344,11 @@ def _home_unusable(home: Path, what: str, error: OSError) -> ConfigError:
 def _find_familiar(home: Path, name: str) -> FamiliarPaths:
     if has_familiar(home, name):
         return FamiliarPaths(home / name)
-    known = list_familiars(home)
-    if name in known:
+    familiars = list_familiars(home)
+    if name in familiars:
         return FamiliarPaths(home / check_familiar_id(name))
     raise NotFoundError(
-        f"No familiar {name!r} in {str(home)!r}; there are: {', '.join(known) or 'none'}",
+        f"No familiar {name!r} in {str(home)!r}; there are: {', '.join(familiars) or 'none'}",
         hint="Run `familiar list`, or create one with `familiar init`.",
     )
 
@@ -361,7 +361,7 @@ def _is_familiar(directory: Path) -> bool:
 
 
 def who_speaks(
-    given: str | None = None,
+    value: str | None = None,
     name: str | None = None,
     me: Me = Me(),  # noqa: B008  # frozen
     *,
@@ -370,33 +370,33 @@ def who_speaks(
     """Return the author given as an owner or as `PLATFORM:ID`, or the default speaker.
 
     Args:
-        given: `PLATFORM:ID`, the name of one of the `others` in `me.toml`, or None.
+        value: `PLATFORM:ID`, the name of one of the `others` in `me.toml`, or None.
         name: Their name, or None.
         me: The default speaker.
         field: Name of the value in errors.
 
     Raises:
-        UsageError: `given` is not valid.
+        UsageError: `value` is not valid.
     """
-    shown = clean_name(name)
+    text = clean_name(name)
     owners = {one.account.user_id: one for one in me.others}
-    if given is not None and given not in owners:
-        if owners and ":" not in given:
+    if value is not None and value not in owners:
+        if owners and ":" not in value:
             raise UsageError(
-                f"{field} {one_line(repr(given), 80)} is neither PLATFORM:ID nor an owner",
+                f"{field} {one_line(repr(value), 80)} is neither PLATFORM:ID nor an owner",
                 hint=f"Owners here: {', '.join(owners)}.",
             )
-        return parse_author(given, display_name=shown, field=field)
-    author = (me if given is None else owners[given]).author
-    return replace(author, display_name=shown or author.display_name)
+        return parse_author(value, display_name=text, field=field)
+    author = (me if value is None else owners[value]).author
+    return replace(author, display_name=text or author.display_name)
 
 
 def other_owners(settings: HomeSettings) -> tuple[Me, ...]:
     """Return the owners that `me.toml` has beside the first; each has an account `cli:NAME`."""
-    found = []
+    mes = []
     for name, set_to in settings.owners.items():
         accounts = (Author(NEUTRAL.platform, name), *map(parse_author, set_to.also))
-        found.append(
+        mes.append(
             Me(
                 accounts[0],
                 one_line(set_to.name) or name,
@@ -406,7 +406,7 @@ def other_owners(settings: HomeSettings) -> tuple[Me, ...]:
                 frozenset(account.slug for account in accounts),
             )
         )
-    return tuple(found)
+    return tuple(mes)
 
 
 def is_alive(pid: int) -> bool:
@@ -473,13 +473,13 @@ def host_name() -> str:
     return slugify(platform.node().partition(".")[0]) or _NAMELESS
 
 
-def new_id(chosen: str = "") -> str:
+def new_id(choice: str = "") -> str:
     """Generate a unique id.
 
     Args:
-        chosen: Configured name of this machine; empty for its host name.
+        choice: Configured name of this machine; empty for its host name.
     """
-    plain = unicodedata.normalize("NFKD", chosen or host_name()).encode("ascii", "ignore").decode()
+    plain = unicodedata.normalize("NFKD", choice or host_name()).encode("ascii", "ignore").decode()
     suffix = os.urandom(_RANDOM_BYTES).hex()
     readable = slugify(plain)[: MOST_ID_CHARS - len(suffix) - 1].strip("-")
     return f"{readable or _NAMELESS}-{suffix}"
@@ -492,12 +492,17 @@ def read_instance(path: Path) -> Instance | None:
         ConfigError: It is unreadable or invalid.
     """
     try:
-        found = tomllib.loads(files.read_plain(path, _MOST_BYTES).decode())
-        made = Instance(
-            found["id"], found["began"], found.get("days", found["id"]), found.get("former", "")
+        result = tomllib.loads(files.read_plain(path, _MOST_BYTES).decode())
+        instance = Instance(
+            result["id"],
+            result["began"],
+            result.get("days", result["id"]),
+            result.get("former", ""),
         )
-        is_right = all(map(is_instance_id, (made.id, made.began, made.former or made.id)))
-        is_right = is_right and _can_name_files(made.days)
+        is_right = all(
+            map(is_instance_id, (instance.id, instance.began, instance.former or instance.id))
+        )
+        is_right = is_right and _can_name_files(instance.days)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -506,7 +511,7 @@ def read_instance(path: Path) -> Instance | None:
         is_right = False
     if not is_right:
         raise _unusable_instance(path, "is damaged")
-    return made
+    return instance
 
 
 def ensure_instance(path: Path, *, chosen: str = "", is_older: bool = False) -> Instance:
@@ -523,8 +528,8 @@ def ensure_instance(path: Path, *, chosen: str = "", is_older: bool = False) -> 
     found = read_instance(path)
     if found is not None:
         return found
-    made = new_id(chosen)
-    instance = Instance(made, made, (chosen or host_name()) if is_older else made)
+    text = new_id(chosen)
+    instance = Instance(text, text, (chosen or host_name()) if is_older else text)
     try:
         return instance if _put_first(path, instance) else _read_again(path)
     except OSError as error:
@@ -544,8 +549,8 @@ def begin_instance(path: Path, began: str, *, chosen: str = "") -> Instance:
     """
     if not is_instance_id(began):
         raise ConfigError(f"{began!r} is not the id of an instance; nothing was changed")
-    made = new_id(chosen)
-    instance = Instance(made, began, made)
+    text = new_id(chosen)
+    instance = Instance(text, began, text)
     try:
         if not _put_first(path, instance):
             raise _unusable_instance(path, "is there already")
@@ -570,11 +575,11 @@ def replace_id(path: Path, taken: str, *, chosen: str = "", has_turns: bool = Tr
     """
     try:
         with files.locked(path.with_name(_LOCK), what=str(path)):
-            found = _read_again(path)
-            if found.id != taken:
-                return found
-            made = new_id(chosen)
-            instance = replace(found, id=made, days=made, former=taken if has_turns else "")
+            again = _read_again(path)
+            if again.id != taken:
+                return again
+            text = new_id(chosen)
+            instance = replace(again, id=text, days=text, former=taken if has_turns else "")
             files.write_whole(path, _instance_text(instance))
     except OSError as error:
         raise _unusable_instance(path, f"cannot be written: {files.why(error)}") from error
@@ -609,10 +614,10 @@ def _put_locked(path: Path, instance: Instance) -> bool:
 
 
 def _read_again(path: Path) -> Instance:
-    found = read_instance(path)
-    if found is None:
+    instance = read_instance(path)
+    if instance is None:
         raise _unusable_instance(path, "is gone")
-    return found
+    return instance
 
 
 def _instance_text(instance: Instance) -> str:

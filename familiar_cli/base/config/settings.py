@@ -55,12 +55,12 @@ def find_setting(key: str, root: type[Any] = CharacterConfig) -> Setting:
     Raises:
         ConfigError: No such setting; the error suggests the nearest.
     """
-    known = all_settings(root)
-    if key in known:
-        return known[key]
-    pattern = _pattern_of(key, known)
+    settings = all_settings(root)
+    if key in settings:
+        return settings[key]
+    pattern = _pattern_of(key, settings)
     if pattern:
-        return replace(known[pattern], key=key)
+        return replace(settings[pattern], key=key)
     where = "config show" if root is CharacterConfig else "channel show CHANNEL"
     raise ConfigError(
         f"No such setting: {key!r}{did_you_mean(key, root)}",
@@ -81,22 +81,22 @@ def is_name(text: str) -> bool:
 
 def nearest_key(key: str, root: type[Any] = CharacterConfig) -> str | None:
     """Return the known key most like `key`: by its last word first, then as a whole."""
-    known = all_settings(root)
-    last_first = list(reversed(list(known)))
+    settings = all_settings(root)
+    last_first = list(reversed(list(settings)))
     section, _, leaf = key.rpartition(".")
     beside = {k.rpartition(".")[2]: k for k in last_first if k.rpartition(".")[0] == section}
     anywhere = {k.rpartition(".")[2]: k for k in last_first}
     if (guess := nearest(leaf, beside)) is not None:
         return beside[guess]
-    return anywhere.get(leaf) or nearest(key, known)
+    return anywhere.get(leaf) or nearest(key, settings)
 
 
-def _pattern_of(key: str, known: Mapping[str, Setting]) -> str | None:
+def _pattern_of(key: str, settings: Mapping[str, Setting]) -> str | None:
     """Return the known key that matches `key`, with `NAME` for user-defined names."""
     parts = key.split(".")
     for at, part in enumerate(parts):
         pattern = ".".join([*parts[:at], ANY_NAME, *parts[at + 1 :]])
-        if pattern in known and is_name(part):
+        if pattern in settings and is_name(part):
             return pattern
     return None
 
@@ -347,8 +347,8 @@ def load_written(path: Path, root: type[T]) -> FileSettings[T]:
     Raises:
         ConfigError: As `load_config`.
     """
-    found: FileSettings[T] = _load_text(read_text(path), path, root)  # type: ignore[arg-type]
-    return found
+    settings: FileSettings[T] = _load_text(read_text(path), path, root)  # type: ignore[arg-type]
+    return settings
 
 
 @lru_cache(maxsize=256)
@@ -541,8 +541,8 @@ def effective_value(path: Path, key: str) -> Effective:
 
 def _settings_by_name(setting: Setting, config: CharacterConfig) -> list[Setting]:
     """Return the setting, or one per user-defined table name."""
-    table, found, leaf = setting.key.partition(f".{ANY_NAME}.")
-    if not found:
+    table, match, leaf = setting.key.partition(f".{ANY_NAME}.")
+    if not match:
         return [setting]
     names = value_at(config, table)
     return [replace(setting, key=f"{table}.{name}.{leaf}") for name in names]

@@ -82,8 +82,8 @@ class SettingsTable:
         return hash(tuple(self.__dict__.values()))
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items())
-        return f"{type(self).__name__}({shown})"
+        text = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items())
+        return f"{type(self).__name__}({text})"
 
 
 def _is_table(factory: object) -> bool:

@@ -453,16 +453,16 @@ _OTHERS: Final = """
 """
 
 
-def language_in(said: Iterable[str], character: Callable[[], Iterable[str]]) -> tuple[str, bool]:
+def language_in(texts: Iterable[str], character: Callable[[], Iterable[str]]) -> tuple[str, bool]:
     """Return a familiar's language code, and whether its turns have settled it.
 
     Args:
-        said: Its first turns, oldest first.
+        texts: Its first turns, oldest first.
         character: Gives the texts that make it who it is.
     """
     first: list[str] = []
     weight = 0
-    for turn in said:
+    for turn in texts:
         first.append(turn[:_TURN_CHARS])
         weight += sum(_weights(first[-1]).values())
         if weight >= ENOUGH_CHARS:

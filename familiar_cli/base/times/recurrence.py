@@ -133,11 +133,11 @@ def parse_recurrence(text: str) -> Recurrence | None:
         if hour is None:
             return None
         words = timed[1]
-    found = _EVERY.fullmatch(words)
-    if found is None:
+    match = _EVERY.fullmatch(words)
+    if match is None:
         return None
-    rule = _parse_days(found[1], 1)
-    if rule is None and (counted := _INTERVAL.fullmatch(found[1])):
+    rule = _parse_days(match[1], 1)
+    if rule is None and (counted := _INTERVAL.fullmatch(match[1])):
         rule = _parse_days(counted[2], 2 if counted[1] == "other" else int(counted[1]))
     if rule is None or (hour and rule.is_counted):
         return None
@@ -180,17 +180,17 @@ def _parse_month_day(words: str, interval: int) -> Recurrence | None:
         if nth[2] in WEEKDAY_OF:
             return Recurrence("month", interval, frozenset((WEEKDAY_OF[nth[2]],)), nth=which)
         return None
-    found = _MONTH_DAY.fullmatch(words)
-    if found is None or not 1 <= int(found[1]) <= 31:  # noqa: PLR2004
+    match = _MONTH_DAY.fullmatch(words)
+    if match is None or not 1 <= int(match[1]) <= 31:  # noqa: PLR2004
         return None
-    return Recurrence("month", interval, day=int(found[1]))
+    return Recurrence("month", interval, day=int(match[1]))
 
 
 def _parse_year_day(words: str, interval: int) -> Recurrence | None:
-    found = _YEAR_DAY.fullmatch(words)
-    if found is None:
+    match = _YEAR_DAY.fullmatch(words)
+    if match is None:
         return None
-    day, month = int(found[1] or found[4]), _MONTH_OF[found[2] or found[3]]
+    day, month = int(match[1] or match[4]), _MONTH_OF[match[2] or match[3]]
     if not 1 <= day <= calendar.monthrange(2000, month)[1]:
         return None
     return Recurrence("year", interval, day=day, month=month)

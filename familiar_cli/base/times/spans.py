@@ -84,11 +84,11 @@ class Yearly(NamedTuple):
         Raises:
             ValueError: No year near `day` has it, such as 29 February.
         """
-        found = []
+        spans = []
         for year in (day.year - 1, day.year, day.year + 1):
             with suppress(ValueError):
-                found.append(self.of(year))
-        return min(found, key=lambda span: abs(days_between(span, Span(day, day))))
+                spans.append(self.of(year))
+        return min(spans, key=lambda span: abs(days_between(span, Span(day, day))))
 
     def beside(self, day: date, tense: int) -> Span:
         """Return the last occurrence that began by `day`, or the next that ends after it.
@@ -99,11 +99,11 @@ class Yearly(NamedTuple):
         Raises:
             ValueError: No year near `day` has it.
         """
-        found = []
+        spans = []
         for year in range(day.year - _LEAP_GAP, day.year + _LEAP_GAP + 1) if tense else ():
             with suppress(ValueError):
-                found.append(self.of(year))
-        some = [s for s in found if (s.first <= day if tense < 0 else s.last >= day)]
+                spans.append(self.of(year))
+        some = [s for s in spans if (s.first <= day if tense < 0 else s.last >= day)]
         return (max if tense < 0 else min)(some, key=lambda s: s.first) if some else self.near(day)
 
     def of(self, year: int) -> Span:
@@ -162,12 +162,12 @@ class StatedTime(NamedTuple):
     hour: time | None
 
 
-def days_between(wanted: Span, other: Span) -> int:
-    """Count the days from `wanted` to `other`; negative if earlier, 0 if they overlap."""
-    if other.first > wanted.last:
-        return (other.first - wanted.last).days
-    if other.last < wanted.first:
-        return (other.last - wanted.first).days
+def days_between(span: Span, other: Span) -> int:
+    """Count the days from `span` to `other`; negative if earlier, 0 if they overlap."""
+    if other.first > span.last:
+        return (other.first - span.last).days
+    if other.last < span.first:
+        return (other.last - span.first).days
     return 0
 
 
@@ -178,14 +178,14 @@ def spans_in(text: str, today: date | None = None) -> list[Span | Yearly]:
         text: In any of the languages.
         today: Day that `yesterday` is relative to; None leaves relative times out.
     """
-    return [found.span for found in times_in(folded(text[:MOST_CHARS]), today)]
+    return [time_phrase.span for time_phrase in times_in(folded(text[:MOST_CHARS]), today)]
 
 
 def times_in(text: str, today: date | None) -> list[NamedTime]:
     """Find the times named in the folded `text`, in order; see `spans_in`."""
     text = text[:MOST_CHARS]
-    found = [match for name in _spoken(text) for match in _reader(name).matches(text)]
-    return _meant(text, found, today)
+    items = [match for name in _spoken(text) for match in _reader(name).matches(text)]
+    return _meant(text, items, today)
 
 
 def times_asked(query: str, today: date) -> list[Span | Yearly]:
@@ -193,12 +193,12 @@ def times_asked(query: str, today: date) -> list[Span | Yearly]:
     text = folded(query[:MOST_CHARS])
     times = times_in(text, today)
     asked: list[Span | Yearly] = []
-    for before, found in zip((None, *times), times, strict=False):
+    for before, time_phrase in zip((None, *times), times, strict=False):
         with suppress(ValueError):
-            side = _side(text, found)
-            latest = _latest(found.span, today) if side else None
+            side = _side(text, time_phrase)
+            latest = _latest(time_phrase.span, today) if side else None
             if latest is None:
-                asked.append(found.span)
+                asked.append(time_phrase.span)
             elif side == _SINCE:
                 asked.append(Span(latest.first, max(today, latest.first)))
             elif side == _UNTIL:
@@ -213,10 +213,10 @@ def _latest(span: Span | Yearly, today: date) -> Span:
     return span if isinstance(span, Span) else span.beside(today, -1)
 
 
-def _side(text: str, found: NamedTime) -> str:
+def _side(text: str, time_phrase: NamedTime) -> str:
     """Tell whether nearby words mean the time before or after; empty: the time itself."""
-    before = text[max(found.inner - _NEAR_CHARS, 0) : found.inner].rstrip()
-    after = text[found.end : found.end + _NEAR_CHARS].lstrip()
+    before = text[max(time_phrase.inner - _NEAR_CHARS, 0) : time_phrase.inner].rstrip()
+    after = text[time_phrase.end : time_phrase.end + _NEAR_CHARS].lstrip()
     for name in codes_for(text):
         for side, lead, tail in _reader(name).sides:
             is_led = lead and lead.search(before)
@@ -228,7 +228,7 @@ def _side(text: str, found: NamedTime) -> str:
 def with_iso_dates(text: str) -> str:
     """Fold `text`, writing each day or month of a year as `2024-03-09` or `2024-03`."""
     text = folded(text[:MOST_CHARS])
-    found = [
+    items = [
         match
         for name in _spoken(text)
         for match in _reader(name).matches(text)
@@ -237,7 +237,7 @@ def with_iso_dates(text: str) -> str:
     ]
     end = 0
     parts: list[str] = []
-    for match in sorted(found, key=lambda match: (match.start, -match.end)):
+    for match in sorted(items, key=lambda match: (match.start, -match.end)):
         with suppress(ValueError, OverflowError):
             if match.start >= end and isinstance(span := _span(match.values, None), Span):
                 parts += text[end : match.start], _iso(span)
@@ -305,17 +305,17 @@ def day_meant(values: dict[str, Any], today: date, *, ahead: bool) -> date | Non
     return None
 
 
-def _meant(text: str, found: list[_Match], today: date | None) -> list[NamedTime]:
+def _meant(text: str, items: list[_Match], today: date | None) -> list[NamedTime]:
     """Resolve matches to times, in order; of overlapping matches, the longest counts."""
-    taken: list[NamedTime] = []
-    for match in sorted(found, key=lambda match: (match.inner - match.end, match.start)):
-        if any(match.inner < one.end and one.inner < match.end for one in taken):
+    time_phrases: list[NamedTime] = []
+    for match in sorted(items, key=lambda match: (match.inner - match.end, match.start)):
+        if any(match.inner < one.end and one.inner < match.end for one in time_phrases):
             continue
         with suppress(ValueError, OverflowError):
             tense = _tense(text, match) if today else 0
             if (span := _span(match.values, today, tense)) is not None:
-                taken.append(NamedTime(*match, tense, span))
-    return sorted(taken, key=lambda one: one.start)
+                time_phrases.append(NamedTime(*match, tense, span))
+    return sorted(time_phrases, key=lambda one: one.start)
 
 
 def _tense(text: str, match: _Match) -> int:
@@ -351,13 +351,13 @@ def _spoken(text: str) -> list[str]:
 @cache
 def _heads(codes: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
     """Map characteristic words to languages, for those with spaces."""
-    found: dict[str, tuple[str, ...]] = {}
+    result: dict[str, tuple[str, ...]] = {}
     for name in codes:
         language = dates(name)
         for phrase in _telling(language) if language.spaced else ():
             head = max(_WORD.findall(phrase), key=len)
-            found[head] = tuple(dict.fromkeys((*found.get(head, ()), name)))
-    return found
+            result[head] = tuple(dict.fromkeys((*result.get(head, ()), name)))
+    return result
 
 
 @cache
@@ -478,19 +478,19 @@ class _Reader:
     def matches(self, text: str) -> Iterator[_Match]:
         """Yield each match of a form in `text`, with the values of its words."""
         for form in self._forms:
-            for found in form.finditer(text):
-                inner = min(at for kind in found.groupdict() if (at := found.start(kind)) >= 0)
-                yield _Match(*found.span(), inner, self._captured_values(found), self._name)
+            for match in form.finditer(text):
+                inner = min(at for kind in match.groupdict() if (at := match.start(kind)) >= 0)
+                yield _Match(*match.span(), inner, self._captured_values(match), self._name)
 
     def alone(self, text: str) -> Iterator[StatedTime]:
         """Yield the readings of all of `text`: days or a number of units, a time, or both."""
         for values in self._days(text):
             yield StatedTime(values, None)
         for form in self._clocks:
-            for found in form.finditer(text):
-                before, after = text[: found.start()].rstrip(" ,、"), text[found.end() :].strip()
+            for match in form.finditer(text):
+                before, after = text[: match.start()].rstrip(" ,、"), text[match.end() :].strip()
                 rest = before or after
-                hour = self._hour(found)
+                hour = self._hour(match)
                 if hour is None or (before and after):
                     continue
                 if not rest:
@@ -499,11 +499,11 @@ class _Reader:
 
     def _days(self, text: str) -> Iterator[dict[str, Any]]:
         for form in (*self._alone, *self._forms):
-            if found := form.fullmatch(text):
-                yield self._captured_values(found)
+            if match := form.fullmatch(text):
+                yield self._captured_values(match)
 
-    def _hour(self, found: re.Match[str]) -> time | None:
-        said = self._captured_values(found)
+    def _hour(self, match: re.Match[str]) -> time | None:
+        said = self._captured_values(match)
         hour = said["hour"]
         if "pm" in said and hour < _NOON:
             hour += _NOON
@@ -511,18 +511,18 @@ class _Reader:
             hour = 0
         return time(hour, said.get("minute", 30 if "half" in said else 0))
 
-    def _captured_values(self, found: re.Match[str]) -> dict[str, Any]:
+    def _captured_values(self, match: re.Match[str]) -> dict[str, Any]:
         return {
             kind.rstrip("_"): self._value(kind.rstrip("_"), words)
-            for kind, words in found.groupdict().items()
+            for kind, words in match.groupdict().items()
             if words is not None
         }
 
     def _pattern(self, form: str) -> str:
-        made = _folded(form)
+        text = _folded(form)
         for kind in (*self._values, *_DIGITS):
-            made = made.replace(f"{{{kind}}}", f"(?P<{kind}>{self._words(kind)})")
-        return made
+            text = text.replace(f"{{{kind}}}", f"(?P<{kind}>{self._words(kind)})")
+        return text
 
     def _words(self, kind: str) -> str:
         if kind in _DIGITS:
@@ -598,8 +598,8 @@ def _in_month(said: Mapping[str, Any], today: date | None, tense: int) -> Span |
     step, days, begin = (_WEEK, 1, weekday) if weekday is not None else _IN_MONTH[said["unit"]]
     day = step * (number - 1) + 1 if number > 0 else -step
     if "month" in said:
-        found = Yearly(said["month"], day, days=days, weekday=begin)
-        return found.of(said["year"]) if "year" in said else found
+        yearly = Yearly(said["month"], day, days=days, weekday=begin)
+        return yearly.of(said["year"]) if "year" in said else yearly
     if today is None:
         return None
     months = today.year * _MONTHS + today.month - 1 + said.get("way", 0)

@@ -88,15 +88,15 @@ def read_when(text: str, now: datetime, zone: tzinfo | None, *, ahead: bool = Fa
     """
     words = " ".join(_in_plain_digits(unicodedata.normalize("NFKC", text)).split())
     try:
-        found = _absolute(words) or _Relative(now, zone, ahead=ahead).read(words.lower())
+        result = _absolute(words) or _Relative(now, zone, ahead=ahead).read(words.lower())
     except OverflowError:
-        found = None
-    if found is None:
+        result = None
+    if result is None:
         raise UsageError(
             f"{text!r} is not a date or time",
             hint=f"Use {_AHEAD_FORMS if ahead else _BACK_FORMS}.",
         )
-    return found
+    return result
 
 
 def read_moment(text: str, now: datetime, zone: tzinfo | None) -> datetime:
@@ -112,14 +112,14 @@ def read_day(text: str, now: datetime, zone: tzinfo | None) -> date:
 
 def read_hour(text: str) -> time | None:
     """Parse `text` as a time of day: `9:00`, `9.30`, `9am`; None for anything else."""
-    found = _CLOCK.fullmatch(text)
-    if found is None or (found[2] is None and found[3] is None):
+    match = _CLOCK.fullmatch(text)
+    if match is None or (match[2] is None and match[3] is None):
         return None
-    hour, minute = int(found[1]), int(found[2] or 0)
-    if found[3]:
+    hour, minute = int(match[1]), int(match[2] or 0)
+    if match[3]:
         if not 1 <= hour <= _NOON:
             return None
-        hour = hour % _NOON + (_NOON if found[3] == "pm" else 0)
+        hour = hour % _NOON + (_NOON if match[3] == "pm" else 0)
     try:
         return time(hour, minute)
     except ValueError:
@@ -144,8 +144,8 @@ def _in_plain_digits(text: str) -> str:
 def _absolute(words: str) -> When | None:
     """Parse a time in ISO 8601; the hour may have one digit."""
     text = words.upper()
-    if found := _LOOSE.fullmatch(text):
-        day, hour, offset = found.groups()
+    if match := _LOOSE.fullmatch(text):
+        day, hour, offset = match.groups()
         text = f"{day}T{hour if hour[2] == ':' else f'0{hour}'}{offset or ''}"
     with suppress(ValueError):
         return When(datetime.combine(date.fromisoformat(text), time()), has_time=False)
@@ -165,14 +165,14 @@ class _Relative(Struct, frozen=True):
         return self._counted(words) or self._spoken(words)
 
     def _counted(self, words: str) -> When | None:
-        found = _COUNTED.fullmatch(words)
-        if found is None or found[4 if self.ahead else 1]:
+        match = _COUNTED.fullmatch(words)
+        if match is None or match[4 if self.ahead else 1]:
             return None
-        count = (int(found[2]) if found[2].isdigit() else 1) * (1 if self.ahead else -1)
-        if found[3] in _MINUTES:
-            return self._away(minutes=count * _MINUTES[found[3]])
-        if found[3] in _DAYS:
-            return self._away(days=count * _DAYS[found[3]])
+        count = (int(match[2]) if match[2].isdigit() else 1) * (1 if self.ahead else -1)
+        if match[3] in _MINUTES:
+            return self._away(minutes=count * _MINUTES[match[3]])
+        if match[3] in _DAYS:
+            return self._away(days=count * _DAYS[match[3]])
         return None
 
     def _spoken(self, words: str) -> When | None:
@@ -181,8 +181,8 @@ class _Relative(Struct, frozen=True):
         for said in spans.said_alone(words):
             if said.values.get("way", way) == -way:
                 continue
-            if found := self._counted_by(said.values) if said.hour is None else None:
-                return found
+            if result := self._counted_by(said.values) if said.hour is None else None:
+                return result
             if said.hour and not said.values:
                 return self._nearest(said.hour)
             day = spans.day_meant(said.values, self._wall().date(), ahead=self.ahead)
@@ -276,27 +276,27 @@ def relative_dates(text: str, day: date) -> Iterator[RelativeDate]:
     the tense is unclear.
     """
     quoted = [found.span() for found in _QUOTED.finditer(text)]
-    known = language_of(text)
+    language = language_of(text)
     aligned, places = spans.aligned_fold(text)
-    for found in spans.times_in(aligned, day):
-        start, end = places[found.start], places[found.end]
+    for time_phrase in spans.times_in(aligned, day):
+        start, end = places[time_phrase.start], places[time_phrase.end]
         is_name = text[start].isupper() and not _STARTS_SENTENCE.search(text, 0, start)
         if is_name or any(a <= start < b for a, b in quoted) or _NOT_AFTER.search(text[:start]):
             continue
-        said = aligned[found.start : found.end]
+        said = aligned[time_phrase.start : time_phrase.end]
         is_morning = said == "morgen" and _MORNING.search(text[:start])
-        if is_morning or _AMBIGUOUS.get(said, known) != known:
+        if is_morning or _AMBIGUOUS.get(said, language) != language:
             continue
-        if not dates(found.code).spaced and _NAME_GOES_ON.match(text, end):
+        if not dates(time_phrase.code).spaced and _NAME_GOES_ON.match(text, end):
             continue
-        part = _PART_AFTER.match(text, end) if found.code == ENGLISH.code else None
-        end = part.end() if part and "near" in found.values else end
-        words = _written(found, spans.aligned_fold(text[start:end])[0], day)
-        if words and isinstance(found.span, spans.Span):
+        part = _PART_AFTER.match(text, end) if time_phrase.code == ENGLISH.code else None
+        end = part.end() if part and "near" in time_phrase.values else end
+        words = _written(time_phrase, spans.aligned_fold(text[start:end])[0], day)
+        if words and isinstance(time_phrase.span, spans.Span):
             owned = _OF.match(text, end)
             written = _fitted(words, text, start, end, is_owner=owned is not None)
             end = owned.end() if owned else end
-            yield RelativeDate(start, end, found.span.first, found.span.last, written)
+            yield RelativeDate(start, end, time_phrase.span.first, time_phrase.span.last, written)
 
 
 def with_dates(text: str, day_of: Callable[[str], date | None]) -> str:
@@ -316,59 +316,71 @@ def with_dates(text: str, day_of: Callable[[str], date | None]) -> str:
     return dated
 
 
-def _written(found: spans.NamedTime, said: str, day: date) -> str:
+def _written(time_phrase: spans.NamedTime, text: str, day: date) -> str:
     """Format a relative time as a date; empty if that is ambiguous or not done."""
-    values = found.values
-    if isinstance(found.span, spans.Yearly) or values.keys() & {"year", "part"}:
+    values = time_phrase.values
+    if isinstance(time_phrase.span, spans.Yearly) or values.keys() & {"year", "part"}:
         return ""
     if "ordinal" in values:
-        return _dated(found, values.get("unit", "day")) if "way" in values else ""
+        return _dated(time_phrase, values.get("unit", "day")) if "way" in values else ""
     if "near" in values:
-        return _part_of_day(found, said) or _dated(found, "day")
+        return _part_of_day(time_phrase, text) or _dated(time_phrase, "day")
     if "weekday" in values:
-        return _dated(found, "day") if _is_one_weekday(found, found.span, day) else ""
+        return (
+            _dated(time_phrase, "day")
+            if _is_one_weekday(time_phrase, time_phrase.span, day)
+            else ""
+        )
     if "way" in values:
         # "Next weekend" is this week's or the one after it.
         is_vague = "number" in values or (values.get("unit") == "weekend" and values["way"] > 0)
         kinds = ("season", "month", values.get("unit", ""))
-        return "" if is_vague else _dated(found, next(k for k in kinds if k in {*values, kinds[2]}))
-    return _counted(found, day) if "ago" in values or "ahead" in values else ""
+        return (
+            ""
+            if is_vague
+            else _dated(time_phrase, next(k for k in kinds if k in {*values, kinds[2]}))
+        )
+    return _counted(time_phrase, day) if "ago" in values or "ahead" in values else ""
 
 
-def _is_one_weekday(found: spans.NamedTime, span: spans.Span, day: date) -> bool:
+def _is_one_weekday(time_phrase: spans.NamedTime, span: spans.Span, day: date) -> bool:
     """Tell whether a weekday is unambiguous, unlike "next Friday"."""
-    way = found.values.get("way")
+    way = time_phrase.values.get("way")
     if way is None:
-        return found.tense != 0
-    return "unit" in found.values or way < 0 or (way == 0 and span.first >= day)
+        return time_phrase.tense != 0
+    return "unit" in time_phrase.values or way < 0 or (way == 0 and span.first >= day)
 
 
-def _counted(found: spans.NamedTime, day: date) -> str:
+def _counted(time_phrase: spans.NamedTime, day: date) -> str:
     """Format a time some units away as a date."""
-    values = found.values
-    if "ahead" in values and found.tense < (found.code in _IN_MAY_BE_WITHIN):
+    values = time_phrase.values
+    if "ahead" in values and time_phrase.tense < (time_phrase.code in _IN_MAY_BE_WITHIN):
         return ""
     if values["unit"] != "week":
-        return _dated(found, values["unit"])
+        return _dated(time_phrase, values["unit"])
     weeks = values.get("number", 1) * (-1 if "ago" in values else 1)
     about = day + timedelta(days=_WEEK_DAYS * weeks)
-    return dates(found.code).written["about"].format(day=about)
+    return dates(time_phrase.code).written["about"].format(day=about)
 
 
-def _part_of_day(found: spans.NamedTime, said: str) -> str:
-    part = _PART.search(said) if found.code == ENGLISH.code else None
-    if part is None or isinstance(found.span, spans.Yearly):
+def _part_of_day(time_phrase: spans.NamedTime, text: str) -> str:
+    part = _PART.search(text) if time_phrase.code == ENGLISH.code else None
+    if part is None or isinstance(time_phrase.span, spans.Yearly):
         return ""
-    return f"on |the {part[1] or 'evening'} of {found.span.first}"
+    return f"on |the {part[1] or 'evening'} of {time_phrase.span.first}"
 
 
-def _dated(found: spans.NamedTime, kind: str) -> str:
+def _dated(time_phrase: spans.NamedTime, kind: str) -> str:
     """Format a time in its language; empty if that has no form for it."""
-    language, span = dates(found.code), found.span
+    language, span = dates(time_phrase.code), time_phrase.span
     if kind not in language.written or isinstance(span, spans.Yearly):
         return ""
-    season = language.season_names[found.values["season"]] if "season" in found.values else ""
-    month = phrases(found.code).months[span.first.month - 1]
+    season = (
+        language.season_names[time_phrase.values["season"]]
+        if "season" in time_phrase.values
+        else ""
+    )
+    month = phrases(time_phrase.code).months[span.first.month - 1]
     return language.written[kind].format(
         day=span.first, month=month, season=season, year=span.first.year
     )

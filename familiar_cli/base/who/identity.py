@@ -108,8 +108,8 @@ class Me(Struct, frozen=True):
 
     def persona(self, phrases: Phrases) -> str:
         """Return the persona for a prompt; may contain macros."""
-        told = phrases.pronouns.format("{{user}}", self.pronouns)
-        pronouns = told if self.pronouns else ""
+        text = phrases.pronouns.format("{{user}}", self.pronouns)
+        pronouns = text if self.pronouns else ""
         return "\n".join(filter(None, (self.description.strip(), pronouns)))
 
     def is_me(self, author: Author | None) -> bool:
@@ -197,9 +197,9 @@ class Labels(Struct, frozen=True, dict=True):
 def _name_of(author: Author) -> str:
     for name in (author.display_name, author.username, author.user_id):
         # A colon separates a name from the text.
-        shown = framed(re.sub("[:：]", " ", name)) if name else ""
-        if is_visible(shown):
-            return shown
+        text = framed(re.sub("[:：]", " ", name)) if name else ""
+        if is_visible(text):
+            return text
     return handle_of(author.slug)
 
 
@@ -300,8 +300,8 @@ def clean_name(name: str | None) -> str | None:
     """Strip invisible characters from a display name; return None if nothing is left."""
     if not name or re.search(_PLACEHOLDER, name):
         return None
-    shown = one_line(name, MAX_ID_CHARS)
-    return shown if is_visible(shown) else None
+    text = one_line(name, MAX_ID_CHARS)
+    return text if is_visible(text) else None
 
 
 def is_placeholder(value: str) -> bool:

@@ -216,8 +216,8 @@ class Viewer(Struct, frozen=True):
     def visible_people(self) -> frozenset[str]:
         """Slugs of the people whose one-to-one turns may be shown."""
         people = (split_scope(scope) for scope in self.scopes or ())
-        found = frozenset(name for kind, name in people if kind == "person")
-        return found | self.rules.own if self.is_owner or self.rules.owner_shares else found
+        items = frozenset(name for kind, name in people if kind == "person")
+        return items | self.rules.own if self.is_owner or self.rules.owner_shares else items
 
     @property
     def page_scopes(self) -> tuple[str, ...]:
