@@ -214,30 +214,30 @@ async def ask_side_model(
     Raises:
         ModelError: The reply is incomplete or empty.
     """
-    sent = model.prepare(messages, stream=False)
+    request = model.prepare(messages, stream=False)
     # Recorded before sending, so that an unanswered call is recorded, too.
     number, start_s = len(calls), stopwatch_s()
-    call = SideCall(name, sent, "", sent.model, None, None, 0.0, "no answer in time")
+    call = SideCall(name, request, "", request.model, None, None, 0.0, "no answer in time")
     calls.append(call)
     try:
-        done = await model.complete(sent)
+        completion = await model.complete(request)
     except Exception as error:
         calls[number] = replace(call, elapsed_ms=_ms_since(start_s), error=str(error))
         raise
     calls[number] = SideCall(
         name,
-        sent,
-        done.text,
-        done.model,
-        done.finish_reason,
-        done.usage,
+        request,
+        completion.text,
+        completion.model,
+        completion.finish_reason,
+        completion.usage,
         _ms_since(start_s),
         "",
-        done.thinking,
+        completion.thinking,
     )
-    if not done.text.strip():
-        raise empty_reply(model, done)
-    return done
+    if not completion.text.strip():
+        raise empty_reply(model, completion)
+    return completion
 
 
 def empty_reply(model: ChatModel, completion: Completion) -> BadReplyError:
@@ -293,8 +293,8 @@ def _json_candidates(text: str) -> Iterator[str]:
 
 
 def _next_start(text: str, at: int) -> int:
-    found = _OPENING.search(text, at)
-    return found.start() if found else -1
+    match = _OPENING.search(text, at)
+    return match.start() if match else -1
 
 
 def _end_of(text: str, start: int) -> int | None:
@@ -317,7 +317,7 @@ def _end_of(text: str, start: int) -> int | None:
 
 
 def _load_json(piece: str) -> Any:  # noqa: ANN401
-    for attempt in (piece, _COMMA.sub(lambda found: found[1] or "", piece)):
+    for attempt in (piece, _COMMA.sub(lambda match: match[1] or "", piece)):
         try:
             return json.loads(attempt, strict=False)
         except (ValueError, RecursionError):

@@ -352,10 +352,10 @@ class LocalModel(Slotted):
             )
         kinds = {name: entry.kind for name, entry in CATALOG.items()}
         if kinds.get(model) != "gguf":
-            known = [name for name, kind in kinds.items() if kind == "gguf"]
+            names = [name for name, kind in kinds.items() if kind == "gguf"]
             raise ModelUnknownError(
                 f"Preset 'local' has no model {model!r}",
-                hint=f"Run `familiar config set llm.model {nearest(model, known) or known[0]}`, or "
+                hint=f"Run `familiar config set llm.model {nearest(model, names) or names[0]}`, or "
                 "set the path of a GGUF file.",
             )
         found = path_of(model, self._cache_dir)

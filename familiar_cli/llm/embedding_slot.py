@@ -107,8 +107,8 @@ def resolve_embedding_server(settings: EmbeddingSettings) -> EmbeddingServer | N
 
 def prefixes_for(settings: EmbeddingSettings, model: str) -> tuple[str, str]:
     """Return what stands before a question and before a text, as set or as `model` expects."""
-    found = (two for pattern, *two in _PREFIXES if re.search(pattern, model.lower()))
-    query, passage = next(found, ("", ""))
+    twos = (two for pattern, *two in _PREFIXES if re.search(pattern, model.lower()))
+    query, passage = next(twos, ("", ""))
     own_query, own_passage = settings.query_prefix, settings.passage_prefix
     return (
         query if own_query == "auto" else own_query,

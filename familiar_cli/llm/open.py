@@ -194,10 +194,10 @@ def window_in(body: bytes, model: str) -> int:
     if isinstance(props, dict):
         return _first_number(props, ("n_ctx",))
     entries = said.get("data", said.get("models"))
-    found = [e for e in entries if isinstance(e, dict)] if isinstance(entries, list) else []
-    named = [e for e in found if model in {e.get("id"), e.get("name"), e.get("model")}]
-    chosen = named or (found if len(found) == 1 else [])
-    return _first_number(chosen[0], _KEYS) if chosen else 0
+    items = [e for e in entries if isinstance(e, dict)] if isinstance(entries, list) else []
+    named = [e for e in items if model in {e.get("id"), e.get("name"), e.get("model")}]
+    selection = named or (items if len(items) == 1 else [])
+    return _first_number(selection[0], _KEYS) if selection else 0
 
 
 def _first_number(entry: dict[str, Any], keys: tuple[str, ...]) -> int:
@@ -240,7 +240,7 @@ async def fetch_models(slot: slots.ResolvedSlot) -> tuple[int, bytes]:
 def model_names(body: bytes) -> list[str]:
     """Return the names in a list of models; none if it is not one."""
     try:
-        found: Any = json.loads(body)
-        return [str(entry["id"]) for entry in found["data"]]
+        value: Any = json.loads(body)
+        return [str(entry["id"]) for entry in value["data"]]
     except (ValueError, KeyError, TypeError, RecursionError):
         return []

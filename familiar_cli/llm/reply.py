@@ -378,8 +378,8 @@ class StreamedReply:
 
 def first_choice(choices: object) -> dict[str, Any]:
     """Return the choice with index 0; a choice without an index is the first."""
-    found = [c for c in choices if isinstance(c, dict)] if isinstance(choices, list) else []
-    return next((choice for choice in found if str(choice.get("index") or 0) == "0"), {})
+    items = [c for c in choices if isinstance(c, dict)] if isinstance(choices, list) else []
+    return next((choice for choice in items if str(choice.get("index") or 0) == "0"), {})
 
 
 def _read_content(content: object) -> tuple[str, str]:

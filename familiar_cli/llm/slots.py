@@ -327,16 +327,16 @@ def resolve_slot(settings: LLMSettings, slot: str = MAIN) -> ResolvedSlot:
     )
 
 
-def _window_of(chosen: SlotSettings, base_url: str, model: str) -> tuple[int, str]:
+def _window_of(settings: SlotSettings, base_url: str, model: str) -> tuple[int, str]:
     """Return the context window of the model, and its source."""
-    if chosen.context_tokens:
-        return chosen.context_tokens, "setting"
+    if settings.context_tokens:
+        return settings.context_tokens, "setting"
     said = known_window(base_url, model) if base_url else 0
     if said:
         return said, "server"
-    if chosen.preset == "local" and model in CATALOG and CATALOG[model].context_tokens:
+    if settings.preset == "local" and model in CATALOG and CATALOG[model].context_tokens:
         return CATALOG[model].context_tokens, "model"
-    return PRESETS[chosen.preset].context_tokens, "preset"
+    return PRESETS[settings.preset].context_tokens, "preset"
 
 
 def _default_limit(preset: Preset, model: str, thinking: str, context_tokens: int) -> int:
@@ -393,20 +393,20 @@ def check_on_disk(slot: ResolvedSlot) -> None:
         )
 
 
-def _with_environment(chosen: SlotSettings, main: SlotSettings) -> SlotSettings:
-    """Return `chosen` with the environment's server and model, where it has none of its own."""
+def _with_environment(settings: SlotSettings, main: SlotSettings) -> SlotSettings:
+    """Return `settings` with the environment's server and model, where it has none of its own."""
     base_url, model = environment.llm_base_url(), environment.llm_model()
-    if (chosen.preset, chosen.base_url) != (main.preset, main.base_url):
-        return chosen
-    own_model = chosen.model != main.model
+    if (settings.preset, settings.base_url) != (main.preset, main.base_url):
+        return settings
+    own_model = settings.model != main.model
     if base_url:
-        chosen = replace(chosen, base_url=base_url)
+        settings = replace(settings, base_url=base_url)
     if model and not own_model:
-        chosen = replace(chosen, model=model)
-    if chosen.base_url and chosen.preset == "local":
+        settings = replace(settings, model=model)
+    if settings.base_url and settings.preset == "local":
         # A server was named, so this is not the built-in model.
-        chosen = replace(chosen, preset="custom")
-    return chosen
+        settings = replace(settings, preset="custom")
+    return settings
 
 
 def server_url(url: str) -> str:

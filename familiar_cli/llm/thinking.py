@@ -79,13 +79,13 @@ class ThinkingFilter:
         """Take one piece; return what may be shown now."""
         text, self._waiting = self._waiting + piece, ""
         shown, at = list[str](), 0
-        for found in _MARK.finditer(text):
-            shown.append(self._add(text[at : found.start()]))
-            at = found.start()
-            if found.end() == len(text) and not self._is_inside:  # what follows is needed, too
+        for match in _MARK.finditer(text):
+            shown.append(self._add(text[at : match.start()]))
+            at = match.start()
+            if match.end() == len(text) and not self._is_inside:  # what follows is needed, too
                 break
-            shown.append(self._take_mark(found[0], text[found.end() :][:1]))
-            at = found.end()
+            shown.append(self._take_mark(match[0], text[match.end() :][:1]))
+            at = match.end()
         end = at + _start_of_mark(text[at:])
         self._waiting = text[end:]
         return "".join((*shown, self._add(text[at:end])))
@@ -218,8 +218,8 @@ def split_thinking(text: str, *, is_whole: bool = True) -> tuple[str, str]:
 def _start_of_mark(text: str) -> int:
     """Return where a mark may begin that is not complete yet; the length of `text` if nowhere."""
     tail = max(len(text) - _LONGEST, 0)
-    for found in _STARTS.finditer(text, tail):
-        rest = text[found.start() :].lower()
+    for match in _STARTS.finditer(text, tail):
+        rest = text[match.start() :].lower()
         if any(mark.startswith(rest) for mark in _MARKS):
-            return found.start()
+            return match.start()
     return len(text)

@@ -107,7 +107,7 @@ def _chunks(text: str) -> Iterator[str]:
     start = 0
     while len(text) - start > _CHUNK_CHARS:
         middle, end = start + _CHUNK_CHARS // 2, start + _CHUNK_CHARS
-        spaces = [found.start() for found in _SINGLE_SPACE.finditer(text, middle, end)]
+        spaces = [match.start() for match in _SINGLE_SPACE.finditer(text, middle, end)]
         cut = spaces[-1] if spaces else end
         yield text[start:cut]
         start = cut
@@ -252,20 +252,20 @@ def reach(text: str, start: int, end: int, most: int) -> int:
     Text beyond it is not read. At least one character is included.
     """
     total = 0.0
-    for found in _KINDS.finditer(text, start, end):
-        cost = _cost(found)
+    for match in _KINDS.finditer(text, start, end):
+        cost = _cost(match)
         if round(total + cost) > most:
-            kind = found.lastgroup or ""
+            kind = match.lastgroup or ""
             room = int((most + 0.5 - total) / _PER_CHAR.get(kind, cost))  # rounded as in `count`
-            stop = found.start(kind) + room if room else found.start()
-            return max(start + 1, min(stop, found.end()))
+            stop = match.start(kind) + room if room else match.start()
+            return max(start + 1, min(stop, match.end()))
         total += cost
     return end
 
 
-def _cost(found: re.Match[str]) -> float:
-    kind = found.lastgroup or ""
-    chars = found.end(kind) - found.start(kind)
+def _cost(match: re.Match[str]) -> float:
+    kind = match.lastgroup or ""
+    chars = match.end(kind) - match.start(kind)
     return max(1.0, _PER_CHAR.get(kind, 0.0) * chars)
 
 

@@ -236,9 +236,9 @@ def encoding_failure(slot: ResolvedSlot, encoding: str) -> Failure:
 
 def cut_off(slot: ResolvedSlot, partial: str, words: str = "") -> errors.CutOffError:
     """Build the error for a stream that ended before the reply was complete."""
-    said = f": {_quote(slot, words)}" if words else ""
+    text = f": {_quote(slot, words)}" if words else ""
     return errors.CutOffError(
-        f"The reply of {slot.where} stopped in the middle{said}",
+        f"The reply of {slot.where} stopped in the middle{text}",
         hint="The server's log may say why.",
         partial=partial,
     )
@@ -257,9 +257,9 @@ def not_a_chat_server(
     slot: ResolvedSlot, response: httpx.Response, line: str
 ) -> errors.BadReplyError:
     """Build the error for a server that answers with a web page or the like."""
-    said = repr(_quote(slot, line)) if line else "nothing"
+    text = repr(_quote(slot, line)) if line else "nothing"
     return errors.BadReplyError(
-        f"{slot.subject} is not an OpenAI-compatible server: it sent {said} with status "
+        f"{slot.subject} is not an OpenAI-compatible server: it sent {text} with status "
         f"{response.status_code}",
         hint="Correct the address in `llm.base_url`; it usually ends in /v1.",
     )
@@ -286,24 +286,24 @@ def retry_after_s(value: str | None) -> float | None:
 
 
 def _error_for(slot: ResolvedSlot, status: int, words: str, raw: str) -> errors.ModelError:
-    said = f": {words}" if words else ""
+    text = f": {words}" if words else ""
     if status in {400, 404, 413, 422, 500} and _TOO_LONG.search(raw):
         return errors.PromptTooLongError(
-            f"The prompt is too long for {slot.model!r}{said}",
+            f"The prompt is too long for {slot.model!r}{text}",
             hint="Lower `llm.context_tokens` to what the model really supports: "
             "`familiar config set llm.context_tokens N`.",
         )
     if status in {400, 404, 422} and _NO_MODEL.search(raw):
         return errors.ModelUnknownError(
-            f"{slot.subject} does not have the model {slot.model!r}{said}",
+            f"{slot.subject} does not have the model {slot.model!r}{text}",
             hint=PRESETS[slot.preset].choose,
         )
     if _is_out_of_quota(status, raw):
         return errors.RateLimitError(
-            f"The quota of this account is used up at {slot.where} ({status}){said}",
+            f"The quota of this account is used up at {slot.where} ({status}){text}",
             hint="Add credit there, choose another model, or wait until the quota is renewed.",
         )
-    return _error_by_status(slot, status, said)
+    return _error_by_status(slot, status, text)
 
 
 def _is_out_of_quota(status: int, raw: str) -> bool:
@@ -311,17 +311,17 @@ def _is_out_of_quota(status: int, raw: str) -> bool:
     return status == 429 and bool(_NO_QUOTA.search(raw))  # noqa: PLR2004
 
 
-def _error_by_status(slot: ResolvedSlot, status: int, said: str) -> errors.ModelError:
+def _error_by_status(slot: ResolvedSlot, status: int, text: str) -> errors.ModelError:
     if status in {401, 403}:
         key = f"the key in {slot.api_key_env!r}" if slot.api_key else "a request without a key"
         return errors.ModelKeyError(
-            f"{slot.subject} rejected {key} ({status}){said}", hint=_key_source(slot)
+            f"{slot.subject} rejected {key} ({status}){text}", hint=_key_source(slot)
         )
     if status == 404:  # noqa: PLR2004
-        said = f": it does not know {slot.model!r} or this address{said}"
+        text = f": it does not know {slot.model!r} or this address{text}"
     kind, what, hint = _BY_STATUS.get(status, _MOVED if 300 <= status < 400 else _FAILED)  # noqa: PLR2004
     number = f" {status}" if status == 404 else f" ({status})" if status else ""  # noqa: PLR2004
-    return kind(f"{slot.subject} {what}{number}{said}", hint=hint)
+    return kind(f"{slot.subject} {what}{number}{text}", hint=hint)
 
 
 def _key_source(slot: ResolvedSlot) -> str:
@@ -349,8 +349,8 @@ def _message_in(value: object) -> str:
         return value
     if not isinstance(value, dict):
         return ""
-    found = next((value[k] for k in ("error", "message", "detail") if value.get(k)), "")
-    words = _message_in(found) if isinstance(found, str | dict) else json.dumps(found)
+    result = next((value[k] for k in ("error", "message", "detail") if value.get(k)), "")
+    words = _message_in(result) if isinstance(result, str | dict) else json.dumps(result)
     metadata = value.get("metadata")  # OpenRouter: the message of the provider behind it
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     return f"{words} ({raw})" if isinstance(raw, str) and raw not in words else words

@@ -32,21 +32,21 @@ def find_remote(name: str) -> Model:
         NotFoundError: fastembed is not installed, or knows no such model.
         FetchError: The hub cannot be reached, or lacks the model.
     """
-    found = _described(name, _dense_models())
-    repo = found.sources.hf
+    value = _described(name, _dense_models())
+    repo = value.sources.hf
     if not repo:
         raise FetchError(f"{name!r} is not on the model hub")
-    wanted = {found.model_file, *found.additional_files}
+    wanted = {value.model_file, *value.additional_files}
     revision, there = _listed(repo)
     if not wanted <= there:
         raise FetchError(f"The model hub lacks {min(wanted - there)!r} of {repo!r}")
-    size_bytes = int(found.size_in_GB * 1e9)
+    size_bytes = int(value.size_in_GB * 1e9)
     files = tuple(
-        ModelFile(path, size_bytes if path == found.model_file else 0)
+        ModelFile(path, size_bytes if path == value.model_file else 0)
         for path in sorted(there & (wanted | _BESIDE_THE_MODEL))
     )
     part = ModelPart(files, (Hub(repo, revision=revision),))
-    return Model(found.model, "onnx", found.license, PURPOSE, (part,), found.model)
+    return Model(value.model, "onnx", value.license, PURPOSE, (part,), value.model)
 
 
 def directory_of(name: str, cache_dir: Path) -> Path | None:
@@ -61,9 +61,9 @@ def directory_of(name: str, cache_dir: Path) -> Path | None:
     from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415
 
     known = _described(name, _dense_models())
-    found = try_to_load_from_cache(known.sources.hf or name, known.model_file, cache_dir=root)
+    result = try_to_load_from_cache(known.sources.hf or name, known.model_file, cache_dir=root)
     depth = known.model_file.count("/")
-    return Path(found).parents[depth] if isinstance(found, str) else None
+    return Path(result).parents[depth] if isinstance(result, str) else None
 
 
 def open_dense(name: str, directory: Path) -> TextEmbedding:
@@ -112,14 +112,14 @@ def _check_installed() -> None:
 
 
 def _described(name: str, known: dict[str, Any]) -> Any:  # noqa: ANN401  # of several classes
-    found = known.get(name.lower())
-    if found is None:
+    value = known.get(name.lower())
+    if value is None:
         guess = nearest(name.lower(), known)
         raise NotFoundError(
             f"fastembed knows no such model: {name!r}",
             hint=f"Did you mean {known[guess].model!r}?" if guess else "Run `familiar model list`.",
         )
-    return found
+    return value
 
 
 def _listed(repo: str) -> tuple[str, set[str]]:

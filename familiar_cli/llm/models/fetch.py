@@ -51,10 +51,10 @@ def check_sha256(path: Path, expected: str, origin: str) -> None:
     Raises:
         FetchError: It is another one.
     """
-    found = sha256_of(path)
-    if found != expected:
+    sha256 = sha256_of(path)
+    if sha256 != expected:
         raise FetchError(
-            f"{path.name!r} from {origin} is not the expected file: its SHA-256 is {found}, "
+            f"{path.name!r} from {origin} is not the expected file: its SHA-256 is {sha256}, "
             f"not {expected}; it was deleted"
         )
 
@@ -403,12 +403,12 @@ def _fetch_part(
     part: ModelPart,
     staging: Path,
     progress: Callable[[Progress], None],
-    wanted: str | None,
+    target: str | None,
 ) -> str:
     """Download one part into `staging` from the first source that has it; return its name."""
     failures = []
     for source in part.sources:
-        if wanted and source.name != wanted:
+        if target and source.name != target:
             continue
         try:
             _fetch_files(source, part.files, staging, progress)
@@ -418,7 +418,7 @@ def _fetch_part(
             return source.name
     if not failures:
         raise FetchError(
-            f"{model.name!r} does not come from {wanted!r}, but from: "
+            f"{model.name!r} does not come from {target!r}, but from: "
             + ", ".join(sorted({source.name for source in part.sources})),
             hint=f"Run `familiar model pull {model.name}`.",
         )
@@ -493,10 +493,10 @@ def pull_all(
     """
     if source is not None and source not in SOURCES:
         raise UsageError(f"No such source: {source!r}", hint="Sources: hub, index.")
-    wanted = list(dict.fromkeys(store.find_any(name, cache_dir).name for name in names))
+    targets = list(dict.fromkeys(store.find_any(name, cache_dir).name for name in names))
     pulled: list[FetchedModel] = []
     errors: list[FetchError] = []
-    for name in wanted:
+    for name in targets:
         try:
             pulled.append(pull(name, cache_dir, progress, source=source))
         except FetchError as error:

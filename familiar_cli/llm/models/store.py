@@ -194,8 +194,8 @@ def remove_all(names: Sequence[str], cache_dir: Path) -> list[Removed]:
         NotFoundError: A name is unknown; nothing was deleted.
         FamiliarError: A file could not be deleted.
     """
-    wanted = list(dict.fromkeys(find_any(name, cache_dir).name for name in names))
-    return [remove(name, cache_dir) for name in wanted]
+    targets = list(dict.fromkeys(find_any(name, cache_dir).name for name in names))
+    return [remove(name, cache_dir) for name in targets]
 
 
 def receipt(directory: Path) -> dict[str, ModelFile]:
