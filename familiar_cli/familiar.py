@@ -202,8 +202,8 @@ class Familiar:
         Raises:
             ConfigError: `instance.id` is damaged, or cannot be read.
         """
-        if chosen := self.config.instance.id:
-            return chosen
+        if choice := self.config.instance.id:
+            return choice
         found = read_instance(self.paths.instance)
         return found.days if found else host_name()
 
@@ -632,8 +632,8 @@ class Familiar:
         if set_to != "auto":
             return set_to
         if self._language is None:
-            said = (turn.content for turn in self.history.after(0, FIRST_TURNS))
-            code, is_settled = language_in(said, self._own_texts)
+            contents = (turn.content for turn in self.history.after(0, FIRST_TURNS))
+            code, is_settled = language_in(contents, self._own_texts)
             if not is_settled:
                 return code
             self._language = code

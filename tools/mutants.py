@@ -134,8 +134,8 @@ MUTANTS = (
     ),
     Mutant(
         "a rewrite of a file that was shown in part is accepted",
-        "if operation.op in REWRITES and shown is not None and not shown.holds(section):",
-        "if operation.op in REWRITES and shown is None:",
+        "if operation.op in REWRITES and file is not None and not file.holds(section):",
+        "if operation.op in REWRITES and file is None:",
         "writing/writer",
     ),
     Mutant(
@@ -212,8 +212,8 @@ MUTANTS = (
     ),
     Mutant(
         "messages with different ids are the same",
-        "return one == named if named else None",
-        "return one == named or None",
+        "return one == name if name else None",
+        "return one == name or None",
         "store/history/test_same_message.py",
     ),
     Mutant(
@@ -230,7 +230,7 @@ MUTANTS = (
     ),
     Mutant(
         "a line of memory goes on citing a number that another machine uses",
-        "text = rename_turns(found.text, former, made.id, own)",
+        "text = rename_turns(found.text, former, instance.id, own)",
         "text = found.text",
         "cli/test_sync_copies.py sync/test_copy_laws.py",
     ),
